@@ -1,0 +1,1 @@
+"""What a task author sees. Imports nothing but the standard library."""

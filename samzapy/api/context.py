@@ -1,0 +1,95 @@
+"""What a task is told about itself, and what it may ask of its container."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from samzapy.api.envelope import OutgoingMessageEnvelope, SystemStreamPartition
+from samzapy.api.store import KeyValueStore
+
+
+class Counter(Protocol):
+    """A number that only grows."""
+
+    def inc(self, amount: int = 1) -> None: ...
+    @property
+    def value(self) -> int: ...
+
+
+class Gauge(Protocol):
+    """A number that is set."""
+
+    def set(self, value: float) -> None: ...
+    @property
+    def value(self) -> float: ...
+
+
+class Timer(Protocol):
+    """How long things took, in seconds: count, sum, maximum."""
+
+    def update(self, seconds: float) -> None: ...
+
+
+class Metrics(Protocol):
+    """A task's own metrics, by name; shown in `/metrics` as `samzapy_user_<name>` with job, container and task labels."""
+
+    def counter(self, name: str) -> Counter: ...
+    def gauge(self, name: str) -> Gauge: ...
+    def timer(self, name: str) -> Timer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class JobInfo:
+    """Which job a task belongs to. `run_id` is new with every `samzapy run`."""
+
+    name: str
+    id: str
+    run_id: str
+
+
+class TaskContext(Protocol):
+    """Given to `init`; may be kept."""
+
+    task_name: str
+    partitions: tuple[SystemStreamPartition, ...]
+    params: Mapping[str, Any]
+    job: JobInfo
+    metrics: Metrics
+
+    def get_store(self, name: str) -> KeyValueStore:
+        """The task's store of that name.
+
+        Raises:
+            TaskError: the job file has no such store.
+        """
+
+
+class RequestScope(enum.Enum):
+    """Whom a request to the coordinator is about."""
+
+    CURRENT_TASK = "current_task"
+    ALL_TASKS_IN_CONTAINER = "all_tasks_in_container"
+
+
+class TaskCoordinator(Protocol):
+    """A task's requests; each takes effect when the hook that made it returns."""
+
+    def commit(self, scope: RequestScope = RequestScope.CURRENT_TASK) -> None:
+        """Commit the container (a commit is always the whole container's)."""
+
+    def shutdown(self, scope: RequestScope = RequestScope.CURRENT_TASK) -> None:
+        """Stop this task, or all of the container's, after a commit."""
+
+
+class MessageCollector(Protocol):
+    """Where a task sends its records."""
+
+    def send(self, envelope: OutgoingMessageEnvelope) -> None:
+        """Send when the hook returns; nothing is sent if it raises.
+
+        Raises:
+            UnknownOutput: `outputs` does not list the topic. SerdeError: key or value does not encode. RecordTooLarge.
+        """

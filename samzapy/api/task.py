@@ -1,0 +1,30 @@
+"""The class that a user writes."""
+
+from __future__ import annotations
+
+from samzapy.api.context import MessageCollector, TaskContext, TaskCoordinator
+from samzapy.api.envelope import IncomingMessageEnvelope
+
+
+class StreamTask:
+    """A task of a stream job: one instance per task, single-threaded, records of a partition in offset order.
+
+    Only `process` is required. What an instance keeps in `self` is not rolled back when `process` raises and does not survive a restart:
+    what must, belongs into a store.
+    """
+
+    def init(self, context: TaskContext) -> None:
+        """Called once, after the task's stores are restored and before any record."""
+
+    def process(self, envelope: IncomingMessageEnvelope, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+        """Called for each record. Its puts and sends take effect together when it returns; if it raises, none does."""
+        raise NotImplementedError(f"{type(self).__name__} must define process(envelope, collector, coordinator)")
+
+    def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+        """Called every `window` (job file), between two records."""
+
+    def end_of_stream(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+        """Called once when all the task's inputs have ended (`--until-end`)."""
+
+    def close(self) -> None:
+        """Called after the final commit. Store writes raise here."""
