@@ -1,0 +1,1 @@
+"""Plain values and their versioned bytes. Imports nothing but the standard library."""

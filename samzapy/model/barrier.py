@@ -1,0 +1,48 @@
+"""The barrier record: the reserved key under which an owner marks, in a log that it is about to read, where its reading ends.
+
+A reader that has seen the barrier with its own nonce (or any record at an offset at or behind it) has read all that was committed before.
+The key is one per partition, so that compaction leaves at most the newest barrier.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+BARRIER_KEY = b"\x00samzapy/barrier"  # 16 bytes; user keys equal to it are refused at put, get and delete
+assert len(BARRIER_KEY) == 16
+MAX_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """Who is about to read: job, id, task, store ("" in a checkpoint partition), epoch, incarnation, and a nonce of this very attempt."""
+
+    job: str
+    id: str
+    task: str
+    store: str
+    epoch: int
+    incarnation: str
+    nonce: str
+
+    def to_bytes(self) -> bytes:
+        return json.dumps({"v": 1, **asdict(self)}, separators=(",", ":")).encode()
+
+
+def barrier_from_bytes(data: bytes | None) -> Barrier:
+    """The barrier that `data` holds.
+
+    Raises:
+        ValueError: not a barrier of a known version.
+    """
+    if data is None or len(data) > MAX_BYTES:
+        raise ValueError("a barrier record of a size that samzapy never writes")
+    raw = json.loads(data)
+    if not isinstance(raw, dict) or raw.get("v") != 1:
+        raise ValueError("a barrier of an unknown version")
+    strings = {k: raw.get(k) for k in ("job", "id", "task", "store", "incarnation", "nonce")}
+    epoch = raw.get("epoch")
+    if not isinstance(epoch, int) or not all(isinstance(v, str) for v in strings.values()):
+        raise ValueError("a barrier with fields of wrong types")
+    return Barrier(epoch=epoch, **{k: str(v) for k, v in strings.items()})

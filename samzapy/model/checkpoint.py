@@ -1,0 +1,150 @@
+"""The checkpoint of a task: what it will read next, and which state belongs to that.
+
+Written once per commit and changed task, in the same transaction as the state deltas (and, in exactly_once, the outputs). It is the only
+source of truth for a restart; group offsets are a mirror. Bytes are JSON with a CRC-32 over everything else, so that damage is noticed and
+any tool can read it.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+VERSION = 1
+CHECKPOINT_KEY = b"checkpoint"
+MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class InputMark:
+    """Where a task is in one input partition: the topic's id at that time and the next offset."""
+
+    topic_id: str
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreMark:
+    """Where a store's changelog partition stood: topic, its id, its start and the position after the store's last record."""
+
+    topic: str
+    topic_id: str
+    changelog_start: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One task's checkpoint.
+
+    Attributes:
+        sequence: counts the task's commits from 0 (checkpoint 0 is written before the first `init()`).
+        inputs: by `topic[partition]` (str of TopicPartition).
+        stores: by store name; only stores with a changelog.
+        startpoint_id: the last `checkpoint set` that was carried out, or "".
+        ended_run_id: the run whose end of stream this task has completed, or "".
+        fingerprint: what must not change between runs (serdes, stores, task count), as text per subject.
+    """
+
+    job: str
+    id: str
+    task: str
+    container: int
+    incarnation: str
+    epoch: int
+    sequence: int
+    inputs: Mapping[str, InputMark]
+    stores: Mapping[str, StoreMark]
+    startpoint_id: str = ""
+    ended_run_id: str = ""
+    fingerprint: Mapping[str, str] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        body = {
+            "version": VERSION,
+            "job": self.job,
+            "id": self.id,
+            "task": self.task,
+            "container": self.container,
+            "incarnation": self.incarnation,
+            "epoch": self.epoch,
+            "sequence": self.sequence,
+            "inputs": {k: {"topic_id": m.topic_id, "next_offset": m.next_offset} for k, m in sorted(self.inputs.items())},
+            "stores": {
+                k: {"topic": m.topic, "topic_id": m.topic_id, "changelog_start": m.changelog_start, "position": m.position}
+                for k, m in sorted(self.stores.items())
+            },
+            "startpoint_id": self.startpoint_id,
+            "ended_run_id": self.ended_run_id,
+            "fingerprint": dict(self.fingerprint),
+        }
+        return _dumps({**body, "crc": _crc(body)})
+
+    def advanced(self, **changes: Any) -> Checkpoint:
+        """The next one: sequence + 1 and `changes`."""
+        return replace(self, sequence=self.sequence + 1, **changes)
+
+
+class UnreadableCheckpoint(ValueError):
+    """Bytes that are no checkpoint of a known version, or damaged."""
+
+
+def checkpoint_from_bytes(data: bytes) -> Checkpoint:
+    """The checkpoint that `data` holds.
+
+    Raises:
+        UnreadableCheckpoint: too large, no JSON, wrong version, wrong CRC, or a field of the wrong type.
+    """
+    if len(data) > MAX_BYTES:
+        raise UnreadableCheckpoint(f"{len(data)} bytes, more than a checkpoint ever has ({MAX_BYTES})")
+    try:
+        raw = json.loads(data)
+        crc = raw.pop("crc")
+        if raw["version"] != VERSION:
+            raise UnreadableCheckpoint(f"version {raw['version']!r}, this samzapy reads version {VERSION}")
+        if crc != _crc(raw):
+            raise UnreadableCheckpoint("its CRC does not match its content")
+        return Checkpoint(
+            job=_text(raw["job"]),
+            id=_text(raw["id"]),
+            task=_text(raw["task"]),
+            container=_number(raw["container"]),
+            incarnation=_text(raw["incarnation"]),
+            epoch=_number(raw["epoch"]),
+            sequence=_number(raw["sequence"]),
+            inputs={k: InputMark(_text(m["topic_id"]), _number(m["next_offset"])) for k, m in raw["inputs"].items()},
+            stores={
+                k: StoreMark(_text(m["topic"]), _text(m["topic_id"]), _number(m["changelog_start"]), _number(m["position"]))
+                for k, m in raw["stores"].items()
+            },
+            startpoint_id=_text(raw["startpoint_id"]),
+            ended_run_id=_text(raw["ended_run_id"]),
+            fingerprint={_text(k): _text(v) for k, v in raw["fingerprint"].items()},
+        )
+    except UnreadableCheckpoint:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UnreadableCheckpoint(f"{type(error).__name__}: {error}") from None
+
+
+def _dumps(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _crc(body: Mapping[str, Any]) -> int:
+    return zlib.crc32(_dumps(body))
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, found {type(value).__name__}")
+    return value
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"expected a number of 0 or more, found {value!r}")
+    return value
