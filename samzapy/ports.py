@@ -1,0 +1,385 @@
+"""The small protocols between decisions and hands: log, stores, clock, control, launcher.
+
+Each has a real and an in-memory implementation that pass the same suite (tests/contract). What the running part (`container`,
+`coordinator`) knows of the outside world is in this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from samzapy.api.store import KeyValueStore
+from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.model.stamp import StoreStamp
+
+# -- the log: Kafka, or samzapy.testing.memory_log -------------------------------------------------------------------------------
+
+
+class Message(Protocol):
+    """A record as the client library hands it out (confluent_kafka.Message has just these methods)."""
+
+    def topic(self) -> str: ...
+    def partition(self) -> int: ...
+    def offset(self) -> int: ...
+    def key(self) -> bytes | None: ...
+    def value(self) -> bytes | None: ...
+    def timestamp(self) -> tuple[int, int]:
+        """(kind, milliseconds since 1970)."""
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None: ...
+
+
+class Consumer(Protocol):
+    """Reads assigned partitions, read_committed. Never joins a group, never resets an offset by itself, never commits by itself."""
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions from these next offsets, in addition to what is assigned."""
+
+    def unassign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Stop reading these. Records of theirs that were fetched already are not handed out any more."""
+
+    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Go on from these next offsets; records fetched before the seek are not handed out any more."""
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None: ...
+    def resume(self, partitions: Iterable[TopicPartition]) -> None: ...
+
+    def poll(self, max_records: int, timeout_s: float) -> Sequence[Message]:
+        """Up to `max_records` records; waits at most `timeout_s` seconds for the first and not at all for more.
+
+        Raises:
+            OffsetOutOfRange: names partition, position and bounds. TopicMissing, NotAuthorized, LogError: not to be helped by waiting.
+        """
+
+    def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Next offset of each assigned partition: after the last record handed out, markers and aborted records behind it passed if known."""
+
+    def bounds(self, partition: TopicPartition) -> Bounds:
+        """Start, and end for a read_committed reader (the last stable offset), asked of the broker now.
+
+        Raises:
+            ClusterUnreachable: no answer in time. TopicMissing.
+        """
+
+    def offset_for_time(self, partition: TopicPartition, timestamp_ms: int) -> int:
+        """The offset of the first record at or after that time; the end if none."""
+
+    def mirror(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Tell the consumer group these positions, without waiting and without raising: for Kafka's tools, never read back."""
+
+    def close(self) -> None: ...
+
+
+Delivered = Callable[[int], None]
+
+
+class TransactionalProducer(Protocol):
+    """One producer with a transactional.id. Order of calls: init, then (begin, send…, flush, commit | abort) for ever."""
+
+    def init(self) -> None:
+        """Fence every earlier producer of this id and have its open transaction decided; both hold when this returns.
+
+        Raises:
+            ClusterUnreachable, NotAuthorized, LogError.
+        """
+
+    def begin(self) -> None: ...
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int = -1,
+        timestamp_ms: int = 0,
+        headers: Sequence[tuple[str, bytes | None]] | None = None,
+        delivered: Delivered | None = None,
+    ) -> None:
+        """Queue a record; partition −1: by the key's murmur2 hash; timestamp 0: now. A full queue is waited for.
+
+        `delivered` is called with the record's offset, at the latest before `flush` returns. Any error poisons the transaction.
+        """
+
+    def flush(self) -> None:
+        """Wait until the broker has everything.
+
+        Raises:
+            TransactionAborted: abort it. Fenced. InDoubt.
+        """
+
+    def commit(self) -> bool:
+        """Commit; True: clean. False: committed, but suspicious (slow, retried, reconnected): the next `begin` needs a new producer.
+
+        Raises:
+            TransactionAborted: it can be aborted, nothing of it will be seen. Fenced. InDoubt: it is not known what became of it.
+        """
+
+    def abort(self) -> bool:
+        """Abort; True: clean. False: aborted, but suspicious, as with commit.
+
+        Raises:
+            Fenced. InDoubt.
+        """
+
+    def close(self) -> None:
+        """Let go of it without deciding anything; an open transaction is left to the next init of its id, or to its timeout."""
+
+
+class PlainProducer(Protocol):
+    """An idempotent producer outside transactions: for the outputs of at_least_once."""
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int = -1,
+        timestamp_ms: int = 0,
+        headers: Sequence[tuple[str, bytes | None]] | None = None,
+    ) -> None: ...
+
+    def poll(self) -> None:
+        """Serve delivery reports, without waiting."""
+
+    def flush(self) -> None:
+        """Wait until all is acknowledged.
+
+        Raises:
+            LogError: a record was not delivered; named.
+        """
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic as it should be: partitions, and the settings (name → value as Kafka prints it) that matter to us."""
+
+    name: str
+    partitions: int
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """A topic as it is. `topic_id` is Kafka's own id: another one under the same name is another topic."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    replication: int
+    config: Mapping[str, str]
+
+    @property
+    def max_message_bytes(self) -> int:
+        return int(self.config.get("max.message.bytes", 1048588))
+
+
+class Admin(Protocol):
+    """Looks at the cluster and creates topics."""
+
+    def cluster_id(self) -> str:
+        """Kafka's cluster id.
+
+        Raises:
+            ClusterUnreachable: no broker answered in time; names the servers asked.
+        """
+
+    def broker_count(self) -> int: ...
+
+    def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
+        """Those of the named topics that exist, with their settings."""
+
+    def create(self, specs: Iterable[TopicSpec]) -> None:
+        """Create each (replication min(3, brokers), min.insync.replicas 2 where replication ≥ 2); one that has come to exist is fine."""
+
+    def delete(self, names: Iterable[str]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Log(Protocol):
+    """Makes clients of one cluster."""
+
+    def consumer(self, group_id: str, name: str) -> Consumer: ...
+    def restore_consumer(self, name: str) -> Consumer:
+        """For bulk reads to a barrier or an end: no waiting for batches to fill."""
+
+    def transactional_producer(self, transactional_id: str) -> TransactionalProducer: ...
+    def plain_producer(self, name: str) -> PlainProducer: ...
+    def admin(self) -> Admin: ...
+
+
+# -- stores ------------------------------------------------------------------------------------------------------------------------
+
+Change = tuple[bytes, bytes | None]
+
+
+class Scan(Protocol):
+    """Entries of an engine in key order over a fixed view. `close` lets go of the view; the end does so too."""
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]: ...
+    def __next__(self) -> tuple[bytes, bytes]: ...
+    def close(self) -> None: ...
+
+
+class StoreEngine(Protocol):
+    """Committed bytes of one store of one task: RocksDB or memory. Keys are in their sorting form."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def scan(self, from_key: bytes | None = None, to_key: bytes | None = None) -> Scan:
+        """from_key <= key < to_key, ascending; None = open."""
+
+    def write(self, changes: Iterable[Change], stamp: StoreStamp) -> None:
+        """All changes and the stamp in one atomic batch (None deletes). Not flushed: a crash may lose a suffix of whole batches."""
+
+    def stamp(self) -> StoreStamp | None:
+        """The stamp of the newest batch; None in an empty store."""
+
+    def flush(self) -> None:
+        """What was written survives a crash when this returns."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What was found in one generation directory: an opened engine with its stamp, or why it cannot be used.
+
+    `locked`: another process has it open. `path` is for messages.
+    """
+
+    generation: str
+    path: str
+    engine: StoreEngine | None
+    stamp: StoreStamp | None
+    locked: bool = False
+    problem: str = ""
+
+
+class StoreDirectory(Protocol):
+    """The generations of one store of one task on this host."""
+
+    def claims(self) -> list[Claim]:
+        """Open every generation that is not set aside. The caller closes the engines that it does not use."""
+
+    def create(self) -> tuple[str, StoreEngine]:
+        """A new, empty generation: its name and engine."""
+
+    def set_aside(self, claim: Claim, reason: str) -> None:
+        """Mark a generation as not to be used again, under its lock if it can be had, and close it; the cleaner removes it later."""
+
+    def clean(self) -> None:
+        """Remove generations that were set aside and that nobody has open."""
+
+
+class TaskStore(KeyValueStore, Protocol):
+    """One store of one task: the task's typed view, over uncommitted overlays (live, frozen) and a read cache, over an engine.
+
+    The methods below are the container's; a task sees only KeyValueStore.
+    """
+
+    name: str
+    stamp: StoreStamp | None
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Bytes of keys and values in the live overlay."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the live overlay has changes."""
+
+    def keep(self) -> None:
+        """The hook returned: its writes stay; iterators it opened are closed."""
+
+    def undo(self) -> None:
+        """The hook raised: its writes since the last `keep` are undone; iterators it opened are closed."""
+
+    def freeze(self) -> Sequence[Change]:
+        """C0: the live overlay becomes the frozen one. Returns its changes as changelog records: (log key, value), None for a deletion."""
+
+    def apply(self, stamp: StoreStamp) -> None:
+        """C5, C6: write the frozen overlay and the stamp in one batch, move it to the read cache, drop it."""
+
+    def discard(self) -> None:
+        """Abort: drop live and frozen overlays and the read cache."""
+
+    def load(self, records: Sequence[Change], stamp: StoreStamp) -> None:
+        """Restore: write changelog records (log keys) and the position they lead to, in one batch."""
+
+    def attach(self, engine: StoreEngine) -> None:
+        """Use this engine from now on; any before it has been closed."""
+
+    def refuse_writes(self) -> None:
+        """From now on put and delete raise StoreClosed (during `close()`)."""
+
+    def flush(self) -> None: ...
+    def close(self) -> None: ...
+
+
+# -- time, chance, control -----------------------------------------------------------------------------------------------------------
+
+
+class Clock(Protocol):
+    """Time is an argument: `monotonic` for durations, `now_ms` (milliseconds since 1970) for stamps and people."""
+
+    def monotonic(self) -> float: ...
+    def now_ms(self) -> int: ...
+    def sleep(self, seconds: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The coordinator's answer to a container that registers: who it is and what it runs."""
+
+    epoch: int
+    tasks: tuple[str, ...]
+    run_id: str
+    end_offsets: Mapping[str, int] | None = None  # by str(TopicPartition); only with --until-end
+
+
+class Control(Protocol):
+    """A container's line to the coordinator. Every call is retried inside; a heartbeat's answer carries commands."""
+
+    def register(self, incarnation: str, facts: Mapping[str, Any]) -> Assignment:
+        """Ask to be named in the coordinator topic.
+
+        Raises:
+            Superseded: this launch was already used or is no longer wanted.
+        """
+
+    def heartbeat(self, incarnation: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Tell how we are; the answer is `{"command": "run" | "stop" | "exit", …}`.
+
+        Raises:
+            LogError: nobody answered. Superseded: we are not wanted any more.
+        """
+
+    def finished(self, incarnation: str, report: Mapping[str, Any]) -> None:
+        """The last word: how it ended; best effort."""
+
+
+class ContainerHandle(Protocol):
+    """A launched container as its launcher sees it."""
+
+    def exited(self) -> str | None:
+        """None while it runs; else how it ended, in words."""
+
+    def kill(self) -> None:
+        """Make it end now; returns without waiting."""
+
+
+class Launcher(Protocol):
+    """Starts containers: as child processes or as Spark tasks."""
+
+    def slots(self) -> int | None:
+        """How many containers can run at once; None = no limit known."""
+
+    def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> ContainerHandle: ...
+
+    def close(self) -> None:
+        """End whatever still runs."""
