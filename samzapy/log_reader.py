@@ -1,0 +1,67 @@
+"""Bounded reading of a log over the Consumer port: from a start to an end that was fixed before.
+
+Why it ends, and ends right: a reader is done at a record at or behind the end's last offset, or when its position has reached the end
+(markers and aborted records occupy offsets that no record will ever come from). It is an error, not an end, when nothing moves for
+`PATIENCE_S` seconds. Deadlines are on progress, never on the total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from samzapy.api.errors import ClusterUnreachable
+from samzapy.model.offsets import TopicPartition, last_offset_before
+from samzapy.ports import Clock, Consumer, Message
+
+PATIENCE_S = 30.0
+BATCH = 2000
+
+
+def read_to_end(consumer: Consumer, partition: TopicPartition, clock: Clock, start: int | None = None) -> Iterator[Sequence[Message]]:
+    """Batches of the records of `partition` from `start` (default: the log's start) to the read_committed end as it is now.
+
+    Raises:
+        ClusterUnreachable: no progress for 30 s.
+    """
+    bounds = consumer.bounds(partition)
+    begin = bounds.start if start is None else max(start, bounds.start)
+    return read_ranges(consumer, {partition: (begin, bounds.end)}, clock)
+
+
+def read_ranges(consumer: Consumer, ranges: Mapping[TopicPartition, tuple[int, int]], clock: Clock) -> Iterator[Sequence[Message]]:
+    """Batches of the records of several partitions, each in its own [start, end); records behind an end are left out.
+
+    Raises:
+        ClusterUnreachable: no progress for 30 s.
+    """
+    open_ends = {p: end for p, (start, end) in ranges.items() if start < end}
+    if not open_ends:
+        return
+    consumer.assign({p: ranges[p][0] for p in open_ends})
+    positions = {p: ranges[p][0] for p in open_ends}
+    last_progress = clock.monotonic()
+    try:
+        while open_ends:
+            batch = [m for m in consumer.poll(BATCH, 0.05) if _within(m, open_ends)]
+            if batch:
+                yield batch
+            now_at = consumer.positions(open_ends)
+            seen = {TopicPartition(m.topic(), m.partition()): m.offset() for m in batch}
+            done = [p for p, end in open_ends.items() if now_at[p] >= end or seen.get(p, -1) >= last_offset_before(end)]
+            if batch or now_at != {p: positions[p] for p in now_at}:
+                last_progress = clock.monotonic()
+            positions.update(now_at)
+            if done:
+                consumer.unassign(done)
+                for partition in done:
+                    del open_ends[partition]
+            elif clock.monotonic() - last_progress > PATIENCE_S:
+                stuck = ", ".join(f"{p} at {positions[p]} of {end}" for p, end in open_ends.items())
+                raise ClusterUnreachable(f"nothing more came in {PATIENCE_S:.0f} s while reading {stuck}.", "Check the brokers; then run this again.")
+    finally:
+        consumer.unassign(open_ends)
+
+
+def _within(message: Message, ends: Mapping[TopicPartition, int]) -> bool:
+    end = ends.get(TopicPartition(message.topic(), message.partition()))
+    return end is not None and message.offset() < end
