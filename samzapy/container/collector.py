@@ -1,0 +1,77 @@
+"""What a hook sends, held until the hook has returned, then handed to the producer; dropped if it raised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from samzapy.api.envelope import OutgoingMessageEnvelope
+from samzapy.api.errors import RecordTooLarge, TaskError, UnknownOutput
+from samzapy.container.spec import OutputSpec
+from samzapy.model.murmur2 import murmur2
+from samzapy.model.names import KAFKA
+
+RECORD_OVERHEAD_BYTES = 100  # batch header, record header and varints, rounded up
+Send = Callable[..., None]
+Outgoing = tuple[str, bytes | None, bytes | None, int, int, Sequence[tuple[str, bytes | None]] | None]
+
+
+class Collector:
+    """The collector of a container's hooks. `pending` holds the records of the hook that runs now."""
+
+    __slots__ = ("_outputs", "_size", "pending", "released_bytes")
+
+    def __init__(self, outputs: Mapping[str, OutputSpec]) -> None:
+        self._outputs = {(KAFKA, topic): (o, o.key_serde.encode, o.value_serde.encode, o.max_record_bytes) for topic, o in outputs.items()}
+        self.pending: list[Outgoing] = []
+        self._size = 0
+        self.released_bytes = 0
+
+    def send(self, envelope: OutgoingMessageEnvelope) -> None:
+        """Encode, check, and hold until the hook returns."""
+        found = self._outputs.get(envelope.system_stream)
+        if found is None:
+            raise self._unknown(envelope)
+        output, encode_key, encode_value, limit = found
+        key, message = envelope.key, envelope.message
+        key_bytes = None if key is None else encode_key(key)
+        value = None if message is None else encode_value(message)
+        size = (0 if key_bytes is None else len(key_bytes)) + (0 if value is None else len(value)) + RECORD_OVERHEAD_BYTES
+        headers = envelope.headers
+        if headers:
+            size += sum(len(name) + len(data or b"") + 10 for name, data in headers)
+        if size > limit:
+            raise RecordTooLarge(
+                f"a record of {size} bytes for topic {output.topic}, key {_short(key)}: the topic takes at most {limit} bytes.",
+                f"Send less in one record, or raise max.message.bytes of {output.topic}.",
+            )
+        partition = envelope.partition
+        if partition is None:
+            partition = -1 if envelope.partition_key is None else murmur2(encode_key(envelope.partition_key)) % output.partitions
+        elif not 0 <= partition < output.partitions:
+            raise TaskError(f"a record for partition {partition} of {output.topic}, which has {output.partitions}.", "Partitions count from 0.")
+        self._size += size
+        self.pending.append((output.topic, value, key_bytes, partition, envelope.timestamp or 0, headers))
+
+    def release(self, send: Send) -> None:
+        """The hook returned: hand its records over, in order."""
+        for record in self.pending:
+            send(*record)
+        self.pending.clear()
+        self.released_bytes += self._size
+        self._size = 0
+
+    def drop(self) -> None:
+        """The hook raised: nothing was sent."""
+        self.pending.clear()
+        self._size = 0
+
+    def _unknown(self, envelope: OutgoingMessageEnvelope) -> UnknownOutput:
+        system, stream = envelope.system_stream
+        if system != KAFKA:
+            return UnknownOutput(f"a send to {system}.{stream}: there is no system {system!r}.", f'Use SystemStream("{KAFKA}", …).')
+        return UnknownOutput(f"a send to topic {stream}, which the job file does not list.", f"Add `- {{topic: {stream}}}` with its serdes under `outputs:`.")
+
+
+def _short(key: object) -> str:
+    text = repr(key)
+    return text if len(text) <= 80 else text[:77] + "…"

@@ -1,0 +1,80 @@
+"""What a container has to know, as values: made once by the wiring from the job file, never looked up per record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from samzapy.api.serde import Serde
+from samzapy.api.task import StreamTask
+from samzapy.model.job_model import TaskModel
+from samzapy.model.names import Job
+from samzapy.ports import StoreDirectory, StoreEngine, TaskStore
+
+
+@dataclass(frozen=True, slots=True)
+class InputSpec:
+    """An input topic: its id now, its serdes, where a first start begins, and what to do when the next offset is gone."""
+
+    topic: str
+    topic_id: str
+    key_serde: Serde
+    value_serde: Serde
+    start: str = "earliest"
+    bootstrap: bool = False
+    on_out_of_range: str = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSpec:
+    """An output topic: its serdes, partition count, and the largest record it takes, in bytes."""
+
+    topic: str
+    key_serde: Serde
+    value_serde: Serde
+    partitions: int
+    max_record_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSpec:
+    """A store: changelog topic (None: a scratch store), its id and tombstone retention, serde names for checks.
+
+    `open_directory(task)` gives the task's generations on this host, `make(task, engine)` the typed store over an engine.
+    """
+
+    name: str
+    changelog: str | None
+    topic_id: str
+    delete_retention_ms: int
+    key_serde: str
+    value_serde: str
+    open_directory: Callable[[str], StoreDirectory]
+    make: Callable[[str, StoreEngine | None], TaskStore]
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSpec:
+    """One container of one run. Durations in seconds."""
+
+    job: Job
+    number: int
+    host: str
+    make_task: Callable[[], StreamTask]
+    params: Mapping[str, Any]
+    tasks: Mapping[str, TaskModel]
+    inputs: Mapping[str, InputSpec]
+    outputs: Mapping[str, OutputSpec]
+    stores: Mapping[str, StoreSpec]
+    exactly_once: bool = True
+    commit_interval_s: float = 1.0
+    max_uncommitted_bytes: int = 64 << 20
+    window_s: float | None = None
+    retries: int = 0
+    on_error: str = "fail"
+    lease_s: float = 10.0
+    heartbeat_s: float = 2.0
+    flush_interval_s: float = 30.0
+    poll_records: int = 500
+    fingerprint: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,176 @@
+"""Which local store to keep, and what to read of the changelog: the decision of T3.
+
+A local store is a cache of the changelog, so throwing it away is always safe; keeping one that is not what it seems never is. Each
+generation that was found is held against the rules of `RULES`, in order; the first that fails is why it is not kept. Of those that pass,
+the one with the highest position wins. A rule that needs time gets the time as an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from samzapy.model.checkpoint import Checkpoint, StoreMark
+from samzapy.model.stamp import StoreStamp
+
+
+@dataclass(frozen=True, slots=True)
+class StoreIdentity:
+    """Whose store it is and how its entries are written."""
+
+    job: str
+    id: str
+    task: str
+    store: str
+    key_serde: str
+    value_serde: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogFacts:
+    """The changelog partition as it is now. `barrier` is the offset of this start's own barrier record."""
+
+    topic: str
+    partition: int
+    topic_id: str
+    start: int
+    barrier: int
+    delete_retention_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A generation directory as it was found: its stamp, or why it has none."""
+
+    generation: str
+    stamp: StoreStamp | None
+    locked: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Keep this generation; read the changelog from its position on."""
+
+    generation: str
+    position: int
+    reason: str
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """Make a new generation; read the changelog from its start."""
+
+    position: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Neither would be right: stop, and say what to do."""
+
+    reason: str
+    remedy: str
+
+
+Decision = Keep | Rebuild | Refuse
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    found: Found
+    stamp: StoreStamp
+    identity: StoreIdentity
+    checkpoint: Checkpoint
+    mark: StoreMark | None
+    log: ChangelogFacts
+    now_ms: int
+
+
+def _missed_nothing(case: _Case) -> bool:
+    return case.mark is not None and case.stamp.position >= case.mark.position
+
+
+def _recent(case: _Case) -> bool:
+    return 0 <= case.now_ms - case.stamp.as_of_ms < case.log.delete_retention_ms // 2
+
+
+def _belongs(case: _Case) -> bool:
+    s = case.stamp
+    return StoreIdentity(s.job, s.id, s.task, s.store, s.key_serde, s.value_serde) == case.identity
+
+
+# (what must hold, what is said when it does not)
+RULES: tuple[tuple[Callable[[_Case], bool], str], ...] = (
+    (_belongs, "it belongs to another job, task or store, or has other serdes"),
+    (lambda c: c.stamp.topic_id == c.log.topic_id, "its changelog topic was replaced"),
+    (lambda c: c.stamp.position >= c.log.start, "the changelog no longer has what it would read next"),
+    (lambda c: c.stamp.position <= c.log.barrier, "it is ahead of the changelog"),
+    (lambda c: c.stamp.sequence <= c.checkpoint.sequence, "it is ahead of the checkpoint"),
+    (lambda c: _missed_nothing(c) or _recent(c), "it is too old: tombstones it never saw may be gone from the changelog"),
+)
+
+
+def decide(
+    found: Sequence[Found],
+    identity: StoreIdentity,
+    checkpoint: Checkpoint | None,
+    log: ChangelogFacts,
+    now_ms: int,
+) -> Decision:
+    """What to do about one store of one task."""
+    mark = checkpoint.stores.get(identity.store) if checkpoint else None
+    if checkpoint is None or mark is None:
+        return Rebuild(log.start, "first start" if checkpoint is None else "the checkpoint does not know this store yet")
+    if mark.topic_id != log.topic_id:
+        return Refuse(
+            f"changelog {log.topic}[{log.partition}] was deleted and made again since the checkpoint: its content is not this state.",
+            "Run `samzapy reset` to start over, or bring the old topic back.",
+        )
+    good, reasons = _sift(found, identity, checkpoint, mark, log, now_ms)
+    if good:
+        best = max(good, key=lambda f: f.stamp.position if f.stamp else -1)
+        assert best.stamp is not None
+        complete = best.stamp.position >= mark.position
+        if log.start > mark.changelog_start and not complete:
+            return _truncated(log, mark)
+        warning = f"{log.topic}[{log.partition}] was truncated at its start; the local store is complete and goes on" if log.start > mark.changelog_start else ""
+        return Keep(best.generation, best.stamp.position, "has all that the checkpoint names" if complete else "recent enough to catch up", warning)
+    if log.start > mark.changelog_start:
+        return _truncated(log, mark)
+    return Rebuild(log.start, "; ".join(reasons) if reasons else "no local store on this host")
+
+
+def _sift(
+    found: Sequence[Found], identity: StoreIdentity, checkpoint: Checkpoint, mark: StoreMark, log: ChangelogFacts, now_ms: int
+) -> tuple[list[Found], list[str]]:
+    good: list[Found] = []
+    reasons: list[str] = []
+    for one in found:
+        reason = _why_not(one, identity, checkpoint, mark, log, now_ms)
+        if reason:
+            reasons.append(f"local store {one.generation} not kept: {reason}")
+        else:
+            good.append(one)
+    return good, reasons
+
+
+def _why_not(
+    found: Found, identity: StoreIdentity, checkpoint: Checkpoint, mark: StoreMark, log: ChangelogFacts, now_ms: int
+) -> str:
+    if found.locked:
+        return "another process has it open"
+    if found.problem:
+        return found.problem
+    if found.stamp is None:
+        return "nothing was ever committed to it"
+    case = _Case(found, found.stamp, identity, checkpoint, mark, log, now_ms)
+    return next((text for holds, text in RULES if not holds(case)), "")
+
+
+def _truncated(log: ChangelogFacts, mark: StoreMark) -> Refuse:
+    return Refuse(
+        f"changelog {log.topic}[{log.partition}] starts at {log.start}, the checkpoint says {mark.changelog_start}: it was truncated, and a full restore would silently miss keys.",
+        "Bring back a host with the local store, or run `samzapy reset` to start over.",
+    )
