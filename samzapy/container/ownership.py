@@ -1,0 +1,86 @@
+"""O1 and O2: the right to write as this container.
+
+Init before check: after `init` every predecessor of this transactional.id is fenced and its open transaction decided; only then is the
+coordinator topic read, to an end fetched after the init. The reverse order would let a container that was paused between the check and
+its init reopen an id that had been fenced. A new producer is made by the same two steps, for any reason.
+"""
+
+from __future__ import annotations
+
+from samzapy.api.errors import Superseded
+from samzapy.ledger_reader import read_ledger
+from samzapy.model.names import Job
+from samzapy.model.ownership import Ledger
+from samzapy.ports import Clock, Log, TransactionalProducer
+
+
+class Ownership:
+    """Holds the container's one transactional producer, and knows whether a transaction is open on it."""
+
+    def __init__(self, job: Job, container: int, incarnation: str, log: Log, clock: Clock) -> None:
+        self._job = job
+        self._container = container
+        self._log = log
+        self._clock = clock
+        self.incarnation = incarnation
+        self.epoch = 0
+        self.ledger = Ledger()
+        self.producer: TransactionalProducer | None = None
+        self.in_transaction = False
+        self.renewals = 0
+
+    def take(self) -> TransactionalProducer:
+        """O1, O2: a new producer that is known to be the owner's.
+
+        Raises:
+            Superseded: the coordinator topic names another incarnation, or none. LogError: Kafka could not be asked.
+        """
+        self.drop()
+        producer = self._log.transactional_producer(self._job.container_transactional_id(self._container))
+        try:
+            producer.init()  # O1
+            self._check()  # O2
+        except BaseException:
+            producer.close()
+            raise
+        self.producer = producer
+        return producer
+
+    def _check(self) -> None:
+        consumer = self._log.restore_consumer("ownership")
+        try:
+            self.ledger = read_ledger(consumer, self._job.coordinator_topic, self._clock)
+        finally:
+            consumer.close()
+        named = self.ledger.containers.get(self._container)
+        if named is None or named.incarnation != self.incarnation:
+            who = "nobody" if named is None or not named.incarnation else f"incarnation {named.incarnation} (epoch {named.epoch})"
+            raise Superseded(
+                f"container {self._container}: the coordinator topic names {who}, not this incarnation {self.incarnation}.",
+                "Nothing to do: what this one had not committed was never visible.",
+            )
+        self.epoch = named.epoch
+
+    def open(self) -> TransactionalProducer:
+        """The producer, with a transaction open on it."""
+        producer = self.producer
+        if producer is None:
+            producer = self.take()
+        if not self.in_transaction:
+            producer.begin()
+            self.in_transaction = True
+        return producer
+
+    def decided(self, clean: bool) -> None:
+        """The transaction was committed or aborted; if that was suspicious, the producer must not begin another one."""
+        self.in_transaction = False
+        if not clean:
+            self.renewals += 1
+            self.take()
+
+    def drop(self) -> None:
+        """Let go of the producer without deciding anything."""
+        self.in_transaction = False
+        if self.producer is not None:
+            self.producer.close()
+            self.producer = None

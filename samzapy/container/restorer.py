@@ -1,0 +1,357 @@
+"""T1 to T4: from a committed log to stores that a task may use.
+
+A restore ends at its own barrier: a record that this owner wrote after it fenced every predecessor, so all that was ever committed lies
+before it. Nothing depends on end offsets, on markers or on how compaction left the log. Every batch that is applied carries the position
+it leads to, so a crash in the middle goes on from there.
+
+Tasks that start together share one barrier transaction and one reading consumer; the records go to their stores as they come.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from samzapy.api.errors import StateMismatch, StateRefused, Superseded
+from samzapy.container.ownership import Ownership
+from samzapy.container.spec import ContainerSpec, StoreSpec
+from samzapy.container.task_instance import Restored, TaskInstance
+from samzapy.log_reader import read_to_end
+from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
+from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
+from samzapy.model.offsets import TopicPartition, next_offset
+from samzapy.model.stamp import StoreStamp
+from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide
+from samzapy.ports import Change, Claim, Clock, Consumer, Log, Message
+
+LOG = logging.getLogger("samzapy.restore")
+BATCH_RECORDS = 2000
+STUCK_S = 5.0
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A store that is being filled from its changelog."""
+
+    task: TaskInstance
+    spec: StoreSpec
+    barrier: int
+    start: int
+    decision: str
+    local: bool
+    started: float
+    records: int = 0
+    pending: list[Change] = field(default_factory=list)
+
+
+class Restorer:
+    """Restores the stores of tasks. `alive` is called while it waits and between batches; it raises to stop the restore."""
+
+    def __init__(self, spec: ContainerSpec, log: Log, ownership: Ownership, clock: Clock, alive: Callable[[], None]) -> None:
+        self._spec = spec
+        self._log = log
+        self._own = ownership
+        self._clock = clock
+        self._alive = alive
+
+    def restore(self, tasks: Sequence[TaskInstance]) -> None:
+        """T1–T4 for tasks that start together. Leaves `checkpoint` (None on a first start), stores attached and `restored` told.
+
+        Raises:
+            StateRefused, StateMismatch: starting would lose or double something; named, with the remedy. Superseded: another owner's barrier.
+        """
+        consumer = self._log.restore_consumer("restore")
+        try:
+            self._look_first(consumer, tasks)
+            barriers, nonce = self._write_barriers(tasks)  # T1
+            for task in tasks:
+                task.checkpoint = self._read_checkpoint(consumer, task, barriers, nonce)  # T2
+                self._check_fingerprint(task)
+            readings = {}
+            for task in tasks:
+                for name, spec in self._spec.stores.items():
+                    reading = self._choose(consumer, task, name, spec, barriers)  # T3
+                    if reading is not None:
+                        readings[TopicPartition(spec.changelog or "", task.model.partition)] = reading
+            self._read(consumer, readings, nonce)  # T4
+            for task in tasks:
+                self._refuse_orphans(task)
+        finally:
+            consumer.close()
+
+    # -- T1 ----------------------------------------------------------------------------------------------------------------------
+
+    def _look_first(self, consumer: Consumer, tasks: Sequence[TaskInstance]) -> None:
+        """Before the first barrier: a changelog that no checkpoint of ours vouches for must not be another job's."""
+        for task in tasks:
+            old = self._newest_checkpoint(consumer, task)
+            for name, spec in self._spec.stores.items():
+                mark = old.stores.get(name) if old else None
+                if spec.changelog is None or (mark is not None and mark.topic_id == spec.topic_id):
+                    continue
+                partition = TopicPartition(spec.changelog, task.model.partition)
+                for batch in read_to_end(consumer, partition, self._clock):
+                    for message in batch:
+                        if message.key() == BARRIER_KEY:
+                            self._check_barrier(message, task, name)
+
+    def _newest_checkpoint(self, consumer: Consumer, task: TaskInstance) -> Checkpoint | None:
+        newest = None
+        for batch in read_to_end(consumer, self._checkpoint_partition(task), self._clock):
+            for message in batch:
+                if message.key() == CHECKPOINT_KEY:
+                    newest = message.value()
+        return None if newest is None else self._parsed(newest, task)
+
+    def _write_barriers(self, tasks: Sequence[TaskInstance]) -> tuple[dict[TopicPartition, int], str]:
+        offsets: dict[TopicPartition, int] = {}
+        nonce = secrets.token_hex(8)
+        producer = self._own.open()
+        for task in tasks:
+            places = [("", self._checkpoint_partition(task))]
+            places += [(n, TopicPartition(s.changelog, task.model.partition)) for n, s in self._spec.stores.items() if s.changelog]
+            for store, place in places:
+                job = self._spec.job
+                barrier = Barrier(job.name, job.id, task.name, store, self._own.epoch, self._own.incarnation, nonce)
+                producer.send(
+                    place.topic,
+                    barrier.to_bytes(),
+                    BARRIER_KEY,
+                    place.partition,
+                    delivered=lambda offset, place=place: offsets.__setitem__(place, offset),  # type: ignore[misc]
+                )
+        producer.flush()
+        self._own.decided(producer.commit())
+        return offsets, nonce
+
+    # -- T2 ----------------------------------------------------------------------------------------------------------------------
+
+    def _read_checkpoint(
+        self, consumer: Consumer, task: TaskInstance, barriers: Mapping[TopicPartition, int], nonce: str
+    ) -> Checkpoint | None:
+        place = self._checkpoint_partition(task)
+        newest: bytes | None = None
+
+        def take(message: Message) -> None:
+            nonlocal newest
+            if message.key() == CHECKPOINT_KEY:
+                newest = message.value()
+
+        self._read_to_barriers(consumer, {place: (consumer.bounds(place).start, barriers[place])}, lambda m: take(m), nonce, lambda _: (task, ""))
+        checkpoint = None if newest is None else self._parsed(newest, task)
+        if checkpoint is not None and checkpoint.epoch > self._own.epoch:
+            raise Superseded(f"{task.name}: its checkpoint is of epoch {checkpoint.epoch}, this owner's is {self._own.epoch}.", "")
+        return checkpoint
+
+    def _parsed(self, data: bytes, task: TaskInstance) -> Checkpoint:
+        where = self._checkpoint_partition(task)
+        try:
+            checkpoint = checkpoint_from_bytes(data)
+        except UnreadableCheckpoint as error:
+            raise StateRefused(
+                f"{task.name}: the newest checkpoint in {where} cannot be read: {error}.",
+                "Use the samzapy version that wrote it, or run `samzapy reset` to start over.",
+            ) from None
+        if (checkpoint.job, checkpoint.id, checkpoint.task) != (self._spec.job.name, self._spec.job.id, task.name):
+            raise StateRefused(
+                f"{task.name}: {where} holds the checkpoint of {checkpoint.job}-{checkpoint.id}, {checkpoint.task}.",
+                "Give this job another name or id.",
+            )
+        return checkpoint
+
+    def _check_fingerprint(self, task: TaskInstance) -> None:
+        if task.checkpoint is None:
+            return
+        new, old = self._spec.fingerprint, task.checkpoint.fingerprint
+        for subject in sorted(set(old) & set(new)):
+            if old[subject] != new[subject]:
+                raise StateMismatch(
+                    f"{task.name}: {subject} was {old[subject]!r} when its state was written, the job file says {new[subject]!r}.",
+                    "Change it back, give the job a new id, or run `samzapy reset` to start over.",
+                )
+
+    # -- T3 ----------------------------------------------------------------------------------------------------------------------
+
+    def _choose(
+        self, consumer: Consumer, task: TaskInstance, name: str, spec: StoreSpec, barriers: Mapping[TopicPartition, int]
+    ) -> _Reading | None:
+        store = task.stores[name]
+        directory = spec.open_directory(task.name)
+        if spec.changelog is None:
+            for claim in directory.claims():
+                directory.set_aside(claim, "a store without a changelog starts empty")
+            _, engine = directory.create()
+            store.attach(engine)
+            directory.clean()
+            task.restored[name] = Restored("empty", "no changelog: emptied at every start", 0, 0.0)
+            return None
+        place = TopicPartition(spec.changelog, task.model.partition)
+        started = self._clock.monotonic()
+        claims = self._claims(directory.claims)
+        facts = ChangelogFacts(place.topic, place.partition, spec.topic_id, consumer.bounds(place).start, barriers[place], spec.delete_retention_ms)
+        identity = StoreIdentity(self._spec.job.name, self._spec.job.id, task.name, name, spec.key_serde, spec.value_serde)
+        found = [Found(c.generation, c.stamp, c.locked, c.problem) for c in claims]
+        decision = decide(found, identity, task.checkpoint, facts, self._clock.now_ms())
+        kept = decision.generation if isinstance(decision, Keep) else None
+        engine = next((c.engine for c in claims if c.generation == kept and c.engine is not None), None)
+        for claim in claims:
+            if claim.generation != kept and not claim.locked:
+                if isinstance(decision, Refuse):
+                    if claim.engine is not None:
+                        claim.engine.close()
+                else:
+                    directory.set_aside(claim, decision.reason)
+        if isinstance(decision, Refuse):
+            raise StateRefused(f"store {name!r} of {task.name}: {decision.reason}", decision.remedy)
+        if engine is None:
+            _, engine = directory.create()
+        elif isinstance(decision, Keep) and decision.warning:
+            LOG.warning("store %r of %s: %s", name, task.name, decision.warning)
+        store.attach(engine)
+        directory.clean()
+        return _Reading(task, spec, barriers[place], decision.position, decision.reason, kept is not None, started)
+
+    def _claims(self, find: Callable[[], list[Claim]]) -> list[Claim]:
+        """The generations; if one is locked, its process may be about to end: wait as long as a lease, then go on without it."""
+        deadline = self._clock.monotonic() + self._spec.lease_s + 2.0
+        while True:
+            claims = find()
+            if not any(c.locked for c in claims) or self._clock.monotonic() >= deadline:
+                return claims
+            for claim in claims:
+                if claim.engine is not None:
+                    claim.engine.close()
+            self._alive()
+            self._clock.sleep(0.2)
+
+    # -- T4 ----------------------------------------------------------------------------------------------------------------------
+
+    def _read(self, consumer: Consumer, readings: Mapping[TopicPartition, _Reading], nonce: str) -> None:
+        def take(message: Message) -> None:
+            reading = readings[TopicPartition(message.topic(), message.partition())]
+            key = message.key()
+            if key is None:
+                raise StateRefused(
+                    f"changelog {message.topic()}[{message.partition()}] has a record without a key at offset {message.offset()}: samzapy never writes one.",
+                    "Find out who writes to this topic.",
+                )
+            if key != BARRIER_KEY:
+                reading.records += 1
+                reading.pending.append((key, message.value()))
+                if len(reading.pending) >= BATCH_RECORDS:
+                    self._load(reading, next_offset(message.offset()), self._clock.now_ms() if reading.local is False else None)
+
+        ranges = {place: (r.start, r.barrier) for place, r in readings.items()}
+        self._read_to_barriers(consumer, ranges, take, nonce, lambda p: (readings[p].task, readings[p].spec.name))
+        for place, reading in readings.items():
+            self._load(reading, next_offset(reading.barrier), self._clock.now_ms())
+            seconds = self._clock.monotonic() - reading.started
+            source = "local" if reading.local else "changelog" if reading.records else "empty"
+            reading.task.restored[reading.spec.name] = Restored(source, reading.decision, reading.records, seconds)
+            LOG.info(
+                "store %r of %s restored from %s: %d records of %s read in %.2f s (%s)",
+                reading.spec.name, reading.task.name, source, reading.records, place, seconds, reading.decision,
+            )  # fmt: skip
+
+    def _load(self, reading: _Reading, position: int, as_of_ms: int | None) -> None:
+        """One batch: what is pending, and the position it leads to. `as_of_ms` None: not yet at the log's end, keep the old time."""
+        task, spec = reading.task, reading.spec
+        store = task.stores[spec.name]
+        before = store.stamp
+        # a full restore stands, from its first batch on, at the time of its own start: nothing it reads can have lost a tombstone since
+        as_of = as_of_ms if as_of_ms is not None else before.as_of_ms if before else self._clock.now_ms()
+        sequence = task.checkpoint.sequence if task.checkpoint and reading.barrier < position else before.sequence if before else 0
+        store.load(
+            reading.pending,
+            StoreStamp(
+                self._spec.job.name, self._spec.job.id, task.name, spec.name, spec.topic_id, position, sequence, as_of, spec.key_serde, spec.value_serde
+            ),
+        )  # fmt: skip
+        reading.pending = []
+
+    def _read_to_barriers(
+        self,
+        consumer: Consumer,
+        ranges: Mapping[TopicPartition, tuple[int, int]],
+        take: Callable[[Message], None],
+        nonce: str,
+        whose: Callable[[TopicPartition], tuple[TaskInstance, str]],
+    ) -> None:
+        """Every record from each start up to this owner's barrier (at the given offset, inclusive)."""
+        if not ranges:
+            return
+        consumer.assign({p: start for p, (start, _) in ranges.items()})
+        barriers = {p: barrier for p, (_, barrier) in ranges.items()}
+        last_progress = self._clock.monotonic()
+        said = False
+        try:
+            while barriers:
+                self._alive()
+                batch = consumer.poll(BATCH_RECORDS, 0.05)
+                for message in batch:
+                    place = TopicPartition(message.topic(), message.partition())
+                    barrier = barriers.get(place)
+                    if barrier is None:
+                        continue
+                    if message.offset() <= barrier:
+                        take(message)
+                    if message.key() == BARRIER_KEY:
+                        task, store = whose(place)
+                        self._check_barrier(message, task, store)
+                    if message.offset() >= barrier:
+                        del barriers[place]
+                        consumer.unassign([place])
+                if batch:
+                    last_progress = self._clock.monotonic()
+                elif not said and self._clock.monotonic() - last_progress > STUCK_S:
+                    said = self._say_stuck(consumer, barriers, whose)
+        finally:
+            consumer.unassign(barriers)
+            for place in ranges:
+                whose(place)[0].reason = ""
+
+    def _say_stuck(
+        self, consumer: Consumer, barriers: Mapping[TopicPartition, int], whose: Callable[[TopicPartition], tuple[TaskInstance, str]]
+    ) -> bool:
+        for place, barrier in barriers.items():
+            end = consumer.bounds(place).end
+            if end <= barrier:
+                whose(place)[0].reason = f"{place}: a transaction of somebody else's is open at {end}, before this start's barrier at {barrier}"
+                LOG.warning("%s; waiting until it is decided", whose(place)[0].reason)
+        return True
+
+    def _check_barrier(self, message: Message, task: TaskInstance, store: str) -> None:
+        place = TopicPartition(message.topic(), message.partition())
+        try:
+            barrier = barrier_from_bytes(message.value())
+        except ValueError as error:
+            raise StateRefused(f"{place} at {message.offset()}: {error}.", "Find out who writes to this topic.") from None
+        job = self._spec.job
+        if (barrier.job, barrier.id, barrier.task, barrier.store) != (job.name, job.id, task.name, store):
+            raise StateRefused(
+                f"{place} belongs to store {barrier.store!r} of {barrier.job}-{barrier.id}, {barrier.task}; not to store {store!r} of {job}, {task.name}.",
+                f"Give store {store!r} a changelog topic of its own.",
+            )
+        if barrier.epoch > self._own.epoch:
+            raise Superseded(f"{task.name}: {place} has a barrier of epoch {barrier.epoch}, this owner's is {self._own.epoch}.", "")
+
+    # -- after T4 ----------------------------------------------------------------------------------------------------------------
+
+    def _refuse_orphans(self, task: TaskInstance) -> None:
+        """T5's first half: without a checkpoint every changelog must be empty, else what it counts would be counted again."""
+        if task.checkpoint is not None:
+            return
+        for name, restored in task.restored.items():
+            if restored.records:
+                topic = self._spec.stores[name].changelog
+                raise StateRefused(
+                    f"{task.name}: there is no checkpoint in {self._checkpoint_partition(task)}, but {topic}[{task.model.partition}] holds "
+                    f"{restored.records} records of state: starting over on them would count twice.",
+                    "Run `samzapy reset` to remove the state and start over, or restore the checkpoint topic.",
+                )
+
+    def _checkpoint_partition(self, task: TaskInstance) -> TopicPartition:
+        return TopicPartition(self._spec.job.checkpoint_topic, task.model.partition)
+

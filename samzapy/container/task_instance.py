@@ -1,0 +1,127 @@
+"""One task of a container: the user's object, its stores, its checkpoint, and the lanes it reads.
+
+A lane is one input partition as the run loop sees it: everything that a record needs is bound in it once, so that nothing is looked up
+per record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from samzapy.api.context import JobInfo
+from samzapy.api.envelope import SystemStreamPartition
+from samzapy.api.errors import TaskError
+from samzapy.api.store import KeyValueStore
+from samzapy.api.task import StreamTask
+from samzapy.container.metrics import TaskMetrics
+from samzapy.container.spec import InputSpec
+from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.job_model import TaskModel
+from samzapy.model.names import KAFKA
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import TaskStore
+
+WAITING, RESTORING, BOOTSTRAPPING, RUNNING, STOPPED = "WAITING", "RESTORING", "BOOTSTRAPPING", "RUNNING", "STOPPED"
+
+
+@dataclass(slots=True)
+class Restored:
+    """How a store came to be: `source` local | changelog | empty, the rule that decided, records read, seconds."""
+
+    source: str
+    reason: str
+    records: int
+    seconds: float
+
+    def to_json(self) -> dict[str, object]:
+        return {"source": self.source, "reason": self.reason, "records": self.records, "seconds": round(self.seconds, 4)}
+
+
+class Context:
+    """What `init` is given."""
+
+    def __init__(
+        self, model: TaskModel, params: Mapping[str, Any], job: JobInfo, stores: Mapping[str, TaskStore], metrics: TaskMetrics
+    ) -> None:
+        self.task_name = model.name
+        self.partitions = tuple(SystemStreamPartition(KAFKA, p.topic, p.partition) for p in model.inputs)
+        self.params = params
+        self.job = job
+        self.metrics = metrics
+        self._stores = stores
+
+    def get_store(self, name: str) -> KeyValueStore:
+        """The task's store of that name."""
+        store = self._stores.get(name)
+        if store is None:
+            there = ", ".join(sorted(self._stores)) or "none"
+            raise TaskError(f"{self.task_name} asks for store {name!r}; the job file has: {there}.", f"Add `{name}: {{key: …, value: …}}` under `stores:`.")
+        return store
+
+
+class Lane:
+    """One input partition of one task.
+
+    Attributes:
+        gate: the next offset at which a bootstrap input counts as caught up; None where that is no matter (any more).
+        end: where `--until-end` ends it; None otherwise.
+    """
+
+    __slots__ = ("decode_key", "decode_value", "end", "ended", "gate", "partition", "processed", "skipped", "spec", "ssp", "stores", "task")
+
+    def __init__(self, partition: TopicPartition, spec: InputSpec, task: TaskInstance, end: int | None) -> None:
+        self.partition = partition
+        self.spec = spec
+        self.task = task
+        self.ssp = SystemStreamPartition(KAFKA, partition.topic, partition.partition)
+        self.decode_key: Callable[[bytes], Any] = spec.key_serde.decode
+        self.decode_value: Callable[[bytes], Any] = spec.value_serde.decode
+        self.stores = tuple(task.stores.values())
+        self.gate: int | None = None
+        self.end = end
+        self.ended = False
+        self.processed = 0
+        self.skipped = 0
+
+
+@dataclass(slots=True)
+class TaskInstance:
+    """A task as the container holds it."""
+
+    model: TaskModel
+    stores: Mapping[str, TaskStore]
+    metrics: TaskMetrics = field(default_factory=TaskMetrics)
+    state: str = WAITING
+    reason: str = ""
+    checkpoint: Checkpoint | None = None
+    user: StreamTask | None = None
+    lanes: list[Lane] = field(default_factory=list)
+    restored: dict[str, Restored] = field(default_factory=dict)
+    ended: bool = False  # end_of_stream has returned; its checkpoint carries the run's id
+    closing: bool = False  # shutdown was asked for
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def committed(self) -> Checkpoint:
+        """The checkpoint; there always is one once the task has started."""
+        if self.checkpoint is None:
+            raise AssertionError(f"{self.name} has no checkpoint yet")
+        return self.checkpoint
+
+    @property
+    def live(self) -> bool:
+        """Whether hooks may be called."""
+        return self.state in (RUNNING, BOOTSTRAPPING) and not self.ended
+
+    def keep(self) -> None:
+        for store in self.stores.values():
+            store.keep()
+
+    def undo(self) -> None:
+        for store in self.stores.values():
+            store.undo()
