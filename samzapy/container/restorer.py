@@ -42,6 +42,7 @@ class _Reading:
     decision: str
     local: bool
     started: float
+    started_ms: int
     records: int = 0
     pending: list[Change] = field(default_factory=list)
 
@@ -211,7 +212,7 @@ class Restorer:
             LOG.warning("store %r of %s: %s", name, task.name, decision.warning)
         store.attach(engine)
         directory.clean()
-        return _Reading(task, spec, barriers[place], decision.position, decision.reason, kept is not None, started)
+        return _Reading(task, spec, barriers[place], decision.position, decision.reason, kept is not None, started, self._clock.now_ms())
 
     def _claims(self, find: Callable[[], list[Claim]]) -> list[Claim]:
         """The generations; if one is locked, its process may be about to end: wait as long as a lease, then go on without it."""
@@ -241,12 +242,12 @@ class Restorer:
                 reading.records += 1
                 reading.pending.append((key, message.value()))
                 if len(reading.pending) >= BATCH_RECORDS:
-                    self._load(reading, next_offset(message.offset()), self._clock.now_ms() if reading.local is False else None)
+                    self._load(reading, next_offset(message.offset()), at_end=False)
 
         ranges = {place: (r.start, r.barrier) for place, r in readings.items()}
         self._read_to_barriers(consumer, ranges, take, nonce, lambda p: (readings[p].task, readings[p].spec.name))
         for place, reading in readings.items():
-            self._load(reading, next_offset(reading.barrier), self._clock.now_ms())
+            self._load(reading, next_offset(reading.barrier), at_end=True)
             seconds = self._clock.monotonic() - reading.started
             source = "local" if reading.local else "changelog" if reading.records else "empty"
             reading.task.restored[reading.spec.name] = Restored(source, reading.decision, reading.records, seconds)
@@ -255,20 +256,21 @@ class Restorer:
                 reading.spec.name, reading.task.name, source, reading.records, place, seconds, reading.decision,
             )  # fmt: skip
 
-    def _load(self, reading: _Reading, position: int, as_of_ms: int | None) -> None:
-        """One batch: what is pending, and the position it leads to. `as_of_ms` None: not yet at the log's end, keep the old time."""
-        task, spec = reading.task, reading.spec
-        store = task.stores[spec.name]
-        before = store.stamp
-        # a full restore stands, from its first batch on, at the time of its own start: nothing it reads can have lost a tombstone since
-        as_of = as_of_ms if as_of_ms is not None else before.as_of_ms if before else self._clock.now_ms()
-        sequence = task.checkpoint.sequence if task.checkpoint and reading.barrier < position else before.sequence if before else 0
-        store.load(
-            reading.pending,
-            StoreStamp(
-                self._spec.job.name, self._spec.job.id, task.name, spec.name, spec.topic_id, position, sequence, as_of, spec.key_serde, spec.value_serde
-            ),
+    def _load(self, reading: _Reading, position: int, at_end: bool) -> None:
+        """One batch: what is pending, and the position it leads to.
+
+        `as_of` says since when tombstones may have been missed: at the log's end that is now; on the way there a store that was kept has
+        the age it had, and one that is built anew has the age of this restore, which saw all that was there when it began.
+        """
+        task, spec, job = reading.task, reading.spec, self._spec.job
+        before = task.stores[spec.name].stamp
+        sequence, as_of_ms = (before.sequence, before.as_of_ms) if reading.local and before else (0, reading.started_ms)
+        if at_end:
+            sequence, as_of_ms = (task.checkpoint.sequence if task.checkpoint else 0), self._clock.now_ms()
+        stamp = StoreStamp(
+            job.name, job.id, task.name, spec.name, spec.topic_id, position, sequence, as_of_ms, spec.key_serde, spec.value_serde
         )  # fmt: skip
+        task.stores[spec.name].load(reading.pending, stamp)
         reading.pending = []
 
     def _read_to_barriers(

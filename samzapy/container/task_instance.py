@@ -67,9 +67,10 @@ class Lane:
     Attributes:
         gate: the next offset at which a bootstrap input counts as caught up; None where that is no matter (any more).
         end: where `--until-end` ends it; None otherwise.
+        resume_at: where this task began to read; a shared partition may be read from further back for another task.
     """
 
-    __slots__ = ("decode_key", "decode_value", "end", "ended", "gate", "partition", "processed", "skipped", "spec", "ssp", "stores", "task")
+    __slots__ = ("decode_key", "decode_value", "end", "ended", "gate", "partition", "processed", "resume_at", "skipped", "spec", "ssp", "stores", "task")
 
     def __init__(self, partition: TopicPartition, spec: InputSpec, task: TaskInstance, end: int | None) -> None:
         self.partition = partition
@@ -82,6 +83,7 @@ class Lane:
         self.gate: int | None = None
         self.end = end
         self.ended = False
+        self.resume_at = 0
         self.processed = 0
         self.skipped = 0
 

@@ -1,0 +1,179 @@
+"""C0 to C6: the one way in which work becomes durable.
+
+The order is the guarantee. State deltas, checkpoints and (in exactly_once) outputs become visible in one Kafka transaction (C4); only
+then are the deltas applied to the local stores (C5), so a local store is never ahead of the log. C1 to C6 use what was frozen at the cut
+(C0) and nothing else.
+
+    C0  cut: overlays frozen, next offsets taken, together, between two records
+    C1  one changelog record per changed key
+    C2  flush; any error aborts
+    C3  one checkpoint record per changed task
+    C4  commit_transaction: the decision
+    C5  per store one write batch: deltas + position + sequence
+    C6  mirror group offsets, tell metrics
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from samzapy.api.errors import InDoubt, SamzapyError, check
+from samzapy.container.ownership import Ownership
+from samzapy.container.spec import ContainerSpec
+from samzapy.container.task_instance import TaskInstance
+from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark, StoreMark
+from samzapy.model.offsets import TopicPartition, next_offset
+from samzapy.model.stamp import StoreStamp
+from samzapy.ports import Change, Clock, PlainProducer
+
+
+class Mirror(Protocol):
+    """Where committed positions are told for Kafka's tools."""
+
+    def mirror(self, positions: Mapping[TopicPartition, int]) -> None: ...
+
+
+@dataclass(slots=True)
+class Cut:
+    """A task at the cut: its next offsets and, per store, the changes since the last commit."""
+
+    task: TaskInstance
+    positions: Mapping[TopicPartition, int]
+    changes: Mapping[str, Sequence[Change]]
+    offsets: dict[str, int]  # by store: where its last changelog record went
+
+
+class Committer:
+    """Commits the tasks of a container."""
+
+    def __init__(self, spec: ContainerSpec, ownership: Ownership, outputs: PlainProducer | None, mirror: Mirror, clock: Clock, run_id: str) -> None:
+        self._spec = spec
+        self._own = ownership
+        self._outputs = outputs
+        self._mirror = mirror
+        self._clock = clock
+        self._run_id = run_id
+        self.commits = 0
+        self.last_seconds = 0.0
+        self.total_seconds = 0.0
+
+    def commit(self, tasks: Sequence[TaskInstance], positions: Mapping[str, Mapping[TopicPartition, int]]) -> bool:
+        """Commit what changed in these tasks; False: nothing had changed, nothing was done.
+
+        Raises:
+            TransactionAborted: nothing of it will be seen; abort. Fenced, InDoubt: start over. Superseded: exit.
+        """
+        started = self._clock.monotonic()
+        cuts = [c for c in (self._cut(t, positions.get(t.name, {})) for t in tasks) if c is not None]
+        if not cuts and not self._own.in_transaction:
+            return False
+        self._send_changes(cuts)
+        self._flush()
+        checkpoints = self._send_checkpoints(cuts)
+        clean = self._own.open().commit()  # C4: decided
+        try:
+            self._apply(cuts, checkpoints)
+        except SamzapyError:
+            raise
+        except Exception as error:  # a full disk, a broken engine: the commit stands, the local store is in doubt
+            raise InDoubt(f"the commit is decided, but a local store could not take it: {error}.", "It is restored from the changelog.") from error
+        self.commits += 1
+        self.last_seconds = self._clock.monotonic() - started
+        self.total_seconds += self.last_seconds
+        self._own.decided(clean)
+        return True
+
+    # -- C0 ----------------------------------------------------------------------------------------------------------------------
+
+    def _cut(self, task: TaskInstance, positions: Mapping[TopicPartition, int]) -> Cut | None:
+        committed = task.committed
+        changes = {name: store.freeze() for name, store in task.stores.items() if store.changed}
+        moved = any(committed.inputs[str(p)].next_offset != offset for p, offset in positions.items())
+        for partition, offset in positions.items():
+            check(committed.inputs[str(partition)].next_offset <= offset, f"{task.name} never goes back in {partition}")
+        ended = task.ended and committed.ended_run_id != self._run_id
+        return Cut(task, positions, changes, {}) if changes or moved or ended else None
+
+    # -- C1, C2 ------------------------------------------------------------------------------------------------------------------
+
+    def _send_changes(self, cuts: Sequence[Cut]) -> None:
+        send = self._own.open().send
+        for cut in cuts:
+            partition = cut.task.model.partition
+            for name, changes in cut.changes.items():
+                topic = self._spec.stores[name].changelog
+                if topic is None or not changes:
+                    continue
+                for key, value in changes[:-1]:
+                    send(topic, value, key, partition)
+                key, value = changes[-1]
+                send(topic, value, key, partition, delivered=_note(cut.offsets, name))
+
+    def _flush(self) -> None:
+        if self._outputs is not None:
+            self._outputs.flush()
+        self._own.open().flush()
+
+    # -- C3 ----------------------------------------------------------------------------------------------------------------------
+
+    def _send_checkpoints(self, cuts: Sequence[Cut]) -> list[Checkpoint]:
+        producer = self._own.open()
+        checkpoints = []
+        for cut in cuts:
+            checkpoint = self._next_checkpoint(cut)
+            producer.send(self._spec.job.checkpoint_topic, checkpoint.to_bytes(), CHECKPOINT_KEY, cut.task.model.partition)
+            checkpoints.append(checkpoint)
+        return checkpoints
+
+    def _next_checkpoint(self, cut: Cut) -> Checkpoint:
+        old = cut.task.committed
+        stores = dict(old.stores)
+        for name, changes in cut.changes.items():
+            if self._spec.stores[name].changelog is None or not changes:
+                continue
+            check(name in cut.offsets, f"the broker told where the last change of {name!r} of {cut.task.name} went")
+            position = next_offset(cut.offsets[name])
+            check(position > stores[name].position, f"the changelog of {name!r} of {cut.task.name} only grows")
+            mark = stores[name]
+            stores[name] = StoreMark(mark.topic, mark.topic_id, mark.changelog_start, position)
+        inputs = {str(p): InputMark(self._spec.inputs[p.topic].topic_id, offset) for p, offset in cut.positions.items()}
+        return old.advanced(
+            container=self._spec.number,
+            incarnation=self._own.incarnation,
+            epoch=self._own.epoch,
+            inputs={**old.inputs, **inputs},
+            stores=stores,
+            ended_run_id=self._run_id if cut.task.ended else old.ended_run_id,
+            fingerprint=dict(self._spec.fingerprint),
+        )
+
+    # -- C5, C6 ------------------------------------------------------------------------------------------------------------------
+
+    def _apply(self, cuts: Sequence[Cut], checkpoints: Sequence[Checkpoint]) -> None:
+        now_ms = self._clock.now_ms()
+        mirrored: dict[TopicPartition, int] = {}
+        for cut, checkpoint in zip(cuts, checkpoints, strict=True):
+            for name in cut.changes:
+                cut.task.stores[name].apply(self._stamp(cut.task, name, checkpoint, now_ms))
+            cut.task.checkpoint = checkpoint
+            mirrored.update(cut.positions)
+        self._mirror.mirror(mirrored)
+
+    def _stamp(self, task: TaskInstance, name: str, checkpoint: Checkpoint, now_ms: int) -> StoreStamp:
+        spec = self._spec.stores[name]
+        mark = checkpoint.stores.get(name)
+        position = mark.position if mark else 0
+        return StoreStamp(
+            self._spec.job.name, self._spec.job.id, task.name, name, spec.topic_id, position, checkpoint.sequence, now_ms, spec.key_serde, spec.value_serde
+        )  # fmt: skip
+
+
+def _note(offsets: dict[str, int], name: str):  # type: ignore[no-untyped-def]
+    """Keeps the offset that the broker reports for a store's last change."""
+
+    def delivered(offset: int) -> None:
+        offsets[name] = offset
+
+    return delivered

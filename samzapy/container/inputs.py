@@ -1,0 +1,166 @@
+"""The container's inputs: which partitions are read, from where, what is held back, and where each task stands.
+
+Where a task stands is never counted per record. It is the consumer's position, which passes markers and aborted tails, except where
+records were handed out that are not processed yet: then it is the first of those.
+
+A bootstrap input holds its task's other inputs back (paused) until it is caught up with the end it had when the task started. A partition that several tasks of the container read (broadcast)
+is held back while any of them must wait.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+from samzapy.api.errors import OffsetOutOfRange
+from samzapy.container.spec import InputSpec
+from samzapy.container.task_instance import BOOTSTRAPPING, RUNNING, Lane, TaskInstance
+from samzapy.model.checkpoint import InputMark
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Consumer, Message
+
+LOG = logging.getLogger("samzapy.inputs")
+
+
+def first_offset(consumer: Consumer, spec: InputSpec, partition: TopicPartition) -> int:
+    """Where a first start reads from, as an offset: it is committed before `init()`, so that a crash later starts from the same one."""
+    bounds = consumer.bounds(partition)
+    return bounds.end if spec.start == "latest" else bounds.start
+
+
+def checked_offset(consumer: Consumer, spec: InputSpec, partition: TopicPartition, mark: InputMark) -> int:
+    """The checkpoint's next offset, or what the input's policy makes of it where the topic no longer has it.
+
+    Raises:
+        OffsetOutOfRange: the topic was replaced or does not reach to the offset, and the policy is `fail`.
+    """
+    bounds = consumer.bounds(partition)
+    if mark.topic_id != spec.topic_id:
+        what = "the topic was deleted and made again since the checkpoint"
+    elif not bounds.start <= mark.next_offset:
+        what = f"the checkpoint's next offset {mark.next_offset} lies before the topic's start {bounds.start}: records were removed unread"
+    elif mark.next_offset > bounds.end:
+        what = f"the checkpoint's next offset {mark.next_offset} lies behind the topic's end {bounds.end}"
+    else:
+        return mark.next_offset
+    if spec.on_out_of_range == "fail":
+        raise OffsetOutOfRange(
+            f"input {partition}: {what}.",
+            f"Set `on_out_of_range: earliest` or `latest` for {spec.topic} to go on and lose what is missing, or run `samzapy reset`.",
+        )
+    offset = bounds.start if spec.on_out_of_range == "earliest" else bounds.end
+    LOG.warning("input %s: %s; going on from %d (on_out_of_range: %s)", partition, what, offset, spec.on_out_of_range)
+    return offset
+
+
+class Inputs:
+    """The lanes that are read, and the consumer that reads them."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self.lanes: dict[tuple[str, int], list[Lane]] = {}
+        self._by_partition: dict[TopicPartition, list[Lane]] = {}
+        self._paused: set[TopicPartition] = set()
+        self._ends: dict[tuple[str, int], int] = {}
+
+    def assign(self, tasks: Iterable[TaskInstance], positions: Mapping[str, Mapping[TopicPartition, int]]) -> None:
+        """T6: read the lanes of these tasks from `positions` (by task name); bootstrap gates are armed anew."""
+        start: dict[TopicPartition, int] = {}
+        for task in tasks:
+            for lane in task.lanes:
+                offset = positions[task.name][lane.partition]
+                lane.resume_at = offset
+                lane.ended = False
+                start[lane.partition] = min(offset, start.get(lane.partition, offset))
+                self._by_partition.setdefault(lane.partition, []).append(lane)
+                if lane.spec.bootstrap:
+                    end = self._consumer.bounds(lane.partition).end
+                    lane.gate = end if offset < end else None
+            task.state = BOOTSTRAPPING if any(lane.gate is not None for lane in task.lanes) else RUNNING
+        self._index()
+        self._consumer.assign(start)
+        self._hold()
+
+    def drop(self, tasks: Iterable[TaskInstance]) -> None:
+        """Stop reading for these tasks."""
+        names = {t.name for t in tasks}
+        gone = []
+        for partition, lanes in list(self._by_partition.items()):
+            rest = [lane for lane in lanes if lane.task.name not in names]
+            if rest:
+                self._by_partition[partition] = rest
+            else:
+                del self._by_partition[partition]
+                gone.append(partition)
+        self._index()
+        self._paused.difference_update(gone)
+        if gone:
+            self._consumer.unassign(gone)
+
+    def poll(self, max_records: int, timeout_s: float) -> Sequence[Message]:
+        """What came; of a partition with an end (`--until-end`) only what lies before it."""
+        batch = self._consumer.poll(max_records, timeout_s)
+        if not self._ends:
+            return batch
+        return [m for m in batch if m.offset() < self._ends.get((m.topic(), m.partition()), m.offset() + 1)]
+
+    def positions(self, unprocessed: Sequence[Message]) -> dict[str, dict[TopicPartition, int]]:
+        """By task: the next offset of each of its lanes, given the records that were handed out but not processed."""
+        at = self._consumer.positions(self._by_partition)
+        first: dict[TopicPartition, int] = {}
+        for message in unprocessed:
+            first.setdefault(TopicPartition(message.topic(), message.partition()), message.offset())
+        result: dict[str, dict[TopicPartition, int]] = {}
+        for partition, lanes in self._by_partition.items():
+            here = min(at[partition], first.get(partition, at[partition]))
+            for lane in lanes:
+                capped = here if lane.end is None else min(here, max(lane.end, lane.resume_at))
+                result.setdefault(lane.task.name, {})[partition] = max(capped, lane.resume_at)
+        return result
+
+    def advance(self, positions: Mapping[str, Mapping[TopicPartition, int]]) -> list[TaskInstance]:
+        """Open gates and mark ends that were reached; returns the tasks all of whose inputs have ended just now."""
+        opened: list[TaskInstance] = []
+        finished: list[TaskInstance] = []
+        for task in self.tasks():
+            here = positions.get(task.name, {})
+            for lane in task.lanes:
+                if lane.gate is not None and here[lane.partition] >= lane.gate:
+                    lane.gate = None
+                if lane.end is not None and not lane.ended and here[lane.partition] >= lane.end:
+                    lane.ended = True
+            if task.state == BOOTSTRAPPING and all(lane.gate is None for lane in task.lanes):
+                task.state = RUNNING
+                opened.append(task)
+            if not task.ended and task.lanes and all(lane.ended for lane in task.lanes):
+                finished.append(task)
+        self._hold()
+        return finished
+
+    def tasks(self) -> list[TaskInstance]:
+        """The tasks that are read for."""
+        found: dict[str, TaskInstance] = {}
+        for lanes in self._by_partition.values():
+            for lane in lanes:
+                found.setdefault(lane.task.name, lane.task)
+        return [found[name] for name in sorted(found)]
+
+    def _index(self) -> None:
+        self.lanes = {(p.topic, p.partition): lanes for p, lanes in self._by_partition.items()}
+        self._ends = {place: lanes[0].end for place, lanes in self.lanes.items() if lanes[0].end is not None}
+
+    def _hold(self) -> None:
+        """Pause what no lane wants now, resume what some lane does."""
+        held = {p for p, lanes in self._by_partition.items() if any(_is_held(lane) for lane in lanes)}
+        pause, resume = held - self._paused, self._paused - held
+        if pause:
+            self._consumer.pause(pause)
+        if resume:
+            self._consumer.resume(resume)
+        self._paused = held
+
+
+def _is_held(lane: Lane) -> bool:
+    waiting = lane.task.state == BOOTSTRAPPING and lane.gate is None and not lane.spec.bootstrap
+    return waiting or lane.ended
+
