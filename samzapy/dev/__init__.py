@@ -1,0 +1,1 @@
+"""What a developer's machine needs beside samzapy: Java, and a real Kafka on loopback."""

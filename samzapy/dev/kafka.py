@@ -1,0 +1,331 @@
+"""A real Kafka on this machine: KRaft, no ZooKeeper, no Docker, on loopback only.
+
+A cluster is a directory: its description (`cluster.json`), and per node the settings, the log, the pid file and the data. `start` makes
+what is missing and returns when every node says that every node is there; called again it changes nothing, or brings back the nodes
+that died. Data outlives `stop`. One process at a time works on a directory (`lock`); the brokers run in sessions of their own.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError
+from samzapy.dev.jars import KAFKA_VERSION, Progress, kafka_jars
+from samzapy.dev.java import Java, find_java
+from samzapy.dev.places import locked, state_dir
+from samzapy.dev.probe import ask_cluster
+from samzapy.dev.process import Server
+from samzapy.dev.settings import HOST, JVM_OPTIONS, LOGGING, Node, node_settings, properties_text
+
+DEFAULT_PORT = 9092
+MOST_BROKERS = 9
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 20.0
+_ATTEMPTS = 3
+_POLL_S = 0.1
+
+
+def _silent(_: str) -> None:
+    return
+
+
+class _PortTaken(Exception):
+    """A port that was free when it was chosen was not when the broker bound it."""
+
+
+@dataclass(frozen=True)
+class LocalKafka:
+    """A cluster in a directory, running or not."""
+
+    directory: Path
+    cluster_id: str
+    nodes: tuple[Node, ...]
+
+    # -- what it is -----------------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def at(cls, directory: Path) -> LocalKafka | None:
+        """The cluster that this directory holds, if it holds one."""
+        directory = directory.expanduser().resolve()
+        try:
+            told = json.loads((directory / "cluster.json").read_text())
+        except FileNotFoundError:
+            return None
+        try:
+            return cls(directory, told["cluster_id"], tuple(Node(**node) for node in told["nodes"]))
+        except (TypeError, KeyError) as error:
+            raise ConfigurationError(
+                f"{directory}/cluster.json is not one of ours: {error}.", "Delete the directory, or name another with --dir."
+            ) from error
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{HOST}:{node.port}" for node in self.nodes)
+
+    @property
+    def pids(self) -> dict[int, int]:
+        """Pid by node id, of the nodes that run."""
+        return {node.id: pid for node in self.nodes if (pid := self.server(node).pid()) is not None}
+
+    def is_running(self) -> bool:
+        return len(self.pids) == len(self.nodes)
+
+    def is_answering(self) -> bool:
+        """Every node knows every node and who leads them."""
+        return all(self._sees_all(node) for node in self.nodes)
+
+    def server(self, node: Node) -> Server:
+        return Server(self.directory / f"node-{node.id}.pid", self.directory / f"node-{node.id}.log", mark=str(self._settings_file(node)))
+
+    # -- start and stop -------------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def start(
+        cls,
+        *,
+        port: int | None = None,
+        brokers: int | None = None,
+        directory: Path | None = None,
+        overrides: Mapping[str, str] | None = None,
+        java: Java | None = None,
+        say: Progress = _silent,
+        tied: bool = False,
+        timeout_s: float = START_TIMEOUT_S,
+    ) -> LocalKafka:
+        """Start a cluster, or the nodes of it that do not run, and wait until it answers.
+
+        `port` and `brokers` default to what the directory holds, else 9092 and 1; port 0 is any free one. `overrides` are broker settings,
+        for this start only. `tied`: the brokers end with the thread that called this.
+        """
+        if directory is None:
+            chosen = DEFAULT_PORT if port is None else port or _free_ports(1)[0]
+            directory, port = default_directory(chosen), chosen
+        directory = directory.expanduser().resolve()
+        java = java or find_java()
+        launch = _Launch(java, kafka_jars(java, say), dict(overrides or {}), tied, timeout_s)
+        with locked(directory / "lock"):
+            existing = cls.at(directory)
+            if existing is not None and existing.pids:
+                existing._check_fits(port, brokers)
+                return existing._bring_up(launch, say)
+            for attempt in range(1, _ATTEMPTS + 1):
+                cluster = cls._describe(directory, existing, port, brokers)
+                try:
+                    return cluster._bring_up(launch, say)
+                except _PortTaken as taken:
+                    if attempt == _ATTEMPTS:
+                        raise ClusterUnreachable(f"Kafka did not start: {taken}.", "Run this again, with another --port.") from taken
+        raise AssertionError("unreachable")
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
+        """Ask every node to end, kill those that have not within the time. False if none ran."""
+        with locked(self.directory / "lock"):
+            servers = [self.server(node) for node in self.nodes]
+            ran = any(server.pid() is not None for server in servers)
+            self._end(servers, timeout_s)
+        return ran
+
+    @staticmethod
+    def _end(servers: Sequence[Server], timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        for server in servers:
+            server.signal(signal.SIGTERM)
+        for server in servers:
+            if not server.ended(max(0.0, deadline - time.monotonic())):
+                server.signal(signal.SIGKILL)
+                server.ended(STOP_TIMEOUT_S)
+
+    # -- the description ------------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def _describe(cls, directory: Path, existing: LocalKafka | None, port: int | None, brokers: int | None) -> LocalKafka:
+        """The cluster to start, none of whose nodes run: who it is stays, ports may change."""
+        count = brokers or (len(existing.nodes) if existing else 1)
+        if not 1 <= count <= MOST_BROKERS:
+            raise ConfigurationError(
+                f"--brokers {count}: there can be 1 to {MOST_BROKERS}.", "One is enough for most; three survive a loss."
+            )
+        if existing is not None and len(existing.nodes) != count:
+            existing._check_fits(None, count)
+        if port is None:
+            port = existing.nodes[0].port if existing else DEFAULT_PORT
+        if not 0 <= port <= 65535 - count:
+            raise ConfigurationError(f"--port {port} is not a port.", "Choose one from 1024 on, or 0 for any free one.")
+        fixed = [port + i for i in range(count)] if port else []
+        for wanted in fixed:
+            _check_free(wanted)
+        free = _free_ports(2 * count, besides=fixed)
+        ports = fixed or free[count:]
+        nodes = tuple(Node(i + 1, ports[i], free[i]) for i in range(count))
+        cluster = cls(directory, existing.cluster_id if existing else _new_cluster_id(), nodes)
+        directory.mkdir(parents=True, exist_ok=True)
+        draft = directory / "cluster.json.draft"
+        told = {"kafka": KAFKA_VERSION, "cluster_id": cluster.cluster_id, "nodes": [asdict(node) for node in nodes]}
+        draft.write_text(json.dumps(told, indent=1) + "\n")
+        draft.replace(directory / "cluster.json")
+        return cluster
+
+    def _check_fits(self, port: int | None, brokers: int | None) -> None:
+        """Refuse to be asked for another cluster than the one the directory holds."""
+        if brokers is not None and brokers != len(self.nodes):
+            raise ConfigurationError(
+                f"{self.directory} holds a cluster of {len(self.nodes)}, not of {brokers} brokers.",
+                "Name another directory with --dir, or delete this one.",
+            )
+        if port and port != self.nodes[0].port:
+            raise ConfigurationError(
+                f"the Kafka in {self.directory} runs on port {self.nodes[0].port}, not {port}.",
+                f"Stop it first: samzapy dev kafka stop --dir {self.directory}",
+            )
+
+    # -- the processes --------------------------------------------------------------------------------------------------------------
+
+    def _settings_file(self, node: Node) -> Path:
+        return self.directory / f"node-{node.id}.properties"
+
+    def _data(self, node: Node) -> Path:
+        return self.directory / f"node-{node.id}"
+
+    def _bring_up(self, launch: _Launch, say: Progress) -> LocalKafka:
+        running = self.pids
+        missing = [node for node in self.nodes if node.id not in running]
+        if missing:
+            say(f"starting Kafka {KAFKA_VERSION} on {self.bootstrap_servers} ({self.directory})")
+        started: list[Server] = []
+        try:
+            self._write_settings(missing, launch)
+            self._format([node for node in missing if not (self._data(node) / "meta.properties").exists()], launch)
+            log_starts = {}
+            for node in missing:
+                server = self.server(node)
+                log_starts[node.id] = server.log.stat().st_size if server.log.exists() else 0
+                server.start(launch.command(self.directory, "kafka.Kafka", str(self._settings_file(node))), tied=launch.tied)
+                started.append(server)
+            self._await_answers(log_starts, launch.timeout_s)
+        except BaseException:
+            self._end(started, timeout_s=5.0)
+            raise
+        return self
+
+    def _write_settings(self, nodes: Sequence[Node], launch: _Launch) -> None:
+        (self.directory / "log4j2.properties").write_text(LOGGING)
+        for node in nodes:
+            settings = node_settings(node, self.nodes, self._data(node), launch.overrides)
+            self._settings_file(node).write_text(properties_text(settings))
+
+    def _format(self, nodes: Sequence[Node], launch: _Launch) -> None:
+        tools = []
+        for node in nodes:
+            arguments = ["format", "--ignore-formatted", "-t", self.cluster_id, "-c", str(self._settings_file(node))]
+            command = launch.command(self.directory, "kafka.tools.StorageTool", *arguments)
+            tools.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        for node, tool in zip(nodes, tools, strict=True):
+            said, _ = tool.communicate()
+            if tool.returncode != 0:
+                raise ClusterUnreachable(
+                    f"{self._data(node)} could not be made ready for Kafka: {said.strip()[-500:]}.",
+                    "Delete the directory, or name another.",
+                )
+
+    def _await_answers(self, log_starts: Mapping[int, int], timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        waiting = list(self.nodes)
+        while True:
+            waiting = [node for node in waiting if not self._sees_all(node)]
+            if not waiting:
+                return
+            for node in self.nodes:
+                if self.server(node).pid() is None:
+                    self._explain_end(node, log_starts.get(node.id, 0))
+            if time.monotonic() >= deadline:
+                log = self.server(waiting[0]).log
+                raise ClusterUnreachable(f"Kafka on port {waiting[0].port} did not answer within {timeout_s:.0f} s.", f"See {log}.")
+            time.sleep(_POLL_S)
+
+    def _sees_all(self, node: Node) -> bool:
+        seen = ask_cluster(HOST, node.port)
+        return (
+            seen is not None
+            and seen.cluster_id == self.cluster_id
+            and seen.nodes >= {other.id for other in self.nodes}
+            and seen.controller is not None
+        )
+
+    def _explain_end(self, node: Node, log_start: int) -> None:
+        log = self.server(node).log
+        with log.open(errors="replace") as text:
+            text.seek(log_start)
+            lines = text.read().splitlines()
+        bind = [line for line in lines if "Address already in use" in line]
+        if bind:
+            raise _PortTaken(bind[0].strip())
+        complaints = [line for line in lines if " FATAL " in line or " ERROR " in line or "Exception" in line or line.startswith("Error")]
+        raise ClusterUnreachable(f"Kafka ended while starting: {(complaints or lines or ['it said nothing'])[0].strip()}.", f"See {log}.")
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """What every process of one start has in common."""
+
+    java: Java
+    jars: Path
+    overrides: Mapping[str, str]
+    tied: bool
+    timeout_s: float
+
+    def command(self, directory: Path, main: str, *arguments: str) -> list[str]:
+        logging = f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}"
+        return [str(self.java.executable), *JVM_OPTIONS, logging, "-cp", f"{self.jars}{os.sep}*", main, *arguments]
+
+
+def default_directory(port: int) -> Path:
+    return state_dir() / f"kafka-{port}"
+
+
+def _new_cluster_id() -> str:
+    while (made := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return made
+
+
+def _check_free(port: int) -> None:
+    with socket.socket() as candidate:
+        candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            candidate.bind((HOST, port))
+        except PermissionError:
+            raise ConfigurationError(f"port {port} is not ours to bind.", "Choose one from 1024 on, or 0 for any free one.") from None
+        except OSError:
+            other = ask_cluster(HOST, port)
+            owner = f"a Kafka of another directory (cluster {other.cluster_id})" if other else "another program"
+            raise ConfigurationError(
+                f"port {port} is in use by {owner}.", "Stop it, or choose another port: samzapy dev kafka start --port P (0 = any free one)"
+            ) from None
+
+
+def _free_ports(count: int, besides: Sequence[int] = ()) -> list[int]:
+    """Ports that nothing listens on now, all different."""
+    held: list[socket.socket] = []
+    ports: list[int] = []
+    try:
+        while len(ports) < count:
+            candidate = socket.socket()
+            held.append(candidate)
+            candidate.bind((HOST, 0))
+            port = int(candidate.getsockname()[1])
+            if port not in besides:
+                ports.append(port)
+    finally:
+        for candidate in held:
+            candidate.close()
+    return ports

@@ -1,0 +1,36 @@
+"""Where things lie on a developer's machine, and how two processes share them.
+
+What can be fetched again lies in the cache, what cannot in the state directory, both as the XDG rules name them. A `locked` directory
+belongs to one process at a time; the lock goes with the process, so a crash leaves nothing to clean up.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def cache_dir() -> Path:
+    return _xdg("XDG_CACHE_HOME", ".cache")
+
+
+def state_dir() -> Path:
+    return _xdg("XDG_STATE_HOME", ".local/state")
+
+
+def _xdg(variable: str, below_home: str) -> Path:
+    named = os.environ.get(variable, "")
+    root = Path(named) if os.path.isabs(named) else Path.home() / below_home
+    return root / "samzapy"
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock file `path`, waiting for whoever has it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

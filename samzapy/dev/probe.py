@@ -1,0 +1,99 @@
+"""Ask a broker one question over a plain socket: who is in the cluster?
+
+A Metadata request of version 2, written and read by hand: it names the brokers that are registered and unfenced, and the cluster's id,
+which says that the answer comes from the cluster that was started here and not from another on the same port. Anything but a whole,
+sound answer is no answer.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+
+_METADATA, _VERSION, _CORRELATION = 3, 2, 1
+_MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a broker says of its cluster. `controller` is -1 on the wire while there is none: None here."""
+
+    cluster_id: str
+    nodes: frozenset[int]
+    controller: int | None
+
+
+def ask_cluster(host: str, port: int, timeout_s: float = 2.0) -> Cluster | None:
+    """The cluster as the broker at this address sees it, None if it gives no answer."""
+    try:
+        with socket.create_connection((host, port), timeout=timeout_s) as connection:
+            connection.settimeout(timeout_s)
+            connection.sendall(metadata_request())
+            (size,) = struct.unpack(">i", _receive(connection, 4))
+            if not 0 < size <= _MOST_BYTES:
+                return None
+            return read_metadata(_receive(connection, size))
+    except (OSError, ValueError, struct.error):
+        return None
+
+
+def metadata_request() -> bytes:
+    client = b"samzapy"
+    body = struct.pack(">hhih", _METADATA, _VERSION, _CORRELATION, len(client)) + client + struct.pack(">i", 0)
+    return struct.pack(">i", len(body)) + body
+
+
+def read_metadata(reply: bytes) -> Cluster:
+    """Decode a reply.
+
+    Raises:
+        ValueError, struct.error: it is not one.
+    """
+    fields = _Fields(reply)
+    if fields.int32() != _CORRELATION:
+        raise ValueError("not the answer to this question")
+    nodes = set()
+    for _ in range(fields.int32()):
+        nodes.add(fields.int32())
+        fields.string()  # host
+        fields.int32()  # port
+        fields.string()  # rack
+    cluster_id = fields.string()
+    if cluster_id is None:
+        raise ValueError("no cluster id")
+    controller = fields.int32()
+    return Cluster(cluster_id, frozenset(nodes), controller if controller >= 0 else None)
+
+
+class _Fields:
+    """Kafka's primitive types, read one after the other."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def int32(self) -> int:
+        (value,) = struct.unpack(">i", self._take(4))
+        return int(value)
+
+    def string(self) -> str | None:
+        (size,) = struct.unpack(">h", self._take(2))
+        return None if size < 0 else self._take(size).decode()
+
+    def _take(self, size: int) -> bytes:
+        end = self._at + size
+        if end > len(self._data):
+            raise ValueError("reply cut short")
+        taken, self._at = self._data[self._at : end], end
+        return taken
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    chunks = bytearray()
+    while len(chunks) < size:
+        chunk = connection.recv(size - len(chunks))
+        if not chunk:
+            raise ValueError("connection closed")
+        chunks += chunk
+    return bytes(chunks)

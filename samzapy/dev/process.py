@@ -1,0 +1,103 @@
+"""A server process that outlives the command that started it, and is found again by its pid file.
+
+A pid alone proves nothing: after a reboot or a crash another program may have it. The process of a pid file is ours only if its command
+line holds the `mark` that we started it with, a path of its own directory. So a stale pid file counts as no process, and nothing is
+ever killed that was not started here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_POLL_S = 0.05
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@dataclass(frozen=True)
+class Server:
+    """One server process: where its pid is noted, where it logs, and the argument by which its command line is known."""
+
+    pid_file: Path
+    log: Path
+    mark: str
+
+    def start(self, command: Sequence[str], *, tied: bool) -> int:
+        """Start it in a session of its own, so that Ctrl-C in a terminal is not for it.
+
+        `tied`: it ends when the thread that called this ends, however that happens (Linux only; elsewhere it must be stopped).
+        """
+        with self.log.open("ab") as log:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=_die_with_parent() if tied else None,
+            )
+        _children[child.pid] = child
+        draft = self.pid_file.with_suffix(".draft")
+        draft.write_text(f"{child.pid}\n")
+        draft.replace(self.pid_file)
+        return child.pid
+
+    def pid(self) -> int | None:
+        """Its pid if it runs."""
+        try:
+            noted = int(self.pid_file.read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+        child = _children.get(noted)
+        if child is not None and child.poll() is not None:
+            del _children[noted]
+            return None
+        return noted if self.mark in command_line(noted) else None
+
+    def signal(self, number: signal.Signals) -> None:
+        pid = self.pid()
+        if pid is not None:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                return
+
+    def ended(self, within_s: float) -> bool:
+        """Wait for its end, which takes its pid file away."""
+        deadline = time.monotonic() + within_s
+        while self.pid() is not None:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_S)
+        self.pid_file.unlink(missing_ok=True)
+        return True
+
+
+def command_line(pid: int) -> str:
+    """The command line of a running process, empty if there is none (or it is a zombie)."""
+    listing = Path(f"/proc/{pid}/cmdline")
+    try:
+        if listing.parent.parent.joinpath("self").exists():
+            return listing.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return ""
+    return subprocess.run(["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    if sys.platform != "linux":
+        return None
+    libc = ctypes.CDLL(None)
+    parent_death_signal = 1
+
+    def ask() -> None:
+        libc.prctl(parent_death_signal, signal.SIGTERM, 0, 0, 0)
+
+    return ask
