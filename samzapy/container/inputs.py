@@ -105,7 +105,10 @@ class Inputs:
         return [m for m in batch if m.offset() < self._ends.get((m.topic(), m.partition()), m.offset() + 1)]
 
     def positions(self, unprocessed: Sequence[Message]) -> dict[str, dict[TopicPartition, int]]:
-        """By task: the next offset of each of its lanes, given the records that were handed out but not processed."""
+        """By task: where each of its lanes stands, given the records that were handed out but not processed.
+
+        That may lie before what the task has committed, where a partition is read again for another task or for a bootstrap.
+        """
         at = self._consumer.positions(self._by_partition)
         first: dict[TopicPartition, int] = {}
         for message in unprocessed:
@@ -114,8 +117,7 @@ class Inputs:
         for partition, lanes in self._by_partition.items():
             here = min(at[partition], first.get(partition, at[partition]))
             for lane in lanes:
-                capped = here if lane.end is None else min(here, max(lane.end, lane.resume_at))
-                result.setdefault(lane.task.name, {})[partition] = max(capped, lane.resume_at)
+                result.setdefault(lane.task.name, {})[partition] = here if lane.end is None else min(here, lane.end)
         return result
 
     def advance(self, positions: Mapping[str, Mapping[TopicPartition, int]]) -> list[TaskInstance]:
@@ -127,7 +129,7 @@ class Inputs:
             for lane in task.lanes:
                 if lane.gate is not None and here[lane.partition] >= lane.gate:
                     lane.gate = None
-                if lane.end is not None and not lane.ended and here[lane.partition] >= lane.end:
+                if lane.end is not None and not lane.ended and max(here[lane.partition], lane.resume_at) >= lane.end:
                     lane.ended = True
             if task.state == BOOTSTRAPPING and all(lane.gate is None for lane in task.lanes):
                 task.state = RUNNING

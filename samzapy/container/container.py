@@ -1,0 +1,544 @@
+"""A container: owns tasks, starts them, runs them, commits them. One thread; one turn of the loop is `step()`.
+
+Start, restart after something went wrong, and start after a crash are the same code (`start`): take ownership, write barriers, read the
+checkpoint, restore, seek, `init()`. Everything that was not committed is rebuilt from Kafka, nothing is remembered.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from samzapy.api.context import JobInfo
+from samzapy.api.envelope import IncomingMessageEnvelope
+from samzapy.api.errors import LogError, SamzapyError, TaskError, TransactionAborted
+from samzapy.container.collector import Collector
+from samzapy.container.committer import Committer
+from samzapy.container.inputs import Inputs, checked_offset, first_offset
+from samzapy.container.ownership import Ownership
+from samzapy.container.requests import Requests
+from samzapy.container.restorer import Restorer
+from samzapy.container.spec import ContainerSpec
+from samzapy.container.task_instance import RESTORING, RUNNING, STOPPED, Context, Lane, TaskInstance
+from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark, StoreMark
+from samzapy.model.job_model import TaskModel
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Clock, Log, Message
+
+LOG = logging.getLogger("samzapy.container")
+LOOK_S = 0.1
+WATCH_S = 0.01
+T = TypeVar("T")
+UNCOMMITTED_EVERY = 16  # records between two looks at how much is uncommitted
+MAX_ABORTS = 3
+
+
+class Container:
+    """The run loop and all that it holds.
+
+    Args:
+        spec: what to run, as values.
+        tasks: the tasks that the coordinator gave to this container.
+        incarnation: this process's id, which the coordinator topic must name.
+        end_offsets: by str(TopicPartition), for `--until-end`; None: run for ever.
+        alive: called while something is waited for; raises to stop it.
+        published: called when the state changed in a way that people may want to see soon.
+    """
+
+    def __init__(
+        self,
+        spec: ContainerSpec,
+        tasks: Sequence[TaskModel],
+        incarnation: str,
+        run_id: str,
+        end_offsets: Mapping[str, int] | None,
+        log: Log,
+        clock: Clock,
+        alive: Callable[[], None] = lambda: None,
+        published: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._spec = spec
+        self._models = tuple(tasks)
+        self._run_id = run_id
+        self._end_offsets = end_offsets
+        self._log = log
+        self._clock = clock
+        self._alive = alive
+        self._published = published
+        self._own = Ownership(spec.job, spec.number, incarnation, log, clock)
+        self._outputs = None if spec.exactly_once else log.plain_producer(f"container-{spec.number}")
+        self._consumer = log.consumer(spec.job.group_id, f"container-{spec.number}")
+        self._inputs = Inputs(self._consumer)
+        self._committer = Committer(spec, self._own, self._outputs, self._consumer, clock, run_id)
+        self._requests = Requests()
+        self._collector = Collector(spec.outputs)
+        self._batch: Sequence[Message] = ()
+        self._index = 0  # of the first record of the batch that is not processed
+        self._aborts = 0
+        self._next_commit = self._next_window = self._next_flush = self._next_duty = 0.0
+        self.tasks: dict[str, TaskInstance] = {}
+
+    # -- start: T1 to T6 -----------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Own, restore, seek, init. Also after anything that left this container in doubt.
+
+        Raises:
+            Superseded: another incarnation owns these tasks. StateRefused, StateMismatch, OffsetOutOfRange, TaskError (init). LogError.
+        """
+        self.let_go()
+        metrics = {name: t.metrics for name, t in self.tasks.items()}
+        self._own.take()
+        self.tasks = {m.name: self._instance(m, metrics) for m in self._models}
+        starting = list(self.tasks.values())
+        for task in starting:
+            task.state = RESTORING
+        self._published()
+        Restorer(self._spec, self._log, self._own, self._clock, self._alive).restore(starting)
+        self._settle(starting)  # T5
+        self._begin(starting)  # T6
+
+    def _instance(self, model: TaskModel, metrics: Mapping[str, Any]) -> TaskInstance:
+        stores = {name: s.make(model.name, None) for name, s in self._spec.stores.items()}
+        task = TaskInstance(model, stores)
+        task.metrics = metrics.get(model.name, task.metrics)
+        ends = self._end_offsets
+        task.lanes = [Lane(p, self._spec.inputs[p.topic], task, None if ends is None else ends[str(p)]) for p in model.inputs]
+        return task
+
+    def _settle(self, tasks: Sequence[TaskInstance]) -> None:
+        """T5: where there is no checkpoint, or it does not know an input, decide where to read from and commit that before `init()`."""
+        fresh = []
+        for task in tasks:
+            old = task.checkpoint
+            inputs: dict[str, InputMark] = {}
+            for lane in task.lanes:
+                partition, spec = lane.partition, lane.spec
+                mark = old.inputs.get(str(partition)) if old else None
+                offset = first_offset(self._consumer, spec, partition) if mark is None else checked_offset(self._consumer, spec, partition, mark)
+                inputs[str(partition)] = InputMark(spec.topic_id, offset)
+            stores = {name: self._mark(task, name, old) for name, s in self._spec.stores.items() if s.changelog}
+            if old is not None and old.inputs == inputs:
+                task.checkpoint = Checkpoint(**{**_fields(old), "stores": stores})
+                continue
+            task.checkpoint = self._checkpoint(task, old, inputs, stores)
+            fresh.append(task)
+        if fresh:
+            producer = self._own.open()
+            for task in fresh:
+                producer.send(self._spec.job.checkpoint_topic, task.committed.to_bytes(), CHECKPOINT_KEY, task.model.partition)
+            producer.flush()
+            self._own.decided(producer.commit())
+
+    def _mark(self, task: TaskInstance, name: str, old: Checkpoint | None) -> StoreMark:
+        mark = old.stores.get(name) if old else None
+        if mark is not None:
+            return mark
+        spec, stamp = self._spec.stores[name], task.stores[name].stamp
+        topic = spec.changelog or ""
+        start = self._consumer.bounds(TopicPartition(topic, task.model.partition)).start
+        return StoreMark(topic, spec.topic_id, start, stamp.position if stamp else start)
+
+    def _checkpoint(
+        self, task: TaskInstance, old: Checkpoint | None, inputs: Mapping[str, InputMark], stores: Mapping[str, StoreMark]
+    ) -> Checkpoint:
+        job = self._spec.job
+        new = Checkpoint(
+            job.name, job.id, task.name, self._spec.number, self._own.incarnation, self._own.epoch, 0, inputs, stores,
+            fingerprint=dict(self._spec.fingerprint),
+        )  # fmt: skip
+        if old is None:
+            return new
+        return Checkpoint(**{**_fields(new), "sequence": old.sequence + 1, "startpoint_id": old.startpoint_id, "ended_run_id": old.ended_run_id})
+
+    def _begin(self, tasks: Sequence[TaskInstance]) -> None:
+        """T6: new task objects, inputs at the checkpoint, `init()`."""
+        going = []
+        for task in tasks:
+            task.ended = self._end_offsets is not None and task.committed.ended_run_id == self._run_id
+            if task.ended:
+                task.state = STOPPED
+            else:
+                going.append(task)
+        for task in going:
+            self._init(task)
+        self._inputs.assign(going, {t.name: {lane.partition: self._offset_to_read(lane) for lane in t.lanes} for t in going})
+        now = self._clock.monotonic()
+        self._next_commit = now + self._spec.commit_interval_s
+        self._next_window = now + self._spec.window_s if self._spec.window_s else float("inf")
+        self._next_flush = now + self._spec.flush_interval_s
+        self._next_duty = now
+        self._published()
+
+    def _offset_to_read(self, lane: Lane) -> int:
+        """The committed offset; but a bootstrap input that feeds what no changelog keeps is read from its start each time."""
+        if lane.spec.bootstrap and (not self._spec.stores or any(s.changelog is None for s in self._spec.stores.values())):
+            return self._consumer.bounds(lane.partition).start
+        return lane.task.committed.inputs[str(lane.partition)].next_offset
+
+    def _init(self, task: TaskInstance) -> None:
+        job = JobInfo(self._spec.job.name, self._spec.job.id, self._run_id)
+        user = self._user(task, "the constructor", self._spec.make_task)
+        context = Context(task.model, self._spec.params, job, task.stores, task.metrics)
+        task.user = user
+        self._hook(task, "init", lambda: user.init(context))
+
+    # -- the loop --------------------------------------------------------------------------------------------------------------------
+
+    def step(self, wait_s: float = LOOK_S) -> bool:
+        """One turn: poll, process, and what is due. Waits at most `wait_s` seconds for records. True: there were some.
+
+        An aborted transaction is rolled back to the checkpoint here. Every other error is the caller's.
+        """
+        try:
+            now = self._clock.monotonic()
+            watching = self._watching()
+            timeout = max(0.0, min(wait_s, self._next_duty - now, WATCH_S if watching else wait_s))
+            self._batch = self._inputs.poll(self._spec.poll_records, timeout)
+            self._index = 0
+            if self._batch:
+                self._process(self._batch)
+            had_some = bool(self._batch)
+            self._batch, self._index = (), 0
+            if watching:
+                self._advance()
+            if self._outputs is not None:
+                self._outputs.poll()
+            if self._clock.monotonic() >= self._next_duty:
+                self._duties()
+            return had_some
+        except TransactionAborted as error:
+            self._roll_back(error)
+            return True
+
+    def _process(self, batch: Sequence[Message]) -> None:
+        """The hot loop. A lane is looked up where the partition changes; nothing else is looked up per record."""
+        now, collector, requests = self._clock.monotonic, self._collector, self._requests
+        pending, release, envelope_of = collector.pending, self._release, IncomingMessageEnvelope
+        lanes: Sequence[Lane] = ()
+        lane: Lane | None = None
+        topic, partition = "", -1
+        for index, message in enumerate(batch):
+            if message.partition() != partition or message.topic() != topic:
+                topic, partition = message.topic(), message.partition()
+                lanes = self._inputs.lanes.get((topic, partition), ())
+                lane = lanes[0] if len(lanes) == 1 else None
+                if lane is not None:
+                    process, ssp = lane.task.user.process, lane.ssp  # type: ignore[union-attr]
+                    decode_key, decode_value, stores = lane.decode_key, lane.decode_value, lane.stores
+            if lane is None:
+                self._share(lanes, message, index)
+            else:
+                try:
+                    key, value = message.key(), message.value()
+                    process(
+                        envelope_of(
+                            None if key is None else decode_key(key), None if value is None else decode_value(value), ssp, message
+                        ),
+                        collector,
+                        requests,
+                    )
+                    for store in stores:
+                        store.keep()
+                    lane.processed += 1
+                    if pending:
+                        release()
+                except (LogError, MemoryError):
+                    raise
+                except Exception as error:
+                    self._failed(lane, message, index, error)
+            if requests.pending or now() >= self._next_duty or (index % UNCOMMITTED_EVERY == 0 and self._is_full()):
+                self._index = index + 1
+                if requests.pending:
+                    self._answer(lane.task if lane is not None else None)
+                self._duties()
+                topic = ""  # lanes may have changed
+        self._index = len(batch)
+
+    def _share(self, lanes: Sequence[Lane], message: Message, index: int) -> None:
+        """A record of a partition that several tasks read (broadcast), or that none reads any more."""
+        for lane in lanes:
+            if message.offset() < lane.resume_at:
+                continue
+            task = lane.task
+            try:
+                key, value = message.key(), message.value()
+                envelope = IncomingMessageEnvelope(
+                    None if key is None else lane.decode_key(key), None if value is None else lane.decode_value(value), lane.ssp, message
+                )
+                task.user.process(envelope, self._collector, self._requests)  # type: ignore[union-attr]
+                task.keep()
+                lane.processed += 1
+                self._release()
+            except (LogError, MemoryError):
+                raise
+            except Exception as error:
+                self._failed(lane, message, index, error)
+            if self._requests.shutdown_task:
+                task.closing = True
+
+    def _release(self) -> None:
+        """Hand the records of the hook that returned to the producer that the guarantee asks for."""
+        self._collector.release(self._own.open().send if self._outputs is None else self._outputs.send)
+
+    def _failed(self, lane: Lane, message: Message, index: int, error: Exception) -> None:
+        """`process` or a decoding raised: nothing of this record remains; then as `on_error` says."""
+        lane.task.undo()
+        self._collector.drop()
+        self._requests.clear()
+        if self._spec.on_error == "skip":
+            lane.skipped += 1
+            if lane.skipped <= 10 or lane.skipped % 10_000 == 0:
+                LOG.warning("%s: skipped %s: %s (record %d to be skipped there)", lane.task.name, _where(message), _brief(error), lane.skipped)
+            return
+        self._index = index
+        self._commit()
+        raise _named(lane.task.name, "process", error, _where(message)) from error
+
+    # -- what is due -------------------------------------------------------------------------------------------------------------------
+
+    def _duties(self) -> None:
+        self._alive()
+        now = self._clock.monotonic()
+        if now >= self._next_window:
+            self._window()
+            self._next_window = max(self._next_window + (self._spec.window_s or 0.0), now)
+        if now >= self._next_commit or self._is_full():
+            self._commit()
+        if now >= self._next_flush:
+            for task in self.tasks.values():
+                for store in task.stores.values():
+                    store.flush()
+            self._next_flush = now + self._spec.flush_interval_s
+        self._published()
+        self._next_duty = min(self._next_commit, self._next_window, self._clock.monotonic() + LOOK_S)
+
+    def _window(self) -> None:
+        for task in self._inputs.tasks():
+            if task.state == RUNNING and not task.ended and task.user is not None:
+                user = task.user
+                self._hook(task, "window", lambda user=user: user.window(self._collector, self._requests))  # type: ignore[misc]
+                if self._requests.pending:
+                    self._answer(task)
+
+    def _answer(self, task: TaskInstance | None) -> None:
+        """Carry out what hooks asked for."""
+        requests = self._requests
+        closing = [t for t in self.tasks.values() if t.live and (requests.shutdown_all or t.closing or (requests.shutdown_task and t is task))]
+        requests.clear()
+        self._commit()
+        for one in closing:
+            self._stop_task(one)
+
+    def _advance(self) -> None:
+        """Open bootstrap gates; call end_of_stream where all inputs have ended, and commit that with the run's id."""
+        finished = self._inputs.advance(self._inputs.positions(self._batch[self._index :]))
+        for task in finished:
+            if task.user is not None:
+                user = task.user
+                self._hook(task, "end_of_stream", lambda user=user: user.end_of_stream(self._collector, self._requests))  # type: ignore[misc]
+            self._requests.clear()
+            task.ended = True
+        if finished:
+            self._commit()
+            for task in finished:
+                self._stop_task(task)
+
+    def _commit(self) -> None:
+        raw = self._inputs.positions(self._batch[self._index :])
+        tasks = self._inputs.tasks()
+        positions = {t.name: {p: max(at, t.committed.inputs[str(p)].next_offset) for p, at in raw[t.name].items()} for t in tasks}
+        if self._committer.commit(tasks, positions):
+            self._aborts = 0
+        self._collector.released_bytes = 0
+        self._next_commit = self._clock.monotonic() + self._spec.commit_interval_s
+
+    def _is_full(self) -> bool:
+        held = self._collector.released_bytes
+        for task in self.tasks.values():
+            for store in task.stores.values():
+                held += store.uncommitted_bytes
+        return held >= self._spec.max_uncommitted_bytes
+
+    def _watching(self) -> bool:
+        return any(lane.gate is not None or (lane.end is not None and not t.ended) for t in self._inputs.tasks() for lane in t.lanes)
+
+    # -- going back, stopping ------------------------------------------------------------------------------------------------------------
+
+    def _roll_back(self, error: TransactionAborted) -> None:
+        """Abort: lose what a crash would lose, and read again from the checkpoint."""
+        self._aborts += 1
+        LOG.warning("transaction aborted (%d in a row): %s", self._aborts, error)
+        if self._own.producer is not None and self._own.in_transaction:
+            self._own.decided(self._own.producer.abort())
+        if self._aborts >= MAX_ABORTS:
+            raise LogError(f"{MAX_ABORTS} transactions in a row were aborted without progress; the last one because: {error.message}", error.remedy) from error
+        self._forget()
+        tasks = [t for t in self.tasks.values() if t.state != STOPPED]
+        for task in tasks:
+            for store in task.stores.values():
+                store.discard()
+        self._inputs.drop(tasks)
+        self._begin(tasks)
+
+    def _forget(self) -> None:
+        self._batch, self._index = (), 0
+        self._collector.drop()
+        self._collector.released_bytes = 0
+        self._requests.clear()
+
+    def let_go(self) -> None:
+        """Drop everything without deciding anything: what was not committed is gone, as after a crash."""
+        self._forget()
+        self._own.drop()
+        self._inputs.drop(list(self.tasks.values()))
+        for task in self.tasks.values():
+            for store in task.stores.values():
+                store.discard()
+                store.close()
+
+    def _stop_task(self, task: TaskInstance) -> None:
+        """After its final commit: no more records, close(), stores closed."""
+        self._inputs.drop([task])
+        user, task.state = task.user, STOPPED
+        for store in task.stores.values():
+            store.refuse_writes()
+        try:
+            if user is not None:
+                self._user(task, "close", user.close)
+        finally:
+            for store in task.stores.values():
+                store.flush()
+                store.close()
+        self._published()
+
+    def stop(self) -> None:
+        """Graceful: a final commit, close() of every task, stores flushed and closed.
+
+        Raises:
+            TaskError: a close() raised; everything was committed all the same.
+        """
+        try:
+            self._commit()
+        except TransactionAborted as error:
+            self._roll_back(error)
+        errors: list[SamzapyError] = []
+        for task in self.tasks.values():
+            if task.state != STOPPED:
+                try:
+                    self._stop_task(task)
+                except TaskError as error:
+                    errors.append(error)
+        self._own.drop()
+        if errors:
+            raise errors[0]
+
+    def close(self) -> None:
+        """Let go of every client. Nothing is decided here."""
+        self.let_go()
+        if self._outputs is not None:
+            self._outputs.close()
+        self._consumer.close()
+
+    @property
+    def finished(self) -> bool:
+        """Every task has stopped by itself: nothing is left to do."""
+        return bool(self.tasks) and all(t.state == STOPPED for t in self.tasks.values())
+
+    # -- hooks -----------------------------------------------------------------------------------------------------------------------------
+
+    def _hook(self, task: TaskInstance, name: str, call: Callable[[], None]) -> None:
+        """Call a hook: what it put and sent takes effect together, or not at all."""
+        try:
+            self._user(task, name, call)
+        except BaseException:
+            task.undo()
+            self._collector.drop()
+            raise
+        task.keep()
+        if self._collector.pending:
+            self._release()
+
+    def _user(self, task: TaskInstance, name: str, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except LogError:
+            raise
+        except Exception as error:
+            raise _named(task.name, name, error) from error
+
+    # -- what people see ---------------------------------------------------------------------------------------------------------------------
+
+    def positions(self) -> dict[str, dict[TopicPartition, int]]:
+        """By task: where it stands in each input."""
+        raw = self._inputs.positions(self._batch[self._index :])
+        return {
+            t.name: {lane.partition: max(raw.get(t.name, {}).get(lane.partition, 0), _committed_offset(t, lane)) for lane in t.lanes}
+            for t in self.tasks.values()
+        }
+
+    def status(self) -> dict[str, Any]:
+        """The heartbeat's report, without lag (contract, section 4)."""
+        positions = self.positions()
+        commits = self._committer
+        return {
+            "host": self._spec.host,
+            "commits": commits.commits,
+            "commit_seconds_sum": round(commits.total_seconds, 6),
+            "commit_seconds_last": round(commits.last_seconds, 6),
+            "producer_renewals": self._own.renewals,
+            "epoch": self._own.epoch,
+            "tasks": [self._task_status(t, positions[t.name]) for t in self.tasks.values()],
+        }
+
+    def _task_status(self, task: TaskInstance, positions: Mapping[TopicPartition, int]) -> dict[str, Any]:
+        return {
+            "name": task.name,
+            "state": task.state,
+            "reason": task.reason,
+            "partitions": [str(lane.ssp) for lane in task.lanes],
+            "positions": {str(p): offset for p, offset in positions.items()},
+            "processed": sum(lane.processed for lane in task.lanes),
+            "skipped": sum(lane.skipped for lane in task.lanes),
+            "sequence": task.checkpoint.sequence if task.checkpoint else -1,
+            "stores": {name: {"restore": r.to_json()} for name, r in task.restored.items()},
+            "metrics": task.metrics.snapshot(),
+        }
+
+
+def _committed_offset(task: TaskInstance, lane: Lane) -> int:
+    mark = task.checkpoint.inputs.get(str(lane.partition)) if task.checkpoint else None
+    return mark.next_offset if mark else 0
+
+
+def _fields(checkpoint: Checkpoint) -> dict[str, Any]:
+    return {name: getattr(checkpoint, name) for name in Checkpoint.__dataclass_fields__}
+
+
+def _where(message: Message) -> str:
+    return f"record {message.topic()}[{message.partition()}]@{message.offset()}"
+
+
+def _brief(error: BaseException) -> str:
+    return error.message if isinstance(error, SamzapyError) else f"{type(error).__name__}: {error}"
+
+
+def _named(task: str, hook: str, error: Exception, where: str = "") -> TaskError:
+    """The error with the task, the hook, the record and the line of the user's code that raised."""
+    place = _user_line(error)
+    at = f" on {where}" if where else ""
+    remedy = error.remedy if isinstance(error, SamzapyError) else "Mend the task, or set `on_error: {then: skip}` to pass such records by." if where else ""
+    kind = type(error) if isinstance(error, TaskError) else TaskError
+    return kind(f"{task}: {hook} failed{at}: {_brief(error)}{place}.".replace("..", "."), remedy)
+
+
+def _user_line(error: BaseException) -> str:
+    frame = error.__traceback__
+    last = ""
+    while frame is not None:
+        name = frame.tb_frame.f_code.co_filename
+        if "/samzapy/" not in name:
+            last = f" ({name.rsplit('/', 1)[-1]}:{frame.tb_lineno})"
+        frame = frame.tb_next
+    return last
