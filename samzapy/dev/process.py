@@ -56,9 +56,9 @@ class Server:
         except (FileNotFoundError, ValueError):
             return None
         child = _children.get(noted)
-        if child is not None and child.poll() is not None:
-            del _children[noted]
-            return None
+        if child is not None and child.poll() is None:
+            return noted  # our own and not yet waited for: the pid cannot be another's, and a process just started has no command line yet
+        _children.pop(noted, None)
         return noted if self.mark in command_line(noted) else None
 
     def signal(self, number: signal.Signals) -> None:

@@ -1,0 +1,122 @@
+"""`samzapy dev`: what a developer's machine needs beside samzapy.
+
+`dev kafka start|stop|status` work on a directory; `--dir` names it, `--port` the one that goes with the port. On stdout: the bootstrap
+servers, or one JSON document. All else goes to stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from samzapy.api.errors import SamzapyError
+from samzapy.dev.kafka import DEFAULT_PORT, LocalKafka, default_directory
+
+NOT_RUNNING = 3
+
+app = typer.Typer(help="A real Kafka on this machine, for development.", no_args_is_help=True)
+kafka = typer.Typer(help="A local KRaft Kafka on loopback, without Docker. Its jars are fetched once per user.", no_args_is_help=True)
+app.add_typer(kafka, name="kafka")
+
+Port = Annotated[int | None, typer.Option(help=f"The first broker's port, {DEFAULT_PORT} by default.", show_default=False)]
+Directory = Annotated[Path | None, typer.Option("--dir", help="Where it lives; one place per port by default.", show_default=False)]
+
+
+@kafka.command()
+def start(
+    port: Annotated[
+        int | None, typer.Option(help=f"The first broker's port, {DEFAULT_PORT} by default; 0 = any free one.", show_default=False)
+    ] = None,
+    brokers: Annotated[int | None, typer.Option(help="How many brokers, 1 by default.", show_default=False)] = None,
+    directory: Directory = None,
+) -> None:
+    """Start it, or what of it does not run; return when it answers. Prints the bootstrap servers."""
+    with _plain_errors():
+        cluster = LocalKafka.start(port=port, brokers=brokers, directory=directory, say=_say)
+        _say(f"Kafka answers; stop it with: samzapy dev kafka stop --dir {cluster.directory}")
+        print(cluster.bootstrap_servers)
+
+
+@kafka.command()
+def stop(port: Port = None, directory: Directory = None) -> None:
+    """Stop it; its data stays."""
+    with _plain_errors():
+        cluster = _cluster(port, directory)
+        if cluster is None or not cluster.stop():
+            _say(f"no Kafka runs in {_place(port, directory)}")
+        else:
+            _say(f"stopped; its data stays in {cluster.directory}")
+
+
+@kafka.command()
+def status(
+    port: Port = None,
+    directory: Directory = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> None:
+    """Say whether it runs: exit code 0 if every broker answers, 3 if not."""
+    with _plain_errors():
+        cluster = _cluster(port, directory)
+        answers = cluster is not None and cluster.is_answering()
+        show: Callable[[LocalKafka | None, Path, bool], str] = _as_json if as_json else _as_text
+        print(show(cluster, _place(port, directory), answers))
+        if not answers:
+            raise typer.Exit(NOT_RUNNING)
+
+
+def _as_text(cluster: LocalKafka | None, place: Path, answers: bool) -> str:
+    if cluster is None or not cluster.pids:
+        return f"not running ({place})"
+    pids = ", ".join(f"broker {node} is pid {pid}" for node, pid in sorted(cluster.pids.items()))
+    state = "running" if answers else f"not answering, {len(cluster.pids)} of {len(cluster.nodes)} brokers run"
+    return f"{cluster.bootstrap_servers} {state} ({pids}; {cluster.directory})"
+
+
+def _as_json(cluster: LocalKafka | None, place: Path, answers: bool) -> str:
+    pids = cluster.pids if cluster else {}
+    return json.dumps(
+        {
+            "running": answers,
+            "bootstrap_servers": cluster.bootstrap_servers if cluster and pids else None,
+            "dir": str(place),
+            "brokers": [{"id": node.id, "port": node.port, "pid": pids.get(node.id)} for node in (cluster.nodes if cluster else ())],
+        }
+    )
+
+
+def _cluster(port: int | None, directory: Path | None) -> LocalKafka | None:
+    return LocalKafka.at(_place(port, directory))
+
+
+def _place(port: int | None, directory: Path | None) -> Path:
+    return directory or default_directory(DEFAULT_PORT if port is None else port)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """A user's error is told in one line, and Ctrl-C is no error of ours."""
+    try:
+        yield
+    except SamzapyError as error:
+        if os.environ.get("SAMZAPY_DEBUG"):
+            raise
+        _say(f"error: {error}")
+        raise typer.Exit(error.exit_code) from None
+    except OSError as error:
+        if os.environ.get("SAMZAPY_DEBUG"):
+            raise
+        _say(f"error: {error}.")
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None

@@ -1,0 +1,72 @@
+"""Fixtures that every test may use.
+
+`kafka`: the bootstrap servers of a real broker, one for the whole session, in this order: `$SAMZAPY_TEST_KAFKA`, a container where a
+Docker engine answers, else `samzapy dev kafka` in a temporary directory. `unique`: a name that no other test uses, so tests share the
+broker without meeting.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from samzapy.api.errors import ClusterUnreachable, LauncherError
+from samzapy.dev.kafka import LocalKafka
+from tests.broker import container_settings, docker_answers, free_port
+
+KAFKA_IMAGE = "apache/kafka:4.3.0"
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[str]:
+    given = os.environ.get("SAMZAPY_TEST_KAFKA")
+    if given:
+        yield given
+    elif docker_answers():
+        yield from _in_a_container()
+    else:
+        yield from _on_this_machine()
+
+
+@pytest.fixture
+def unique(request: pytest.FixtureRequest) -> str:
+    """A name for topics, jobs and groups: the test's own, cut short, and eight random characters."""
+    words = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name.removeprefix("test_")).strip("-")[:30].strip("-")
+    return f"{words}-{secrets.token_hex(4)}"
+
+
+def _in_a_container() -> Iterator[str]:
+    from testcontainers.core.container import DockerContainer
+    from testcontainers.core.waiting_utils import wait_for_logs
+
+    port = free_port()
+    container = DockerContainer(KAFKA_IMAGE).with_bind_ports(port, port)
+    address = f"{container.get_container_host_ip()}:{port}"
+    with container.with_envs(**container_settings(address, port)):
+        wait_for_logs(container, "Kafka Server started", timeout=120)
+        yield address
+
+
+def _on_this_machine() -> Iterator[str]:
+    directory = Path(tempfile.mkdtemp(prefix="samzapy-kafka-"))
+    try:
+        try:
+            cluster = LocalKafka.start(port=0, directory=directory, say=lambda line: print(line, file=sys.stderr), tied=True)
+        except (ClusterUnreachable, LauncherError) as error:
+            if os.environ.get("CI"):  # where tests must not be left out
+                raise
+            pytest.skip(f"no broker: SAMZAPY_TEST_KAFKA is not set, no Docker engine answers, and {error}")
+        try:
+            yield cluster.bootstrap_servers
+        finally:
+            cluster.stop()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
