@@ -293,7 +293,7 @@ class Container:
                 LOG.warning("%s: skipped %s: %s (record %d to be skipped there)", lane.task.name, _where(message), _brief(error), lane.skipped)
             return
         self._index = index
-        self._commit()
+        self.commit()
         raise _named(lane.task.name, "process", error, _where(message)) from error
 
     # -- what is due -------------------------------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ class Container:
             self._window()
             self._next_window = max(self._next_window + (self._spec.window_s or 0.0), now)
         if now >= self._next_commit or self._is_full():
-            self._commit()
+            self.commit()
         if now >= self._next_flush:
             for task in self.tasks.values():
                 for store in task.stores.values():
@@ -327,7 +327,7 @@ class Container:
         requests = self._requests
         closing = [t for t in self.tasks.values() if t.live and (requests.shutdown_all or t.closing or (requests.shutdown_task and t is task))]
         requests.clear()
-        self._commit()
+        self.commit()
         for one in closing:
             self._stop_task(one)
 
@@ -341,11 +341,12 @@ class Container:
             self._requests.clear()
             task.ended = True
         if finished:
-            self._commit()
+            self.commit()
             for task in finished:
                 self._stop_task(task)
 
-    def _commit(self) -> None:
+    def commit(self) -> None:
+        """Commit now, between two records."""
         raw = self._inputs.positions(self._batch[self._index :])
         tasks = self._inputs.tasks()
         positions = {t.name: {p: max(at, t.committed.inputs[str(p)].next_offset) for p, at in raw[t.name].items()} for t in tasks}
@@ -420,7 +421,7 @@ class Container:
             TaskError: a close() raised; everything was committed all the same.
         """
         try:
-            self._commit()
+            self.commit()
         except TransactionAborted as error:
             self._roll_back(error)
         errors: list[SamzapyError] = []

@@ -1,0 +1,300 @@
+"""A test harness for tasks: the real run loop, committer and restorer on an in-memory log. No Kafka, no JVM, no threads.
+
+    h = Harness("config/word-count.yaml")
+    h.send("sentences", "the quick fox")
+    h.run()
+    assert h.output("word-counts") == [("the", 1), ("quick", 1), ("fox", 1)]
+    h.crash()                      # everything uncommitted and the process are lost
+    h.send("sentences", "the end")
+    h.run()
+    assert h.store("counts")["the"] == 2
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from samzapy.api.serde import Serde
+from samzapy.api.task import StreamTask
+from samzapy.config.load import load_job, settings_from_document
+from samzapy.config.schema import Settings
+from samzapy.config.task_class import import_task_class
+from samzapy.container.container import Container
+from samzapy.log_reader import read_to_end
+from samzapy.model.barrier import BARRIER_KEY
+from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
+from samzapy.model.names import task_name
+from samzapy.model.offsets import TopicPartition
+from samzapy.model.ownership import ContainerRecord, container_key
+from samzapy.plan.grouping import group
+from samzapy.ports import Message, TopicSpec
+from samzapy.serde.registry import serde_named
+from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from samzapy.wiring import changelog_topic, container_spec, job_of, topic_names
+
+CONTAINER = 0
+HOST = "localhost"
+TURNS_WITHOUT_PROGRESS = 3
+
+
+class ManualClock:
+    """Time that only passes when it is told to: `now_ms` and `monotonic` move together; sleeping moves them."""
+
+    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+        self._start_ms = now_ms
+        self._passed_s = 0.0
+
+    def monotonic(self) -> float:
+        return self._passed_s
+
+    def now_ms(self) -> int:
+        return self._start_ms + int(self._passed_s * 1000)
+
+    def sleep(self, seconds: float) -> None:
+        self._passed_s += seconds
+
+    def advance(self, seconds: float) -> None:
+        self._passed_s += seconds
+
+
+class Harness:
+    """One job with all its tasks in one container.
+
+    Args:
+        job: a job file's path, a document (the job file as a dict), or a StreamTask class.
+        tasks: how many partitions the inputs have, and so how many tasks there are.
+        inputs, outputs, stores, and other top-level keys (`window="10s"`, `params={…}`, `commit={…}`): for a class, the job file's
+            sections; for a file or document they replace its own.
+        sets: as `--set`, for a job file.
+    """
+
+    def __init__(
+        self, job: str | Path | Mapping[str, Any] | type[StreamTask], tasks: int = 1, sets: Sequence[str] = (), **sections: Any
+    ) -> None:
+        self._scratch = tempfile.TemporaryDirectory(prefix="samzapy-harness-")
+        self._folders: Sequence[Path] = (Path.cwd(),)
+        self._settings, self._make_task = self._understand(job, sets, sections)
+        self.clock = ManualClock()
+        self.cluster = MemoryCluster(self.clock)
+        self.log = MemoryLog(self.cluster)
+        self._tasks = tasks
+        self._incarnations = 0
+        self._run = 1
+        self._until_end = False
+        self._container: Container | None = None
+        self._serdes: dict[str, Serde] = {}
+        self._create_topics()
+
+    # -- the world outside -----------------------------------------------------------------------------------------------------------
+
+    def send(
+        self, topic: str, value: Any, key: Any = None, partition: int | None = None, timestamp: int | None = None, headers: Any = None
+    ) -> None:
+        """A record into an input topic, by the input's serdes. Without a partition the key decides, without both it is 0."""
+        spec = next(i for i in self._settings.inputs if i.topic == topic)
+        raw_key = None if key is None else self._serde(spec.key).encode(key)
+        raw = None if value is None else self._serde(spec.value).encode(value)
+        self.send_raw(topic, raw, raw_key, 0 if partition is None and key is None else -1 if partition is None else partition, timestamp, headers)
+
+    def send_raw(
+        self, topic: str, value: bytes | None, key: bytes | None = None, partition: int = 0, timestamp: int | None = None, headers: Any = None
+    ) -> None:
+        """A record's bytes as they are."""
+        producer = self.log.plain_producer("harness")
+        producer.send(topic, value, key, partition, timestamp or self.clock.now_ms(), headers)
+        producer.flush()
+        producer.close()
+
+    def output(self, topic: str, partition: int | None = None) -> list[tuple[Any, Any]]:
+        """The committed records of an output topic, (key, value) by its serdes; per partition in order, partitions one after another."""
+        spec = next(o for o in self._settings.outputs if o.topic == topic)
+        key, value = self._serde(spec.key), self._serde(spec.value)
+        result = []
+        for message in self.records(topic, partition):
+            raw_key, raw = message.key(), message.value()
+            result.append((None if raw_key is None else key.decode(raw_key), None if raw is None else value.decode(raw)))
+        return result
+
+    def records(self, topic: str, partition: int | None = None) -> list[Message]:
+        """The committed records of any topic as they lie there."""
+        admin = self.log.admin()
+        count = admin.topics([topic])[topic].partitions
+        consumer = self.log.restore_consumer("harness")
+        found: list[Message] = []
+        for number in range(count) if partition is None else (partition,):
+            for batch in read_to_end(consumer, TopicPartition(topic, number), self.clock):
+                found.extend(batch)
+        consumer.close()
+        return found
+
+    def store(self, name: str, task: int | None = None) -> dict[Any, Any]:
+        """The committed content of a store, from its changelog; of one task, or of all."""
+        topic = changelog_topic(self._settings, name)
+        if topic is None:
+            raise ValueError(f"store {name!r} has no changelog: nothing of it is committed")
+        spec = self._settings.stores[name]
+        key, value = self._serde(spec.key), self._serde(spec.value)
+        newest: dict[bytes, bytes | None] = {}
+        for message in self.records(topic, task):
+            raw_key = message.key()
+            if raw_key is not None and raw_key != BARRIER_KEY:
+                newest[raw_key] = message.value()
+        return {key.decode(k): value.decode(v) for k, v in sorted(newest.items()) if v is not None}
+
+    def checkpoint(self, task: int = 0) -> Checkpoint | None:
+        """The newest checkpoint of a task."""
+        newest = [m.value() for m in self.records(job_of(self._settings).checkpoint_topic, task) if m.key() == CHECKPOINT_KEY]
+        return checkpoint_from_bytes(newest[-1] or b"") if newest else None
+
+    def metric(self, name: str, task: int | None = None) -> float:
+        """A metric of the user's: the counter or gauge of that name, of one task or summed over all."""
+        total = 0.0
+        for instance in self.container.tasks.values():
+            if task is None or instance.name == task_name(task):
+                seen = instance.metrics.snapshot()
+                total += float(str(seen["counters"].get(name, seen["gauges"].get(name, 0))))
+        return total
+
+    # -- time, crashes ---------------------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Until every record is processed and committed. Errors of the task are raised here."""
+        container = self.container
+        idle = 0
+        while idle < TURNS_WITHOUT_PROGRESS and not container.finished:
+            idle = 0 if container.step(0.0) else idle + 1
+        if not container.finished:
+            container.commit()
+
+    def advance(self, seconds: float) -> None:
+        """Time passes, and what is due (window, commit) happens."""
+        container = self.container
+        self.clock.advance(seconds)
+        container.step(0.0)
+
+    def crash(self, keep_state: bool = True) -> None:
+        """The process is gone, and all that was not committed; with `keep_state=False` the local stores too."""
+        if self._container is not None:
+            self._container.close()
+            self._container = None
+        if not keep_state:
+            self._scratch.cleanup()
+            self._scratch = tempfile.TemporaryDirectory(prefix="samzapy-harness-")
+
+    def restart(self) -> None:
+        """A graceful stop and a new run of the job."""
+        self.stop()
+        self._run += 1
+        self._container = self._start()
+
+    def stop(self) -> None:
+        """A graceful stop: final commit, close()."""
+        if self._container is not None:
+            self._container.stop()
+            self._container.close()
+            self._container = None
+
+    def end(self) -> None:
+        """A bounded run: to the inputs' ends as they are now, with end_of_stream, the final commit and close()."""
+        self.stop()
+        self._run += 1
+        self._until_end = True
+        try:
+            container = self._container = self._start()
+            while not container.finished:
+                if not container.step(0.0):
+                    self.clock.advance(0.01)
+        finally:
+            self._until_end = False
+
+    @property
+    def container(self) -> Container:
+        """The running container; started when first asked for."""
+        if self._container is None:
+            self._container = self._start()
+        return self._container
+
+    def __enter__(self) -> Harness:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.crash(keep_state=False)
+
+    # -- inside ------------------------------------------------------------------------------------------------------------------------
+
+    def _understand(
+        self, job: str | Path | Mapping[str, Any] | type[StreamTask], sets: Sequence[str], sections: Mapping[str, Any]
+    ) -> tuple[Settings, Callable[[], StreamTask]]:
+        environ = {"KAFKA_BOOTSTRAP": "memory:9092", **os.environ}
+        document: dict[str, Any]
+        if isinstance(job, str | Path):
+            loaded = load_job([Path(job)], sets, environ)
+            self._folders = loaded.folders
+            document = dict(loaded.document)
+        elif isinstance(job, Mapping):
+            document = dict(job)
+        else:
+            document = {"job": "test", "task": f"{job.__module__}:{job.__name__}", "kafka": {"bootstrap.servers": "memory:9092"}}
+        document.update(sections)
+        settings = settings_from_document(document, environ)
+        if isinstance(job, type):
+            return settings, job
+        return settings, import_task_class(settings.task, self._folders)
+
+    def _create_topics(self) -> None:
+        job, admin = job_of(self._settings), self.log.admin()
+        logs = [t for t in (changelog_topic(self._settings, s) for s in self._settings.stores) if t]
+        specs = [TopicSpec(i.topic, self._tasks) for i in self._settings.inputs]
+        specs += [TopicSpec(o.topic, o.partitions or self._tasks) for o in self._settings.outputs]
+        specs += [TopicSpec(t, self._tasks, {"cleanup.policy": "compact"}) for t in [*logs, job.checkpoint_topic]]
+        specs.append(TopicSpec(job.coordinator_topic, 1, {"cleanup.policy": "compact"}))
+        admin.create({s.name: s for s in specs}.values())
+
+    def _start(self) -> Container:
+        self._incarnations += 1
+        incarnation, run_id = f"incarnation-{self._incarnations}", f"run-{self._run}"
+        admin = self.log.admin()
+        topics = admin.topics(topic_names(self._settings))
+        model = group(
+            {i.topic: topics[i.topic].partitions for i in self._settings.inputs},
+            {i.topic for i in self._settings.inputs if i.broadcast},
+            bool(self._settings.stores),
+        )
+        self._name_owner(incarnation, run_id, tuple(model))
+        spec = container_spec(
+            self._settings, model, topics, CONTAINER, HOST, Path(self._scratch.name), "memory", self._make_task, self._folders
+        )
+        ends = self._ends() if self._until_end else None
+        container = Container(spec, list(model.values()), incarnation, run_id, ends, self.log, self.clock)
+        container.start()
+        return container
+
+    def _name_owner(self, incarnation: str, run_id: str, tasks: tuple[str, ...]) -> None:
+        """What the coordinator would do: name the container's new incarnation in the coordinator topic."""
+        job = job_of(self._settings)
+        producer = self.log.transactional_producer(job.coordinator_transactional_id)
+        producer.init()
+        producer.begin()
+        record = ContainerRecord(CONTAINER, self._incarnations, incarnation, tasks, run_id, HOST, os.getpid())
+        producer.send(job.coordinator_topic, record.to_bytes(), container_key(CONTAINER), 0)
+        producer.flush()
+        producer.commit()
+        producer.close()
+
+    def _ends(self) -> dict[str, int]:
+        consumer = self.log.restore_consumer("ends")
+        counts = self.log.admin().topics([i.topic for i in self._settings.inputs])
+        places = [TopicPartition(t.name, p) for t in counts.values() for p in range(t.partitions)]
+        ends = {str(p): consumer.bounds(p).end for p in places}
+        consumer.close()
+        return ends
+
+    def _serde(self, name: str) -> Serde:
+        if name not in self._serdes:
+            self._serdes[name] = serde_named(name, self._folders)
+        return self._serdes[name]

@@ -1,0 +1,241 @@
+"""From configuration to objects: the one place that knows concrete classes.
+
+A configuration key travels: YAML line → schema field → here → one constructor argument. Nothing below this file sees `Settings`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from samzapy.api.errors import SamzapyError, StateMismatch
+from samzapy.api.serde import Serde
+from samzapy.api.task import StreamTask
+from samzapy.config.load import settings_from_document
+from samzapy.config.schema import Settings
+from samzapy.config.task_class import import_task_class
+from samzapy.container.container import Container
+from samzapy.container.control_client import HttpControl
+from samzapy.container.runner import ContainerRunner
+from samzapy.container.spec import ContainerSpec, InputSpec, OutputSpec, StoreSpec
+from samzapy.kafka.log import KafkaLog
+from samzapy.model.job_model import TaskModel
+from samzapy.model.names import Job
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Assignment, Clock, Log, StoreDirectory, StoreEngine, TaskStore, TopicFacts
+from samzapy.serde.registry import serde_named
+from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path
+from samzapy.store.overlay import OverlayStore
+from samzapy.store.rocks import RocksEngine, SharedMemory
+
+LOG = logging.getLogger("samzapy")
+ENTRY = "samzapy.wiring:run_container"
+DEFAULT_DELETE_RETENTION_MS = 86_400_000
+CACHE_SHARE = 0.25  # of containers.memory: the read caches; as much again goes to RocksDB's block cache and write buffers
+EXIT_LEASE_LOST = 5
+
+
+class SystemClock:
+    """The clock of a real process."""
+
+    monotonic = staticmethod(time.monotonic)
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+def job_of(settings: Settings) -> Job:
+    return Job(settings.job, settings.id)
+
+
+def kafka_log(settings: Settings) -> Log:
+    """Clients of the job's cluster."""
+    return KafkaLog(
+        client=settings.kafka_client,
+        producer=settings.kafka_producer,
+        consumer=settings.kafka_consumer,
+        commit_timeout_ms=settings.commit.timeout_ms,
+        lease_ms=settings.containers.lease_ms,
+    )
+
+
+def changelog_topic(settings: Settings, store: str) -> str | None:
+    """The store's changelog topic, or None for a scratch store."""
+    named = settings.stores[store].changelog
+    if named is False:
+        return None
+    return named if isinstance(named, str) else job_of(settings).changelog_topic(store)
+
+
+def fingerprint(settings: Settings, tasks: int) -> dict[str, str]:
+    """What must not change between runs while there is state: subject → how it is now."""
+    if not settings.stores:
+        return {}
+    result = {"task count": str(tasks)}
+    for name, store in sorted(settings.stores.items()):
+        topic = changelog_topic(settings, name)
+        if topic is not None:
+            result[f"store {name!r} key serde"] = store.key
+            result[f"store {name!r} value serde"] = store.value
+            result[f"store {name!r} changelog"] = topic
+    return result
+
+
+def topic_names(settings: Settings) -> list[str]:
+    """Inputs, outputs and changelogs: what a container has to know the facts of."""
+    logs = [t for t in (changelog_topic(settings, s) for s in settings.stores) if t]
+    return [*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs), *logs]
+
+
+def container_spec(
+    settings: Settings,
+    tasks: Mapping[str, TaskModel],
+    topics: Mapping[str, TopicFacts],
+    number: int,
+    host: str,
+    state: Path,
+    cluster_id: str,
+    make_task: Callable[[], StreamTask],
+    folders: Sequence[Path],
+) -> ContainerSpec:
+    """The values that one container needs. `topics` holds the facts of `topic_names(settings)`."""
+
+    def serde(name: str) -> Serde:
+        return serde_named(name, folders)
+
+    job = job_of(settings)
+    seconds = 1000.0
+    stores = _store_specs(settings, topics, len(tasks), host, state, cluster_id, serde)
+    return ContainerSpec(
+        job=job,
+        number=number,
+        host=host,
+        make_task=make_task,
+        params=settings.params,
+        tasks=tasks,
+        inputs={
+            i.topic: InputSpec(
+                i.topic, topics[i.topic].topic_id, serde(i.key), serde(i.value), i.start, i.bootstrap, i.on_out_of_range
+            )
+            for i in settings.inputs
+        },
+        outputs={
+            o.topic: OutputSpec(o.topic, serde(o.key), serde(o.value), topics[o.topic].partitions, topics[o.topic].max_message_bytes)
+            for o in settings.outputs
+        },
+        stores=stores,
+        exactly_once=settings.commit.guarantee == "exactly_once",
+        commit_interval_s=settings.commit.interval_ms / seconds,
+        max_uncommitted_bytes=settings.commit.max_uncommitted_bytes,
+        window_s=settings.window_ms / seconds if settings.window_ms else None,
+        on_error=settings.on_error.then,
+        lease_s=settings.containers.lease_ms / seconds,
+        heartbeat_s=settings.containers.heartbeat_ms / seconds,
+        fingerprint=fingerprint(settings, len(tasks)),
+    )
+
+
+def _store_specs(
+    settings: Settings,
+    topics: Mapping[str, TopicFacts],
+    task_count: int,
+    host: str,
+    state: Path,
+    cluster_id: str,
+    serde: Callable[[str], Serde],
+) -> dict[str, StoreSpec]:
+    stores = len(settings.stores) * max(1, -(-task_count // settings.containers.count))
+    cache_bytes = int(settings.containers.memory_bytes * CACHE_SHARE / max(1, stores))
+    memory = SharedMemory(int(settings.containers.memory_bytes * CACHE_SHARE)) if settings.stores else None
+    job = job_of(settings)
+    result = {}
+    for name, store in settings.stores.items():
+        topic = changelog_topic(settings, name)
+        facts = topics[topic] if topic else None
+        key, value = serde(store.key), serde(store.value)
+        limit = facts.max_message_bytes if facts else 1 << 30
+
+        def open_directory(task: str, name: str = name, engine: str = store.engine) -> StoreDirectory:
+            if engine == "memory":
+                return MemoryStoreDirectory()
+            path = store_path(state, cluster_id, host, str(job), task, name)
+            return LocalStoreDirectory(path, lambda p: RocksEngine(p, memory))
+
+        def make(
+            task: str, engine: StoreEngine | None, name: str = name, key: Serde = key, value: Serde = value,
+            limit: int = limit, topic: str | None = topic,
+        ) -> TaskStore:  # fmt: skip
+            where = f"{task}, {f'changelog {topic}' if topic else 'no changelog'}"
+            return OverlayStore(name, engine, key, value, cache_bytes, limit, where)
+
+        retention = int(facts.config.get("delete.retention.ms", DEFAULT_DELETE_RETENTION_MS)) if facts else DEFAULT_DELETE_RETENTION_MS
+        result[name] = StoreSpec(name, topic, facts.topic_id if facts else "", retention, store.key, store.value, open_directory, make)
+    return result
+
+
+def tasks_from_json(raw: Mapping[str, Any]) -> dict[str, TaskModel]:
+    """The tasks of a job model that travelled as JSON."""
+    return {
+        name: TaskModel(name, t["partition"], tuple(TopicPartition(str(topic), int(p)) for topic, p in t["inputs"]))
+        for name, t in raw["tasks"].items()
+    }
+
+
+def run_container(payload: Mapping[str, Any]) -> int:
+    """A container's process: everything it needs is in `payload` (JSON), secrets excepted, which are resolved here.
+
+    `payload`: container, launch_id, control_url, token, document, folders, host, model, cluster_id. Returns the exit code.
+    """
+    settings = settings_from_document(payload["document"], os.environ)
+    folders = [Path(f) for f in payload["folders"]]
+    for folder in reversed(folders):
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+    number, host = int(payload["container"]), str(payload["host"])
+    clock: Clock = SystemClock()
+    log = kafka_log(settings)
+    control = HttpControl(payload["control_url"], payload["token"], number, payload["launch_id"])
+    heartbeat_s, lease_s = settings.containers.heartbeat_ms / 1000, settings.containers.lease_ms / 1000
+
+    def build(assignment: Assignment, incarnation: str, alive: Callable[[], None], published: Callable[[], None]) -> Container:
+        tasks = tasks_from_json(payload["model"])
+        admin = log.admin()
+        try:
+            topics = admin.topics(topic_names(settings))
+        finally:
+            admin.close()
+        task_class = import_task_class(settings.task, folders)
+        spec = container_spec(
+            settings, tasks, topics, number, host, Path(settings.state.dir), str(payload["cluster_id"]), task_class, folders
+        )
+        mine = [tasks[name] for name in assignment.tasks]
+        return Container(spec, mine, incarnation, assignment.run_id, assignment.end_offsets, log, clock, alive, published)
+
+    def die(why: str) -> None:
+        LOG.critical("container %d ends at once: %s", number, why)
+        os._exit(EXIT_LEASE_LOST)
+
+    runner = ContainerRunner(number, build, control, log, clock, {"host": host, "pid": os.getpid()}, heartbeat_s, lease_s, die)
+    return runner.run()
+
+
+def remove_local_state(settings: Settings, cluster_id: str, host: str) -> Path:
+    """Delete what this host keeps of the job's stores; returns the folder. Always safe while the job is stopped."""
+    folder = Path(settings.state.dir) / cluster_id / host / str(job_of(settings))
+    if folder.is_symlink():
+        raise StateMismatch(f"{folder} is a symbolic link.", "Remove it by hand if that is meant.")
+    if folder.exists():
+        shutil.rmtree(folder)
+    return folder
+
+
+__all__ = ["ENTRY", "SamzapyError", "SystemClock", "container_spec", "fingerprint", "kafka_log", "run_container", "topic_names"]
