@@ -130,3 +130,18 @@ def _has_module(java: Java, module: str) -> bool:
 def _fingerprint(executable: Path) -> str:
     """A name for this very Java, so that two of one version (two clones' virtual environments) do not share a wrapper."""
     return sha256(f"{executable}\0{sys.platform}".encode()).hexdigest()[:12]
+
+
+def main() -> int:
+    """`python -m samzapy.dev.java`: which Java would be used, or the line that installs one."""
+    try:
+        java = find_java()
+    except LauncherError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    sys.stdout.write(f"Java {java.version} from {java.source}: {java.home}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

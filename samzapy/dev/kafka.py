@@ -111,21 +111,20 @@ class LocalKafka:
             chosen = DEFAULT_PORT if port is None else port or _free_ports(1)[0]
             directory, port = default_directory(chosen), chosen
         directory = directory.expanduser().resolve()
-        java = java or find_java()
-        launch = _Launch(java, kafka_jars(java, say), dict(overrides or {}), tied, timeout_s)
         with locked(directory / "lock"):
             existing = cls.at(directory)
-            if existing is not None and existing.pids:
-                existing._check_fits(port, brokers)
-                return existing._bring_up(launch, say)
-            for attempt in range(1, _ATTEMPTS + 1):
-                cluster = cls._describe(directory, existing, port, brokers)
+            cluster = existing if existing is not None and existing.pids else cls._describe(directory, existing, port, brokers)
+            cluster._check_fits(port, brokers)
+            java = java or find_java()
+            launch = _Launch(java, kafka_jars(java, say), dict(overrides or {}), tied, timeout_s)
+            taken = None
+            for _ in range(_ATTEMPTS):
                 try:
                     return cluster._bring_up(launch, say)
-                except _PortTaken as taken:
-                    if attempt == _ATTEMPTS:
-                        raise ClusterUnreachable(f"Kafka did not start: {taken}.", "Run this again, with another --port.") from taken
-        raise AssertionError("unreachable")
+                except _PortTaken as again:
+                    taken = again
+                    cluster = cluster if cluster.pids else cls._describe(directory, cluster, port, brokers)
+            raise ClusterUnreachable(f"Kafka did not start: {taken}.", "Run this again, with another --port.")
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
         """Ask every node to end, kill those that have not within the time. False if none ran."""
@@ -150,18 +149,14 @@ class LocalKafka:
     @classmethod
     def _describe(cls, directory: Path, existing: LocalKafka | None, port: int | None, brokers: int | None) -> LocalKafka:
         """The cluster to start, none of whose nodes run: who it is stays, ports may change."""
-        count = brokers or (len(existing.nodes) if existing else 1)
+        if existing is not None:
+            existing._check_fits(None, brokers)
+        count = brokers if brokers is not None else len(existing.nodes) if existing else 1
         if not 1 <= count <= MOST_BROKERS:
             raise ConfigurationError(
                 f"--brokers {count}: there can be 1 to {MOST_BROKERS}.", "One is enough for most; three survive a loss."
             )
-        if existing is not None and len(existing.nodes) != count:
-            existing._check_fits(None, count)
-        if port is None:
-            port = existing.nodes[0].port if existing else DEFAULT_PORT
-        if not 0 <= port <= 65535 - count:
-            raise ConfigurationError(f"--port {port} is not a port.", "Choose one from 1024 on, or 0 for any free one.")
-        fixed = [port + i for i in range(count)] if port else []
+        fixed = _fixed_ports(existing, port, count)
         for wanted in fixed:
             _check_free(wanted)
         free = _free_ports(2 * count, besides=fixed)
@@ -296,6 +291,15 @@ def _new_cluster_id() -> str:
     while (made := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith("-"):
         pass
     return made
+
+
+def _fixed_ports(existing: LocalKafka | None, port: int | None, count: int) -> list[int]:
+    """The brokers' ports if they are not to be chosen: as asked for, else as they were."""
+    if port is None:
+        return [node.port for node in existing.nodes] if existing else list(range(DEFAULT_PORT, DEFAULT_PORT + count))
+    if not 0 <= port <= 65536 - count:
+        raise ConfigurationError(f"--port {port} is not a port.", "Choose one from 1024 on, or 0 for any free one.")
+    return list(range(port, port + count)) if port else []
 
 
 def _check_free(port: int) -> None:

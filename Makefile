@@ -1,0 +1,58 @@
+# Everything runs in .venv of this clone: needs Python 3.11+ and Java 17+ (without Java, one from the lock is installed), no root, no
+# Docker. Downloads come once: pip's cache, and Kafka's jars in the user's cache, are shared by clones side by side.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help venv demo test lint check lock clean
+.DEFAULT_GOAL := help
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
+
+venv: $(STAMP)  ## .venv with what requirements.lock pins, and samzapy itself
+
+$(STAMP): requirements.lock requirements-java.lock pyproject.toml
+	@echo "setting up $(VENV): some minutes the first time, mostly PySpark (450 MB)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@$(BIN)/python -m samzapy.dev.java || $(BIN)/python -m pip install --require-hashes --no-deps -r requirements-java.lock
+	@$(BIN)/python -m samzapy.dev.java
+	@touch $@
+
+demo: venv  ## the guided run: Kafka, Spark, a word count, a killed container
+	@$(BIN)/samzapy demo
+
+lint: venv  ## style, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint  ## lint and the tests that need neither Kafka nor Spark
+	$(BIN)/pytest -m "not kafka and not spark and not slow"
+
+test: lint  ## everything
+	$(BIN)/pytest
+
+lock:  ## write the lock files anew from pyproject.toml
+	$(PYTHON) -m venv $(VENV)-lock
+	$(VENV)-lock/bin/python -m pip install --quiet --upgrade pip pip-tools
+	$(WANTED) spark dev | $(COMPILE) --output-file requirements.lock -
+	$(WANTED) java | $(COMPILE) --output-file requirements-java.lock -
+	rm -rf $(VENV)-lock
+
+# The requirements of pyproject.toml that a lock file answers: the project's own, or those of the extras and groups named.
+WANTED := $(VENV)-lock/bin/python -c 'import sys, tomllib; \
+	project = tomllib.load(open("pyproject.toml", "rb")); named = sys.argv[1:]; \
+	own = project["project"]["dependencies"] if "spark" in named else []; \
+	parts = project["project"]["optional-dependencies"] | project["dependency-groups"]; \
+	print(*own, *(line for name in named for line in parts[name]), sep="\n")'
+COMPILE := $(VENV)-lock/bin/pip-compile --quiet --upgrade --rebuild --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate \
+	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
+
+clean:  ## remove .venv and what tools left behind
+	rm -rf $(VENV) $(VENV)-lock .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
