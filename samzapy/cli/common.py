@@ -1,0 +1,80 @@
+"""What every command shares: the job file's options, loading with all errors at once, output that is data or a sentence."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from samzapy.config.load import LoadedJob, load_job
+from samzapy.ports import Log
+
+JobFile = Annotated[Path, typer.Argument(metavar="JOB.yaml", help="The job file.", show_default=False)]
+MoreFiles = Annotated[list[Path] | None, typer.Option("--file", "-f", metavar="MORE.yaml", help="A file laid over the job file; may be repeated.")]
+Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override one key, e.g. commit.interval=100ms; may be repeated.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document (or lines) on stdout.")]
+
+
+def load(job: Path, more: list[Path] | None, sets: list[str] | None, classes: bool = False) -> LoadedJob:
+    """The job file with everything laid over it.
+
+    Raises:
+        ConfigError: with all problems at once.
+    """
+    from samzapy.kafka.client import check_properties
+
+    return load_job([job, *(more or [])], sets or [], check_client=check_properties, check_classes=classes)
+
+
+@contextmanager
+def connected(loaded: LoadedJob) -> Iterator[Log]:
+    """Clients of the job's cluster; says at once if nobody is there.
+
+    Raises:
+        ClusterUnreachable: no broker answered.
+    """
+    from samzapy.wiring import kafka_log
+
+    log = kafka_log(loaded.settings)
+    admin = log.admin()
+    try:
+        admin.cluster_id()
+    finally:
+        admin.close()
+    yield log
+
+
+def print_json(value: Any) -> None:
+    """One JSON document, one line."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=_printable) + "\n")
+
+
+def print_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Columns, aligned by spaces; numbers to the right."""
+    lines = [[str(c) for c in header], *[[_cell(c) for c in row] for row in rows]]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    numeric = [all(line[i].lstrip("-").isdigit() for line in lines[1:]) for i in range(len(widths))]
+    for line in lines:
+        cells = [c.rjust(w) if number else c.ljust(w) for c, w, number in zip(line, widths, numeric, strict=True)]
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+
+
+def say(text: str) -> None:
+    """A sentence for a person: stderr."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _printable(value: object) -> object:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    raise TypeError(f"{type(value).__name__} cannot be shown as JSON")

@@ -1,0 +1,90 @@
+"""The `samzapy` command. One module per family of verbs; this one joins them and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import click
+import typer
+
+from samzapy.api.errors import SamzapyError
+from samzapy.cli import demo, dev, inspect, run, state
+from samzapy.config.errors import ConfigError
+
+EXIT_OF_SIGINT = 130
+USAGE = 2
+
+app = typer.Typer(
+    name="samzapy",
+    help="Stream processing in Python on Kafka, RocksDB and Spark.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("run")(run.run)
+app.command("stop")(run.stop)
+app.command("validate")(inspect.validate)
+app.command("status")(inspect.status)
+app.command("topics")(inspect.topics)
+app.command("demo")(demo.demo)
+app.add_typer(inspect.checkpoint_app, name="checkpoint")
+app.add_typer(state.app, name="state")
+app.add_typer(dev.app, name="dev")
+
+
+@app.callback()
+def _options(verbose: bool = typer.Option(False, "--verbose", "-v", help="Log what is done in detail (stderr).")) -> None:
+    configure_logging(verbose)
+
+
+def configure_logging(verbose: bool) -> None:
+    """One line per event on stderr."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)-7s %(message)s",
+        datefmt="%H:%M:%S",
+        force=True,
+    )
+    for chatty in ("py4j", "urllib3", "uvicorn", "uvicorn.access", "uvicorn.error", "asyncio"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+def main() -> None:
+    """Runs the command line and exits with the contract's codes."""
+    sys.exit(exit_code(sys.argv[1:]))
+
+
+def exit_code(arguments: list[str]) -> int:
+    """Runs one command; an error of the user's is a sentence, not a traceback (`SAMZAPY_DEBUG=1` shows it)."""
+    try:
+        result = app(args=arguments, standalone_mode=False)
+    except ConfigError as error:
+        _debug()
+        sys.stderr.write(error.render().rstrip() + "\n")
+        return USAGE
+    except SamzapyError as error:
+        _debug()
+        sys.stderr.write(f"error[{error.code}]: {error.message}\n")
+        if error.remedy:
+            sys.stderr.write(f"  {error.remedy}\n")
+        return error.exit_code
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return USAGE
+    except (click.Abort, KeyboardInterrupt):
+        return EXIT_OF_SIGINT
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  nobody reads what would be flushed at exit
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def _debug() -> None:
+    if os.environ.get("SAMZAPY_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exc()
