@@ -1,0 +1,112 @@
+"""The cache of Kafka's jars, filled by a stand-in for Java that plays Ivy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError, LauncherError
+from samzapy.dev import jars as under_test
+from samzapy.dev.jars import KAFKA_VERSION, kafka_jars
+from samzapy.dev.java import Java
+
+IVY = """#!/bin/sh
+# ... -retrieve DIR/[artifact]-[revision].[ext]
+echo run >> "$RUNS"
+for argument do pattern=$argument; done
+libs=${pattern%/*}
+if [ -n "$FAIL" ]; then echo ":: UNRESOLVED DEPENDENCIES ::"; exit 1; fi
+mkdir -p "$libs"
+for jar in $JARS; do echo "[SUCCESSFUL ] $jar"; : > "$libs/$jar"; done
+"""
+WHOLE = "kafka_2.13-4.3.0.jar log4j-slf4j-impl-2.25.4.jar"
+
+
+@pytest.fixture
+def ivy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Java:
+    program = tmp_path / "java"
+    program.write_text(IVY)
+    program.chmod(0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("JARS", WHOLE)
+    monkeypatch.delenv("SAMZAPY_KAFKA_LIBS", raising=False)
+    return Java(tmp_path, program, 17, "PATH")
+
+
+def runs() -> int:
+    return len(Path(os.environ["RUNS"]).read_text().splitlines())
+
+
+def test_they_are_fetched_once_and_progress_is_told(ivy: Java, tmp_path: Path) -> None:
+    told: list[str] = []
+
+    first = kafka_jars(ivy, told.append)
+
+    assert tmp_path / "cache" / "samzapy" / f"kafka-{KAFKA_VERSION}" == first
+    assert sorted(WHOLE.split()) == sorted(jar.name for jar in first.iterdir())
+    assert "fetching Kafka" in told[0]
+    assert first == kafka_jars(ivy, told.append)
+    assert 1 == runs()
+
+
+def test_a_fetch_that_fails_leaves_nothing_and_names_why(ivy: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIL", "1")
+
+    with pytest.raises(ClusterUnreachable, match=r"UNRESOLVED DEPENDENCIES.*kafka-fetch\.log"):
+        kafka_jars(ivy, lambda _: None)
+
+    assert ["kafka-fetch.log", "kafka.lock"] == sorted(path.name for path in (tmp_path / "cache" / "samzapy").iterdir())
+    monkeypatch.delenv("FAIL")
+    assert kafka_jars(ivy, lambda _: None).is_dir()
+
+
+def test_half_a_fetch_is_not_taken_for_a_whole_one(ivy: Java, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JARS", "kafka_2.13-4.3.0.jar")
+
+    with pytest.raises(ClusterUnreachable):
+        kafka_jars(ivy, lambda _: None)
+
+
+def test_what_an_interrupted_fetch_left_is_cleared(ivy: Java, tmp_path: Path) -> None:
+    left = tmp_path / "cache" / "samzapy" / "fetch-killed"
+    left.mkdir(parents=True)
+
+    kafka_jars(ivy, lambda _: None)
+
+    assert not left.exists()
+
+
+def test_clones_side_by_side_fetch_once(ivy: Java) -> None:
+    program = (
+        "import sys; from pathlib import Path; from samzapy.dev.java import Java; from samzapy.dev.jars import kafka_jars;"
+        "print(kafka_jars(Java(Path(), Path(sys.argv[1]), 17, 'PATH'), lambda _: None))"
+    )
+    clones = [subprocess.Popen([sys.executable, "-c", program, str(ivy.executable)], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+
+    said = {clone.communicate()[0] for clone in clones}
+
+    assert [0] * 4 == [clone.returncode for clone in clones]
+    assert 1 == len(said)
+    assert 1 == runs()
+
+
+def test_a_kafka_that_is_there_already_can_be_named(ivy: Java, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAMZAPY_KAFKA_LIBS", str(tmp_path))
+    with pytest.raises(ConfigurationError, match="holds no kafka_"):
+        kafka_jars(ivy, lambda _: None)
+
+    (tmp_path / "kafka_2.13-4.1.0.jar").touch()
+
+    assert tmp_path == kafka_jars(ivy, lambda _: None)
+
+
+def test_without_pyspark_the_line_that_installs_it_is_given(ivy: Java, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(under_test, "find_spec", lambda _: None)
+
+    with pytest.raises(LauncherError, match=r"pip install 'samzapy\[spark\]'"):
+        kafka_jars(ivy, lambda _: None)
