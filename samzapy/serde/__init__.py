@@ -1,0 +1,1 @@
+"""Values to bytes and back, by the names of the job file."""

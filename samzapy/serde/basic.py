@@ -1,0 +1,175 @@
+"""The serdes string, integer, json and bytes.
+
+`encode` takes only its own type and `decode` only what it would write, so a wrong `key:` or `value:` line of the job file shows at the
+first record and not as odd values later. Bytes are not trusted: nothing here allocates more than a small multiple of what came in.
+
+`encode` and `decode` are plain functions (static methods): what runs per record looks nothing up.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any, NoReturn
+
+import orjson
+
+from samzapy.api.errors import SerdeError
+
+MAX_JSON_BYTES = 16 << 20
+_INT64 = struct.Struct(">q")
+_pack, _unpack = _INT64.pack, _INT64.unpack
+
+
+def shown(value: object, limit: int = 80) -> str:
+    """`value` as an error message shows it: its repr, shortened. Large values are not rendered in full for it."""
+    if isinstance(value, str | bytes | bytearray) and len(value) > limit:
+        return f"{value[:limit]!r}… ({len(value)} {'characters' if isinstance(value, str) else 'bytes'})"
+    text = repr(value) if isinstance(value, str | bytes | int | float | None) else f"a {type(value).__name__}"
+    return text if len(text) <= limit + 16 else text[:limit] + "…"
+
+
+# -- string ------------------------------------------------------------------------------------------------------------------------
+
+
+def _encode_string(value: Any) -> bytes:
+    try:
+        return str.encode(value)
+    except TypeError:
+        raise SerdeError(
+            f"serde string takes text (str), not {shown(value)} ({type(value).__name__}).", "Convert it, or name another serde."
+        ) from None
+    except UnicodeEncodeError as error:
+        raise SerdeError(
+            f"serde string: {shown(value)} is not valid text: {error.reason} at {error.start}.", "Remove lone surrogates."
+        ) from None
+
+
+def _decode_string(data: bytes) -> str:
+    try:
+        return bytes.decode(data)
+    except UnicodeDecodeError as error:
+        raise SerdeError(
+            f"serde string: {shown(data)} is not UTF-8: {error.reason} at byte {error.start}.", "Name the serde that wrote it, or `bytes`."
+        ) from None
+
+
+class StringSerde:
+    """Text as UTF-8."""
+
+    name = "string"
+    key_order = "bytes"
+    has_prefixes = True
+    encode = staticmethod(_encode_string)
+    decode = staticmethod(_decode_string)
+
+
+# -- integer -----------------------------------------------------------------------------------------------------------------------
+
+
+def _encode_integer(value: Any) -> bytes:
+    if type(value) is int or (isinstance(value, int) and not isinstance(value, bool)):
+        try:
+            return _pack(value)
+        except struct.error:
+            raise SerdeError(
+                f"serde integer holds 64 bits; {shown(value)} does not fit.", "Name the serde `string` or `json` for it."
+            ) from None
+    raise SerdeError(f"serde integer takes int, not {shown(value)} ({type(value).__name__}).", "Convert it, or name another serde.")
+
+
+def _decode_integer(data: bytes) -> int:
+    try:
+        return _unpack(data)[0]  # type: ignore[no-any-return]
+    except struct.error:
+        raise SerdeError(f"serde integer reads 8 bytes; {shown(data)} has {len(data)}.", "Name the serde that wrote it.") from None
+
+
+class IntegerSerde:
+    """A whole number as Kafka's LongSerializer writes it: 8 bytes, big-endian, two's complement.
+
+    `key_order` is 'signed': as keys, the order of the bytes is that of the numbers once the sign bit is turned over; stores do that.
+    """
+
+    name = "integer"
+    key_order = "signed"
+    has_prefixes = False
+    encode = staticmethod(_encode_integer)
+    decode = staticmethod(_decode_integer)
+
+
+# -- bytes -------------------------------------------------------------------------------------------------------------------------
+
+
+def _encode_bytes(value: Any) -> bytes:
+    if type(value) is bytes:
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    raise SerdeError(f"serde bytes takes bytes, not {shown(value)} ({type(value).__name__}).", "Encode it, or name another serde.")
+
+
+def _decode_bytes(data: bytes) -> bytes:
+    return data
+
+
+class BytesSerde:
+    """Bytes as they are."""
+
+    name = "bytes"
+    key_order = "bytes"
+    has_prefixes = True
+    encode = staticmethod(_encode_bytes)
+    decode = staticmethod(_decode_bytes)
+
+
+# -- json --------------------------------------------------------------------------------------------------------------------------
+
+
+def _encode_json(value: Any) -> bytes:
+    try:
+        data = orjson.dumps(value)
+    except TypeError as error:  # orjson.JSONEncodeError is one: a type, a key, a depth or an integer that JSON has no place for
+        raise SerdeError(
+            f"serde json cannot write {shown(value)}: {error}.", "Give it dicts with str keys, lists, str, numbers, bool, None."
+        ) from None
+    if b"null" in data and _has_not_a_number(value):
+        raise SerdeError("serde json cannot write NaN or infinity: JSON has no such numbers.", "Use None, or leave the field out.")
+    if len(data) > MAX_JSON_BYTES:
+        raise SerdeError(f"serde json: {len(data)} bytes, more than the {MAX_JSON_BYTES} that it reads.", "Split the value.")
+    return data
+
+
+def _has_not_a_number(value: Any) -> bool:
+    """Whether a float somewhere in `value` is NaN or infinite (orjson writes null for it). Depth is bounded: orjson has been through it."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        return any(_has_not_a_number(v) for v in value.values())
+    if isinstance(value, list | tuple):
+        return any(_has_not_a_number(v) for v in value)
+    fields = getattr(value, "__dataclass_fields__", None)
+    return fields is not None and any(_has_not_a_number(getattr(value, f)) for f in fields)
+
+
+def _decode_json(data: bytes) -> Any:
+    if len(data) > MAX_JSON_BYTES:
+        _refuse_json(data, f"{len(data)} bytes, more than {MAX_JSON_BYTES}")
+    try:
+        return orjson.loads(data)  # it bounds the nesting (1024) and knows no NaN
+    except ValueError as error:
+        _refuse_json(data, str(error))
+
+
+def _refuse_json(data: bytes, why: str) -> NoReturn:
+    raise SerdeError(f"serde json cannot read {shown(data)}: {why}.", "Name the serde that wrote it.")
+
+
+class JsonSerde:
+    """JSON in UTF-8, compact. Integers beyond 64 bits are refused when written and, as in JavaScript, read as floats."""
+
+    name = "json"
+    key_order = "bytes"
+    has_prefixes = False
+    encode = staticmethod(_encode_json)
+    decode = staticmethod(_decode_json)

@@ -1,0 +1,1 @@
+"""Stores: the overlay that a task sees, the engines below it, and their directories."""

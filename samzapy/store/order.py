@@ -1,0 +1,37 @@
+"""Keys in order, for who rarely needs them in order: costs nothing until the first range is asked for, little after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from sortedcontainers import SortedList
+
+
+class KeyOrder:
+    """The keys of a dict in byte order. Until `between` is called for the first time, `add` and `remove` have nothing to do."""
+
+    __slots__ = ("_keys", "_sorted")
+
+    def __init__(self, keys: Callable[[], Iterable[bytes]]) -> None:
+        self._keys = keys
+        self._sorted: SortedList | None = None
+
+    def add(self, key: bytes) -> None:
+        """A key that was not there before."""
+        if self._sorted is not None:
+            self._sorted.add(key)
+
+    def remove(self, key: bytes) -> None:
+        """A key that was there."""
+        if self._sorted is not None:
+            self._sorted.remove(key)
+
+    def forget(self) -> None:
+        """Many keys have changed: they are sorted anew when next asked for."""
+        self._sorted = None
+
+    def between(self, from_key: bytes | None, to_key: bytes | None) -> list[bytes]:
+        """The keys with from_key <= key < to_key (None: open), in order."""
+        if self._sorted is None:
+            self._sorted = SortedList(self._keys())
+        return list(self._sorted.irange(from_key, to_key, inclusive=(True, False)))

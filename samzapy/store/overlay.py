@@ -1,0 +1,330 @@
+"""The store that a task sees: its uncommitted writes over what is committed, typed by the job file's serdes.
+
+    live overlay     written since the last cut                      get: first of these that knows the key
+    frozen overlay   cut, in the commit that is under way
+    read cache       committed entries and known absences, bounded
+    engine           committed entries (RocksDB or memory)
+
+Nothing reaches the engine before the broker has decided the commit (`apply`), so the engine is never ahead of the log. A value of None in
+an overlay or in the cache is a deletion or a known absence; b"" is a value like any other. The writes of a hook are noted until it has
+returned (`keep`), so that they can be taken back together (`undo`).
+
+All maps hold bytes. Keys are in their *sorting form*: the serialised key, with the sign bit turned over where the serde's order is
+'signed', so that byte order is numeric order. Changelogs have the *log form*, which is what the serde wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from samzapy.api.errors import RecordTooLarge, StoreClosed, TaskError, check
+from samzapy.api.serde import Serde
+from samzapy.model.barrier import BARRIER_KEY
+from samzapy.model.stamp import StoreStamp
+from samzapy.ports import Change, StoreEngine
+from samzapy.store.iterator import OverlayIterator, merged, prefix_end
+from samzapy.store.order import KeyOrder
+from samzapy.store.read_cache import ReadCache
+from samzapy.store.sorting import from_signed, to_signed
+
+RECORD_OVERHEAD_BYTES = 128  # a record batch's header and a record's framing (61 + at most 31 bytes), with a margin
+_ABSENT: Any = object()
+
+
+class OverlayStore:
+    """One store of one task (ports.TaskStore). `where` names the task and the changelog in errors."""
+
+    __slots__ = (
+        "__weakref__", "_barrier", "_bytes", "_cache", "_closed_because", "_decode_key", "_decode_value", "_encode_key", "_encode_value",
+        "_engine", "_from_sorting", "_frozen", "_frozen_bytes", "_has_prefixes", "_iterators", "_key_serde", "_limit", "_live",
+        "_max_record_bytes", "_order", "_to_sorting", "_undo", "_where", "name", "stamp",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        engine: StoreEngine | None,
+        key_serde: Serde,
+        value_serde: Serde,
+        cache_bytes: int,
+        max_record_bytes: int,
+        where: str,
+    ) -> None:
+        self.name = name
+        self.stamp: StoreStamp | None = None
+        self._where = where
+        self._key_serde: str = getattr(key_serde, "name", type(key_serde).__name__)
+        self._has_prefixes: bool = getattr(key_serde, "has_prefixes", True)
+        signed = getattr(key_serde, "key_order", "bytes") == "signed"
+        self._to_sorting: Callable[[bytes], bytes] = to_signed if signed else _same
+        self._from_sorting: Callable[[bytes], bytes] = from_signed if signed else _same
+        self._encode_key: Callable[[Any], bytes] = _chained(key_serde.encode, to_signed) if signed else key_serde.encode
+        self._decode_key: Callable[[bytes], Any] = _chained(from_signed, key_serde.decode) if signed else key_serde.decode
+        self._encode_value: Callable[[Any], bytes] = value_serde.encode
+        self._decode_value: Callable[[bytes], Any] = value_serde.decode
+        self._barrier = self._to_sorting(BARRIER_KEY)
+        self._max_record_bytes = max_record_bytes
+        self._limit = -1  # of key and value together; −1: writes are refused
+        self._closed_because = "it is not open yet"
+        self._live: dict[bytes, bytes | None] = {}
+        self._frozen: dict[bytes, bytes | None] = {}
+        self._bytes = 0
+        self._frozen_bytes = 0
+        self._undo: list[tuple[bytes, bytes | None]] = []
+        self._cache = ReadCache(cache_bytes)
+        self._order = KeyOrder(lambda: self._live.keys() | self._frozen.keys())
+        self._iterators: list[OverlayIterator] = []
+        self._engine: StoreEngine | None = None
+        if engine is not None:
+            self.attach(engine)
+
+    # -- what a task calls -----------------------------------------------------------------------------------------------------------
+
+    def get(self, key: Any) -> Any:
+        """The value, or None."""
+        if key is None:
+            raise self._no_key()
+        data = self._encode_key(key)
+        value = self._live.get(data, _ABSENT)
+        if value is _ABSENT:
+            value = self._frozen.get(data, _ABSENT)
+            if value is _ABSENT:
+                value = self._cache.get(data, _ABSENT)
+                if value is _ABSENT:
+                    value = self._from_engine(data)
+        return None if value is None else self._decode_value(value)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Set; None deletes."""
+        if key is None:
+            raise self._no_key()
+        data = self._encode_key(key)
+        new = None if value is None else self._encode_value(value)
+        size = len(data) if new is None else len(data) + len(new)
+        if size > self._limit:
+            self._refuse(key, size)
+        live = self._live
+        old = live.get(data, _ABSENT)
+        self._undo.append((data, old))
+        if old is _ABSENT:
+            if data not in self._frozen:
+                self._first_write(data)
+            self._bytes += size
+        else:
+            self._bytes += size - (len(data) if old is None else len(data) + len(old))
+        live[data] = new
+
+    def delete(self, key: Any) -> None:
+        """Remove, if there."""
+        self.put(key, None)
+
+    def get_all(self, keys: Iterable[Any]) -> dict[Any, Any]:
+        """A dict with every asked key, None where absent."""
+        get = self.get
+        return {key: get(key) for key in keys}
+
+    def put_all(self, entries: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        """Each as by `put`."""
+        put = self.put
+        for key, value in entries.items() if isinstance(entries, Mapping) else entries:
+            put(key, value)
+
+    def delete_all(self, keys: Iterable[Any]) -> None:
+        """Each as by `delete`."""
+        for key in keys:
+            self.put(key, None)
+
+    def range(self, from_key: Any, to_key: Any) -> OverlayIterator:
+        """Entries with from_key <= key < to_key, in order."""
+        if from_key is None or to_key is None:
+            raise self._no_key()
+        return self._iterate(self._encode_key(from_key), self._encode_key(to_key))
+
+    def prefix(self, prefix: Any) -> OverlayIterator:
+        """Entries whose serialised key starts with the serialised prefix (string and bytes keys)."""
+        if prefix is None:
+            raise self._no_key()
+        if not self._has_prefixes:
+            raise TaskError(
+                f"store {self.name!r} of {self._where}: keys of serde {self._key_serde} have no prefixes.",
+                "Use `range` or `all`, or string keys.",
+            )
+        data = self._encode_key(prefix)
+        return self._iterate(data, prefix_end(data))
+
+    def all(self) -> OverlayIterator:
+        """All entries, in order."""
+        return self._iterate(None, None)
+
+    # -- around a hook ---------------------------------------------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """The hook returned: its writes stay; iterators it opened are closed."""
+        if self._undo:
+            self._undo.clear()
+        if self._iterators:
+            self._close_iterators()
+
+    def undo(self) -> None:
+        """The hook raised: its writes since the last `keep` are undone; iterators it opened are closed."""
+        self._close_iterators()
+        live = self._live
+        for key, old in reversed(self._undo):
+            self._bytes -= _size(key, live[key])
+            if old is _ABSENT:
+                del live[key]
+                if key not in self._frozen:
+                    self._order.remove(key)
+            else:
+                live[key] = old
+                self._bytes += _size(key, old)
+        self._undo.clear()
+
+    # -- around a commit -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Bytes of keys and values in the live overlay."""
+        return self._bytes
+
+    @property
+    def changed(self) -> bool:
+        """Whether the live overlay has changes."""
+        return bool(self._live)
+
+    def freeze(self) -> Sequence[Change]:
+        """C0: the live overlay becomes the frozen one. Returns its changes as changelog records: (log key, value), None for a deletion."""
+        check(not self._frozen, f"store {self.name!r} of {self._where} is cut only after the last commit of it has ended")
+        check(not self._undo, f"store {self.name!r} of {self._where} is cut only between two records")
+        self._frozen, self._live = self._live, {}
+        self._frozen_bytes, self._bytes = self._bytes, 0
+        if self._from_sorting is _same:
+            return list(self._frozen.items())
+        log_form = self._from_sorting
+        return [(log_form(key), value) for key, value in self._frozen.items()]
+
+    def apply(self, stamp: StoreStamp) -> None:
+        """C5, C6: write the frozen overlay and the stamp in one batch, move it to the read cache, drop it."""
+        self._opened().write(self._frozen.items(), stamp)
+        self.stamp = stamp
+        self._cache.take_in(self._frozen, self._frozen_bytes)
+        self._frozen, self._frozen_bytes = {}, 0
+        self._order.forget()
+
+    def discard(self) -> None:
+        """Abort: drop live and frozen overlays and the read cache."""
+        self._close_iterators()
+        self._undo.clear()
+        self._live, self._frozen = {}, {}
+        self._bytes = self._frozen_bytes = 0
+        self._order.forget()
+        self._cache.clear()
+
+    # -- restore, start, end -----------------------------------------------------------------------------------------------------------
+
+    def load(self, records: Sequence[Change], stamp: StoreStamp) -> None:
+        """Restore: write changelog records (log keys) and the position they lead to, in one batch."""
+        check(
+            not self._live and not self._frozen, f"store {self.name!r} of {self._where} is restored only while it has no changes of its own"
+        )
+        form = self._to_sorting
+        self._opened().write([(form(key), value) for key, value in records if key != BARRIER_KEY], stamp)
+        self.stamp = stamp
+        self._cache.clear()
+
+    def attach(self, engine: StoreEngine) -> None:
+        """Use this engine from now on; any before it has been closed."""
+        self.discard()
+        self._engine = engine
+        self.stamp = engine.stamp()
+        self._limit = self._max_record_bytes - RECORD_OVERHEAD_BYTES
+
+    def refuse_writes(self) -> None:
+        """From now on put and delete raise StoreClosed (during `close()`)."""
+        self._limit = -1
+        self._closed_because = "its task is closing: the last commit has been made"
+
+    def flush(self) -> None:
+        """What was applied survives a crash when this returns."""
+        self._opened().flush()
+
+    def close(self) -> None:
+        """Let go of the engine. Closing twice does nothing."""
+        self.discard()
+        self._limit = -1
+        self._closed_because = "it is closed"
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
+
+    # -- inside ------------------------------------------------------------------------------------------------------------------------
+
+    def _from_engine(self, key: bytes) -> bytes | None:
+        if key == self._barrier:
+            raise self._reserved()
+        value = self._opened().get(key)
+        self._cache.add(key, value)
+        return value
+
+    def _first_write(self, key: bytes) -> None:
+        """A key that neither overlay has: the reserved one is found here, before anything changed."""
+        if key == self._barrier:
+            self._undo.pop()
+            raise self._reserved()
+        self._order.add(key)
+
+    def _iterate(self, from_key: bytes | None, to_key: bytes | None) -> OverlayIterator:
+        live, frozen = self._live, self._frozen
+        scan = self._opened().scan(from_key, to_key)
+        if live or frozen:
+            changes = [(k, live[k] if k in live else frozen[k]) for k in self._order.between(from_key, to_key)]
+        else:
+            changes = []
+        iterator = OverlayIterator(merged(changes, scan, self._decode_key, self._decode_value), scan, self._iterators, self._closed)
+        self._iterators.append(iterator)
+        return iterator
+
+    def _close_iterators(self) -> None:
+        for iterator in list(self._iterators):
+            iterator.close()
+
+    def _opened(self) -> StoreEngine:
+        if self._engine is None:
+            raise self._closed(f"it cannot be used: {self._closed_because}")
+        return self._engine
+
+    def _refuse(self, key: Any, size: int) -> None:
+        if self._limit < 0:
+            raise self._closed(f"it takes no writes: {self._closed_because}")
+        raise RecordTooLarge(
+            f"store {self.name!r} of {self._where}: key {_shortened(key)} with its value takes {size + RECORD_OVERHEAD_BYTES} bytes "
+            f"as a record, its topic takes {self._max_record_bytes}.",
+            "Store less under one key, or raise `max.message.bytes` of the changelog topic.",
+        )
+
+    def _closed(self, why: str) -> StoreClosed:
+        return StoreClosed(f"store {self.name!r} of {self._where}: {why}.", "Use a store only in its task's hooks, before they return.")
+
+    def _no_key(self) -> TaskError:
+        return TaskError(f"store {self.name!r} of {self._where}: None is no key.", "Skip records without a key, or choose a key for them.")
+
+    def _reserved(self) -> TaskError:
+        return TaskError(f"store {self.name!r} of {self._where}: the key {BARRIER_KEY!r} is samzapy's own.", "Use another key.")
+
+
+def _same(data: bytes) -> bytes:
+    return data
+
+
+def _chained(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: second(first(value))
+
+
+def _size(key: bytes, value: bytes | None) -> int:
+    return len(key) if value is None else len(key) + len(value)
+
+
+def _shortened(key: object, limit: int = 80) -> str:
+    text = repr(key[: limit + 1]) if isinstance(key, str | bytes) else repr(key)
+    return text if len(text) <= limit else text[:limit] + "…"
