@@ -1,0 +1,269 @@
+"""`samzapy demo`: a guided run. A real Kafka, the word count on Spark, a container killed in mid-flight, and the proof that nothing was lost.
+
+Everything it starts is its own and is gone when it ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from samzapy.api.errors import ClusterUnreachable, InternalError, LauncherError
+from samzapy.cli.common import load, print_table, say
+from samzapy.config.load import LoadedJob
+from samzapy.ports import Log, TopicSpec
+
+SENTENCES, COUNTS = "sentences", "word-counts"
+PARTITIONS = 4
+PATIENCE_S = 180.0
+LOOK_S = 0.5
+
+
+def demo(
+    sentences: Annotated[int, typer.Option(help="How many sentences to count.", min=1000)] = 60_000,
+    local: Annotated[bool, typer.Option("--local", help="Containers as child processes, without Spark.")] = False,
+) -> int:
+    """See it work: a word count on Spark over a real Kafka, one container killed, the result checked. Ctrl-C leaves nothing running."""
+    # a polite kill ends the demo as Ctrl-C does
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    folder = Path(tempfile.mkdtemp(prefix="samzapy-demo-"))
+    with contextlib.ExitStack() as cleanup:
+        cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
+        return _Demo(folder, sentences, local, cleanup).run()
+
+
+class _Demo:
+    def __init__(self, folder: Path, sentences: int, local: bool, cleanup: contextlib.ExitStack) -> None:
+        self._folder = folder
+        self._sentences = sentences
+        self._local = local
+        self._cleanup = cleanup
+        self._log_file = folder / "run.log"
+
+    def run(self) -> int:
+        servers = self._start_kafka()
+        loaded = self._job(servers)
+        log = _log_of(loaded)
+        lines = self._lines()
+        self._create_topics(log, loaded)
+        _step(f"feeding {len(lines) // 2:,} of {len(lines):,} sentences")
+        self._feed(log, lines[: len(lines) // 2])
+        process = self._start_job(servers)
+        self._await_running(loaded, log, process)
+        self._watch(loaded, log, process, lambda s: _processed(s) >= len(lines) // 8, "counting")
+        killed = self._kill_one(loaded, log)
+        _step("feeding the other half meanwhile")
+        self._feed(log, lines[len(lines) // 2 :])
+        self._watch(loaded, log, process, lambda s: _is_back(s, killed), f"container {killed['id']} coming back")
+        self._show_restores(loaded, log)
+        self._watch(loaded, log, process, lambda s: _lag(s) == 0, "counting the rest")
+        self._stop(process)
+        return self._compare(log, lines)
+
+    # -- the stage ---------------------------------------------------------------------------------------------------------------------
+
+    def _start_kafka(self) -> str:
+        from samzapy.dev.kafka import LocalKafka
+
+        _step("starting Kafka on this machine (its jars are fetched once)")
+        started = time.monotonic()
+        kafka = LocalKafka.start(self._folder / "kafka", port=0, say=say)
+        self._cleanup.callback(kafka.stop)
+        _done(f"Kafka answers at {kafka.bootstrap_servers}", started)
+        return kafka.bootstrap_servers
+
+    def _job(self, servers: str) -> LoadedJob:
+        self._yaml = example("config/word-count.yaml")
+        self._sets = [f"kafka.bootstrap.servers={servers}", f"state.dir={self._folder / 'state'}", "containers.count=2"]
+        return load(self._yaml, None, self._sets)
+
+    def _lines(self) -> list[str]:
+        sys.path.insert(0, str(example("jobs").parent))
+        from jobs.word_count import sentences  # type: ignore[import-not-found, unused-ignore]
+
+        return list(sentences(self._sentences, seed=int(time.time())))
+
+    def _create_topics(self, log: Log, loaded: LoadedJob) -> None:
+        admin = log.admin()
+        admin.create([TopicSpec(SENTENCES, PARTITIONS), TopicSpec(COUNTS, PARTITIONS)])
+        admin.close()
+        _step(f"created topics {SENTENCES} and {COUNTS}, {PARTITIONS} partitions each")
+
+    def _feed(self, log: Log, lines: list[str]) -> None:
+        producer = log.plain_producer("demo")
+        for number, line in enumerate(lines):
+            producer.send(SENTENCES, line.encode(), None, number % PARTITIONS)
+            if number % 1000 == 0:
+                producer.poll()
+        producer.flush()
+        producer.close()
+
+    def _start_job(self, servers: str) -> subprocess.Popen[bytes]:
+        where = "as child processes" if self._local else "on Spark, local[2]"
+        command = [sys.executable, "-m", "samzapy", "run", str(self._yaml), *(a for s in self._sets for a in ("--set", s))]
+        _step(f"samzapy run {self._yaml.name}: two containers {where}" + ("" if self._local else " (Spark takes some 15 seconds to start)"))
+        output = self._log_file.open("wb")
+        self._cleanup.callback(output.close)
+        process = subprocess.Popen(
+            [*command, "--local"] if self._local else command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+        self._cleanup.callback(_end_group, process)
+        return process
+
+    # -- the play ----------------------------------------------------------------------------------------------------------------------
+
+    def _statuses(self, loaded: LoadedJob, log: Log, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any] | None]:
+        from samzapy.cli.inspect import running_status
+
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise LauncherError(f"the job ended by itself with exit code {process.returncode}:\n{self._tail()}", "")
+            yield running_status(loaded, log)
+            time.sleep(LOOK_S)
+        raise ClusterUnreachable(f"the demo waited {PATIENCE_S:.0f} s in vain. The job's last words:\n{self._tail()}", "")
+
+    def _tail(self) -> str:
+        lines = self._log_file.read_text(errors="replace").splitlines()
+        return "\n".join(f"    {line}" for line in lines[-15:])
+
+    def _await_running(self, loaded: LoadedJob, log: Log, process: subprocess.Popen[bytes]) -> None:
+        started = time.monotonic()
+        for status in self._statuses(loaded, log, process):
+            if status is not None and status["state"] == "RUNNING":
+                _done(f"job is RUNNING; its status is also at {status['coordinator']}", started)
+                return
+
+    def _watch(self, loaded: LoadedJob, log: Log, process: subprocess.Popen[bytes], done: Callable[[dict[str, Any]], bool], what: str) -> None:
+        started, last = time.monotonic(), ""
+        for status in self._statuses(loaded, log, process):
+            if status is None:
+                continue
+            states = ", ".join(f"container {c['id']} {c['state']}" for c in status["containers"])
+            line = f"  {what}: {_processed(status):,} processed by the running containers, lag {_lag(status)}; {states}"
+            if line != last:
+                say(line)
+                last = line
+            if done(status):
+                _done(what, started)
+                return
+
+    def _kill_one(self, loaded: LoadedJob, log: Log) -> dict[str, Any]:
+        from samzapy.cli.inspect import running_status
+
+        status = running_status(loaded, log)
+        if status is None:
+            raise ClusterUnreachable("the coordinator does not answer.", "")
+        victim: dict[str, Any] = next(c for c in status["containers"] if c["state"] == "RUNNING")
+        _step(f"kill -9 {victim['pid']}: container {victim['id']} dies with {', '.join(victim['tasks'])} in mid-flight")
+        os.kill(victim["pid"], signal.SIGKILL)
+        return victim
+
+    def _show_restores(self, loaded: LoadedJob, log: Log) -> None:
+        from samzapy.cli.inspect import running_status
+
+        for task in (running_status(loaded, log) or {"tasks": []})["tasks"]:
+            for name, store in task["stores"].items():
+                r = store["restore"]
+                say(f"    {task['name']}: store {name!r} from {r['source']}, {r['records']} records read, {r['seconds']:.2f} s ({r['reason']})")
+
+    def _stop(self, process: subprocess.Popen[bytes]) -> None:
+        _step("stopping the job: final commit")
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        code = process.wait(timeout=60)
+        if code != 0:
+            raise LauncherError(f"the job ended with exit code {code}:\n{self._tail()}", "")
+        _done("stopped with exit code 0", started)
+
+    def _compare(self, log: Log, lines: list[str]) -> int:
+        from jobs.word_count import count_words  # type: ignore[import-not-found, unused-ignore]
+
+        expected: Counter[str] = count_words(lines)
+        counted, updates = _committed(log)
+        rows = [(word, counted.get(word), n, "=" if counted.get(word) == n else "DIFFERS") for word, n in expected.most_common(10)]
+        print_table(("WORD", "SAMZAPY", "DIRECT COUNT", ""), rows)
+        total = sum(expected.values())
+        if counted != dict(expected) or updates != total:
+            raise InternalError(f"{updates:,} updates for {total:,} words; {len(counted)} of {len(expected)} words.", "Please report this.")
+        say(f"all {len(expected)} words agree with a direct count; {updates:,} updates for {total:,} words: nothing lost, nothing doubled.")
+        return 0
+
+
+def example(name: str) -> Path:
+    """A file of the example jobs: from the installed package, or from the checkout around it."""
+    package = Path(__file__).resolve().parent.parent
+    for place in (package / "examples" / name, package.parent / name):
+        if place.exists():
+            return place
+    raise LauncherError(f"the example {name} is not installed.", "Run the demo from a checkout of samzapy.")
+
+
+def _log_of(loaded: LoadedJob) -> Log:
+    from samzapy.wiring import kafka_log
+
+    return kafka_log(loaded.settings)
+
+
+def _committed(log: Log) -> tuple[dict[str, int], int]:
+    """The newest committed count per word, and how many updates there are."""
+    from samzapy.log_reader import read_to_end
+    from samzapy.model.offsets import TopicPartition
+    from samzapy.wiring import SystemClock
+
+    newest: dict[str, int] = {}
+    updates = 0
+    consumer = log.restore_consumer("demo")
+    for partition in range(PARTITIONS):
+        for batch in read_to_end(consumer, TopicPartition(COUNTS, partition), SystemClock()):
+            for message in batch:
+                word, n = (message.key() or b"").decode(), int.from_bytes(message.value() or b"", "big", signed=True)
+                newest[word] = max(n, newest.get(word, 0))
+                updates += 1
+    consumer.close()
+    return newest, updates
+
+
+def _processed(status: dict[str, Any]) -> int:
+    return sum(t["processed"] or 0 for t in status["tasks"])
+
+
+def _lag(status: dict[str, Any]) -> int | None:
+    lags = [t["lag"] for t in status["tasks"]]
+    return None if None in lags else sum(lags)
+
+
+def _is_back(status: dict[str, Any], killed: dict[str, Any]) -> bool:
+    now = next(c for c in status["containers"] if c["id"] == killed["id"])
+    return bool(now["pid"] != killed["pid"] and now["state"] == "RUNNING" and status["state"] == "RUNNING")
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Ask, then insist: the job and everything it started."""
+    if process.poll() is None:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=20)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _step(text: str) -> None:
+    say(f"==> {text}")
+
+
+def _done(text: str, started: float) -> None:
+    say(f"    {text} ({time.monotonic() - started:.1f} s)")

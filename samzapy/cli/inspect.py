@@ -1,0 +1,240 @@
+"""Commands that look: `validate`, `status`, `checkpoint show`, `topics`. Only `topics --create` changes anything."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from samzapy.api.errors import ClusterUnreachable, SamzapyError, TopicMissing
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
+from samzapy.config.load import LoadedJob
+from samzapy.ports import Log
+
+checkpoint_app = typer.Typer(help="Look at a job's checkpoints.", no_args_is_help=True)
+NOT_RUNNING = 3
+HTTP_TIMEOUT_S = 5.0
+
+
+@checkpoint_app.callback()
+def _checkpoint() -> None:
+    """Look at a job's checkpoints."""
+
+
+# -- validate --------------------------------------------------------------------------------------------------------------------------
+
+
+def validate(
+    job: JobFile,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    connect: Annotated[bool, typer.Option("--connect", help="Also ask Kafka: topics, partitions, settings.")] = False,
+) -> int:
+    """All errors of a job file at once; exit code 2 if there are any."""
+    loaded = load(job, more, sets, classes=True)
+    if not connect:
+        say(f"{job}: valid")
+        return 0
+    problems: list[str] = []
+    with connected(loaded) as log:
+        code = 0
+        for kind, row in _topic_rows(loaded, log):
+            if kind == "missing":
+                code = TopicMissing.exit_code
+            if kind in ("missing", "wrong"):
+                problems.append(f"{row[0]}: {row[-1]}")
+        problems.extend(_partition_problems(loaded, log))
+    for problem in problems:
+        say(f"error: {problem}")
+    if problems:
+        return code or 1
+    say(f"{job}: valid, and Kafka has what it needs")
+    return 0
+
+
+def _partition_problems(loaded: LoadedJob, log: Log) -> list[str]:
+    from samzapy.inspection import look_around
+
+    try:
+        look_around(loaded.settings, log)
+    except SamzapyError as error:
+        return [str(error)]
+    return []
+
+
+# -- status ----------------------------------------------------------------------------------------------------------------------------
+
+
+def status(
+    job: JobFile,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    as_json: AsJson = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Again every two seconds, until Ctrl-C.")] = False,
+) -> int:
+    """How the running job is, from its coordinator; exit code 3 if it does not run."""
+    loaded = load(job, more, sets)
+    with connected(loaded) as log:
+        while True:
+            answer = running_status(loaded, log)
+            if answer is None:
+                if as_json:
+                    print_json({"job": loaded.settings.job, "id": loaded.settings.id, "state": "STOPPED"})
+                else:
+                    say(f"job {loaded.settings.job}-{loaded.settings.id} is not running")
+                return NOT_RUNNING
+            print_json(answer) if as_json else _print_status(answer)
+            if not watch:
+                return 0
+            time.sleep(2.0)
+
+
+def running_status(loaded: LoadedJob, log: Log) -> dict[str, Any] | None:
+    """The status that the running coordinator gives, or None where none answers."""
+    url = _lease_url(loaded, log)
+    if url is None:
+        return None
+    try:
+        answer = http_json("GET", url + "/api/v1/status")
+    except ClusterUnreachable:
+        return None
+    settings = loaded.settings
+    same = answer.get("job") == settings.job and answer.get("id") == settings.id
+    return answer if same else None
+
+
+def running_url(loaded: LoadedJob, log: Log) -> str | None:
+    """The running coordinator's URL, or None where none answers."""
+    answer = running_status(loaded, log)
+    return None if answer is None else _lease_url(loaded, log)
+
+
+def _lease_url(loaded: LoadedJob, log: Log) -> str | None:
+    lease = read_lease(loaded, log)
+    return lease.url if lease is not None and lease.url else None
+
+
+def read_lease(loaded: LoadedJob, log: Log) -> Any:
+    """The newest lease record of the coordinator topic, or None."""
+    from samzapy.ledger_reader import read_ledger
+    from samzapy.wiring import SystemClock, job_of
+
+    topic = job_of(loaded.settings).coordinator_topic
+    admin = log.admin()
+    try:
+        if topic not in admin.topics([topic]):
+            return None
+    finally:
+        admin.close()
+    consumer = log.restore_consumer("status")
+    try:
+        return read_ledger(consumer, topic, SystemClock()).lease
+    finally:
+        consumer.close()
+
+
+def http_json(method: str, url: str, token: str | None = None) -> dict[str, Any]:
+    """One request to a coordinator on loopback.
+
+    Raises:
+        ClusterUnreachable: nobody answers there, or not with what a coordinator says.
+    """
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=HTTP_TIMEOUT_S)
+    try:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        connection.request(method, parts.path, headers=headers)
+        response = connection.getresponse()
+        body = response.read(16 << 20)
+        if response.status != http.client.OK:
+            raise ClusterUnreachable(f"{method} {url}: {response.status} {response.reason}.", "See the coordinator's log.")
+        answer = json.loads(body)
+        if not isinstance(answer, dict):
+            raise ClusterUnreachable(f"{method} {url}: not an answer of samzapy's.", "")
+        return answer
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise ClusterUnreachable(f"no coordinator answers at {url}: {error}.", "It may have stopped just now.") from None
+    finally:
+        connection.close()
+
+
+def _print_status(answer: dict[str, Any]) -> None:
+    print(f"{answer['job']}-{answer['id']}  {answer['state']}  run {answer['run_id']}  {answer.get('coordinator', '')}")
+    print()
+    containers = [(c["id"], c["state"], c["host"], c["pid"], c["restarts"], len(c["tasks"])) for c in answer["containers"]]
+    print_table(("CONTAINER", "STATE", "HOST", "PID", "RESTARTS", "TASKS"), containers)
+    print()
+    rows = []
+    for t in answer["tasks"]:
+        restores = ", ".join(f"{n}: {s['restore']['source']} ({s['restore']['records']})" for n, s in t["stores"].items() if "restore" in s)
+        rows.append((t["name"], t["state"], t["container"], t["lag"], t["processed"], restores or None))
+    print_table(("TASK", "STATE", "CONTAINER", "LAG", "PROCESSED", "RESTORED FROM (RECORDS)"), rows)
+
+
+# -- checkpoint show -------------------------------------------------------------------------------------------------------------------
+
+
+@checkpoint_app.command("show")
+def checkpoint_show(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
+    """The newest checkpoint of each task: next offsets, and the changelog positions that belong to them."""
+    from samzapy.inspection import look_around, read_checkpoints
+    from samzapy.wiring import SystemClock
+
+    loaded = load(job, more, sets)
+    with connected(loaded) as log:
+        found = read_checkpoints(loaded.settings, look_around(loaded.settings, log), log, SystemClock())
+    if as_json:
+        for checkpoint in found.values():
+            print_json(json.loads(checkpoint.to_bytes()))
+        return
+    if not found:
+        say("no checkpoint yet")
+        return
+    rows: list[tuple[object, ...]] = []
+    for c in found.values():
+        rows += [(c.task, c.sequence, c.epoch, c.container, f"input {place}", mark.next_offset) for place, mark in c.inputs.items()]
+        rows += [(c.task, c.sequence, c.epoch, c.container, f"store {name}", mark.position) for name, mark in c.stores.items()]
+    print_table(("TASK", "SEQUENCE", "EPOCH", "CONTAINER", "OF", "NEXT OFFSET"), rows)
+
+
+# -- topics ------------------------------------------------------------------------------------------------------------------------------
+
+
+def topics(
+    job: JobFile,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    create: Annotated[bool, typer.Option("--create", help="Create internal topics, and outputs that give `partitions`.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """The topics the job needs, expected against actual."""
+    loaded = load(job, more, sets)
+    with connected(loaded) as log:
+        if create:
+            _create(loaded, log)
+        rows = _topic_rows(loaded, log)
+    header = ("TOPIC", "ROLE", "EXPECTED", "ACTUAL", "STATE")
+    if as_json:
+        for kind, row in rows:
+            print_json({**dict(zip([h.lower() for h in header], row, strict=True)), "ok": kind == "ok"})
+    else:
+        print_table(header, [row for _, row in rows])
+    return TopicMissing.exit_code if any(kind != "ok" for kind, _ in rows) else 0
+
+
+def _topic_rows(loaded: LoadedJob, log: Log) -> list[tuple[str, tuple[str, str, str, str, str]]]:
+    from samzapy.topic_check import topic_rows
+
+    return topic_rows(loaded.settings, log)
+
+
+def _create(loaded: LoadedJob, log: Log) -> None:
+    from samzapy.topic_check import create_topics
+
+    for name in create_topics(loaded.settings, log):
+        say(f"created {name}")
+
