@@ -79,7 +79,7 @@ class _Demo:
 
         _step("starting Kafka on this machine (its jars are fetched once)")
         started = time.monotonic()
-        kafka = LocalKafka.start(self._folder / "kafka", port=0, say=say)
+        kafka = LocalKafka.start(directory=self._folder / "kafka", port=0, say=say, tied=True)
         self._cleanup.callback(kafka.stop)
         _done(f"Kafka answers at {kafka.bootstrap_servers}", started)
         return kafka.bootstrap_servers
@@ -218,22 +218,24 @@ def _log_of(loaded: LoadedJob) -> Log:
 
 
 def _committed(log: Log) -> tuple[dict[str, int], int]:
-    """The newest committed count per word, and how many updates there are."""
+    """The committed count per word, and how many updates there are. Each task counts its own partition's sentences and writes its counts
+    to the output partition of the same number: the newest of each are added up."""
     from samzapy.log_reader import read_to_end
     from samzapy.model.offsets import TopicPartition
     from samzapy.wiring import SystemClock
 
-    newest: dict[str, int] = {}
+    counted: Counter[str] = Counter()
     updates = 0
     consumer = log.restore_consumer("demo")
     for partition in range(PARTITIONS):
+        newest: dict[str, int] = {}
         for batch in read_to_end(consumer, TopicPartition(COUNTS, partition), SystemClock()):
             for message in batch:
-                word, n = (message.key() or b"").decode(), int.from_bytes(message.value() or b"", "big", signed=True)
-                newest[word] = max(n, newest.get(word, 0))
+                newest[(message.key() or b"").decode()] = int.from_bytes(message.value() or b"", "big", signed=True)
                 updates += 1
+        counted.update(newest)
     consumer.close()
-    return newest, updates
+    return dict(counted), updates
 
 
 def _processed(status: dict[str, Any]) -> int:
