@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -228,8 +229,8 @@ class LocalKafka:
             said, _ = tool.communicate()
             if tool.returncode != 0:
                 raise ClusterUnreachable(
-                    f"{self._data(node)} could not be made ready for Kafka: {said.strip()[-500:]}.",
-                    "Delete the directory, or name another.",
+                    f"{self._data(node)} could not be made ready for Kafka: {_first_complaint(said.splitlines())}.",
+                    "Delete the directory, or name another with --dir.",
                 )
 
     def _await_answers(self, log_starts: Mapping[int, int], timeout_s: float) -> None:
@@ -264,8 +265,7 @@ class LocalKafka:
         bind = [line for line in lines if "Address already in use" in line]
         if bind:
             raise _PortTaken(bind[0].strip())
-        complaints = [line for line in lines if " FATAL " in line or " ERROR " in line or "Exception" in line or line.startswith("Error")]
-        raise ClusterUnreachable(f"Kafka ended while starting: {(complaints or lines or ['it said nothing'])[0].strip()}.", f"See {log}.")
+        raise ClusterUnreachable(f"Kafka ended while starting: {_first_complaint(lines)}.", f"See {log}.")
 
 
 @dataclass(frozen=True)
@@ -281,6 +281,13 @@ class _Launch:
     def command(self, directory: Path, main: str, *arguments: str) -> list[str]:
         logging = f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}"
         return [str(self.java.executable), *JVM_OPTIONS, logging, "-cp", f"{self.jars}{os.sep}*", main, *arguments]
+
+
+def _first_complaint(lines: Sequence[str]) -> str:
+    """The line of a JVM's output that says what went wrong: the exception without its trace, else what was logged as an error."""
+    exceptions = [line for line in lines if re.search(r"(Exception|Error): ", line)]
+    errors = [line for line in lines if " ERROR " in line or " FATAL " in line]
+    return (exceptions or errors or list(lines) or ["it said nothing"])[0].strip().rstrip(".")
 
 
 def default_directory(port: int) -> Path:
