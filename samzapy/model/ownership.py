@@ -1,0 +1,165 @@
+"""The records of the coordinator topic: who owns what, which run is alive, where a bounded run ends.
+
+One partition, compacted; every record is written in a transaction of the job's coordinator. The newest record of a key counts. `epoch` is
+one counter for the whole job, +1 with every record that names an incarnation for a container, so a later owner always has the higher one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+VERSION = 1
+MAX_BYTES = 4 << 20
+LEASE_KEY = b"lease"
+
+
+class UnreadableRecord(ValueError):
+    """A record of the coordinator topic that this version cannot read."""
+
+
+def container_key(container: int) -> bytes:
+    return f"container/{container}".encode()
+
+
+def end_offsets_key(run_id: str) -> bytes:
+    return f"end-offsets/{run_id}".encode()
+
+
+def startpoint_key(task: str) -> bytes:
+    return f"startpoint/{task}".encode()
+
+
+def locality_key(task: str) -> bytes:
+    return f"locality/{task}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRecord:
+    """Who is container `container`: an incarnation, or nobody ("")."""
+
+    container: int
+    epoch: int
+    incarnation: str
+    tasks: tuple[str, ...]
+    run_id: str
+    host: str
+    pid: int
+
+    def to_bytes(self) -> bytes:
+        return _dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRecord:
+    """Which run's coordinator is alive, where, and when it last said so (milliseconds since 1970). `ended`: it stopped in an orderly way."""
+
+    run_id: str
+    url: str
+    host: str
+    pid: int
+    process_start: str
+    renewed_ms: int
+    ended: bool = False
+
+    def to_bytes(self) -> bytes:
+        return _dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Startpoint:
+    """Offsets that a task's next start commits before `init()`, once: its id is then in the checkpoint."""
+
+    id: str
+    offsets: Mapping[str, int]
+
+    def to_bytes(self) -> bytes:
+        return _dumps({"id": self.id, "offsets": dict(self.offsets)})
+
+
+def end_offsets_to_bytes(ends: Mapping[str, int]) -> bytes:
+    """Where a bounded run ends, by str(TopicPartition)."""
+    return _dumps({"ends": dict(ends)})
+
+
+def locality_to_bytes(host: str) -> bytes:
+    """The host that has a task's state."""
+    return _dumps({"host": host})
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The coordinator topic, folded."""
+
+    containers: dict[int, ContainerRecord] = field(default_factory=dict)
+    lease: LeaseRecord | None = None
+    end_offsets: dict[str, dict[str, int]] = field(default_factory=dict)
+    startpoints: dict[str, Startpoint] = field(default_factory=dict)
+    locality: dict[str, str] = field(default_factory=dict)
+    epoch: int = 0
+
+    def apply(self, key: bytes, value: bytes | None) -> None:
+        """Take one record, in the order of the log. Keys of other versions are left alone.
+
+        Raises:
+            UnreadableRecord: a key of ours with a value that is not.
+        """
+        kind, _, name = key.decode("utf-8", "replace").partition("/")
+        try:
+            if kind == "container":
+                self._container(int(name), value)
+            elif key == LEASE_KEY:
+                self.lease = None if value is None else LeaseRecord(**_fields(value, LeaseRecord))
+            elif kind == "end-offsets":
+                _put(self.end_offsets, name, None if value is None else {str(k): int(v) for k, v in _loads(value)["ends"].items()})
+            elif kind == "startpoint":
+                _put(self.startpoints, name, None if value is None else Startpoint(**_fields(value, Startpoint)))
+            elif kind == "locality":
+                _put(self.locality, name, None if value is None else str(_loads(value)["host"]))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UnreadableRecord(f"coordinator record {kind}/{name}: {error}") from None
+
+    def _container(self, number: int, value: bytes | None) -> None:
+        if value is None:
+            self.containers.pop(number, None)
+            return
+        raw = _fields(value, ContainerRecord)
+        record = ContainerRecord(**{**raw, "tasks": tuple(str(t) for t in raw["tasks"])})
+        self.containers[number] = record
+        self.epoch = max(self.epoch, record.epoch)
+
+
+def _put(table: dict[str, Any], name: str, value: Any) -> None:
+    if value is None:
+        table.pop(name, None)
+    else:
+        table[name] = value
+
+
+def _dumps(body: Mapping[str, Any]) -> bytes:
+    return json.dumps({"v": VERSION, **body}, separators=(",", ":")).encode()
+
+
+def _loads(data: bytes) -> dict[str, Any]:
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"{len(data)} bytes, more than samzapy ever writes")
+    raw = json.loads(data)
+    if not isinstance(raw, dict) or raw.pop("v", None) != VERSION:
+        raise ValueError("an unknown version")
+    return raw
+
+
+_TYPES = {"int": int, "str": str, "bool": bool, "tuple[str, ...]": list, "Mapping[str, int]": dict}
+
+
+def _fields(data: bytes, record: type) -> dict[str, Any]:
+    """The fields of `record` that `data` holds, each of its type."""
+    raw = _loads(data)
+    for name, declared in record.__dataclass_fields__.items():  # type: ignore[attr-defined]
+        if name not in raw and declared.type == "bool":
+            continue
+        if type(raw.get(name)) is not _TYPES[declared.type]:
+            raise ValueError(f"field {name!r} is {raw.get(name)!r}")
+    return {k: v for k, v in raw.items() if k in record.__dataclass_fields__}  # type: ignore[attr-defined]
