@@ -1,0 +1,162 @@
+"""Where local stores lie: `<state.dir>/<cluster>/<host>/<job>-<id>/<task>/<store>/<generation>/`.
+
+A directory that was ever opened is never renamed and never made again under its name: a process that was stopped and wakes later would
+write into its successor's files. So every new store is a new generation with a random name, and an old one is *set aside* by a file in it,
+written while its LOCK is held. The cleaner takes the LOCK before it deletes, so nothing is deleted under a process that has it open.
+RocksDB's own lock is used, never a lock of ours on the same file: closing such a file would release RocksDB's.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.ports import Claim, StoreEngine
+from samzapy.store.memory import MemoryEngine
+from samzapy.store.problems import MARKER, StoreCorrupt, StoreLocked, StoreProblem, is_set_aside, mark_set_aside
+
+LOG = logging.getLogger("samzapy.store")
+_GENERATION = re.compile(r"[0-9a-f]{16}")
+_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._\[\]:-][A-Za-z0-9._\[\]: -]{0,249}")
+
+
+class LocalStoreDirectory:
+    """The generations of one store of one task on this host (ports.StoreDirectory). `open_engine` opens or makes one."""
+
+    def __init__(self, root: Path, open_engine: Callable[[Path], StoreEngine]) -> None:
+        self.root = root
+        self._open = open_engine
+
+    def claims(self) -> list[Claim]:
+        """Open every generation that is not set aside. The caller closes the engines that it does not use.
+
+        Raises:
+            StoreDiskFull, StoreProblem: a store that may be good cannot be opened now; it is not given up for that.
+        """
+        claims: list[Claim] = []
+        try:
+            for path in self._generations():
+                if not is_set_aside(path):
+                    claim = self._claim(path)
+                    if claim is not None:
+                        claims.append(claim)
+        except StoreProblem:
+            for claim in claims:
+                if claim.engine is not None:
+                    claim.engine.close()
+            raise
+        return claims
+
+    def create(self) -> tuple[str, StoreEngine]:
+        """A new, empty generation: its name and engine."""
+        name = secrets.token_hex(8)
+        path = self.root / name
+        try:
+            path.mkdir(parents=True)
+        except OSError as error:
+            raise StoreProblem(
+                f"local store {path} cannot be made: {error.strerror}.", "Choose a `state.dir` that can be written."
+            ) from None
+        return name, self._open(path)
+
+    def set_aside(self, claim: Claim, reason: str) -> None:
+        """Mark a generation as not to be used again, under its lock, and close it. One that is in use elsewhere is left as it is."""
+        path = Path(claim.path)
+        try:
+            engine = claim.engine or self._open(path)
+        except StoreLocked:
+            LOG.info("local store %s is not set aside (%s): it is in use elsewhere", path, reason)
+            return
+        except StoreCorrupt:  # nobody has it open: RocksDB takes the lock before it looks at the files
+            mark_set_aside(path, reason)
+        else:
+            mark_set_aside(path, reason)
+            engine.close()
+        LOG.info("local store %s is set aside: %s", path, reason)
+
+    def clean(self) -> None:
+        """Remove generations that were set aside and that nobody has open."""
+        for path in self._generations():
+            if is_set_aside(path):
+                self._remove(path)
+
+    def _generations(self) -> list[Path]:
+        if not self.root.is_dir():
+            return []
+        return sorted(p for p in self.root.iterdir() if _GENERATION.fullmatch(p.name) and p.is_dir() and not p.is_symlink())
+
+    def _claim(self, path: Path) -> Claim | None:
+        """None: it was set aside between the look and the opening."""
+        try:
+            engine = self._open(path)
+        except StoreLocked as error:
+            return Claim(path.name, str(path), None, None, locked=True, problem=error.message)
+        except StoreCorrupt as error:
+            return Claim(path.name, str(path), None, None, problem=error.message)
+        if is_set_aside(path):
+            engine.close()
+            return None
+        return Claim(path.name, str(path), engine, engine.stamp())
+
+    def _remove(self, path: Path) -> None:
+        try:
+            engine = self._open(path)
+        except StoreLocked:
+            return
+        except StoreCorrupt:
+            _delete(path)
+        else:
+            _delete(path)
+            engine.close()
+
+
+class MemoryStoreDirectory:
+    """The directory of a memory store: nothing is ever there at a start."""
+
+    def claims(self) -> list[Claim]:
+        return []
+
+    def create(self) -> tuple[str, StoreEngine]:
+        return secrets.token_hex(8), MemoryEngine()
+
+    def set_aside(self, claim: Claim, reason: str) -> None:
+        if claim.engine is not None:
+            claim.engine.close()
+
+    def clean(self) -> None:
+        """There is nothing to remove."""
+
+
+def store_path(state_dir: Path, cluster_id: str, host: str, job: str, task: str, store: str) -> Path:
+    """The directory of a store's generations. `job` is `<name>-<id>`.
+
+    Raises:
+        ConfigurationError: a name that could lead elsewhere.
+    """
+    path = state_dir.expanduser()
+    names = {"the cluster's id": cluster_id, "host": host, "job": job, "task": task, "store": store}
+    for what, name in names.items():
+        if not _NAME.fullmatch(name):
+            raise ConfigurationError(
+                f"{what} {name!r} cannot be a directory's name.",
+                "Use letters, digits, '.', '_' and '-' (at most 250), and not '.' or '..'.",
+            )
+        path = path / name
+    return path
+
+
+def _delete(path: Path) -> None:
+    """Remove a generation, its mark last: if this is interrupted, what is left is still set aside."""
+    for child in path.iterdir():
+        if child.name != MARKER:
+            if child.is_dir() and not child.is_symlink():
+                shutil.rmtree(child)
+            else:
+                child.unlink()
+    (path / MARKER).unlink()
+    path.rmdir()
