@@ -1,0 +1,26 @@
+"""Kafka's murmur2, as Java's default partitioner uses it: for the same key, the same partition as every other client."""
+
+from __future__ import annotations
+
+MASK = 0xFFFFFFFF
+M = 0x5BD1E995
+SEED = 0x9747B28C
+
+
+def murmur2(data: bytes) -> int:
+    """The hash with its sign bit cleared; `murmur2(key) % partitions` is the partition.
+
+    Source: the algorithm of Austin Appleby's MurmurHash2 (32 bit), with the seed that Apache Kafka's clients use.
+    """
+    length = len(data)
+    h = (SEED ^ length) & MASK
+    whole = length & ~3
+    for i in range(0, whole, 4):
+        k = int.from_bytes(data[i : i + 4], "little") * M & MASK
+        k = (k ^ k >> 24) * M & MASK
+        h = (h * M & MASK) ^ k
+    tail = data[whole:]
+    if tail:
+        h = (h ^ int.from_bytes(tail, "little")) * M & MASK
+    h = (h ^ h >> 13) * M & MASK
+    return (h ^ h >> 15) & 0x7FFFFFFF
