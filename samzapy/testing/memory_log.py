@@ -75,10 +75,11 @@ class _Partition:
     start: int = 0
     end: int = 0
     records: list[MemoryMessage] = field(default_factory=list)  # ascending offsets, with holes
+    open_since: dict[_Transaction, int] = field(default_factory=dict)  # first offset of each open transaction
 
     def stable_end(self) -> int:
         """The last stable offset: the first offset of the oldest open transaction, or the end."""
-        return next((r.offset() for r in self.records if r.transaction is not None and r.transaction.state == OPEN), self.end)
+        return min(self.open_since.values(), default=self.end)
 
     def first_index(self, offset: int) -> int:
         low, high = 0, len(self.records)
@@ -185,6 +186,7 @@ class MemoryCluster:
             log.end = next_offset(offset)
             if transaction is not None:
                 transaction.partitions.add(place)
+                log.open_since.setdefault(transaction, offset)
             else:
                 self.arrived.notify_all()
             return offset
@@ -213,6 +215,7 @@ class MemoryCluster:
                 if place.topic in self._topics:
                     log = self.partition(place)
                     log.end = next_offset(log.end)
+                    log.open_since.pop(transaction, None)
             self._open.pop(transaction.producer, None)
             self.arrived.notify_all()
 
