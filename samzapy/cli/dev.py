@@ -7,16 +7,13 @@ servers, or one JSON document. All else goes to stderr.
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from samzapy.api.errors import SamzapyError
 from samzapy.dev.kafka import DEFAULT_PORT, LocalKafka, default_directory
 
 NOT_RUNNING = 3
@@ -38,21 +35,19 @@ def start(
     directory: Directory = None,
 ) -> None:
     """Start it, or what of it does not run; return when it answers. Prints the bootstrap servers."""
-    with _plain_errors():
-        cluster = LocalKafka.start(port=port, brokers=brokers, directory=directory, say=_say)
-        _say(f"Kafka answers; stop it with: samzapy dev kafka stop --dir {cluster.directory}")
-        print(cluster.bootstrap_servers)
+    cluster = LocalKafka.start(port=port, brokers=brokers, directory=directory, say=_say)
+    _say(f"Kafka answers; stop it with: samzapy dev kafka stop --dir {cluster.directory}")
+    print(cluster.bootstrap_servers)
 
 
 @kafka.command()
 def stop(port: Port = None, directory: Directory = None) -> None:
     """Stop it; its data stays."""
-    with _plain_errors():
-        cluster = _cluster(port, directory)
-        if cluster is None or not cluster.stop():
-            _say(f"no Kafka runs in {_place(port, directory)}")
-        else:
-            _say(f"stopped; its data stays in {cluster.directory}")
+    cluster = _cluster(port, directory)
+    if cluster is None or not cluster.stop():
+        _say(f"no Kafka runs in {_place(port, directory)}")
+    else:
+        _say(f"stopped; its data stays in {cluster.directory}")
 
 
 @kafka.command()
@@ -62,13 +57,12 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> None:
     """Say whether it runs: exit code 0 if every broker answers, 3 if not."""
-    with _plain_errors():
-        cluster = _cluster(port, directory)
-        answers = cluster is not None and cluster.is_answering()
-        show: Callable[[LocalKafka | None, Path, bool], str] = _as_json if as_json else _as_text
-        print(show(cluster, _place(port, directory), answers))
-        if not answers:
-            raise typer.Exit(NOT_RUNNING)
+    cluster = _cluster(port, directory)
+    answers = cluster is not None and cluster.is_answering()
+    show: Callable[[LocalKafka | None, Path, bool], str] = _as_json if as_json else _as_text
+    print(show(cluster, _place(port, directory), answers))
+    if not answers:
+        raise typer.Exit(NOT_RUNNING)
 
 
 def _as_text(cluster: LocalKafka | None, place: Path, answers: bool) -> str:
@@ -101,22 +95,3 @@ def _place(port: int | None, directory: Path | None) -> Path:
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _plain_errors() -> Iterator[None]:
-    """A user's error is told in one line, and Ctrl-C is no error of ours."""
-    try:
-        yield
-    except SamzapyError as error:
-        if os.environ.get("SAMZAPY_DEBUG"):
-            raise
-        _say(f"error: {error}")
-        raise typer.Exit(error.exit_code) from None
-    except OSError as error:
-        if os.environ.get("SAMZAPY_DEBUG"):
-            raise
-        _say(f"error: {error}.")
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None

@@ -111,7 +111,7 @@ class LocalKafka:
         if directory is None:
             chosen = DEFAULT_PORT if port is None else port or _free_ports(1)[0]
             directory, port = default_directory(chosen), chosen
-        directory = directory.expanduser().resolve()
+        directory = _made(directory.expanduser().resolve())
         with locked(directory / "lock"):
             existing = cls.at(directory)
             cluster = existing if existing is not None and existing.pids else cls._describe(directory, existing, port, brokers)
@@ -164,7 +164,6 @@ class LocalKafka:
         ports = fixed or free[count:]
         nodes = tuple(Node(i + 1, ports[i], free[i]) for i in range(count))
         cluster = cls(directory, existing.cluster_id if existing else _new_cluster_id(), nodes)
-        directory.mkdir(parents=True, exist_ok=True)
         draft = directory / "cluster.json.draft"
         told = {"kafka": KAFKA_VERSION, "cluster_id": cluster.cluster_id, "nodes": [asdict(node) for node in nodes]}
         draft.write_text(json.dumps(told, indent=1) + "\n")
@@ -292,6 +291,15 @@ def _first_complaint(lines: Sequence[str]) -> str:
 
 def default_directory(port: int) -> Path:
     return state_dir() / f"kafka-{port}"
+
+
+def _made(directory: Path) -> Path:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "lock").touch()
+    except OSError as error:
+        raise ConfigurationError(f"{directory} cannot hold a Kafka: {error.strerror}.", "Name another directory with --dir.") from error
+    return directory
 
 
 def _new_cluster_id() -> str:
