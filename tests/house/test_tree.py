@@ -1,0 +1,96 @@
+"""The repository as a whole: what may not be in it, and what its pages promise."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAKE_TARGET = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()]
+
+
+def lines_with(pattern: str, files: list[Path]) -> list[str]:
+    found = []
+    for path in files:
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            if re.search(pattern, line):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:120]}")
+    return found
+
+
+def test_no_package_registry_is_named() -> None:
+    hosts = ["py" + "pi.org", "python" + "hosted.org", "maven" + ".org", "maven" + ".apache.org", "repo1" + ".", "index" + "-url="]
+
+    assert [] == lines_with("|".join(map(re.escape, hosts)), tracked())
+
+
+def test_no_path_of_somebodys_machine_is_written_down() -> None:
+    assert [] == lines_with(r"(?<![\w.$}/-])/(home|root|Users|work|workspace)/\w", tracked())
+
+
+def test_the_locks_hold_versions_and_hashes_only() -> None:
+    for name in ("requirements.lock", "requirements-java.lock"):
+        for line in (ROOT / name).read_text().splitlines():
+            assert re.fullmatch(r"[a-z0-9-]+==[\w.]+ \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line), f"{name}: {line}"
+
+
+def test_the_lock_pins_everything_that_is_asked_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    asked = [
+        *project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"]["spark"],
+        *project["dependency-groups"]["dev"],
+    ]
+    pinned = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+
+    names = {re.split(r"[<>=\[; ]", line)[0].lower().replace(".", "-").replace("_", "-") for line in asked}
+    assert set() == names - pinned
+
+
+def test_every_room_is_a_package() -> None:
+    """A directory without `__init__.py` is passed over by import-linter and by the wheel."""
+    rooms = {path.parent for path in tracked() if path.suffix == ".py" and path.is_relative_to(ROOT / "samzapy")}
+
+    assert set() == {str(room.relative_to(ROOT)) for room in rooms if not (room / "__init__.py").is_file()}
+
+
+def test_every_module_opens_with_what_it_is_for() -> None:
+    modules = [path for path in tracked() if path.suffix == ".py" and path.is_relative_to(ROOT / "samzapy")]
+
+    silent = [
+        str(path.relative_to(ROOT)) for path in modules if path.read_text().strip() and not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert [] == silent
+
+
+def test_no_test_sleeps() -> None:
+    tests = [path for path in tracked() if path.suffix == ".py" and path.is_relative_to(ROOT / "tests")]
+
+    assert [] == lines_with(r"\btime\.sleep\(|\bfrom time import .*\bsleep\b", [path for path in tests if path != Path(__file__)])
+
+
+def test_the_readme_names_only_targets_that_the_makefile_has() -> None:
+    targets = set(MAKE_TARGET.findall((ROOT / "Makefile").read_text()))
+    named = set(re.findall(r"(?:^|`)\s*make ([a-z][a-z-]*)", (ROOT / "README.md").read_text(), re.MULTILINE))
+
+    assert {"demo", "test"} <= named
+    assert set() == named - targets
+
+
+def test_ci_does_what_a_developer_does() -> None:
+    script = ROOT / ".ci" / "run"
+
+    assert script.stat().st_mode & 0o111
+    assert "make test" in script.read_text().splitlines()
