@@ -25,7 +25,7 @@ def enriched(user_id: str | None, view: Mapping[str, Any], user: Mapping[str, An
 
 
 class PageViewEnricher(StreamTask):
-    """Joins `page-views` with the store that `users` feeds. Metrics: `unknown_users`, and `malformed` records (no JSON object), passed by."""
+    """Joins `page-views` with the store that `users` feeds. Metrics: `unknown_users`, and `malformed`: no JSON object, passed by."""
 
     def init(self, context: TaskContext) -> None:
         self.users = context.get_store("users")

@@ -31,7 +31,8 @@ FLAGS = {"M": "minor", "N": "new", "B": "bot", "!": "unpatrolled"}
 NAMESPACES = {"Special:": "special", "Talk:": "talk"}
 PAGE = re.compile(r"\[\[([^\]]+)\]\]")
 EDIT = re.compile(
-    r"\[\[(?P<title>.+?)\]\] (?P<flags>\S*) (?P<url>https?://\S+) \* (?P<user>.+?) \* \((?P<bytes>[+-]?[0-9]{1,12})\) ?(?P<summary>.*)", re.DOTALL
+    r"\[\[(?P<title>.+?)\]\] (?P<flags>\S*) (?P<url>https?://\S+) \* (?P<user>.+?) \* \((?P<bytes>[+-]?[0-9]{1,12})\) ?(?P<summary>.*)",
+    re.DOTALL,
 )
 
 
@@ -216,7 +217,10 @@ def direct_pass(lines: Iterable[bytes]) -> tuple[Totals, int]:
 
 
 def sum_of_windows(records: Iterable[Mapping[str, Any]]) -> Totals:
-    """What the records of wikipedia-stats add up to. Unique titles of windows do not add up: those of all time are taken, per task the newest."""
+    """What the records of wikipedia-stats add up to.
+
+    Unique titles of windows do not add up: those of all time are taken, of each task the newest.
+    """
     totals, titles = Totals(), dict[str, int]()
     for record in records:
         totals.edits += record["edits"]

@@ -19,7 +19,8 @@ START_MS = 1_400_000_000_000
 
 TITLES = (
     "Amber", "Bridge of Sighs", "Cello", "Delta (letter)", "Émile Zola", "Fjord", "Glacier", "Harbour", "Ink", "Jasmine", "Kettle", "Łódź",
-    "Talk:Amber", "Talk:Fjord", "User talk:Norma", "Special:Sandbox", "日本", "List of rivers of Norway", "Template:Infobox * bridge", "C (language)",
+    "Talk:Amber", "Talk:Fjord", "User talk:Norma", "Special:Sandbox", "日本", "List of rivers of Norway", "Template:Infobox * bridge",
+    "C (language)",
 )  # fmt: skip
 USERS = ("Norma", "Otto B.", "PatrolBot", ".0.113.7", "Ünal", "two * stars")
 FLAGS = ("", "", "", "", "M", "M", "MB", "B", "N", "!N", "!", "NB")

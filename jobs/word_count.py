@@ -55,18 +55,16 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
 
 # -- sentences to count ----------------------------------------------------------------------------------------------------------
 
-COMMON = (
+COMMON_FIRST = (
     "the of and to a in is it that was for on with as at by be this from or had not but what all were when we there can an your which their"
     " if will each about how up out them then she many some so these would other into has more her two like him see time could no make than"
     " first been its who now people my made over did down only way find use may water long little very after called just where most know"
-).split()
-RARER = (
-    "river mountain harbour lantern copper window garden winter summer market ladder bridge island thunder whisper candle meadow hammer"
-    " journey letter silver basket orchard feather saddle valley cellar kettle mirror needle pocket ribbon shadow timber violin wagon anchor"
-    " barrel cherry desert engine falcon glacier hollow insect jacket kernel lizard marble nectar oyster pebble quarry rocket spider tunnel"
-    " umbrella velvet walnut yellow zebra acorn beacon cobalt dragon ember fountain granite horizon ivory jasmine kitten lagoon magnet"
-).split()
-VOCABULARY = (*COMMON, *RARER)
+    " river mountain harbour lantern copper window garden winter summer market ladder bridge island thunder whisper candle meadow hammer"
+    " journey letter silver basket orchard feather saddle valley cellar kettle mirror needle pocket ribbon shadow timber violin wagon"
+    " anchor barrel cherry desert engine falcon glacier hollow insect jacket kernel lizard marble nectar oyster pebble quarry rocket spider"
+    " tunnel umbrella velvet walnut yellow zebra acorn beacon cobalt dragon ember fountain granite horizon ivory jasmine kitten lagoon magnet"
+)
+VOCABULARY = COMMON_FIRST.split()
 CUMULATIVE_WEIGHTS = list(accumulate(1.0 / rank for rank in range(1, len(VOCABULARY) + 1)))  # as in real texts: the n-th word 1/n as often
 SHORTEST, LONGEST = 4, 12
 
