@@ -62,7 +62,7 @@ COMMON_FIRST = (
     " river mountain harbour lantern copper window garden winter summer market ladder bridge island thunder whisper candle meadow hammer"
     " journey letter silver basket orchard feather saddle valley cellar kettle mirror needle pocket ribbon shadow timber violin wagon"
     " anchor barrel cherry desert engine falcon glacier hollow insect jacket kernel lizard marble nectar oyster pebble quarry rocket spider"
-    " tunnel umbrella velvet walnut yellow zebra acorn beacon cobalt dragon ember fountain granite horizon ivory jasmine kitten lagoon magnet"
+    " tunnel umbrella velvet walnut yellow zebra acorn beacon cobalt dragon ember fountain granite horizon ivory jasmine kitten lagoon"
 )
 VOCABULARY = COMMON_FIRST.split()
 CUMULATIVE_WEIGHTS = list(accumulate(1.0 / rank for rank in range(1, len(VOCABULARY) + 1)))  # as in real texts: the n-th word 1/n as often

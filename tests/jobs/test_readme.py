@@ -1,0 +1,113 @@
+"""What the README tells a newcomer to type works: its files are run, its commands parse, its links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+import typer
+
+from samzapy.cli.main import app
+from samzapy.config.load import load_job
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = ["README.md", "samzapy/ARCHITECTURE.md", "samzapy/DECISIONS.md"]
+NAMED_BLOCK = re.compile(r"^`(?P<name>[\w.-]+)`[^\n]*:\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]+\]\(([^)#]+)(?:#[^)]*)?\)")
+IN_TEXT = re.compile(r"`(samzapy [^`]+)`")
+FILES = {found["name"]: found["text"] for found in NAMED_BLOCK.finditer(README)}
+BLOCKS = [(found["language"], found["text"]) for found in BLOCK.finditer(README)]
+SHELL_LINES = [line.split("#")[0].strip() for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
+COMMANDS = sorted({c for c in [*SHELL_LINES, *IN_TEXT.findall(README)] if c.startswith("samzapy ")})
+BUILT = {
+    "run", "validate", "status", "stop", "state get", "state scan", "state export", "state restore", "state verify", "checkpoint show", "topics",
+    "dev kafka start", "dev kafka stop", "dev kafka status", "demo",
+}  # fmt: skip
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A directory with the files of the README's first job."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_the_readme_has_the_three_files_and_no_python_or_yaml_besides() -> None:
+    assert {"visits.py", "visits.yaml", "test_visits.py"} == set(FILES)
+    assert ["python", "python", "yaml"] == sorted(language for language, _ in BLOCKS if language in ("python", "yaml"))
+
+
+def test_the_first_job_file_is_valid(directory: Path) -> None:
+    loaded = load_job([directory / "visits.yaml"], [], {}, check_classes=True)
+    assert "visits" == loaded.settings.job
+    assert {"counts"} == set(loaded.settings.stores)
+
+
+def test_the_first_unit_test_passes(directory: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_visits.py"]
+    result = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=120, env=_environ())
+    assert "1 passed" in result.stdout, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda p: p.name)
+def test_every_example_job_file_is_valid(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert path.stem == load_job([path], [], {}, check_classes=True).settings.job
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_in_the_text_parses(command: str) -> None:
+    path, _ = _parse(command.split()[1:])
+    assert path in BUILT
+
+
+def test_a_command_that_is_not_there_would_be_found() -> None:
+    for wrong in ("lag JOB.yaml", "status JOB.yaml --wach", "state get JOB.yaml", "dev kafka begin"):
+        with pytest.raises(click.ClickException):
+            _parse(wrong.split())
+
+
+def test_every_make_target_is_there() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"`?\bmake ([a-z]+)\b`?", "\n".join([*SHELL_LINES, *re.findall(r"`make [a-z]+`", README)])))
+    assert {"demo", "test"} <= named
+    assert set() == named - targets
+
+
+def test_every_module_that_is_run_is_there() -> None:
+    modules = set(re.findall(r"python -m ([\w.]+)", README))
+    assert {"jobs.feed"} == modules
+    for module in modules:
+        assert (ROOT / (module.replace(".", "/") + ".py")).is_file()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_link_leads_somewhere(document: str) -> None:
+    path = ROOT / document
+    links = [link for link in LINK.findall(path.read_text()) if "://" not in link]
+    assert [] == [link for link in links if not (path.parent / link).exists()]
+
+
+def _parse(words: list[str]) -> tuple[str, click.Context]:
+    """The command's path, and its context with every option and argument parsed. Nothing is run."""
+    command: click.Command = typer.main.get_command(app)
+    path: list[str] = []
+    while isinstance(command, click.Group):
+        name = words[0] if words else ""
+        found = command.commands.get(name)
+        if found is None:
+            raise click.UsageError(f"no command {' '.join([*path, name])}")
+        path, words, command = [*path, name], words[1:], found
+    return " ".join(path), command.make_context(" ".join(path), list(words))
+
+
+def _environ() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
