@@ -1,0 +1,183 @@
+"""The task's store (ports.TaskStore) against a model, step by step, both engines: overlays, undo, commit, abort, restore, iteration."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from samzapy.model.stamp import StoreStamp
+from samzapy.ports import StoreEngine, TaskStore
+from samzapy.serde.registry import serde_named
+from samzapy.store.memory import MemoryEngine
+from samzapy.store.overlay import OverlayStore
+from samzapy.store.rocks import RocksEngine, SharedMemory
+
+STAMP = StoreStamp("job", "1", "Partition 0", "counts", "topic-id", 0, 0, 0, "k", "v")
+MEMORY = SharedMemory(8 << 20)
+VALUES = st.none() | st.binary(max_size=4)
+KEYS: dict[str, st.SearchStrategy[Any]] = {
+    "bytes": st.sampled_from([b"", b"\x00", b"\x00\x00", b"a", b"a\x00", b"ab", b"b", b"\xfe", b"\xff", b"\xff\xff"]),
+    "integer": st.sampled_from([-(2**63), -300, -2, -1, 0, 1, 2, 255, 256, 2**63 - 1]),
+}
+
+
+class Steps(RuleBasedStateMachine):
+    """The model: what is committed, what the cut took, what is kept, what the running hook has done."""
+
+    key_serde = "bytes"
+    cache_bytes = 600  # a handful of entries: generations turn
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.generations = itertools.count()
+        self.positions = itertools.count(1)
+        self.store: TaskStore = OverlayStore(
+            "counts", self.engine(), serde_named(self.key_serde, []), serde_named("bytes", []), self.cache_bytes, 1 << 20, "Partition 0"
+        )
+        self.log: dict[Any, bytes] = {}  # the changelog, compacted
+        self.frozen: dict[Any, bytes | None] | None = None
+        self.kept: dict[Any, bytes | None] = {}
+        self.hook: dict[Any, bytes | None] = {}
+
+    def engine(self) -> StoreEngine:
+        raise NotImplementedError
+
+    def stamp(self) -> StoreStamp:
+        return replace(STAMP, position=next(self.positions))
+
+    def seen(self) -> dict[Any, bytes]:
+        layered: dict[Any, bytes | None] = {**self.log, **(self.frozen or {}), **self.kept, **self.hook}
+        return {k: v for k, v in layered.items() if v is not None}
+
+    @rule(data=st.data(), value=VALUES)
+    def put(self, data: st.DataObject, value: bytes | None) -> None:
+        key = data.draw(KEYS[self.key_serde])
+        self.store.put(key, value)
+        self.hook[key] = value
+
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        key = data.draw(KEYS[self.key_serde])
+        self.store.delete(key)
+        self.hook[key] = None
+
+    @rule(data=st.data())
+    def get(self, data: st.DataObject) -> None:
+        key = data.draw(KEYS[self.key_serde])
+        assert self.seen().get(key) == self.store.get(key)
+
+    @rule()
+    def keep(self) -> None:
+        self.store.keep()
+        self.kept.update(self.hook)
+        self.hook.clear()
+
+    @rule()
+    def undo(self) -> None:
+        self.store.undo()
+        self.hook.clear()
+
+    @rule(data=st.data())
+    def iterate(self, data: st.DataObject) -> None:
+        low, high = data.draw(KEYS[self.key_serde]), data.draw(KEYS[self.key_serde])
+        expected = sorted(self.seen().items())
+        whole, part = self.store.all(), self.store.range(low, high)
+        assert [(k, v) for k, v in expected if low <= k < high] == list(part)
+        assert expected == list(whole)
+
+    @rule(data=st.data(), value=VALUES)
+    def write_while_iterating(self, data: st.DataObject, value: bytes | None) -> None:
+        expected = sorted(self.seen().items())
+        iterator = self.store.all()
+        found = list(itertools.islice(iterator, 1))
+        key = data.draw(KEYS[self.key_serde])
+        self.store.put(key, value)
+        self.hook[key] = value
+        assert expected == found + list(iterator)
+
+    @precondition(lambda self: self.frozen is None)
+    @rule()
+    def freeze(self) -> None:
+        self.keep()
+        serde = serde_named(self.key_serde, [])
+        changes = self.store.freeze()
+        assert {serde.encode(k): v for k, v in self.kept.items()} == dict(changes)
+        assert len(changes) == len(self.kept)
+        self.frozen, self.kept = self.kept, {}
+
+    @precondition(lambda self: self.frozen is not None)
+    @rule()
+    def apply(self) -> None:
+        stamp = self.stamp()
+        self.store.apply(stamp)
+        assert stamp == self.store.stamp
+        for key, value in (self.frozen or {}).items():
+            if value is None:
+                self.log.pop(key, None)
+            else:
+                self.log[key] = value
+        self.frozen = None
+
+    @rule()
+    def discard(self) -> None:
+        self.store.discard()
+        self.frozen, self.kept, self.hook = None, {}, {}
+
+    @rule(old=st.booleans())
+    def restart_and_restore(self, old: bool) -> None:
+        """Everything local is lost; the changelog is read in two batches, the second of which says some of the first again."""
+        self.store.close()
+        self.frozen, self.kept, self.hook = None, {}, {}
+        self.store.attach(self.engine())
+        encode = serde_named(self.key_serde, []).encode
+        records: list[tuple[bytes, bytes | None]] = [(encode(k), v) for k, v in self.log.items()]
+        gone: list[tuple[bytes, bytes | None]] = [(k, b"old") for k, _ in records] if old else []
+        self.store.load([*gone, *records[:2]], self.stamp())
+        self.store.load([*gone, *records], self.stamp())
+
+    @invariant()
+    def counts_its_bytes(self) -> None:
+        encode = serde_named(self.key_serde, []).encode
+        live = {**self.kept, **self.hook}
+        assert sum(len(encode(k)) + len(v or b"") for k, v in live.items()) == self.store.uncommitted_bytes
+        assert bool(live) == self.store.changed
+
+    def teardown(self) -> None:
+        self.store.close()
+        shutil.rmtree(self.folder)
+
+
+class MemorySteps(Steps):
+    def engine(self) -> StoreEngine:
+        return MemoryEngine()
+
+
+class RocksSteps(Steps):
+    def engine(self) -> StoreEngine:
+        return RocksEngine(self.folder / str(next(self.generations)), MEMORY)
+
+
+def machine(engine: type[Steps], key_serde: str, cache_bytes: int) -> Callable[[], Steps]:
+    return type(f"{engine.__name__}_{key_serde}_{cache_bytes}", (engine,), {"key_serde": key_serde, "cache_bytes": cache_bytes})
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 600, 1 << 20])
+@pytest.mark.parametrize("key_serde", ["bytes", "integer"])
+@pytest.mark.parametrize(("engine", "examples"), [(MemorySteps, 60), (RocksSteps, 12)])
+def test_does_what_the_model_does(engine: type[Steps], examples: int, key_serde: str, cache_bytes: int) -> None:
+    from hypothesis.stateful import run_state_machine_as_test
+
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        machine(engine, key_serde, cache_bytes), settings=settings(max_examples=examples, stateful_step_count=40, deadline=None)
+    )

@@ -1,0 +1,161 @@
+"""avro: values of a schema come back; bytes that would blow up, run on or lead astray are refused before they are decoded."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from samzapy.api.errors import ConfigurationError, SerdeError
+from samzapy.serde.avro import MAX_EMPTY_ITEMS, AvroSerde, avro_serde
+
+EVERYTHING = {
+    "type": "record",
+    "name": "Everything",
+    "namespace": "test.of",
+    "fields": [
+        {"name": "yes", "type": "boolean"},
+        {"name": "small", "type": "int"},
+        {"name": "large", "type": "long"},
+        {"name": "short", "type": "float"},
+        {"name": "long", "type": "double"},
+        {"name": "raw", "type": "bytes"},
+        {"name": "text", "type": "string"},
+        {"name": "list", "type": {"type": "array", "items": "long"}},
+        {"name": "map", "type": {"type": "map", "values": ["null", "string"]}},
+        {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}},
+        {"name": "other", "type": "Kind", "default": "A"},
+        {"name": "hash", "type": {"type": "fixed", "name": "Hash", "size": 4}},
+        {"name": "when", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "inner", "type": {"type": "record", "name": "Inner", "fields": [{"name": "next", "type": ["null", "Inner"]}]}},
+    ],
+}
+ENTRIES = st.fixed_dictionaries(
+    {
+        "yes": st.booleans(),
+        "small": st.integers(-(2**31), 2**31 - 1),
+        "large": st.integers(-(2**63), 2**63 - 1),
+        "short": st.sampled_from([0.0, 1.5, -2.25]),
+        "long": st.floats(allow_nan=False),
+        "raw": st.binary(),
+        "text": st.text(st.characters(exclude_categories=["Cs"])),
+        "list": st.lists(st.integers(-(2**63), 2**63 - 1)),
+        "map": st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.none() | st.just("x")),
+        "kind": st.sampled_from(["A", "B"]),
+        "other": st.just("B"),
+        "hash": st.binary(min_size=4, max_size=4),
+        "when": st.integers(0, 10**12).map(
+            lambda ms: __import__("datetime").datetime.fromtimestamp(ms // 1000, __import__("datetime").UTC)
+        ),
+        "inner": st.just({"next": {"next": None}}),
+    }
+)
+
+
+def serde_of(schema: Any) -> AvroSerde:
+    return AvroSerde("avro:test.avsc", fastavro.parse_schema(schema, named_schemas={}))
+
+
+SERDE = serde_of(EVERYTHING)
+
+
+@given(ENTRIES)
+def test_a_value_comes_back(value: dict[str, Any]) -> None:
+    assert value == SERDE.decode(SERDE.encode(value))
+
+
+@given(ENTRIES, st.data())
+def test_cut_or_continued_bytes_are_refused(value: dict[str, Any], data: st.DataObject) -> None:
+    encoded = SERDE.encode(value)
+    with pytest.raises(SerdeError):
+        SERDE.decode(encoded[: data.draw(st.integers(0, len(encoded) - 1))])
+    with pytest.raises(SerdeError, match="follow the value"):
+        SERDE.decode(encoded + b"\x00")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_decode_or_are_refused(data: bytes) -> None:
+    try:
+        value = SERDE.decode(data)
+    except SerdeError:
+        return
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(EVERYTHING, named_schemas={}), value)  # it was a value of the schema
+
+
+def zigzag(number: int) -> bytes:
+    number = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+NULLS = {"type": "array", "items": "null"}
+TREE = {"type": "record", "name": "Tree", "fields": [{"name": "next", "type": ["null", "Tree"]}]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "data"),
+    [
+        (NULLS, zigzag(20_000_000) + b"\x00"),
+        (NULLS, zigzag(-20_000_000) + zigzag(1) + b"\x00"),
+        (NULLS, (zigzag(MAX_EMPTY_ITEMS) + b"") * 400 + b"\x00"),
+        ({"type": "array", "items": {"type": "record", "name": "E", "fields": []}}, zigzag(20_000_000) + b"\x00"),
+        ({"type": "array", "items": "long"}, zigzag(2**62) + b"\x00"),
+        ({"type": "map", "values": "null"}, zigzag(2**40) + b"\x00"),
+        ("bytes", zigzag(2**40)),
+        ("bytes", zigzag(-1)),
+        ("string", zigzag(5) + b"abc"),
+        ("long", b"\xff" * 400_000 + b"\x01"),
+        (TREE, b"\x02" * 100_000 + b"\x00"),
+        ({"type": "array", "items": NULLS}, (b"\x02" * 3 + b"\x00") * 1000),
+        (["null", "long"], zigzag(2)),
+        (["null", "long"], zigzag(-1)),
+        ({"type": "enum", "name": "K", "symbols": ["A"]}, zigzag(1)),
+        ("boolean", b"\x07"),
+        ({"type": "fixed", "name": "F", "size": 1 << 40}, b"\x00"),
+    ],
+)
+def test_bombs_are_refused_at_once(schema: Any, data: bytes) -> None:
+    serde = serde_of(schema)
+    start = time.process_time()
+    with pytest.raises(SerdeError) as caught:
+        serde.decode(data)
+    assert time.process_time() - start < 2
+    assert "avro:test.avsc" in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_items_without_bytes_are_taken_within_bounds() -> None:
+    serde = serde_of(NULLS)
+    assert serde.decode(serde.encode([None] * 1000)) == [None] * 1000
+
+
+@pytest.mark.parametrize("value", [7, {}, {"next": {"next": 7}}, {"next": None, "extra": 1}])
+def test_a_value_of_another_shape_is_refused(value: Any) -> None:
+    with pytest.raises(SerdeError, match="cannot write"):
+        serde_of(TREE).encode(value)
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"type": "nonsense"}', '{"type": "record"}', "[" * 5000])
+def test_a_file_that_is_no_schema_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "user.avsc"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=r"user\.avsc"):
+        avro_serde("avro:user.avsc", path)
+
+
+def test_two_files_may_use_one_name(tmp_path: Path) -> None:
+    for kind in ("long", "string"):
+        (tmp_path / f"{kind}.avsc").write_text(json.dumps({"type": "record", "name": "User", "fields": [{"name": "id", "type": kind}]}))
+    assert avro_serde("a", tmp_path / "long.avsc").decode(b"\x02") == {"id": 1}
+    assert avro_serde("b", tmp_path / "string.avsc").decode(b"\x02x") == {"id": "x"}

@@ -1,0 +1,128 @@
+"""string, integer, bytes, json: what they write, what they refuse."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from samzapy.api.errors import SerdeError
+from samzapy.serde.basic import MAX_JSON_BYTES, BytesSerde, IntegerSerde, JsonSerde, StringSerde
+
+STRING, INTEGER, BYTES, JSON = StringSerde(), IntegerSerde(), BytesSerde(), JsonSerde()
+INT64 = st.integers(-(2**63), 2**63 - 1)
+JSON_VALUES = st.recursive(
+    st.booleans()
+    | INT64
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"]))
+    | st.none(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+class Colour(enum.IntEnum):
+    RED = 3
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_text_comes_back(value: str) -> None:
+    assert value == STRING.decode(STRING.encode(value))
+
+
+@given(INT64)
+def test_integers_come_back_as_kafkas_long_serializer_writes_them(value: int) -> None:
+    data = INTEGER.encode(value)
+    assert value.to_bytes(8, "big", signed=True) == data
+    assert value == INTEGER.decode(data)
+
+
+@given(JSON_VALUES)
+def test_json_comes_back(value: Any) -> None:
+    assert value == JSON.decode(JSON.encode(value))
+
+
+def test_what_they_write() -> None:
+    assert STRING.encode("é") == b"\xc3\xa9"
+    assert STRING.encode("") == b""
+    assert INTEGER.encode(-2) == b"\xff" * 7 + b"\xfe"
+    assert INTEGER.encode(Colour.RED) == b"\x00" * 7 + b"\x03"
+    assert JSON.encode({"a": [1, None, "é"]}) == '{"a":[1,null,"é"]}'.encode()
+    assert JSON.encode(Counter("aab")) == b'{"a":2,"b":1}'
+    assert BYTES.encode(bytearray(b"\x00x")) == b"\x00x"
+    assert BYTES.encode(memoryview(b"x")) == b"x"
+    assert BYTES.decode(b"") == b""
+
+
+@pytest.mark.parametrize(
+    ("serde", "value", "words"),
+    [
+        (STRING, b"bytes", "takes text"),
+        (STRING, 7, "takes text"),
+        (STRING, "\ud800", "not valid text"),
+        (INTEGER, True, "takes int"),
+        (INTEGER, 1.0, "takes int"),
+        (INTEGER, "1", "takes int"),
+        (INTEGER, 2**63, "64 bits"),
+        (INTEGER, -(2**63) - 1, "64 bits"),
+        (BYTES, "text", "takes bytes"),
+        (BYTES, 7, "takes bytes"),
+        (JSON, {1: 2}, "cannot write"),
+        (JSON, object(), "cannot write"),
+        (JSON, 2**64, "cannot write"),
+        (JSON, "\ud800", "cannot write"),
+        (JSON, float("nan"), "NaN"),
+        (JSON, {"a": [1, {"b": float("inf")}]}, "NaN"),
+        (JSON, ["null", (float("-inf"),)], "NaN"),
+        (JSON, "x" * MAX_JSON_BYTES, "more than"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(serde: Any, value: Any, words: str) -> None:
+    with pytest.raises(SerdeError, match=words) as caught:
+        serde.encode(value)
+    assert caught.value.remedy
+    assert len(str(caught.value)) < 500
+
+
+def test_not_a_number_in_a_dataclass_is_refused() -> None:
+    @dataclasses.dataclass
+    class Point:
+        x: float
+
+    assert JSON.encode(Point(1.5)) == b'{"x":1.5}'
+    with pytest.raises(SerdeError, match="NaN"):
+        JSON.encode(Point(float("nan")))
+
+
+def test_an_honest_null_is_written() -> None:
+    assert JSON.encode({"a": None, "b": 1.5}) == b'{"a":null,"b":1.5}'
+    assert JSON.decode(b"null") is None
+
+
+@pytest.mark.parametrize(
+    ("serde", "data", "words"),
+    [
+        (STRING, b"\xff", "not UTF-8"),
+        (INTEGER, b"", "has 0"),
+        (INTEGER, b"1234567", "has 7"),
+        (INTEGER, b"123456789", "has 9"),
+        (JSON, b"", "cannot read"),
+        (JSON, b"{", "cannot read"),
+        (JSON, b"1 2", "cannot read"),
+        (JSON, b"NaN", "cannot read"),
+        (JSON, b"\xff", "cannot read"),
+        (JSON, b"[" * 100_000 + b"]" * 100_000, "cannot read"),
+        (JSON, b'"' + b"x" * MAX_JSON_BYTES + b'"', "more than"),
+    ],
+)
+def test_bytes_of_another_kind_are_refused(serde: Any, data: bytes, words: str) -> None:
+    with pytest.raises(SerdeError, match=words) as caught:
+        serde.decode(data)
+    assert caught.value.remedy
+    assert len(str(caught.value)) < 500
