@@ -179,9 +179,9 @@ class RocksEngine:
             raise problem(self.path, "opening", f"Corruption: its stamp cannot be read: {error}") from None
 
     def _failed(self, doing: str, error: Exception) -> SamzapyError:
-        """What a failure in use means: a full disk stops the job; anything else leaves this store in doubt."""
+        """What a failure in use means: no room to write stops the job; anything else leaves this store in doubt."""
         found: StoreProblem = problem(self.path, doing, str(error))
-        if isinstance(found, StoreDiskFull):
+        if isinstance(found, StoreDiskFull) and doing in ("writing", "flushing"):
             return found
         if isinstance(found, StoreCorrupt):
             mark_set_aside(self.path, found.message)
