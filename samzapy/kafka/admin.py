@@ -1,0 +1,114 @@
+"""ports.Admin over confluent-kafka."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
+
+from samzapy.api.errors import ClusterUnreachable, LogError
+from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, Settings, log_error, quiet
+from samzapy.ports import TopicFacts, TopicSpec
+
+REACH_TIMEOUT_S = 10.0
+VISIBLE_TIMEOUT_S = 15.0
+MAX_REPLICATION = 3
+
+
+class KafkaAdmin:
+    """Looks at the cluster and creates topics."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._servers = str(settings.get("bootstrap.servers", ""))
+        self._admin = AdminClient(quiet(settings))
+        self._cluster: Any = None
+
+    def _metadata(self) -> Any:
+        if self._cluster is None:
+            try:
+                self._cluster = self._admin.list_topics(topic="__consumer_offsets", timeout=REACH_TIMEOUT_S)
+            except KafkaException as error:
+                found = log_error(error.args[0], f"Kafka at {self._servers}")
+                if isinstance(found, ClusterUnreachable):
+                    raise ClusterUnreachable(
+                        f"no Kafka broker answered at {self._servers} within {REACH_TIMEOUT_S:.0f} s.",
+                        "Check `kafka.bootstrap.servers`; for a broker on this machine: `samzapy dev kafka start`.",
+                    ) from None
+                raise found from None
+        return self._cluster
+
+    def cluster_id(self) -> str:
+        return str(self._metadata().cluster_id)
+
+    def broker_count(self) -> int:
+        return len(self._metadata().brokers)
+
+    def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
+        wanted = sorted(set(names))
+        if not wanted:
+            return {}
+        self._metadata()
+        described = self._admin.describe_topics(TopicCollection(wanted), request_timeout=REQUEST_TIMEOUT_S)
+        there = {name: d for name, d in ((n, _existing(n, f)) for n, f in described.items()) if d is not None}
+        if not there:
+            return {}
+        configs = self._admin.describe_configs([ConfigResource(ResourceType.TOPIC, n) for n in there], request_timeout=REQUEST_TIMEOUT_S)
+        settings = {r.name: _result(f, f"the settings of {r.name}") for r, f in configs.items()}
+        return {
+            name: TopicFacts(
+                name,
+                str(d.topic_id),
+                len(d.partitions),
+                min((len(p.replicas) for p in d.partitions), default=0),
+                {k: e.value for k, e in settings[name].items() if e.value is not None},
+            )
+            for name, d in there.items()
+        }
+
+    def create(self, specs: Iterable[TopicSpec]) -> None:
+        wanted = list(specs)
+        if not wanted:
+            return
+        replication = min(MAX_REPLICATION, self.broker_count())
+        safety = {"min.insync.replicas": "2"} if replication >= 2 else {}
+        new = [NewTopic(s.name, s.partitions, replication, config={**safety, **s.config}) for s in wanted]
+        for name, future in self._admin.create_topics(new, request_timeout=REQUEST_TIMEOUT_S).items():
+            _result(future, f"creating topic {name}", fine=frozenset({KafkaError.TOPIC_ALREADY_EXISTS}))
+        self._await_visible([s.name for s in wanted])
+
+    def _await_visible(self, names: list[str]) -> None:
+        """A topic that was created is not yet known everywhere."""
+        deadline = time.monotonic() + VISIBLE_TIMEOUT_S
+        while True:
+            missing = set(names) - set(self.topics(names))
+            if not missing:
+                return
+            if time.monotonic() >= deadline:
+                raise LogError(f"topics {', '.join(sorted(missing))} were created, but no broker shows them.", "See the brokers' logs.")
+            time.sleep(0.05)
+
+    def delete(self, names: Iterable[str]) -> None:
+        wanted = list(names)
+        if wanted:
+            for name, future in self._admin.delete_topics(wanted, request_timeout=REQUEST_TIMEOUT_S).items():
+                _result(future, f"deleting topic {name}", fine=MISSING)
+
+    def close(self) -> None:
+        del self._admin
+
+
+def _existing(name: str, future: Future[Any]) -> Any:
+    return _result(future, f"topic {name}", fine=MISSING)
+
+
+def _result(future: Future[Any], doing: str, fine: frozenset[int] = frozenset()) -> Any:
+    try:
+        return future.result()
+    except KafkaException as error:
+        if error.args[0].code() in fine:
+            return None
+        raise log_error(error.args[0], doing) from None

@@ -1,0 +1,98 @@
+"""What all clients share: settings, and what Kafka's errors mean to us."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+
+from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, NotAuthorized, TopicMissing, TransactionAborted
+
+T = TypeVar("T")
+Settings = Mapping[str, Any]
+
+REQUEST_TIMEOUT_S = 10.0
+LOG = logging.getLogger("samzapy.kafka")
+
+# librdkafka's own lines (a refused connection, a disconnect) are repeated for ever while a broker is away; the errors that matter are raised
+LIBRARY_LOG = logging.getLogger("samzapy.kafka.librdkafka")
+LIBRARY_LOG.setLevel(logging.CRITICAL)
+
+UNREACHABLE = frozenset(
+    {
+        KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError._RESOLVE,
+        KafkaError.REQUEST_TIMED_OUT, KafkaError.NETWORK_EXCEPTION, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError._WAIT_COORD, KafkaError.BROKER_NOT_AVAILABLE,
+    }
+)  # fmt: skip
+MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+FORBIDDEN = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._AUTHENTICATION,
+    }
+)  # fmt: skip
+FENCED = frozenset(
+    {KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.PRODUCER_FENCED}
+)
+
+
+def quiet(settings: Settings) -> dict[str, Any]:
+    """Settings with the library's chatter kept off stderr."""
+    return {**settings, "logger": LIBRARY_LOG}
+
+
+def log_error(error: KafkaError, doing: str) -> LogError:
+    """The error of ours for one of Kafka's, outside transactions."""
+    text = f"{doing}: {error.str()} ({error.name()})."
+    code = error.code()
+    if code in FORBIDDEN:
+        return NotAuthorized(text, "Check the credentials in `kafka:` and the cluster's ACLs.")
+    if code in MISSING:
+        return TopicMissing(text, "Create the topic.")
+    if code in UNREACHABLE:
+        return ClusterUnreachable(text, "Check `kafka.bootstrap.servers` and that the brokers run.")
+    return LogError(text, "See the brokers' logs.")
+
+
+def transaction_error(error: KafkaError, doing: str) -> LogError:
+    """The error of ours for one that a transactional call raised. What is not known to be harmless is in doubt."""
+    text = f"{doing}: {error.str()} ({error.name()})."
+    if error.code() in FENCED:
+        return Fenced(text, "")
+    if error.code() in FORBIDDEN:
+        return NotAuthorized(text, "Check the ACLs of the transactional.id and the topics.")
+    if error.txn_requires_abort():
+        return TransactionAborted(text, "")
+    if error.fatal():
+        return Fenced(text, "")
+    return InDoubt(text, "")
+
+
+def asked(doing: str, call: Callable[[], T]) -> T:
+    """A call whose KafkaException becomes an error of ours."""
+    try:
+        return call()
+    except KafkaException as error:
+        raise log_error(error.args[0], doing) from None
+
+
+def check_properties(group: str, properties: Mapping[str, Any]) -> str | None:
+    """What librdkafka says against these properties, or None. No connection is opened: the client has no servers.
+
+    `group`: `kafka`, `kafka.producer` or `kafka.consumer`.
+    """
+    settings = {k: v for k, v in properties.items() if k != "bootstrap.servers"}
+    try:
+        if group == "kafka.consumer":
+            Consumer(quiet({**settings, "group.id": "check"})).close()
+        else:
+            Producer(quiet(settings))
+    except KafkaException as error:
+        return str(error.args[0].str())
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return None

@@ -1,0 +1,205 @@
+"""ports.TransactionalProducer and ports.PlainProducer over confluent-kafka.
+
+What goes wrong asynchronously needs no callback per record: measured, a record that the broker rejects puts the transaction into a state in
+which `commit_transaction` demands an abort. What goes wrong in `produce()` itself is not noticed by librdkafka's transaction, so it poisons
+ours.
+
+A commit or abort that was slow, retried, or beside a disconnect is `suspicious`: librdkafka has no KIP-890 part 2, so a delayed EndTxn of
+it could decide the next transaction of the same producer epoch. The owner then makes a new producer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from samzapy.api.errors import ClusterUnreachable, InDoubt, LogError, TransactionAborted
+from samzapy.kafka.client import Settings, log_error, quiet, transaction_error
+from samzapy.ports import Delivered
+
+Headers = Sequence[tuple[str, bytes | None]] | None
+
+FORCED = {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random", "allow.auto.create.topics": False}
+DEFAULTS = {
+    "batch.size": 1_000_000,
+    "queue.buffering.max.messages": 1_000_000,
+    "retry.backoff.ms": 10,
+    "message.max.bytes": 100_000_000,  # each topic's own limit decides, and is checked at put and send
+}
+TRANSACTIONAL = {"linger.ms": 20}
+PLAIN = {"linger.ms": 2}
+POLL_EVERY = 1000  # records between two looks at the delivery queue
+INIT_TIMEOUT_S = 60.0
+SUSPICIOUS_S = 1.0
+
+
+class KafkaTransactionalProducer:
+    """One producer of one transactional.id."""
+
+    def __init__(self, settings: Settings, transactional_id: str, timeout_ms: int) -> None:
+        self._id = transactional_id
+        self._timeout_s = timeout_ms / 1000
+        self._disturbed = False
+        self._poison: LogError | None = None
+        self._sent = 0
+        own = {"transactional.id": transactional_id, "client.id": transactional_id, "transaction.timeout.ms": timeout_ms}
+        self._producer = Producer(quiet({**DEFAULTS, **TRANSACTIONAL, **settings, **FORCED, **own, "error_cb": self._on_error}))
+        self._produce = self._producer.produce
+        self._slow_s = min(SUSPICIOUS_S, float(settings.get("socket.timeout.ms", 60_000)) / 1000)
+
+    def _on_error(self, error: KafkaError) -> None:
+        self._disturbed = True
+
+    def init(self) -> None:
+        deadline = time.monotonic() + INIT_TIMEOUT_S
+        while True:
+            try:
+                self._producer.init_transactions(max(1.0, deadline - time.monotonic()))
+                return
+            except KafkaException as error:
+                cause = error.args[0]
+                if not cause.retriable() or time.monotonic() >= deadline:
+                    if cause.retriable() or cause.code() == KafkaError._TIMED_OUT:
+                        raise ClusterUnreachable(f"init of {self._id}: {cause.str()}.", "Check that the brokers run.") from None
+                    raise log_error(cause, f"init of {self._id}") from None
+                self._producer.poll(0.05)
+
+    def begin(self) -> None:
+        self._poison, self._disturbed = None, False
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            raise transaction_error(error.args[0], f"begin of {self._id}") from None
+
+    def send(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None,
+        delivered: Delivered | None = None,
+    ) -> None:  # fmt: skip
+        self._sent += 1
+        if self._sent >= POLL_EVERY:
+            self._sent = 0
+            self._producer.poll(0)
+        try:
+            if delivered is None and not timestamp_ms and headers is None:
+                self._produce(topic, value, key, partition)
+            else:
+                self._produce_with(topic, value, key, partition, timestamp_ms, headers, delivered)
+        except BufferError:
+            self._producer.poll(0.1)  # back-pressure: the queue is full
+            self.send(topic, value, key, partition, timestamp_ms, headers, delivered)
+        except KafkaException as error:
+            self._poison = log_error(error.args[0], f"a record for {topic}, key {_short(key)}")
+
+    def _produce_with(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int, timestamp_ms: int, headers: Headers,
+        delivered: Delivered | None,
+    ) -> None:  # fmt: skip
+        more: dict[str, Any] = {}
+        if delivered is not None:
+            more["on_delivery"] = _reporting(delivered)
+        if timestamp_ms:
+            more["timestamp"] = timestamp_ms
+        if headers:
+            more["headers"] = list(headers)
+        self._produce(topic, value, key, partition, **more)
+
+    def flush(self) -> None:
+        deadline = time.monotonic() + self._timeout_s
+        while self._producer.flush(max(0.0, min(1.0, deadline - time.monotonic()))):
+            if time.monotonic() >= deadline:
+                raise InDoubt(f"flush of {self._id}: the brokers did not take everything in {self._timeout_s:.0f} s.", "")
+        self._raise_poison()
+
+    def _raise_poison(self) -> None:
+        if self._poison is not None:
+            raise TransactionAborted(self._poison.message, self._poison.remedy)
+
+    def commit(self) -> bool:
+        self._raise_poison()
+        return self._decide("commit", self._producer.commit_transaction)
+
+    def abort(self) -> bool:
+        return self._decide("abort", self._producer.abort_transaction)
+
+    def _decide(self, doing: str, call: Callable[[float], Any]) -> bool:
+        started = time.monotonic()
+        retried = False
+        while True:
+            try:
+                call(self._timeout_s)
+                break
+            except KafkaException as error:
+                cause = error.args[0]
+                if not cause.retriable() or time.monotonic() - started >= self._timeout_s:
+                    raise transaction_error(cause, f"{doing} of {self._id}") from None
+                retried = True
+                self._producer.poll(0.02)
+        return not (retried or self._disturbed or time.monotonic() - started >= self._slow_s)
+
+    def close(self) -> None:
+        """Queued records are dropped, nothing is decided; librdkafka's threads end with the object."""
+        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+        self._producer.poll(0)
+        del self._produce
+        del self._producer
+
+
+class KafkaPlainProducer:
+    """An idempotent producer outside transactions."""
+
+    def __init__(self, settings: Settings, client_id: str, message_timeout_ms: int) -> None:
+        own = {
+            "client.id": client_id, "message.timeout.ms": message_timeout_ms, "delivery.report.only.error": True,
+            "on_delivery": self._on_delivery,
+        }  # fmt: skip
+        self._producer = Producer(quiet({**DEFAULTS, **PLAIN, **settings, **FORCED, **own}))
+        self._produce = self._producer.produce
+        self._error: LogError | None = None
+
+    def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
+        if error is not None and self._error is None:
+            self._error = log_error(error, f"a record for {message.topic()}[{message.partition()}], key {_short(message.key())}")
+
+    def send(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None
+    ) -> None:
+        try:
+            if timestamp_ms or headers:
+                self._produce(topic, value, key, partition, timestamp=timestamp_ms, headers=list(headers or ()))
+            else:
+                self._produce(topic, value, key, partition)
+        except BufferError:
+            self._producer.poll(0.1)
+            self.send(topic, value, key, partition, timestamp_ms, headers)
+        except KafkaException as error:
+            self._error = self._error or log_error(error.args[0], f"a record for {topic}, key {_short(key)}")
+
+    def poll(self) -> None:
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        self._producer.flush()
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def close(self) -> None:
+        self._producer.poll(0)
+        del self._produce
+        del self._producer
+
+
+def _reporting(delivered: Delivered) -> Callable[[KafkaError | None, Any], None]:
+    def on_delivery(error: KafkaError | None, message: Any) -> None:
+        if error is None:
+            delivered(message.offset())
+
+    return on_delivery
+
+
+def _short(key: bytes | None) -> str:
+    text = repr(key)
+    return text if len(text) <= 80 else text[:77] + "…"
