@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import orjson
@@ -140,16 +141,26 @@ def _encode_json(value: Any) -> bytes:
     return data
 
 
+_NO_FLOAT_IN_IT = frozenset({str, int, bool, type(None)})
+
+
 def _has_not_a_number(value: Any) -> bool:
     """Whether a float somewhere in `value` is NaN or infinite (orjson writes null for it). Depth is bounded: orjson has been through it."""
     if isinstance(value, float):
         return not math.isfinite(value)
+    inside: Iterable[Any]
     if isinstance(value, dict):
-        return any(_has_not_a_number(v) for v in value.values())
-    if isinstance(value, list | tuple):
-        return any(_has_not_a_number(v) for v in value)
-    fields = getattr(value, "__dataclass_fields__", None)
-    return fields is not None and any(_has_not_a_number(getattr(value, f)) for f in fields)
+        inside = value.values()
+    elif isinstance(value, list | tuple):
+        inside = value
+    elif hasattr(value, "__dataclass_fields__"):
+        inside = [getattr(value, name) for name in value.__dataclass_fields__]
+    else:
+        return False
+    for item in inside:  # a loop: this runs for every value with a null in it  # noqa: SIM110
+        if type(item) not in _NO_FLOAT_IN_IT and _has_not_a_number(item):
+            return True
+    return False
 
 
 def _decode_json(data: bytes) -> Any:
