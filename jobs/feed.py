@@ -7,6 +7,7 @@ input into `--topic`, `key<TAB>value` or only a value. Without a key, records go
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +21,9 @@ Records = Iterable[tuple[bytes | None, bytes | None]]
 USERS = 200
 TIMEOUT_S = 15.0
 BY_KEY = -1  # as the client calls it: the key decides
+QUIET = logging.getLogger("jobs.feed.client")  # what goes wrong is told once, as an error
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
 
 
 def generated(what: str, count: int, seed: int) -> Records:
@@ -46,7 +50,7 @@ def create_topic(servers: str, topic: str, partitions: int) -> int:
     Raises:
         KafkaException: no broker answered, or it refused.
     """
-    admin = AdminClient({"bootstrap.servers": servers})
+    admin = AdminClient({"bootstrap.servers": servers}, logger=QUIET)
     there = admin.list_topics(timeout=TIMEOUT_S).topics
     if topic in there:
         return len(there[topic].partitions)
@@ -70,7 +74,8 @@ def send(servers: str, topic: str, partitions: int, records: Records) -> int:
         if error is not None:
             failed.append(error)
 
-    producer = Producer({"bootstrap.servers": servers, "partitioner": "murmur2_random", "enable.idempotence": True, "linger.ms": 20})
+    settings = {"bootstrap.servers": servers, "partitioner": "murmur2_random", "enable.idempotence": True, "linger.ms": 20}
+    producer = Producer(settings, logger=QUIET)
     number = 0
     for number, (key, value) in enumerate(records, 1):
         partition = number % partitions if key is None else BY_KEY

@@ -172,8 +172,7 @@ def test_an_open_window_survives(what: str) -> None:
 
 @pytest.mark.parametrize("between", ["nothing", "crash", "crash without state", "restart", "end"])
 def test_the_sums_over_all_windows_are_those_of_a_direct_pass(between: str) -> None:
-    feed = list(lines())
-    assert_pipeline(feed, [between])
+    assert_pipeline(list(lines()), [between, "window", between])
 
 
 @settings(max_examples=10, deadline=None)

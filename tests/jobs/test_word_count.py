@@ -34,7 +34,7 @@ def test_each_word_emits_an_update() -> None:
     with Harness(JOB) as h:
         h.send("sentences", value="The fox. The end")
         h.run()
-        assert [("the", 1), ("fox", 1), ("the", 2), ("end", 1)] == h.output("word-counts")
+        assert [("end", 1), ("fox", 1), ("the", 1), ("the", 2)] == sorted(h.output("word-counts"))
         assert {"end": 1, "fox": 1, "the": 2} == h.store("counts", task=0)
 
 
