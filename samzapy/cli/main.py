@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from typing import Any
 
-import click
 import typer
 
 from samzapy.api.errors import SamzapyError
@@ -15,6 +15,8 @@ from samzapy.config.errors import ConfigError
 
 EXIT_OF_SIGINT = 130
 USAGE = 2
+# typer brings click, or lately a copy of its own: its exceptions are, either way, those that typer's public ones come from
+ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 app = typer.Typer(
     name="samzapy",
@@ -72,10 +74,10 @@ def exit_code(arguments: list[str]) -> int:
         if error.remedy:
             sys.stderr.write(f"  {error.remedy}\n")
         return error.exit_code
-    except click.ClickException as error:
+    except ClickException as error:
         error.show(sys.stderr)
         return USAGE
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         return EXIT_OF_SIGINT
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  nobody reads what would be flushed at exit
