@@ -1,0 +1,83 @@
+"""The coordinator topic, written: every decision is a transactional record, so a coordinator that was replaced can write nothing more."""
+
+from __future__ import annotations
+
+from samzapy.api.errors import ClusterUnreachable, Fenced, LogError
+from samzapy.ledger_reader import read_ledger
+from samzapy.model.names import Job
+from samzapy.model.ownership import Ledger
+from samzapy.ports import Clock, Log, TransactionalProducer
+
+FENCE_PATIENCE_S = 120.0
+
+
+class CoordinatorLog:
+    """Reads and writes one job's coordinator topic, and fences container ids."""
+
+    def __init__(self, job: Job, run_id: str, log: Log, clock: Clock) -> None:
+        self._job = job
+        self._run_id = run_id
+        self._log = log
+        self._clock = clock
+        self._producer: TransactionalProducer | None = None
+
+    def read(self) -> Ledger:
+        """What holds now."""
+        consumer = self._log.restore_consumer("coordinator")
+        try:
+            return read_ledger(consumer, self._job.coordinator_topic, self._clock)
+        finally:
+            consumer.close()
+
+    def take_over(self) -> None:
+        """Fence every earlier coordinator of this job."""
+        self._producer = self._log.transactional_producer(self._job.coordinator_transactional_id)
+        self._producer.init()
+
+    def write(self, *records: tuple[bytes, bytes | None]) -> None:
+        """All of them or none.
+
+        Raises:
+            Fenced: another coordinator has taken over. LogError: not written, or not known to be.
+        """
+        producer = self._producer
+        if producer is None:
+            raise AssertionError("take_over comes first")
+        producer.begin()
+        for key, value in records:
+            producer.send(self._job.coordinator_topic, value, key, 0)
+        producer.flush()
+        if not producer.commit():
+            producer.close()
+            self.take_over()
+            self._check_still_owner()
+
+    def _check_still_owner(self) -> None:
+        """A new producer (after a suspicious commit) fences whoever took the id meanwhile, so look whether somebody did."""
+        lease = self.read().lease
+        if lease is not None and lease.run_id != self._run_id:
+            raise Fenced(f"run {lease.run_id} on {lease.host} has taken over job {self._job}.", "")
+
+    def fence(self, container: int) -> None:
+        """Make every producer of a container's id dead at the broker, its open transaction decided; retried until it succeeds.
+
+        Raises:
+            ClusterUnreachable: not within two minutes.
+        """
+        deadline = self._clock.monotonic() + FENCE_PATIENCE_S
+        while True:
+            producer = self._log.transactional_producer(self._job.container_transactional_id(container))
+            try:
+                producer.init()
+                return
+            except (ClusterUnreachable, LogError) as error:
+                if self._clock.monotonic() >= deadline:
+                    raise ClusterUnreachable(f"container {container} could not be fenced: {error}", "Check the brokers.") from error
+            finally:
+                producer.close()
+            self._clock.sleep(0.2)
+
+    def close(self) -> None:
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None

@@ -1,0 +1,39 @@
+"""The run's token: who has it may tell the coordinator what to do. Kept in a file that only its owner can read."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from samzapy.api.errors import ConfigurationError
+
+
+def token_path(state: Path, cluster_id: str, job: str, run_id: str) -> Path:
+    """Where the token of a run is kept."""
+    return state / cluster_id / "run" / job / f"{run_id}.token"
+
+
+def write_token(path: Path) -> str:
+    """A new token, in a file of mode 0600; tokens of earlier runs are removed."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for old in path.parent.glob("*.token"):
+        old.unlink(missing_ok=True)
+    token = secrets.token_urlsafe(32)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(token)
+    return token
+
+
+def read_token(path: Path) -> str:
+    """The token in a file.
+
+    Raises:
+        ConfigurationError: it cannot be read.
+    """
+    try:
+        return path.read_text().strip()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the run's token cannot be read from {path}: {error.strerror}.", "Run this where the job was started, as the same user, or name the file with --token-file."
+        ) from None
