@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from samzapy.api.context import Counter, Gauge, Timer
+
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 
 
@@ -56,13 +58,13 @@ class TaskMetrics:
         self._gauges: dict[str, GaugeValue] = {}
         self._timers: dict[str, TimerValue] = {}
 
-    def counter(self, name: str) -> CounterValue:
+    def counter(self, name: str) -> Counter:
         return self._counters.setdefault(_checked(name), CounterValue())
 
-    def gauge(self, name: str) -> GaugeValue:
+    def gauge(self, name: str) -> Gauge:
         return self._gauges.setdefault(_checked(name), GaugeValue())
 
-    def timer(self, name: str) -> TimerValue:
+    def timer(self, name: str) -> Timer:
         return self._timers.setdefault(_checked(name), TimerValue())
 
     def snapshot(self) -> dict[str, dict[str, object]]:

@@ -24,7 +24,7 @@ from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, UnreadableCheck
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.model.stamp import StoreStamp
 from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide
-from samzapy.ports import Change, Claim, Clock, Consumer, Log, Message
+from samzapy.ports import Change, Claim, Clock, Consumer, Log, Message, StoreEngine
 
 LOG = logging.getLogger("samzapy.restore")
 BATCH_RECORDS = 2000
@@ -183,8 +183,7 @@ class Restorer:
         if spec.changelog is None:
             for claim in directory.claims():
                 directory.set_aside(claim, "a store without a changelog starts empty")
-            _, engine = directory.create()
-            store.attach(engine)
+            store.attach(directory.create()[1])
             directory.clean()
             task.restored[name] = Restored("empty", "no changelog: emptied at every start", 0, 0.0)
             return None
@@ -196,7 +195,7 @@ class Restorer:
         found = [Found(c.generation, c.stamp, c.locked, c.problem) for c in claims]
         decision = decide(found, identity, task.checkpoint, facts, self._clock.now_ms())
         kept = decision.generation if isinstance(decision, Keep) else None
-        engine = next((c.engine for c in claims if c.generation == kept and c.engine is not None), None)
+        engine: StoreEngine | None = next((c.engine for c in claims if c.generation == kept), None)
         for claim in claims:
             if claim.generation != kept and not claim.locked:
                 if isinstance(decision, Refuse):

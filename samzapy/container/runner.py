@@ -73,7 +73,8 @@ class ContainerRunner:
 
     def run(self) -> int:
         """Returns the process's exit code: 0 finished or stopped, 1 failed, 5 superseded."""
-        outcome, error = FAILED, None
+        outcome = FAILED
+        error: SamzapyError | None = None
         try:
             assignment = self._control.register(self._incarnation, self._facts)
             self._container = self._build(assignment, self._incarnation, self._alive, self._published)

@@ -1,0 +1,216 @@
+"""`samzapy run` and `samzapy stop`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import signal
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from samzapy.api.errors import ClusterUnreachable
+from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, say
+from samzapy.cli.inspect import NOT_RUNNING, http_json, read_lease, running_status
+from samzapy.config.load import LoadedJob
+from samzapy.ports import Launcher, Log
+
+LOG = logging.getLogger("samzapy")
+KILLED = 128
+LOCALHOST = "localhost"
+
+
+def run(
+    job: JobFile,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    master: Annotated[str | None, typer.Option(help="Spark's master, in place of the job file's.", show_default=False)] = None,
+    local: Annotated[bool, typer.Option("--local", help="Containers as child processes, without Spark.")] = False,
+    until_end: Annotated[bool, typer.Option("--until-end", help="Stop by itself at the inputs' ends as they are now.")] = False,
+    takeover: Annotated[bool, typer.Option("--takeover", help="Take the place of another run that seems alive.")] = False,
+) -> int:
+    """Run a job in the foreground. Ctrl-C: final commit, exit 0; a second one: stop now."""
+    loaded = load(job, more, [*(sets or []), *([f"spark.master={master}"] if master else [])], classes=True)
+    with connected(loaded) as log:
+        return _Run(loaded, log, local, until_end, takeover).run()
+
+
+class _Run:
+    def __init__(self, loaded: LoadedJob, log: Log, local: bool, until_end: bool, takeover: bool) -> None:
+        self._loaded = loaded
+        self._settings = loaded.settings
+        self._log = log
+        self._local = local
+        self._until_end = until_end
+        self._takeover = takeover
+        self._signals: list[int] = []
+
+    def run(self) -> int:
+        from samzapy.coordinator.http import Listener, control_app, web_app
+        from samzapy.coordinator.job_coordinator import CoordinatorSettings, JobCoordinator, Process
+        from samzapy.coordinator.token import token_path, write_token
+        from samzapy.model.job_model import JobModel
+        from samzapy.plan.assignment import assign, check_slots
+        from samzapy.topic_check import prepare_topics
+        from samzapy.wiring import ENTRY, SystemClock, job_of
+
+        settings, containers = self._settings, self._settings.containers
+        tasks = prepare_topics(settings, self._log)
+        job, run_id, clock = job_of(settings), secrets.token_hex(8), SystemClock()
+        model = JobModel(tasks, assign(list(tasks), containers.count, {}))
+        self._warn_of_idle(len(model.containers))
+        ends = self._ends([p for t in tasks.values() for p in t.inputs]) if self._until_end else None
+        admin = self._log.admin()
+        cluster_id = admin.cluster_id()
+        admin.close()
+        launcher = self._launcher()
+        coordinator: JobCoordinator | None = None
+        try:
+            if not self._local:
+                check_slots(len(model.containers), launcher.slots(), settings.spark.master)
+            token = write_token(token_path(Path(settings.state.dir), cluster_id, str(job), run_id))
+            payload = {
+                "entry": ENTRY, "document": self._loaded.document, "folders": [str(f) for f in self._loaded.folders], "host": LOCALHOST,
+                "model": model.to_json(), "cluster_id": cluster_id, "token": token,
+            }  # fmt: skip
+            pace = CoordinatorSettings(
+                containers.heartbeat_ms / 1000, containers.lease_ms / 1000, containers.max_restarts, containers.restart_window_ms / 1000,
+                stop_timeout_s=settings.commit.timeout_ms / 1000, takeover=self._takeover,
+            )  # fmt: skip
+            process = Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), _is_gone)
+            coordinator = JobCoordinator(job, run_id, model, payload, ends, pace, self._log, clock, launcher, process, self._answers)
+            listeners = [
+                Listener(web_app(coordinator, token), settings.web.host, settings.web.port),
+                Listener(control_app(coordinator, token), self._control_host(), 0),
+            ]
+            coordinator.url, coordinator.control_url = listeners[0].url, listeners[1].url
+            for listener in listeners:
+                listener.start()
+            self._take_signals(coordinator)
+            LOG.info("status: %s/api/v1/status", coordinator.url)
+            code = coordinator.run()
+            for listener in listeners:
+                listener.stop()
+            return KILLED + self._signals[-1] if len(self._signals) > 1 and code == 0 else code
+        finally:
+            if coordinator is None:
+                launcher.close()
+
+    def _launcher(self) -> Launcher:
+        if self._local:
+            from samzapy.local.launcher import ProcessLauncher
+
+            return ProcessLauncher()
+        from samzapy.dev.java import find_java, java_for_spark
+        from samzapy.spark.launcher import SparkLauncher
+        from samzapy.spark.session import start_session
+
+        settings = self._settings
+        say("starting Spark …")
+        started = time.monotonic()
+        java = java_for_spark(find_java())
+        session = start_session(
+            settings.spark.master,
+            {k: str(v) for k, v in settings.spark.conf.items()},
+            f"samzapy {settings.job}-{settings.id}",
+            str(java.home),
+            max(5.0, settings.containers.host_affinity_ms / 1000),
+        )
+        say(f"Spark runs ({time.monotonic() - started:.1f} s)")
+        return SparkLauncher(session)
+
+    def _control_host(self) -> str:
+        if self._local or self._settings.spark.master.startswith("local"):
+            return "127.0.0.1"
+        return str(self._settings.spark.conf.get("spark.driver.host", "127.0.0.1"))
+
+    def _warn_of_idle(self, containers: int) -> None:
+        if containers < self._settings.containers.count:
+            LOG.warning("%d containers for %d tasks: the others are not started", self._settings.containers.count, containers)
+
+    def _ends(self, places: Any) -> Mapping[str, int]:
+        consumer = self._log.restore_consumer("ends")
+        try:
+            return {str(p): consumer.bounds(p).end for p in places}
+        finally:
+            consumer.close()
+
+    def _answers(self, url: str) -> bool:
+        try:
+            answer = http_json("GET", url + "/api/v1/status")
+        except ClusterUnreachable:
+            return False
+        return bool(answer.get("job") == self._settings.job and answer.get("id") == self._settings.id)
+
+    def _take_signals(self, coordinator: Any) -> None:
+        def handle(number: int, _: Any) -> None:
+            self._signals.append(number)
+            if len(self._signals) == 1:
+                say("stopping: final commit (once more: stop now)")
+                # not here: the handler may have interrupted the holder of the coordinator's lock
+                threading.Thread(target=coordinator.request_stop, daemon=True).start()
+            else:
+                coordinator.kill_now()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, handle)
+
+
+def process_start(pid: int) -> str:
+    """When a process of this host began, as the kernel counts; "" where that cannot be known."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def _is_gone(host: str, pid: int, start: str) -> bool:
+    """Whether a process of this very host is provably not there any more."""
+    if host != socket.gethostname() or not pid:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return bool(start) and process_start(pid) not in ("", start)
+
+
+def stop(
+    job: JobFile,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait for the final commits.")] = 60.0,
+    token_file: Annotated[Path | None, typer.Option(help="The run's token, where it is not in this machine's state directory.", show_default=False)] = None,
+) -> int:
+    """Stop the running job after a final commit; exit code 3 if it does not run."""
+    from samzapy.coordinator.token import read_token, token_path
+    from samzapy.wiring import job_of
+
+    loaded = load(job, more, sets)
+    with connected(loaded) as log:
+        status = running_status(loaded, log)
+        if status is None:
+            say(f"job {loaded.settings.job}-{loaded.settings.id} is not running")
+            return NOT_RUNNING
+        admin = log.admin()
+        cluster_id = admin.cluster_id()
+        admin.close()
+        path = token_file or token_path(Path(loaded.settings.state.dir), cluster_id, str(job_of(loaded.settings)), status["run_id"])
+        http_json("POST", status["coordinator"] + "/api/v1/stop", read_token(path))
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            lease = read_lease(loaded, log)
+            if lease is None or lease.ended or lease.run_id != status["run_id"]:
+                say("stopped")
+                return 0
+            time.sleep(0.2)
+    say(f"the job is still stopping after {timeout:.0f} s")
+    return 1

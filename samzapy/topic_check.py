@@ -1,0 +1,136 @@
+"""The topics that a job needs, against those that are there.
+
+Inputs and outputs are the user's: they must exist, `run` never creates them. Internal topics are ours: created before any container starts;
+one that exists with settings under which state could be lost is refused with the command that corrects it, never altered.
+"""
+
+from __future__ import annotations
+
+from samzapy.api.errors import ConfigurationError, TopicMisconfigured, TopicMissing
+from samzapy.config.schema import Settings
+from samzapy.model.job_model import TaskModel
+from samzapy.plan.grouping import group
+from samzapy.plan.topics import internal_topics, what_is_wrong
+from samzapy.ports import Log, TopicFacts, TopicSpec
+from samzapy.wiring import changelog_topic, job_of
+
+OK, MISSING, WRONG, ABSENT = "ok", "missing", "wrong", "absent"
+Row = tuple[str, tuple[str, str, str, str, str]]  # kind, (topic, role, expected, actual, state)
+
+
+def changelogs(settings: Settings) -> list[str]:
+    """Changelog topics, in the order of the stores."""
+    return [topic for topic in (changelog_topic(settings, store) for store in settings.stores) if topic is not None]
+
+
+def tasks_of(settings: Settings, facts: dict[str, TopicFacts]) -> dict[str, TaskModel]:
+    """The job's tasks, from the partitions of its inputs.
+
+    Raises:
+        ConfigurationError: unequal partition counts in a job with stores.
+    """
+    counts = {i.topic: facts[i.topic].partitions for i in settings.inputs}
+    return group(counts, {i.topic for i in settings.inputs if i.broadcast}, bool(settings.stores))
+
+
+def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
+    """Check the user's topics, create and check the internal ones; returns the job's tasks.
+
+    Raises:
+        TopicMissing: inputs or outputs; all of them named. TopicMisconfigured: an internal topic. ConfigurationError: names collide.
+    """
+    admin = log.admin()
+    try:
+        users = [*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs)]
+        facts = admin.topics(users)
+        _refuse_missing(settings, facts)
+        tasks = tasks_of(settings, facts)
+        wanted = internal_topics(job_of(settings), len(tasks), changelogs(settings))
+        _refuse_collisions(users, wanted)
+        there = admin.topics([s.name for s in wanted])
+        wrong = [f"{s.name} {what}" for s in wanted if s.name in there and (what := what_is_wrong(s, there[s.name]))]
+        if wrong:
+            raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never alters a topic that exists.")
+        admin.create([s for s in wanted if s.name not in there])
+        return tasks
+    finally:
+        admin.close()
+
+
+def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts]) -> None:
+    inputs = [i.topic for i in settings.inputs if i.topic not in facts]
+    outputs = [o for o in settings.outputs if o.topic not in facts]
+    told = [f"input topic {t}" for t in inputs] + [f"output topic {o.topic}" for o in outputs]
+    if not told:
+        return
+    remedy = "Create them first; `run` never creates inputs or outputs."
+    if not inputs and all(o.partitions for o in outputs):
+        remedy = "`samzapy topics JOB.yaml --create` creates outputs that give `partitions`."
+    raise TopicMissing(f"there is no {', no '.join(told)}.", remedy)
+
+
+def _refuse_collisions(users: list[str], wanted: list[TopicSpec]) -> None:
+    both = sorted(set(users) & {s.name for s in wanted})
+    if both:
+        raise ConfigurationError(f"{', '.join(both)}: used as an input or output, and as an internal topic of this job.", "Rename one of them.")
+
+
+def topic_rows(settings: Settings, log: Log) -> list[Row]:
+    """Every topic of the job: expected against actual."""
+    admin = log.admin()
+    try:
+        users = [(i.topic, "input", None) for i in settings.inputs] + [(o.topic, "output", o.partitions) for o in settings.outputs]
+        facts = admin.topics([t for t, _, _ in users])
+        rows = [_user_row(topic, role, partitions, facts.get(topic)) for topic, role, partitions in users]
+        if not {i.topic for i in settings.inputs} <= set(facts):
+            return rows
+        wanted = internal_topics(job_of(settings), len(tasks_of(settings, facts)), changelogs(settings))
+        there = admin.topics([s.name for s in wanted])
+        return rows + [_internal_row(settings, s, there.get(s.name)) for s in wanted]
+    finally:
+        admin.close()
+
+
+def _user_row(topic: str, role: str, partitions: int | None, facts: TopicFacts | None) -> Row:
+    expected = "exists" if partitions is None else f"{partitions} partitions"
+    if facts is None:
+        return MISSING, (topic, role, expected, "-", "missing")
+    return OK, (topic, role, expected, _told(facts), "ok")
+
+
+def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None) -> Row:
+    job = job_of(settings)
+    role = {job.coordinator_topic: "coordinator", job.checkpoint_topic: "checkpoint"}.get(spec.name, "changelog")
+    expected = f"{spec.partitions} partitions, compact"
+    if facts is None:
+        return ABSENT, (spec.name, role, expected, "-", "will be created by run")
+    wrong = what_is_wrong(spec, facts)
+    return (WRONG if wrong else OK), (spec.name, role, expected, _told(facts), wrong or "ok")
+
+
+def _told(facts: TopicFacts) -> str:
+    return f"{facts.partitions} partitions, {facts.config.get('cleanup.policy', '?')}, replication {facts.replication}"
+
+
+def create_topics(settings: Settings, log: Log) -> list[str]:
+    """Create outputs that give `partitions`, and internal topics; returns the names created.
+
+    Raises:
+        TopicMissing: an input is missing, so the number of tasks is not known.
+    """
+    admin = log.admin()
+    try:
+        existing = admin.topics([*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs)])
+        specs = [TopicSpec(o.topic, o.partitions) for o in settings.outputs if o.partitions and o.topic not in existing]
+        missing = [i.topic for i in settings.inputs if i.topic not in existing and i.topic not in {s.name for s in specs}]
+        admin.create(specs)
+        if missing:
+            raise TopicMissing(f"there is no input topic {', '.join(missing)}.", "Create the inputs first: their partitions decide the number of tasks.")
+        facts = admin.topics([i.topic for i in settings.inputs])
+        wanted = internal_topics(job_of(settings), len(tasks_of(settings, facts)), changelogs(settings))
+        there = admin.topics([s.name for s in wanted])
+        new = [s for s in wanted if s.name not in there]
+        admin.create(new)
+        return [s.name for s in [*specs, *new]]
+    finally:
+        admin.close()
