@@ -117,7 +117,7 @@ class TransactionalProducer(Protocol):
         """
 
     def abort(self) -> bool:
-        """Abort; True: clean. False: aborted, but suspicious, as with commit.
+        """Abort; False: the next `begin` needs a new producer (with Kafka always).
 
         Raises:
             Fenced. InDoubt.

@@ -9,14 +9,14 @@ import logging
 import os
 import shutil
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from samzapy.api.errors import SamzapyError, StateMismatch
+from samzapy.api.errors import StateMismatch
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
+from samzapy.clock import SystemClock
 from samzapy.config.load import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.config.task_class import import_task_class
@@ -39,18 +39,6 @@ ENTRY = "samzapy.wiring:run_container"
 DEFAULT_DELETE_RETENTION_MS = 86_400_000
 CACHE_SHARE = 0.25  # of containers.memory: the read caches; as much again goes to RocksDB's block cache and write buffers
 EXIT_LEASE_LOST = 5
-
-
-class SystemClock:
-    """The clock of a real process."""
-
-    monotonic = staticmethod(time.monotonic)
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
 
 
 def job_of(settings: Settings) -> Job:
@@ -237,5 +225,3 @@ def remove_local_state(settings: Settings, cluster_id: str, host: str) -> Path:
         shutil.rmtree(folder)
     return folder
 
-
-__all__ = ["ENTRY", "SamzapyError", "SystemClock", "container_spec", "fingerprint", "kafka_log", "run_container", "topic_names"]

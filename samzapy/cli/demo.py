@@ -222,7 +222,7 @@ def _committed(log: Log) -> tuple[dict[str, int], int]:
     to the output partition of the same number: the newest of each are added up."""
     from samzapy.log_reader import read_to_end
     from samzapy.model.offsets import TopicPartition
-    from samzapy.wiring import SystemClock
+    from samzapy.clock import SystemClock
 
     counted: Counter[str] = Counter()
     updates = 0

@@ -121,7 +121,8 @@ def _lease_url(loaded: LoadedJob, log: Log) -> str | None:
 def read_lease(loaded: LoadedJob, log: Log) -> Any:
     """The newest lease record of the coordinator topic, or None."""
     from samzapy.ledger_reader import read_ledger
-    from samzapy.wiring import SystemClock, job_of
+    from samzapy.clock import SystemClock
+    from samzapy.wiring import job_of
 
     topic = job_of(loaded.settings).coordinator_topic
     admin = log.admin()
@@ -182,7 +183,7 @@ def _print_status(answer: dict[str, Any]) -> None:
 def checkpoint_show(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
     """The newest checkpoint of each task: next offsets, and the changelog positions that belong to them."""
     from samzapy.inspection import look_around, read_checkpoints
-    from samzapy.wiring import SystemClock
+    from samzapy.clock import SystemClock
 
     loaded = load(job, more, sets)
     with connected(loaded) as log:

@@ -58,7 +58,8 @@ class _Run:
         from samzapy.model.job_model import JobModel
         from samzapy.plan.assignment import assign, check_slots
         from samzapy.topic_check import prepare_topics
-        from samzapy.wiring import ENTRY, SystemClock, job_of
+        from samzapy.clock import SystemClock
+        from samzapy.wiring import ENTRY, job_of
 
         settings, containers = self._settings, self._settings.containers
         tasks = prepare_topics(settings, self._log)

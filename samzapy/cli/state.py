@@ -94,7 +94,7 @@ def verify(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJ
 def _local(loaded: LoadedJob, log: Log) -> Any:
     from samzapy.cli.inspect import running_url
     from samzapy.inspection import LocalState
-    from samzapy.wiring import SystemClock
+    from samzapy.clock import SystemClock
 
     url = running_url(loaded, log)
     if url is not None:
@@ -126,7 +126,7 @@ def _print_reports(reports: Any, as_json: bool) -> None:
 
 def _entries(loaded: LoadedJob, store: str) -> list[tuple[bytes, bytes]]:
     from samzapy.inspection import committed_entries
-    from samzapy.wiring import SystemClock
+    from samzapy.clock import SystemClock
 
     with connected(loaded) as log:
         return list(committed_entries(loaded.settings, store, log, SystemClock()))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from samzapy.api.context import JobInfo
+from samzapy.api.context import JobInfo, Metrics
 from samzapy.api.envelope import SystemStreamPartition
 from samzapy.api.errors import TaskError
 from samzapy.api.store import KeyValueStore
@@ -47,9 +47,9 @@ class Context:
     ) -> None:
         self.task_name = model.name
         self.partitions = tuple(SystemStreamPartition(KAFKA, p.topic, p.partition) for p in model.inputs)
-        self.params = params
+        self.params: Mapping[str, Any] = params
         self.job = job
-        self.metrics = metrics
+        self.metrics: Metrics = metrics
         self._stores = stores
 
     def get_store(self, name: str) -> KeyValueStore:

@@ -1,0 +1,287 @@
+"""What samzapy relies on of Kafka, as probes: each runs on the in-memory log and on a real broker."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from samzapy.api.errors import Fenced, LogError, OffsetOutOfRange, TopicMissing, TransactionAborted
+from samzapy.kafka.log import KafkaLog
+from samzapy.log_reader import read_to_end
+from samzapy.model.murmur2 import murmur2
+from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.ports import Consumer, Log, TopicSpec, TransactionalProducer
+from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from samzapy.clock import SystemClock
+
+PATIENCE_S = 20.0
+
+
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
+def log(request: pytest.FixtureRequest) -> Log:
+    if request.param == "memory":
+        return MemoryLog(MemoryCluster(SystemClock()))
+    servers = {"bootstrap.servers": request.getfixturevalue("kafka")}
+    return KafkaLog(servers, servers, servers, commit_timeout_ms=20_000, lease_ms=10_000)
+
+
+@pytest.fixture
+def topic(log: Log) -> str:
+    name = f"probe-{secrets.token_hex(6)}"
+    log.admin().create([TopicSpec(name, 2)])
+    return name
+
+
+@pytest.fixture
+def producer(log: Log, topic: str) -> Iterator[TransactionalProducer]:
+    made = log.transactional_producer(topic)
+    made.init()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def consumer(log: Log) -> Iterator[Consumer]:
+    made = log.restore_consumer("probe")
+    yield made
+    made.close()
+
+
+def send(producer: TransactionalProducer, topic: str, *values: bytes, commit: bool = True) -> None:
+    producer.begin()
+    for value in values:
+        producer.send(topic, value, b"k", 0)
+    producer.flush()
+    if commit:
+        producer.commit()
+    else:
+        producer.abort()
+
+
+def take(consumer: Consumer, count: int) -> list[Any]:
+    """Exactly `count` records, then nothing more at once."""
+    found: list[Any] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while len(found) < count and time.monotonic() < deadline:
+        found.extend(consumer.poll(100, 0.1))
+    return found
+
+
+def settle(consumer: Consumer, place: TopicPartition, position: int) -> int:
+    """Poll until the position is reached; returns what it is in the end."""
+    deadline = time.monotonic() + PATIENCE_S
+    while consumer.positions([place])[place] < position and time.monotonic() < deadline:
+        assert list(consumer.poll(100, 0.05)) == []
+    return consumer.positions([place])[place]
+
+
+def visible(consumer: Consumer, place: TopicPartition, end: int) -> Bounds:
+    """A commit that returned is not yet visible: wait until the stable end is there."""
+    deadline = time.monotonic() + PATIENCE_S
+    while consumer.bounds(place).end < end and time.monotonic() < deadline:
+        consumer.poll(1, 0.01)
+    return consumer.bounds(place)
+
+
+def values(log: Log, topic: str) -> list[bytes | None]:
+    consumer = log.restore_consumer("values")
+    found = [m.value() for batch in read_to_end(consumer, TopicPartition(topic, 0), SystemClock()) for m in batch]
+    consumer.close()
+    return found
+
+
+def test_committed_records_are_seen_and_markers_take_offsets(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+    send(producer, topic, b"a", b"b")
+    send(producer, topic, b"c")
+    place = TopicPartition(topic, 0)
+    assert visible(consumer, place, 5) == Bounds(0, 5)
+    consumer.assign({place: 0})
+    assert [(m.offset(), m.value()) for m in take(consumer, 3)] == [(0, b"a"), (1, b"b"), (3, b"c")]
+    assert settle(consumer, place, 5) == 5
+
+
+def test_an_open_transaction_hides_what_follows_it_until_it_is_decided(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+    place = TopicPartition(topic, 0)
+    producer.begin()
+    producer.send(topic, b"open", b"k", 0)
+    producer.flush()
+    other = log.plain_producer("other")
+    other.send(topic, b"plain", b"k", 0)
+    other.flush()
+    assert consumer.bounds(place).end == 0
+    producer.commit()
+    visible(consumer, place, 3)
+    assert values(log, topic) == [b"open", b"plain"]
+
+
+def test_aborted_records_are_never_seen_and_positions_pass_them(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+    place = TopicPartition(topic, 0)
+    send(producer, topic, b"a")
+    send(producer, topic, b"lost", b"lost", commit=False)
+    visible(consumer, place, 5)
+    consumer.assign({place: 0})
+    assert [m.value() for m in take(consumer, 1)] == [b"a"]
+    assert settle(consumer, place, 5) == 5
+
+
+def test_init_fences_the_predecessor_and_its_open_transaction_is_gone_at_once(log: Log, topic: str, producer: TransactionalProducer) -> None:
+    producer.begin()
+    producer.send(topic, b"zombie", b"k", 0)
+    producer.flush()
+    successor = log.transactional_producer(topic)
+    successor.init()
+    assert values(log, topic) == []
+    send(successor, topic, b"mine")
+    with pytest.raises((Fenced, TransactionAborted)):
+        producer.send(topic, b"late", b"k", 0)
+        producer.flush()
+        producer.commit()
+    assert b"zombie" not in values(log, topic)
+    successor.close()
+
+
+def test_a_delivered_callback_tells_the_offset_before_flush_returns(log: Log, topic: str, producer: TransactionalProducer) -> None:
+    send(producer, topic, b"a")
+    told: list[int] = []
+    producer.begin()
+    producer.send(topic, b"b", b"k", 0)
+    producer.send(topic, b"c", b"k", 0, delivered=told.append)
+    producer.flush()
+    assert told == [3]
+    producer.commit()
+
+
+def test_a_record_that_the_broker_rejects_poisons_the_transaction_without_any_callback(log: Log, producer: TransactionalProducer) -> None:
+    small = f"probe-{secrets.token_hex(6)}"
+    log.admin().create([TopicSpec(small, 1, {"max.message.bytes": "1000"})])
+    producer.begin()
+    producer.send(small, b"ok", b"k", 0)
+    producer.send(small, b"x" * 5000, b"k", 0)
+    with pytest.raises(TransactionAborted):
+        producer.flush()
+        producer.commit()
+    assert producer.abort() is False  # its sequence numbers have a hole: the next transaction needs a new producer
+    assert values(log, small) == []
+    successor = log.transactional_producer(small)
+    successor.init()
+    send(successor, small, b"after")
+    assert values(log, small) == [b"after"]
+    successor.close()
+
+
+def test_tombstones_and_empty_values_are_different(log: Log, topic: str, producer: TransactionalProducer) -> None:
+    producer.begin()
+    producer.send(topic, None, b"k", 0)
+    producer.send(topic, b"", b"k", 0)
+    producer.commit()
+    assert values(log, topic) == [None, b""]
+
+
+def test_headers_and_timestamps_travel(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+    producer.begin()
+    producer.send(topic, b"v", b"k", 0, timestamp_ms=1234, headers=[("h", b"1"), ("h", b"2")])
+    producer.commit()
+    visible(consumer, TopicPartition(topic, 0), 2)
+    consumer.assign({TopicPartition(topic, 0): 0})
+    (message,) = take(consumer, 1)
+    assert message.timestamp()[1] == 1234
+    assert message.headers() == [("h", b"1"), ("h", b"2")]
+
+
+def test_keys_choose_javas_partition(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+    keys = [f"key-{i}".encode() for i in range(50)]
+    producer.begin()
+    for key in keys:
+        producer.send(topic, b"v", key)
+    producer.commit()
+    for p in (0, 1):
+        visible(consumer, TopicPartition(topic, p), 2)
+    consumer.assign({TopicPartition(topic, p): 0 for p in (0, 1)})
+    assert {m.key(): m.partition() for m in take(consumer, 50)} == {k: murmur2(k) % 2 for k in keys}
+
+
+def test_a_paused_partition_hands_out_nothing_and_goes_on_where_it_was(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+    place = TopicPartition(topic, 0)
+    send(producer, topic, b"a", b"b")
+    visible(consumer, place, 3)
+    consumer.assign({place: 0})
+    consumer.pause([place])
+    assert [m for _ in range(5) for m in consumer.poll(10, 0.05)] == []
+    consumer.resume([place])
+    assert [m.value() for m in take(consumer, 2)] == [b"a", b"b"]
+
+
+def test_seek_and_a_new_assignment_hand_out_nothing_that_was_fetched_before(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+    place = TopicPartition(topic, 0)
+    send(producer, topic, *(str(i).encode() for i in range(20)))
+    visible(consumer, place, 21)
+    consumer.assign({place: 0})
+    assert consumer.positions([place]) == {place: 0}
+    first = []
+    while not first:
+        first = list(consumer.poll(3, 0.1))  # the rest waits in the client
+    consumer.seek({place: 10})
+    assert [m.offset() for m in take(consumer, 10)] == list(range(10, 20))
+    consumer.unassign([place])
+    assert list(consumer.poll(10, 0.05)) == []
+    consumer.assign({place: 5})
+    assert take(consumer, 1)[0].offset() == 5
+
+
+def test_a_position_outside_the_log_is_named(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+    send(producer, topic, b"a")
+    consumer.assign({TopicPartition(topic, 0): 1000})
+    with pytest.raises(OffsetOutOfRange, match=topic):
+        take(consumer, 1)
+
+
+def test_unknown_topics_are_said_at_once(log: Log, consumer: Consumer) -> None:
+    with pytest.raises(TopicMissing):
+        consumer.assign({TopicPartition("no-such-topic", 0): 0})
+    assert log.admin().topics(["no-such-topic"]) == {}
+
+
+def test_topic_facts_tell_a_new_topic_of_the_same_name(log: Log) -> None:
+    name, admin = f"probe-{secrets.token_hex(6)}", log.admin()
+    admin.create([TopicSpec(name, 3, {"cleanup.policy": "compact"})])
+    admin.create([TopicSpec(name, 3)])  # one that exists is fine
+    before = admin.topics([name])[name]
+    assert (before.partitions, before.config["cleanup.policy"]) == (3, "compact")
+    admin.delete([name])
+    deadline = time.monotonic() + PATIENCE_S
+    while admin.topics([name]) and time.monotonic() < deadline:
+        pass
+    admin.create([TopicSpec(name, 3)])
+    assert admin.topics([name])[name].topic_id != before.topic_id
+
+
+def test_an_empty_partition_has_equal_bounds_and_reading_it_ends(log: Log, topic: str, consumer: Consumer) -> None:
+    assert consumer.bounds(TopicPartition(topic, 1)) == Bounds(0, 0)
+    assert values(log, topic) == []
+
+
+def test_a_plain_producer_that_fails_says_so_at_flush(log: Log) -> None:
+    small = f"probe-{secrets.token_hex(6)}"
+    log.admin().create([TopicSpec(small, 1, {"max.message.bytes": "1000"})])
+    plain = log.plain_producer("plain")
+    plain.send(small, b"x" * 5000, b"k", 0)
+    with pytest.raises(LogError, match=small):
+        plain.flush()
+    plain.send(small, b"ok", b"k", 0)
+    plain.flush()
+    assert values(log, small) == [b"ok"]
+
+
+def test_the_offset_for_a_time_is_the_first_at_or_after_it(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+    producer.begin()
+    for at in (1000, 2000, 3000):
+        producer.send(topic, b"v", b"k", 0, timestamp_ms=at)
+    producer.commit()
+    place = TopicPartition(topic, 0)
+    visible(consumer, place, 4)
+    assert [consumer.offset_for_time(place, at) for at in (0, 1000, 1500, 3000)] == [0, 0, 1, 2]
+    assert consumer.offset_for_time(place, 9000) >= 3  # a marker has a time too
