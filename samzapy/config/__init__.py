@@ -1,0 +1,1 @@
+"""The job file: from YAML with positions to typed settings, with every error at once."""
