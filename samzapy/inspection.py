@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from samzapy.api.errors import StateRefused
+from samzapy.api.task import StreamTask
 from samzapy.config.schema import Settings
 from samzapy.log_reader import read_ranges, read_to_end
 from samzapy.model.barrier import BARRIER_KEY
@@ -20,6 +21,8 @@ from samzapy.model.stamp import StoreStamp
 from samzapy.plan.grouping import group
 from samzapy.plan.restore import ChangelogFacts, Found, Keep, StoreIdentity, decide
 from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
+from samzapy.serde.registry import serde_named
+from samzapy.store.sorting import from_signed
 from samzapy.wiring import changelog_topic, container_spec, job_of, topic_names
 
 BATCH = 2000
@@ -156,6 +159,7 @@ class LocalState:
 
     def __init__(self, settings: Settings, folders: list[Path], host: str, log: Log, clock: Clock) -> None:
         self._settings = settings
+        self._folders = folders
         self._log = log
         self._clock = clock
         self._around = look_around(settings, log)
@@ -219,8 +223,8 @@ class LocalState:
             position = stamp.position if stamp else place.bounds.start
             upto = Bounds(place.bounds.start, min(position, place.bounds.end))
             expected = fold_partition(consumer, place.log, upto, self._clock)
-            view = self._spec.stores[place.store].make(place.task.name, engine)
-            there = {view.log_key(k): v for k, v in engine.scan()}
+            signed = getattr(serde_named(self._spec.stores[place.store].key_serde, self._folders), "key_order", "bytes") == "signed"
+            there = {from_signed(k) if signed else k: v for k, v in engine.scan()}
         finally:
             engine.close()
         if there == expected:
@@ -300,5 +304,5 @@ class LocalState:
         return records
 
 
-def _no_task() -> object:
+def _no_task() -> StreamTask:
     raise AssertionError("nothing is processed here")

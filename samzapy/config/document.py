@@ -163,7 +163,7 @@ class _Reader:
             return self._map(node, path, depth) if self._is_plain(node, "map", place, path) else None
         if isinstance(node, SequenceNode):
             return [self.value(v, (*path, i), depth + 1) for i, v in enumerate(node.value)] if self._is_plain(node, "seq", place, path) else None
-        return self._scalar(node, place, path)
+        return self._scalar(node, place, path) if isinstance(node, ScalarNode) else None
 
     def _is_plain(self, node: Node, kind: str, place: Place, path: KeyPath) -> bool:
         tag = str(node.tag)

@@ -50,7 +50,7 @@ def import_task_class(task: str, folders: Sequence[Path]) -> type[StreamTask]:
     Raises:
         ConfigurationError: not importable, not a StreamTask, without process(), or its constructor wants arguments.
     """
-    found = import_class(task, folders)
+    found: type[StreamTask] = import_class(task, folders)
     if not issubclass(found, StreamTask):
         raise ConfigurationError(f"{task} is not a StreamTask", "derive it from samzapy.StreamTask")
     if found.process is StreamTask.process:
