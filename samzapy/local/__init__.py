@@ -1,0 +1,1 @@
+"""Containers as child processes: the same container code without a JVM."""
