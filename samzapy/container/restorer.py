@@ -247,6 +247,7 @@ class Restorer:
         self._read_to_barriers(consumer, ranges, take, nonce, lambda p: (readings[p].task, readings[p].spec.name))
         for place, reading in readings.items():
             self._load(reading, next_offset(reading.barrier), at_end=True)
+            reading.task.stores[reading.spec.name].flush()  # so that a crash soon after finds a store that knows what it is
             seconds = self._clock.monotonic() - reading.started
             source = "local" if reading.local else "changelog" if reading.records else "empty"
             reading.task.restored[reading.spec.name] = Restored(source, reading.decision, reading.records, seconds)

@@ -75,6 +75,6 @@ class ContainerSpec:
     on_error: str = "fail"
     lease_s: float = 10.0
     heartbeat_s: float = 2.0
-    flush_interval_s: float = 30.0
+    flush_interval_s: float = 10.0
     poll_records: int = 500
     fingerprint: Mapping[str, str] = field(default_factory=dict)
