@@ -73,6 +73,8 @@ class Consumer(Protocol):
 
 
 Delivered = Callable[[int], None]
+# (topic, value, key, partition or −1, timestamp in ms or 0, headers or None)
+Outgoing = tuple[str, bytes | None, bytes | None, int, int, Sequence[tuple[str, bytes | None]] | None]
 
 
 class TransactionalProducer(Protocol):
@@ -101,6 +103,9 @@ class TransactionalProducer(Protocol):
 
         `delivered` is called with the record's offset, at the latest before `flush` returns. Any error poisons the transaction.
         """
+
+    def send_all(self, records: Sequence[Outgoing]) -> None:
+        """Each as by `send`, in order: what a task's hooks sent comes by the batch."""
 
     def flush(self) -> None:
         """Wait until the broker has everything.
@@ -139,6 +144,9 @@ class PlainProducer(Protocol):
         timestamp_ms: int = 0,
         headers: Sequence[tuple[str, bytes | None]] | None = None,
     ) -> None: ...
+
+    def send_all(self, records: Sequence[Outgoing]) -> None:
+        """Each as by `send`, in order."""
 
     def poll(self) -> None:
         """Serve delivery reports, without waiting."""

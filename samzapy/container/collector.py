@@ -1,4 +1,5 @@
-"""What a hook sends, held until the hook has returned, then handed to the producer; dropped if it raised."""
+"""What hooks send, held until the hook has returned and then until the next release: the producer is given records by the batch. What a
+hook sent that raised is dropped."""
 
 from __future__ import annotations
 
@@ -9,21 +10,21 @@ from samzapy.api.errors import RecordTooLarge, TaskError, UnknownOutput
 from samzapy.container.spec import OutputSpec
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.names import KAFKA
+from samzapy.ports import Outgoing
 
 RECORD_OVERHEAD_BYTES = 100  # batch header, record header and varints, rounded up
-Send = Callable[..., None]
-Outgoing = tuple[str, bytes | None, bytes | None, int, int, Sequence[tuple[str, bytes | None]] | None]
+SendAll = Callable[[Sequence[Outgoing]], None]
 
 
 class Collector:
-    """The collector of a container's hooks. `pending` holds the records of the hook that runs now."""
+    """The collector of a container's hooks. `pending` holds what is to be released; up to `_kept` its hooks have returned."""
 
-    __slots__ = ("_outputs", "_size", "pending", "released_bytes")
+    __slots__ = ("_kept", "_kept_size", "_outputs", "_size", "pending", "released_bytes")
 
     def __init__(self, outputs: Mapping[str, OutputSpec]) -> None:
         self._outputs = {(KAFKA, topic): (o, o.key_serde.encode, o.value_serde.encode, o.max_record_bytes) for topic, o in outputs.items()}
         self.pending: list[Outgoing] = []
-        self._size = 0
+        self._size = self._kept = self._kept_size = 0
         self.released_bytes = 0
 
     def send(self, envelope: OutgoingMessageEnvelope) -> None:
@@ -52,18 +53,26 @@ class Collector:
         self._size += size
         self.pending.append((output.topic, value, key_bytes, partition, envelope.timestamp or 0, headers))
 
-    def release(self, send: Send) -> None:
-        """The hook returned: hand its records over, in order."""
-        for record in self.pending:
-            send(*record)
-        self.pending.clear()
-        self.released_bytes += self._size
-        self._size = 0
+    def keep(self) -> int:
+        """The hook returned: what it sent will be released. How many records wait now."""
+        self._kept, self._kept_size = len(self.pending), self._size
+        return self._kept
 
     def drop(self) -> None:
-        """The hook raised: nothing was sent."""
+        """The hook raised: nothing of what it sent will be."""
+        del self.pending[self._kept :]
+        self._size = self._kept_size
+
+    def release(self, send_all: SendAll) -> None:
+        """Hand what is kept to the producer, in order."""
+        send_all(self.pending)
+        self.released_bytes += self._size
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what waits."""
         self.pending.clear()
-        self._size = 0
+        self._size = self._kept = self._kept_size = 0
 
     def _unknown(self, envelope: OutgoingMessageEnvelope) -> UnknownOutput:
         system, stream = envelope.system_stream

@@ -30,7 +30,8 @@ LOG = logging.getLogger("samzapy.container")
 LOOK_S = 0.1
 WATCH_S = 0.01
 T = TypeVar("T")
-UNCOMMITTED_EVERY = 16  # records between two looks at how much is uncommitted
+RELEASE_S = 0.005  # the longest that what a hook sent waits for a slow one after it
+RELEASE_RECORDS = 1000
 MAX_ABORTS = 3
 
 
@@ -213,12 +214,14 @@ class Container:
             return True
 
     def _process(self, batch: Sequence[Message]) -> None:
-        """The hot loop. A lane is looked up where the partition changes; nothing else is looked up per record."""
+        """The hot loop. A lane is looked up where the partition changes; nothing else is looked up per record. What hooks send is handed
+        to the producer by the batch, or after some milliseconds where hooks are slow."""
         now, collector, requests = self._clock.monotonic, self._collector, self._requests
-        pending, release, envelope_of = collector.pending, self._release, IncomingMessageEnvelope
+        pending, envelope_of = collector.pending, IncomingMessageEnvelope
         lanes: Sequence[Lane] = ()
         lane: Lane | None = None
-        topic, partition = "", -1
+        topic, partition, kept = "", -1, 0
+        look_at = min(self._next_duty, now() + RELEASE_S)
         for index, message in enumerate(batch):
             if message.partition() != partition or message.topic() != topic:
                 topic, partition = message.topic(), message.partition()
@@ -226,7 +229,8 @@ class Container:
                 lane = lanes[0] if len(lanes) == 1 else None
                 if lane is not None:
                     process, ssp = lane.task.user.process, lane.ssp  # type: ignore[union-attr]
-                    decode_key, decode_value, stores = lane.decode_key, lane.decode_value, lane.stores
+                    decode_key, decode_value = lane.decode_key, lane.decode_value
+                    keeps = [store.keep for store in lane.stores]
             if lane is None:
                 self._share(lanes, message, index)
             else:
@@ -239,22 +243,27 @@ class Container:
                         collector,
                         requests,
                     )
-                    for store in stores:
-                        store.keep()
+                    for keep in keeps:
+                        keep()
+                    if len(pending) != kept:
+                        kept = collector.keep()
                     lane.processed += 1
-                    if pending:
-                        release()
                 except (LogError, MemoryError):
                     raise
                 except Exception as error:
                     self._failed(lane, message, index, error)
-            if requests.pending or now() >= self._next_duty or (index % UNCOMMITTED_EVERY == 0 and self._is_full()):
+            if requests.pending or kept >= RELEASE_RECORDS or now() >= look_at:
                 self._index = index + 1
+                self._release()
+                kept = 0
                 if requests.pending:
                     self._answer(lane.task if lane is not None else None)
-                self._duties()
+                if now() >= self._next_duty or self._is_full():
+                    self._duties()
                 topic = ""  # lanes may have changed
+                look_at = min(self._next_duty, now() + RELEASE_S)
         self._index = len(batch)
+        self._release()
 
     def _share(self, lanes: Sequence[Lane], message: Message, index: int) -> None:
         """A record of a partition that several tasks read (broadcast), or that none reads any more."""
@@ -269,8 +278,8 @@ class Container:
                 )
                 task.user.process(envelope, self._collector, self._requests)  # type: ignore[union-attr]
                 task.keep()
+                self._collector.keep()
                 lane.processed += 1
-                self._release()
             except (LogError, MemoryError):
                 raise
             except Exception as error:
@@ -279,8 +288,9 @@ class Container:
                 task.closing = True
 
     def _release(self) -> None:
-        """Hand the records of the hook that returned to the producer that the guarantee asks for."""
-        self._collector.release(self._own.open().send if self._outputs is None else self._outputs.send)
+        """Hand what hooks sent to the producer that the guarantee asks for."""
+        if self._collector.pending:
+            self._collector.release(self._own.open().send_all if self._outputs is None else self._outputs.send_all)
 
     def _failed(self, lane: Lane, message: Message, index: int, error: Exception) -> None:
         """`process` or a decoding raised: nothing of this record remains; then as `on_error` says."""
@@ -347,6 +357,7 @@ class Container:
 
     def commit(self) -> None:
         """Commit now, between two records."""
+        self._release()
         raw = self._inputs.positions(self._batch[self._index :])
         tasks = self._inputs.tasks()
         positions = {t.name: {p: max(at, t.committed.inputs[str(p)].next_offset) for p, at in raw[t.name].items()} for t in tasks}
@@ -385,7 +396,7 @@ class Container:
 
     def _forget(self) -> None:
         self._batch, self._index = (), 0
-        self._collector.drop()
+        self._collector.clear()
         self._collector.released_bytes = 0
         self._requests.clear()
 
@@ -458,8 +469,8 @@ class Container:
             self._collector.drop()
             raise
         task.keep()
-        if self._collector.pending:
-            self._release()
+        self._collector.keep()
+        self._release()
 
     def _user(self, task: TaskInstance, name: str, call: Callable[[], T]) -> T:
         try:

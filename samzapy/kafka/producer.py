@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, TransactionAborted
 from samzapy.kafka.client import Settings, log_error, quiet, transaction_error
-from samzapy.ports import Delivered
+from samzapy.ports import Delivered, Outgoing
 
 Headers = Sequence[tuple[str, bytes | None]] | None
 
@@ -94,6 +94,23 @@ class KafkaTransactionalProducer:
         except KafkaException as error:
             found = transaction_error(error.args[0], f"a record for {topic}, key {_short(key)}")
             self._poison = self._poison or found
+
+    def send_all(self, records: Sequence[Outgoing]) -> None:
+        produce, done = self._produce, 0
+        try:
+            for topic, value, key, partition, timestamp_ms, headers in records:
+                if timestamp_ms or headers is not None:
+                    self.send(topic, value, key, partition, timestamp_ms, headers)
+                else:
+                    produce(topic, value, key, partition)
+                done += 1
+        except (BufferError, KafkaException):  # the one that did not go, and the rest, the careful way
+            for record in records[done:]:
+                self.send(*record)
+        try:
+            self._producer.poll(0)
+        except KafkaException as error:
+            self._poison = self._poison or transaction_error(error.args[0], f"sending with {self._id}")
 
     def _produce_with(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int, timestamp_ms: int, headers: Headers,
@@ -187,6 +204,20 @@ class KafkaPlainProducer:
             self.send(topic, value, key, partition, timestamp_ms, headers)
         except KafkaException as error:
             self._error = self._error or log_error(error.args[0], f"a record for {topic}, key {_short(key)}")
+
+    def send_all(self, records: Sequence[Outgoing]) -> None:
+        produce, done = self._produce, 0
+        try:
+            for topic, value, key, partition, timestamp_ms, headers in records:
+                if timestamp_ms or headers is not None:
+                    self.send(topic, value, key, partition, timestamp_ms, headers)
+                else:
+                    produce(topic, value, key, partition)
+                done += 1
+        except (BufferError, KafkaException):
+            for record in records[done:]:
+                self.send(*record)
+        self._producer.poll(0)
 
     def poll(self) -> None:
         self._producer.poll(0)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from samzapy.api.errors import Fenced, InDoubt, LogError, OffsetOutOfRange, TopicMissing, TransactionAborted
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.offsets import Bounds, TopicPartition, next_offset
-from samzapy.ports import Clock, Delivered, TopicFacts, TopicSpec
+from samzapy.ports import Clock, Delivered, Outgoing, TopicFacts, TopicSpec
 
 Headers = Sequence[tuple[str, bytes | None]] | None
 OPEN, COMMITTED, ABORTED = "open", "committed", "aborted"
@@ -391,6 +391,10 @@ class MemoryTransactionalProducer:
         if delivered is not None:
             self._reports.append(lambda: delivered(offset))
 
+    def send_all(self, records: Sequence[Outgoing]) -> None:
+        for record in records:
+            self.send(*record)
+
     def flush(self) -> None:
         self._current()
         self._faulty("flush")
@@ -457,6 +461,10 @@ class MemoryPlainProducer:
             self._cluster.append(topic, partition, key, value, timestamp_ms, headers, None)
         except LogError as error:
             self._error = error
+
+    def send_all(self, records: Sequence[Outgoing]) -> None:
+        for record in records:
+            self.send(*record)
 
     def poll(self) -> None:
         """Nothing waits here."""
