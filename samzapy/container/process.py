@@ -16,12 +16,12 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy.api.errors import SamzapyError
 
+LOG = logging.getLogger("samzapy")
 EXIT_CRASHED = 70  # EX_SOFTWARE: the entry raised what it should have handled
 EXIT_ORPHANED = 71
 _PR_SET_PDEATHSIG = 1
@@ -44,11 +44,22 @@ def _watch(parent: int) -> None:
     os._exit(EXIT_ORPHANED)
 
 
+class _PrefixedLines(logging.Formatter):
+    """Every line of an event, those of a traceback too, begins with the prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
+        self._prefix = prefix
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(self._prefix + line for line in super().format(record).split("\n"))
+
+
 def log_to_stderr(prefix: str = "") -> None:
     """One line per event, from INFO on."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format=f"{prefix}%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S", force=True
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_PrefixedLines(prefix))
+    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
 
 
 def entry_named(name: str) -> Callable[[Mapping[str, Any]], int]:
@@ -68,16 +79,8 @@ def run_entry(payload: Mapping[str, Any]) -> int:
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     except SamzapyError as error:
-        sys.stderr.write(f"{error.code}: {error}\n")
-        _show_traceback(os.environ.get("SAMZAPY_DEBUG") == "1")
+        LOG.error("%s: %s", error.code, error, exc_info=os.environ.get("SAMZAPY_DEBUG") == "1")
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the last line of defence of a process: shown in full, and its exit code says so
-        sys.stderr.write(f"the container's process failed: {type(error).__name__}: {error}\n")
-        _show_traceback(True)
+        LOG.critical("the container's process failed: %s: %s", type(error).__name__, error, exc_info=True)
         return EXIT_CRASHED
-
-
-def _show_traceback(wanted: bool) -> None:
-    if wanted:
-        traceback.print_exc(file=sys.stderr)
-    sys.stderr.flush()

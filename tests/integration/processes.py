@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +15,12 @@ T = TypeVar("T")
 
 def until(found: Callable[[], T | None], what: str, within_s: float = 60.0) -> T:
     """The first answer that is not None or False; fails naming `what` when there is none in time."""
-    deadline = time.monotonic() + within_s
+    deadline, pause = time.monotonic() + within_s, threading.Event()
     while time.monotonic() < deadline:
         answer = found()
         if answer is not None and answer is not False:
             return answer
-        time.sleep(0.02)
+        pause.wait(0.02)
     raise AssertionError(f"not within {within_s:.0f} s: {what}")
 
 

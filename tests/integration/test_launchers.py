@@ -62,7 +62,7 @@ def test_an_entry_that_raises_ends_with_70_and_its_traceback(processes: ProcessL
     assert "exit code 70" == until(handle.exited, "the child's end")
     processes.close()
     text = output.getvalue().decode()
-    assert "container 0 | the container's process failed: ValueError: this entry always fails\n" in text
+    assert "CRITICAL the container's process failed: ValueError: this entry always fails\n" in text
     assert "container 0 | Traceback (most recent call last):" in text
 
 

@@ -41,6 +41,6 @@ def test_an_entrys_exit_becomes_the_code(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert 0 == run_entry({"entry": f"{module}:ends", "code": None})
 
 
-def test_an_entry_that_cannot_be_found_is_said_and_ends_with_70(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_entry_that_cannot_be_found_is_said_and_ends_with_70(caplog: pytest.LogCaptureFixture) -> None:
     assert 70 == run_entry({"entry": "no_such_module_of_ours:main"})
-    assert "the container's process failed: ModuleNotFoundError: No module named 'no_such_module_of_ours'" in capsys.readouterr().err
+    assert "the container's process failed: ModuleNotFoundError: No module named 'no_such_module_of_ours'" in caplog.text
