@@ -1,74 +1,157 @@
-"""ports.Launcher over child processes of this one."""
+"""Containers as child processes (`--local`): ports.Launcher without a JVM.
+
+A child ends with this process, however that ends: the kernel is asked for it by the child itself (`samzapy.container.process`). Since the
+kernel counts the death of the *thread* that forked, all children are started from one thread that lives as long as the launcher. A child
+leads a process group of its own: a terminal's Ctrl-C does not reach it, and ending the group leaves nothing of it behind.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 from collections.abc import Mapping
-from typing import IO, Any
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, BinaryIO
 
-END_TIMEOUT_S = 5.0
+import samzapy
+from samzapy.api.errors import LauncherError
+
+LOCALHOST = "localhost"
+_LONGEST_LINE = 64 << 10
+_REAP_S = 10.0
 
 
 class ProcessHandle:
-    """One container's process."""
+    """A child process. `pid` is its process id; its output goes line by line to the launcher's."""
 
-    def __init__(self, container: int, process: subprocess.Popen[bytes]) -> None:
-        self._container = container
-        self._process = process
+    def __init__(self, process: subprocess.Popen[bytes], forwarder: threading.Thread) -> None:
         self.pid = process.pid
-        self._output = threading.Thread(target=self._forward, args=(process.stderr,), name=f"output of container {container}", daemon=True)
-        self._output.start()
-
-    def _forward(self, output: IO[bytes] | None) -> None:
-        for line in output or ():
-            sys.stderr.write(f"container {self._container} | {line.decode('utf-8', 'replace').rstrip()}\n")
+        self._process = process
+        self._forwarder = forwarder
+        self._lock = threading.Lock()
+        self._ended: str | None = None
 
     def exited(self) -> str | None:
-        code = self._process.poll()
-        if code is None:
-            return None
-        return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        with self._lock:
+            if self._ended is None:
+                code = self._process.poll()
+                if code is not None:
+                    self._ended = how_it_ended(code)
+                    self._kill_group()  # what it started and did not end
+            return self._ended
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        with self._lock:
+            if self._ended is None:
+                self._kill_group()
 
-    def end(self) -> None:
-        """Kill and reap."""
-        self.kill()
-        self._process.wait(timeout=END_TIMEOUT_S)
-        self._output.join(timeout=END_TIMEOUT_S)
+    def reap(self) -> None:
+        """Wait for its end, and for the last of its output."""
+        self._process.wait(_REAP_S)
+        self.exited()
+        self._forwarder.join(_REAP_S)
+
+    def _kill_group(self) -> None:
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):  # macOS says the second of a group of zombies
+            return
 
 
 class ProcessLauncher:
-    """Containers as child processes of this one, each in a session of its own."""
+    """Starts containers as child processes of this one, on this host."""
 
-    def __init__(self) -> None:
+    hosts: tuple[str, ...] = (LOCALHOST,)
+
+    def __init__(self, output: BinaryIO | None = None) -> None:
+        self._output = output if output is not None else sys.stderr.buffer
+        self._output_lock = threading.Lock()
         self._handles: list[ProcessHandle] = []
+        self._starter = ThreadPoolExecutor(1, thread_name_prefix="container-starter")
+        self._is_closed = False
 
     def slots(self) -> int | None:
         return None
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> ProcessHandle:
-        """`preferred_host` does not matter: there is only this one."""
-        process = subprocess.Popen(
-            [sys.executable, "-m", "samzapy.local.child", str(os.getpid())],
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
-        if process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.write(json.dumps(payload).encode())
-                process.stdin.close()
-        handle = ProcessHandle(container, process)
+        """Start one; `preferred_host` is of no meaning here.
+
+        Raises:
+            LauncherError: the launcher was closed, or the system starts no more processes.
+        """
+        if self._is_closed:
+            raise LauncherError(f"container {container} was not started: its launcher is closed.", "")
+        self._handles = [h for h in self._handles if h.exited() is None]
+        text = json.dumps({**payload, "host": LOCALHOST}).encode()
+        handle = self._starter.submit(self._start, container, text).result()
         self._handles.append(handle)
         return handle
 
     def close(self) -> None:
+        self._is_closed = True
         for handle in self._handles:
-            handle.end()
+            handle.kill()
+        for handle in self._handles:
+            handle.reap()
+        self._handles = []
+        self._starter.shutdown()
+
+    def _start(self, container: int, payload: bytes) -> ProcessHandle:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "samzapy.local.child", str(os.getpid())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=child_environment(os.environ),
+            )
+        except OSError as error:
+            raise LauncherError(f"container {container} was not started: {error.strerror}.", "See the limits: ulimit -a") from error
+        prefix = f"container {container} | ".encode()
+        forwarder = threading.Thread(target=self._forward, args=(process, prefix), name=f"container-{container}-output", daemon=True)
+        forwarder.start()
+        _feed(process, payload)
+        return ProcessHandle(process, forwarder)
+
+    def _forward(self, process: subprocess.Popen[bytes], prefix: bytes) -> None:
+        assert process.stdout is not None
+        with process.stdout as lines:
+            while line := lines.readline(_LONGEST_LINE):
+                with self._output_lock:
+                    self._output.write(prefix + line.removesuffix(b"\n") + b"\n")
+                    self._output.flush()
+
+
+def how_it_ended(code: int) -> str:
+    """A return code of subprocess, in words."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+def child_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a child: it finds this very samzapy, also when it runs from a checkout and another folder is current."""
+    home = str(Path(samzapy.__file__).resolve().parent.parent)
+    result = dict(environment)
+    if home not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
+        result["PYTHONPATH"] = os.pathsep.join(p for p in (home, environment.get("PYTHONPATH", "")) if p)
+    return result
+
+
+def _feed(process: subprocess.Popen[bytes], payload: bytes) -> None:
+    assert process.stdin is not None
+    try:
+        with process.stdin as stdin:
+            stdin.write(payload)
+    except BrokenPipeError:  # it died already: `exited` tells how
+        return

@@ -1,0 +1,86 @@
+"""What every container's process does around its container, whoever started it: end with its parent, log, call the entry.
+
+A container whose parent is gone has nobody who knows of it, so it must not live: where the kernel can tell (Linux), it kills us the
+moment the parent dies, even if we are stopped or busy in C; elsewhere a thread looks every half second. The parent may die before the
+kernel has been asked, so it is looked at once more right after. What is started is named in the payload ("entry"), so neither launcher
+knows what a container is made of.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from samzapy.api.errors import SamzapyError
+
+LOG = logging.getLogger("samzapy")
+EXIT_CRASHED = 70  # EX_SOFTWARE: the entry raised what it should have handled
+EXIT_ORPHANED = 71
+_PR_SET_PDEATHSIG = 1
+_WATCH_S = 0.5
+
+
+def end_with_parent(parent: int) -> None:
+    """From now on this process ends when process `parent`, which started it, does."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    else:
+        threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
+    if os.getppid() != parent:
+        os._exit(EXIT_ORPHANED)
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_WATCH_S)
+    os._exit(EXIT_ORPHANED)
+
+
+class _PrefixedLines(logging.Formatter):
+    """Every line of an event, those of a traceback too, begins with the prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(message)s", "%H:%M:%S")
+        self._prefix = prefix
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(self._prefix + line for line in super().format(record).split("\n"))
+
+
+def log_to_stderr(prefix: str = "") -> None:
+    """One line per event, from INFO on."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_PrefixedLines(prefix))
+    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
+
+
+def entry_named(name: str) -> Callable[[Mapping[str, Any]], int]:
+    """The function that `module:function` names."""
+    module, _, function = name.partition(":")
+    found: Callable[[Mapping[str, Any]], int] = getattr(importlib.import_module(module), function)
+    return found
+
+
+def run_entry(payload: Mapping[str, Any]) -> int:
+    """Call what `payload["entry"]` names; its exit code. What it raises becomes one line, the traceback, and code 70."""
+    for folder in reversed(payload.get("folders", [])):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    try:
+        return entry_named(payload["entry"])(payload)
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    except SamzapyError as error:
+        LOG.error("%s: %s", error.code, error, exc_info=os.environ.get("SAMZAPY_DEBUG") == "1")
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - the last line of defence of a process: shown in full, and its exit code says so
+        LOG.critical("the container's process failed: %s: %s", type(error).__name__, error, exc_info=True)
+        return EXIT_CRASHED

@@ -1,0 +1,72 @@
+"""The executor's side: what a Spark task does to be a container.
+
+Spark forks a Python worker for the task; this function is the task. It is pickled by name, so executors import it from their own
+samzapy. A container knows its host as Spark names it (the contract's directory on disk): `localhost` for a local master, which the driver
+tells; else what the executor's JVM was started with (`--hostname`, which is what the driver sees too), read from the command lines of
+our ancestors, since PySpark hands it to nobody. Only where that fails is it the machine's own name: a wrong name costs a restore, never
+a record.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from samzapy.container.process import end_with_parent, log_to_stderr, run_entry
+
+_GENERATIONS = 4  # worker, daemon, executor, and one for a shell in between
+
+
+def run_partition(payloads: Iterable[bytes]) -> Iterator[int]:
+    """The task: run the container of each payload (there is one); yields its exit code."""
+    for text in payloads:
+        parent = os.getppid()
+        end_with_parent(parent)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        payload = json.loads(text)
+        payload["host"] = payload.get("host") or executor_host()
+        log_to_stderr(f"container {payload['container']} | ")
+        code = run_entry(payload)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        yield code
+
+
+def executor_host() -> str:
+    """The name by which Spark knows the executor that this process runs for."""
+    pid = os.getpid()
+    for _ in range(_GENERATIONS):
+        arguments, pid = _process(pid)
+        host = hostname_argument(arguments)
+        if host is not None:
+            return host
+        if pid <= 0:
+            break
+    return os.environ.get("SPARK_EXECUTOR_POD_IP") or socket.gethostname()
+
+
+def hostname_argument(arguments: list[str]) -> str | None:
+    """What follows `--hostname` on the command line of an executor; None on any other."""
+    if not any("ExecutorBackend" in a for a in arguments) or "--hostname" not in arguments[:-1]:
+        return None
+    return arguments[arguments.index("--hostname") + 1].strip("[]")
+
+
+def _process(pid: int) -> tuple[list[str], int]:
+    """Command line and parent of a process; an empty one and 0 if it cannot be looked at."""
+    listing = Path(f"/proc/{pid}")
+    try:
+        if listing.exists():
+            parent = int((listing / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            return [os.fsdecode(a) for a in (listing / "cmdline").read_bytes().split(b"\0")], parent
+        line = subprocess.run(["ps", "-ww", "-o", "ppid=,command=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return [], 0
+    parent_text, *arguments = line.split() or ["0"]
+    return arguments, int(parent_text)

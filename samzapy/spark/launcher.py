@@ -1,0 +1,160 @@
+"""Containers as Spark tasks: ports.Launcher over a session.
+
+Each launch is a Spark job of its own with one partition, submitted from a thread of its own (the action blocks until the container
+ends), so each restart is a placement decision of its own and containers end independently. The threads are daemons: the driver can exit
+whatever they wait for. Payloads travel as the partition's data, never in Spark's configuration, names or logs. A kill that comes
+before Spark has seen the job holds too: the group's future jobs are cancelled with it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark import InheritableThread
+from pyspark.core.rdd import RDD
+from pyspark.serializers import NoOpSerializer
+
+from samzapy.api.errors import LauncherError
+from samzapy.spark.executor import run_partition
+from samzapy.spark.session import stop_session
+from samzapy.spark.settings import is_local
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+LOCALHOST = "localhost"
+EXECUTORS_PATIENCE_S = 60.0
+EXECUTORS_SETTLED_S = 3.0
+_POLL_S = 0.25
+
+
+class SparkHandle:
+    """A container's Spark job. Its process id is the container's to tell, when it registers."""
+
+    def __init__(self, context: SparkContext, group: str) -> None:
+        self.group = group
+        self._context = context
+        self._ended: str | None = None
+
+    def exited(self) -> str | None:
+        return self._ended
+
+    def kill(self) -> None:
+        """Cancel the job; Spark ends the worker within seconds."""
+        if self._ended is None:
+            self._context._jsc.sc().cancelJobGroupAndFutureJobs(self.group)
+
+    def end(self, words: str) -> None:
+        self._ended = words
+
+
+class SparkLauncher:
+    """Starts containers on the session's executors. Owns the session from now on."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._context = session.sparkContext
+        self._is_local = is_local(self._context.master)
+        self._is_closed = False
+
+    @property
+    def driver_host(self) -> str:
+        """The address under which executors reach this process: the control listener's."""
+        return str(self._context.getConf().get("spark.driver.host"))
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that have executors now, as Spark names them."""
+        return (LOCALHOST,) if self._is_local else tuple(sorted({host for host, _ in self._executors()}))
+
+    def slots(self) -> int | None:
+        """Cores of all executors; waits until they have registered."""
+        if self._is_local:
+            return self._context.defaultParallelism
+        return self._settled_cores()
+
+    def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> SparkHandle:
+        """Start one, on `preferred_host` if that has a free slot within the locality wait.
+
+        Raises:
+            LauncherError: the launcher was closed.
+        """
+        if self._is_closed:
+            raise LauncherError(f"container {container} was not started: its launcher is closed.", "")
+        text = json.dumps({**payload, "host": LOCALHOST if self._is_local else ""}).encode()
+        handle = SparkHandle(self._context, f"samzapy-container-{container}-{secrets.token_hex(4)}")
+        InheritableThread(
+            target=self._run, args=(container, handle, text, preferred_host), name=f"container-{container}", daemon=True
+        ).start()
+        return handle
+
+    def close(self) -> None:
+        """Cancel all, end the session, its JVM and its workers."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        stop_session(self._session)
+
+    def _run(self, container: int, handle: SparkHandle, payload: bytes, preferred_host: str | None) -> None:
+        try:
+            self._context.setJobGroup(handle.group, f"container {container}", interruptOnCancel=True)
+            self._context.addJobTag(f"samzapy-container-{container}")
+            codes = self._one_partition(payload, preferred_host).mapPartitions(run_partition).collect()
+        except Exception as error:  # noqa: BLE001 - whatever ended the job is the handle's answer
+            handle.end("Spark was stopped" if self._is_closed else how_it_failed(str(error)))
+        else:
+            handle.end(f"exit code {codes[0]}")
+
+    def _one_partition(self, payload: bytes, preferred_host: str | None) -> RDD[bytes]:
+        jvm = self._context._jvm
+        assert jvm is not None
+        hosts = [preferred_host] if preferred_host and not self._is_local else []
+        row = jvm.scala.Tuple2(bytearray(payload), jvm.PythonUtils.toSeq(hosts))
+        any_class = jvm.scala.reflect.ClassTag.Any()
+        rows = self._context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq([row]), any_class)
+        return RDD(rows.toJavaRDD(), self._context, NoOpSerializer())
+
+    def _executors(self) -> list[tuple[str, int]]:
+        """Host and cores of every executor."""
+        listed = self._context._jsc.sc().statusStore().executorList(True)
+        found = []
+        for i in range(listed.size()):
+            executor = listed.apply(i)
+            if executor.id() != "driver":
+                found.append((str(executor.hostPort()).rpartition(":")[0].strip("[]"), int(executor.totalCores())))
+        return found
+
+    def _settled_cores(self) -> int:
+        """Cores, once some have come and no more did for a while."""
+        cores, since, started = 0, time.monotonic(), time.monotonic()
+        while True:
+            now, found = time.monotonic(), sum(cores for _, cores in self._executors())
+            if found != cores:
+                cores, since = found, now
+            if (cores and now - since >= EXECUTORS_SETTLED_S) or now - started >= EXECUTORS_PATIENCE_S:
+                return cores
+            time.sleep(_POLL_S)
+
+
+def how_it_failed(text: str) -> str:
+    """Spark's account of a failed job (pages of two languages' stacks), in a line of ours."""
+    lost = re.search(r"ExecutorLostFailure.*?Reason: ([^\n]*)", text)
+    if lost:
+        return f"its executor was lost: {lost[1].strip()}"
+    if re.search(r"cancelled|TaskKilled|killed intentionally", text) and "Python worker exited" not in text:
+        return "killed: its Spark job was cancelled"
+    if re.search(r"Python worker exited unexpectedly|Python worker failed to connect back", text):
+        return "killed or crashed: its Python worker ended without a word"
+    raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception): .*)$", text, re.MULTILINE)
+    python = [line for line in raised if not line.startswith(("SparkException", "Py4J", "PythonException"))]
+    if python:
+        return python[0].strip()
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+    return f"Spark: {first[:300]}"

@@ -1,0 +1,227 @@
+"""A Spark session for containers, and its end: quiet, bounded in time, and nothing left running.
+
+The JVM gets its settings in a file of mode 0600, not as arguments that everybody on the machine may read. It leads a session of its own,
+so a terminal's Ctrl-C reaches only the coordinator, which first asks its containers for their final commits. It dies with this process,
+since it reads a pipe that we hold, and its Python workers die with it. What it says goes through a pipe: kept while it starts, to
+explain a start that fails, passed on to stderr after that (in local mode the containers' log lines come this way).
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import samzapy
+from samzapy.api.errors import ClusterUnreachable, LauncherError
+from samzapy.spark.settings import is_local, master_addresses, properties_text, session_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOG = logging.getLogger("samzapy")
+PROBE_S = 5.0
+STOP_S = 20.0
+_TAIL_LINES = 40
+# what in our environment would make PySpark look for a JVM or a server elsewhere
+_UNSET = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_TESTING")
+
+
+def start_session(master: str, conf: Mapping[str, str], app_name: str, java_home: str | None, locality_wait_s: float) -> SparkSession:
+    """A running session; end it with `stop_session`.
+
+    Raises:
+        ConfigurationError: `conf` sets what is not the job file's to set. LauncherError: no PySpark, no Java, or the JVM does not start.
+        ClusterUnreachable: no master answers.
+    """
+    settings = session_settings(master, conf, app_name, locality_wait_s)
+    _check_installed(java_home)
+    _check_master(master)
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is not None:
+        raise LauncherError("a Spark session runs in this process already.", "Stop it first.")
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what it says of a JVM that was stopped is no news
+    output = _JvmOutput()
+    with _environment(master, java_home), _properties_file(settings) as file:
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {file} --load-spark-defaults pyspark-shell"
+        gateway = _launch(output)
+        SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
+        try:
+            context = SparkContext(master=master, appName=app_name, environment=_worker_environment(), conf=SparkConf())
+            session = SparkSession(context)
+        except Exception as error:
+            end_jvm()
+            raise _start_failure(master, error, output) from error
+    output.pass_on(sys.stderr.buffer)
+    return session
+
+
+def stop_session(session: SparkSession) -> None:
+    """End the session, its JVM and all workers; waits for them."""
+    try:
+        session.stop()
+    finally:
+        end_jvm()
+
+
+def end_jvm() -> None:
+    """End the JVM of this process, if there is one; it has been told to stop, or failed to start."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    SparkContext._gateway, SparkContext._jvm = None, None
+    if gateway is None:
+        return
+    gateway.shutdown()
+    jvm: subprocess.Popen[bytes] = gateway.proc  # type: ignore[attr-defined]
+    assert jvm.stdin is not None
+    jvm.stdin.close()  # what it waits for
+    try:
+        jvm.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        LOG.warning("Spark's JVM (process %d) does not end; killing it", jvm.pid)
+        os.killpg(jvm.pid, signal.SIGKILL)
+        jvm.wait()
+
+
+class _JvmOutput:
+    """Both output streams of the JVM: the last lines kept until `pass_on`, then given on as they come."""
+
+    def __init__(self) -> None:
+        reading, self.writing = os.pipe()
+        self._lines = os.fdopen(reading, "rb")
+        self._tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
+        self._target: BinaryIO | None = None
+        self._thread = threading.Thread(target=self._read, name="spark-output", daemon=True)
+        self._thread.start()
+
+    def pass_on(self, target: BinaryIO) -> None:
+        self._target = target
+
+    def words(self) -> str:
+        """What the JVM said last that explains anything, on one line."""
+        lines = [line.decode(errors="replace").strip().removeprefix("spark | ") for line in self._tail]
+        telling = [line for line in lines if line and not line.startswith(("at ", "WARNING:", "Using ", "..."))]
+        return " / ".join(telling[:4])
+
+    def join(self, seconds: float) -> None:
+        self._thread.join(seconds)
+
+    def _read(self) -> None:
+        with self._lines as lines:
+            for line in lines:
+                target = self._target
+                if target is None:
+                    self._tail.append(line)
+                else:
+                    target.write(line)
+                    target.flush()
+
+
+def _launch(output: _JvmOutput) -> Any:
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    streams = {"stdout": output.writing, "stderr": output.writing, "start_new_session": True}
+    try:
+        return launch_gateway(conf=None, popen_kwargs=streams)
+    except (PySparkRuntimeError, OSError) as error:
+        os.close(output.writing)
+        output.writing = -1
+        output.join(PROBE_S)
+        why = output.words() or str(error).strip().splitlines()[0]
+        raise LauncherError(f"Spark's JVM did not start: {why}.", "Check the Java installation and spark.conf: samzapy doctor") from error
+    finally:
+        if output.writing >= 0:
+            os.close(output.writing)
+
+
+def _start_failure(master: str, error: Exception, output: _JvmOutput) -> Exception:
+    output.join(1.0)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.strip().startswith("at ")]
+    why = next((line for line in lines if line.startswith(": ")), lines[-1] if lines else type(error).__name__).removeprefix(": ")
+    if not is_local(master):
+        said = output.words()
+        return ClusterUnreachable(f"Spark's master {master} did not take the job: {why}{f' ({said})' if said else ''}.", "See the master's log.")
+    return LauncherError(f"Spark did not start with master {master}: {why}.", "Check spark.master and spark.conf.")
+
+
+def _check_installed(java_home: str | None) -> None:
+    try:
+        importlib.import_module("pyspark")
+    except ImportError as error:
+        raise LauncherError("PySpark is not installed.", "Install it: pip install 'samzapy[spark]'  (or use --local)") from error
+    home = java_home or os.environ.get("JAVA_HOME")
+    java = Path(home, "bin", "java") if home else None
+    if not (java.is_file() if java else shutil.which("java")):
+        where = f"{home} holds no bin/java" if home else "neither JAVA_HOME nor PATH leads to one"
+        raise LauncherError(f"Spark needs Java 17 or later: {where}.", "Install one: pip install 'samzapy[java]'")
+
+
+def _check_master(master: str) -> None:
+    """Ask a standalone master for a connection: Spark itself would try for a minute."""
+    addresses = master_addresses(master)
+    said = []
+    for host, port in addresses:
+        try:
+            socket.create_connection((host, port), PROBE_S).close()
+            return
+        except OSError as error:
+            said.append(f"{host}:{port}: {error.strerror or error}")
+    if addresses:
+        raise ClusterUnreachable(f"no Spark master answers ({'; '.join(said)}).", "Start one (samzapy dev spark start), or correct spark.master.")
+
+
+def _worker_environment() -> dict[str, str]:
+    """What workers need to find this very samzapy where it runs from a checkout; elsewhere the folder is missing, which does no harm."""
+    home = str(Path(samzapy.__file__).resolve().parent.parent)
+    if home in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
+        return {}
+    return {"PYTHONPATH": home}
+
+
+@contextmanager
+def _environment(master: str, java_home: str | None) -> Iterator[None]:
+    """This process's environment as PySpark's launcher is to see it, and back again."""
+    before = dict(os.environ)
+    for name in _UNSET:
+        os.environ.pop(name, None)
+    os.environ["PYSPARK_PIN_THREAD"] = "true"
+    if java_home is not None:
+        os.environ["JAVA_HOME"] = java_home
+    if is_local(master):
+        os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable)
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def _properties_file(settings: Mapping[str, str]) -> Iterator[str]:
+    number, name = tempfile.mkstemp(prefix="samzapy-spark-", suffix=".properties")
+    try:
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(properties_text(settings))
+        yield name
+    finally:
+        os.unlink(name)

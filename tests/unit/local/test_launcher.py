@@ -1,0 +1,46 @@
+"""What the launcher says and hands down, without starting anything."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import samzapy
+from samzapy.container.process import entry_named, run_entry
+from samzapy.local.launcher import child_environment, how_it_ended
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(0, "exit code 0"), (70, "exit code 70"), (-9, "killed by SIGKILL"), (-15, "killed by SIGTERM"), (-63, "killed by signal 63")],
+)
+def test_a_return_code_in_words(code: int, words: str) -> None:
+    assert words == how_it_ended(code)
+
+
+def test_a_child_finds_this_samzapy_first() -> None:
+    home = str(Path(samzapy.__file__).resolve().parent.parent)
+
+    assert home == child_environment({})["PYTHONPATH"]
+    assert home + os.pathsep + "other" == child_environment({"PYTHONPATH": "other"})["PYTHONPATH"]
+
+
+def test_an_entry_is_found_by_its_name() -> None:
+    assert os.path.join is entry_named("os.path:join")
+
+
+def test_an_entrys_exit_becomes_the_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    module = "an_entry_of_test_launcher"
+    (tmp_path / f"{module}.py").write_text("import sys\ndef ends(payload): sys.exit(payload['code'])\n")
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+
+    assert 4 == run_entry({"entry": f"{module}:ends", "code": 4})
+    assert 1 == run_entry({"entry": f"{module}:ends", "code": "words"})
+    assert 0 == run_entry({"entry": f"{module}:ends", "code": None})
+
+
+def test_an_entry_that_cannot_be_found_is_said_and_ends_with_70(caplog: pytest.LogCaptureFixture) -> None:
+    assert 70 == run_entry({"entry": "no_such_module_of_ours:main"})
+    assert "the container's process failed: ModuleNotFoundError: No module named 'no_such_module_of_ours'" in caplog.text
