@@ -77,7 +77,8 @@ class _Run:
                 check_slots(len(model.containers), launcher.slots(), settings.spark.master)
             token = write_token(token_path(Path(settings.state.dir), cluster_id, str(job), run_id))
             payload = {
-                "entry": ENTRY, "document": self._loaded.document, "folders": [str(f) for f in self._loaded.folders], "host": LOCALHOST,
+                "entry": ENTRY, "document": self._loaded.document, "folders": [str(f) for f in self._loaded.folders],
+                "host": LOCALHOST if self._local or settings.spark.master.startswith("local") else "",  # elsewhere the executor knows
                 "model": model.to_json(), "cluster_id": cluster_id, "token": token,
             }  # fmt: skip
             pace = CoordinatorSettings(
