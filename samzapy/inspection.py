@@ -93,7 +93,9 @@ def changelog_of(settings: Settings, store: str) -> str:
         raise StateRefused(f"there is no store {store!r}.", f"The job file has: {', '.join(sorted(settings.stores)) or 'no stores'}.")
     topic = changelog_topic(settings, store)
     if topic is None:
-        raise StateRefused(f"store {store!r} has `changelog: false`: nothing of it is committed.", "Only stores with a changelog can be read.")
+        raise StateRefused(
+            f"store {store!r} has `changelog: false`: nothing of it is committed.", "Only stores with a changelog can be read."
+        )
     return topic
 
 
@@ -206,10 +208,21 @@ class LocalState:
         try:
             place = self._place(consumer, task, store)
             mark = place.checkpoint.stores.get(store) if place.checkpoint else None
-            if place.checkpoint is None and place.bounds.start < place.bounds.end and fold_partition(consumer, place.log, place.bounds, self._clock):
+            if (
+                place.checkpoint is None
+                and place.bounds.start < place.bounds.end
+                and fold_partition(consumer, place.log, place.bounds, self._clock)
+            ):
                 return StoreReport(task, store, "orphaned", 0, f"{place.log} holds state, but there is no checkpoint", good=False)
             if mark is not None and mark.position > place.bounds.end:
-                return StoreReport(task, store, "cut off", 0, f"the checkpoint names position {mark.position}, {place.log} ends at {place.bounds.end}", good=False)
+                return StoreReport(
+                    task,
+                    store,
+                    "cut off",
+                    0,
+                    f"the checkpoint names position {mark.position}, {place.log} ends at {place.bounds.end}",
+                    good=False,
+                )
             engine, detail = self._kept(place)
             if engine is None:
                 return StoreReport(task, store, "no local store", 0, f"{detail}; the next run restores it from {place.log}")
@@ -228,7 +241,9 @@ class LocalState:
         finally:
             engine.close()
         if there == expected:
-            return StoreReport(place.task.name, place.store, "agrees", len(there), f"{len(there)} entries at position {position} of {place.log}")
+            return StoreReport(
+                place.task.name, place.store, "agrees", len(there), f"{len(there)} entries at position {position} of {place.log}"
+            )
         missing, extra = len(expected.keys() - there.keys()), len(there.keys() - expected.keys())
         other = sum(1 for k in expected.keys() & there.keys() if expected[k] != there[k])
         detail = f"against {place.log} up to {position}: {missing} missing, {extra} too many, {other} with another value; remedy: delete the store's folder"

@@ -72,7 +72,9 @@ def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts]) -> None:
 def _refuse_collisions(users: list[str], wanted: list[TopicSpec]) -> None:
     both = sorted(set(users) & {s.name for s in wanted})
     if both:
-        raise ConfigurationError(f"{', '.join(both)}: used as an input or output, and as an internal topic of this job.", "Rename one of them.")
+        raise ConfigurationError(
+            f"{', '.join(both)}: used as an input or output, and as an internal topic of this job.", "Rename one of them."
+        )
 
 
 def topic_rows(settings: Settings, log: Log) -> list[Row]:
@@ -125,7 +127,9 @@ def create_topics(settings: Settings, log: Log) -> list[str]:
         missing = [i.topic for i in settings.inputs if i.topic not in existing and i.topic not in {s.name for s in specs}]
         admin.create(specs)
         if missing:
-            raise TopicMissing(f"there is no input topic {', '.join(missing)}.", "Create the inputs first: their partitions decide the number of tasks.")
+            raise TopicMissing(
+                f"there is no input topic {', '.join(missing)}.", "Create the inputs first: their partitions decide the number of tasks."
+            )
         facts = admin.topics([i.topic for i in settings.inputs])
         wanted = internal_topics(job_of(settings), len(tasks_of(settings, facts)), changelogs(settings))
         there = admin.topics([s.name for s in wanted])

@@ -111,9 +111,7 @@ def container_spec(
         params=settings.params,
         tasks=tasks,
         inputs={
-            i.topic: InputSpec(
-                i.topic, topics[i.topic].topic_id, serde(i.key), serde(i.value), i.start, i.bootstrap, i.on_out_of_range
-            )
+            i.topic: InputSpec(i.topic, topics[i.topic].topic_id, serde(i.key), serde(i.value), i.start, i.bootstrap, i.on_out_of_range)
             for i in settings.inputs
         },
         outputs={
@@ -224,4 +222,3 @@ def remove_local_state(settings: Settings, cluster_id: str, host: str) -> Path:
     if folder.exists():
         shutil.rmtree(folder)
     return folder
-

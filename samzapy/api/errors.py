@@ -175,4 +175,6 @@ def check(condition: bool, promise: str) -> None:
         InternalError: when `condition` is false; `promise` says what should have held.
     """
     if not condition:
-        raise InternalError(f"broken promise: {promise}.", "Please report this with the log; restarting is safe: only committed work is kept.")
+        raise InternalError(
+            f"broken promise: {promise}.", "Please report this with the log; restarting is safe: only committed work is kept."
+        )

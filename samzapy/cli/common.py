@@ -15,8 +15,12 @@ from samzapy.config.load import LoadedJob, load_job
 from samzapy.ports import Log
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.yaml", help="The job file.", show_default=False)]
-MoreFiles = Annotated[list[Path] | None, typer.Option("--file", "-f", metavar="MORE.yaml", help="A file laid over the job file; may be repeated.")]
-Sets = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override one key, e.g. commit.interval=100ms; may be repeated.")]
+MoreFiles = Annotated[
+    list[Path] | None, typer.Option("--file", "-f", metavar="MORE.yaml", help="A file laid over the job file; may be repeated.")
+]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override one key, e.g. commit.interval=100ms; may be repeated.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document (or lines) on stdout.")]
 
 

@@ -120,7 +120,11 @@ class _Demo:
         output = self._log_file.open("wb")
         self._cleanup.callback(output.close)
         process = subprocess.Popen(
-            [*command, "--local"] if self._local else command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, start_new_session=True
+            [*command, "--local"] if self._local else command,
+            stdout=output,
+            stderr=output,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self._cleanup.callback(_end_group, process)
         return process
@@ -149,7 +153,9 @@ class _Demo:
                 _done(f"job is RUNNING; its status is also at {status['coordinator']}", started)
                 return
 
-    def _watch(self, loaded: LoadedJob, log: Log, process: subprocess.Popen[bytes], done: Callable[[dict[str, Any]], bool], what: str) -> None:
+    def _watch(
+        self, loaded: LoadedJob, log: Log, process: subprocess.Popen[bytes], done: Callable[[dict[str, Any]], bool], what: str
+    ) -> None:
         started, last = time.monotonic(), ""
         for status in self._statuses(loaded, log, process):
             if status is None:
@@ -180,7 +186,9 @@ class _Demo:
         for task in (running_status(loaded, log) or {"tasks": []})["tasks"]:
             for name, store in task["stores"].items():
                 r = store["restore"]
-                say(f"    {task['name']}: store {name!r} from {r['source']}, {r['records']} records read, {r['seconds']:.2f} s ({r['reason']})")
+                say(
+                    f"    {task['name']}: store {name!r} from {r['source']}, {r['records']} records read, {r['seconds']:.2f} s ({r['reason']})"
+                )
 
     def _stop(self, process: subprocess.Popen[bytes]) -> None:
         _step("stopping the job: final commit")
@@ -196,12 +204,19 @@ class _Demo:
 
         expected: Counter[str] = count_words(lines)
         updates, stored = _updates(log), _stored(log, self._changelog)
-        rows = [(word, stored[word], updates[word], n, "=" if stored[word] == updates[word] == n else "DIFFERS") for word, n in expected.most_common(10)]
+        rows = [
+            (word, stored[word], updates[word], n, "=" if stored[word] == updates[word] == n else "DIFFERS")
+            for word, n in expected.most_common(10)
+        ]
         print_table(("WORD", "IN THE STORE", "UPDATES SENT", "DIRECT COUNT", ""), rows)
         total = sum(expected.values())
         if not stored == updates == expected:
-            raise InternalError(f"{sum(updates.values()):,} updates, {sum(stored.values()):,} stored, for {total:,} words.", "Please report this.")
-        say(f"all {len(expected):,} words agree with a direct count, store and updates both, {total:,} in all: nothing lost, nothing doubled.")
+            raise InternalError(
+                f"{sum(updates.values()):,} updates, {sum(stored.values()):,} stored, for {total:,} words.", "Please report this."
+            )
+        say(
+            f"all {len(expected):,} words agree with a direct count, store and updates both, {total:,} in all: nothing lost, nothing doubled."
+        )
         return 0
 
 

@@ -120,8 +120,8 @@ def _lease_url(loaded: LoadedJob, log: Log) -> str | None:
 
 def read_lease(loaded: LoadedJob, log: Log) -> Any:
     """The newest lease record of the coordinator topic, or None."""
-    from samzapy.ledger_reader import read_ledger
     from samzapy.clock import SystemClock
+    from samzapy.ledger_reader import read_ledger
     from samzapy.wiring import job_of
 
     topic = job_of(loaded.settings).coordinator_topic
@@ -182,8 +182,8 @@ def _print_status(answer: dict[str, Any]) -> None:
 @checkpoint_app.command("show")
 def checkpoint_show(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
     """The newest checkpoint of each task: next offsets, and the changelog positions that belong to them."""
-    from samzapy.inspection import look_around, read_checkpoints
     from samzapy.clock import SystemClock
+    from samzapy.inspection import look_around, read_checkpoints
 
     loaded = load(job, more, sets)
     with connected(loaded) as log:
@@ -238,4 +238,3 @@ def _create(loaded: LoadedJob, log: Log) -> None:
 
     for name in create_topics(loaded.settings, log):
         say(f"created {name}")
-

@@ -52,13 +52,13 @@ class _Run:
         self._signals: list[int] = []
 
     def run(self) -> int:
+        from samzapy.clock import SystemClock
         from samzapy.coordinator.http import Listener, control_app, web_app
         from samzapy.coordinator.job_coordinator import CoordinatorSettings, JobCoordinator, Process
         from samzapy.coordinator.token import token_path, write_token
         from samzapy.model.job_model import JobModel
         from samzapy.plan.assignment import assign, check_slots
         from samzapy.topic_check import prepare_topics
-        from samzapy.clock import SystemClock
         from samzapy.wiring import ENTRY, job_of
 
         settings, containers = self._settings, self._settings.containers
@@ -190,7 +190,9 @@ def stop(
     more: MoreFiles = None,
     sets: Sets = None,
     timeout: Annotated[float, typer.Option(help="Seconds to wait for the final commits.")] = 60.0,
-    token_file: Annotated[Path | None, typer.Option(help="The run's token, where it is not in this machine's state directory.", show_default=False)] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="The run's token, where it is not in this machine's state directory.", show_default=False)
+    ] = None,
 ) -> int:
     """Stop the running job after a final commit; exit code 3 if it does not run."""
     from samzapy.coordinator.token import read_token, token_path

@@ -93,8 +93,8 @@ def verify(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJ
 
 def _local(loaded: LoadedJob, log: Log) -> Any:
     from samzapy.cli.inspect import running_url
-    from samzapy.inspection import LocalState
     from samzapy.clock import SystemClock
+    from samzapy.inspection import LocalState
 
     url = running_url(loaded, log)
     if url is not None:
@@ -125,8 +125,8 @@ def _print_reports(reports: Any, as_json: bool) -> None:
 
 
 def _entries(loaded: LoadedJob, store: str) -> list[tuple[bytes, bytes]]:
-    from samzapy.inspection import committed_entries
     from samzapy.clock import SystemClock
+    from samzapy.inspection import committed_entries
 
     with connected(loaded) as log:
         return list(committed_entries(loaded.settings, store, log, SystemClock()))
@@ -154,11 +154,19 @@ def _key_bytes(loaded: LoadedJob, store: str, text: str) -> bytes:
 
     key, _ = _serdes(loaded, store)
     try:
-        value = text if loaded.settings.stores[store].key == "string" else text.encode() if loaded.settings.stores[store].key == "bytes" else json.loads(text)
+        value = (
+            text
+            if loaded.settings.stores[store].key == "string"
+            else text.encode()
+            if loaded.settings.stores[store].key == "bytes"
+            else json.loads(text)
+        )
         encoded: bytes = key.encode(value)
         return encoded
     except (ValueError, SamzapyError) as error:
-        raise ConfigurationError(f"key {text!r} is none of the serde {loaded.settings.stores[store].key}: {error}", "Write it as JSON.") from None
+        raise ConfigurationError(
+            f"key {text!r} is none of the serde {loaded.settings.stores[store].key}: {error}", "Write it as JSON."
+        ) from None
 
 
 def _print(loaded: LoadedJob, store: str, entries: list[tuple[bytes, bytes]], as_json: bool) -> None:

@@ -109,7 +109,12 @@ def _repeated(entries: Any, section: str) -> Iterator[Finding]:
         topic = entry.get("topic") if isinstance(entry, dict) else None
         if isinstance(topic, str):
             if topic in seen:
-                yield (section, index, "topic"), False, f"topic {topic!r} is listed twice; first as {section}[{seen[topic]}]", "list it once"
+                yield (
+                    (section, index, "topic"),
+                    False,
+                    f"topic {topic!r} is listed twice; first as {section}[{seen[topic]}]",
+                    "list it once",
+                )
             seen.setdefault(topic, index)
 
 
@@ -117,7 +122,12 @@ def _stores(stores: Mapping[str, Any], folders: Sequence[Path]) -> Iterator[Find
     changelogs: dict[str, str] = {}
     for name, store in stores.items():
         if not STORE_NAME.fullmatch(name):
-            yield ("stores", name), True, f"store name {name!r}: letters, digits, '_' and '-' only, beginning with a letter or digit", "it names a topic and a folder"
+            yield (
+                ("stores", name),
+                True,
+                f"store name {name!r}: letters, digits, '_' and '-' only, beginning with a letter or digit",
+                "it names a topic and a folder",
+            )
         if isinstance(store, dict):
             yield from _serdes(store, ("stores", name), folders)
             topic = store.get("changelog")
@@ -132,11 +142,26 @@ def fit_findings(settings: Settings) -> Iterator[Finding]:
     """Settings that must fit each other."""
     commit, containers = settings.commit, settings.containers
     if 3 * commit.interval_ms >= commit.timeout_ms:
-        yield ("commit",), False, f"three intervals of {commit.interval_ms} ms do not fit into the timeout of {commit.timeout_ms} ms", "raise `timeout` or lower `interval`"
+        yield (
+            ("commit",),
+            False,
+            f"three intervals of {commit.interval_ms} ms do not fit into the timeout of {commit.timeout_ms} ms",
+            "raise `timeout` or lower `interval`",
+        )
     if containers.lease_ms >= commit.timeout_ms:
-        yield ("containers",), False, f"the lease of {containers.lease_ms} ms must be below commit.timeout of {commit.timeout_ms} ms", "lower `lease` or raise `commit.timeout`"
+        yield (
+            ("containers",),
+            False,
+            f"the lease of {containers.lease_ms} ms must be below commit.timeout of {commit.timeout_ms} ms",
+            "lower `lease` or raise `commit.timeout`",
+        )
     if 2 * containers.heartbeat_ms >= containers.lease_ms:
-        yield ("containers",), False, f"two heartbeats of {containers.heartbeat_ms} ms do not fit into the lease of {containers.lease_ms} ms", "lower `heartbeat` or raise `lease`"
+        yield (
+            ("containers",),
+            False,
+            f"two heartbeats of {containers.heartbeat_ms} ms do not fit into the lease of {containers.lease_ms} ms",
+            "lower `heartbeat` or raise `lease`",
+        )
     own = {f"{settings.job}-{settings.id}-{name}-changelog": name for name in settings.stores}
     for name, store in settings.stores.items():
         if isinstance(store.changelog, str) and own.get(store.changelog, name) != name:

@@ -121,7 +121,9 @@ def parse(text: str, name: str) -> Document:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        document.problems.append(reader.at(line, column).problem("", f"not YAML: {error.problem or error.context}", "check indentation, quotes and brackets"))
+        document.problems.append(
+            reader.at(line, column).problem("", f"not YAML: {error.problem or error.context}", "check indentation, quotes and brackets")
+        )
         return document
     except (YAMLError, RecursionError, ValueError) as error:
         document.problems.append(Problem(name, 1, 1, "", f"not YAML: {error}", "check indentation, quotes and brackets"))
@@ -156,13 +158,21 @@ class _Reader:
             return None
         if self._nodes > MAX_NODES or depth > MAX_DEPTH:
             self._gave_up = True
-            what = f"more than {MAX_NODES} values, aliases counted as often as they stand" if self._nodes > MAX_NODES else f"nested deeper than {MAX_DEPTH}"
+            what = (
+                f"more than {MAX_NODES} values, aliases counted as often as they stand"
+                if self._nodes > MAX_NODES
+                else f"nested deeper than {MAX_DEPTH}"
+            )
             self.document.problems.append(place.problem(show_path(path[:6]), what, "write it out plainly"))
             return None
         if isinstance(node, MappingNode):
             return self._map(node, path, depth) if self._is_plain(node, "map", place, path) else None
         if isinstance(node, SequenceNode):
-            return [self.value(v, (*path, i), depth + 1) for i, v in enumerate(node.value)] if self._is_plain(node, "seq", place, path) else None
+            return (
+                [self.value(v, (*path, i), depth + 1) for i, v in enumerate(node.value)]
+                if self._is_plain(node, "seq", place, path)
+                else None
+            )
         return self._scalar(node, place, path) if isinstance(node, ScalarNode) else None
 
     def _is_plain(self, node: Node, kind: str, place: Place, path: KeyPath) -> bool:
@@ -178,7 +188,9 @@ class _Reader:
             place = self._place(key_node)
             key = key_node.value if isinstance(key_node, ScalarNode) else None
             if key is None or str(key_node.tag) in (PLAIN + "merge",):
-                self.document.problems.append(place.problem(show_path(path), "a key must be plain text", "merge keys (<<) and structured keys are not taken"))
+                self.document.problems.append(
+                    place.problem(show_path(path), "a key must be plain text", "merge keys (<<) and structured keys are not taken")
+                )
                 continue
             if key in result:
                 first = self.document.keys[*path, key]

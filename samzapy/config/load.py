@@ -1,6 +1,6 @@
 """From job files, overlays and `--set` to typed settings: everything that is wrong is told at once, each with its place.
 
-    default < file < later file (maps merge, lists are replaced) < --set
+default < file < later file (maps merge, lists are replaced) < --set
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def settings_from_document(document: Mapping[str, Any], environ: Mapping[str, st
         ConfigError: without places.
     """
     problems: list[Problem] = []
-    content = resolve(dict(document), environ, lambda path, message, hint: problems.append(Problem("", 0, 0, show_path(path), message, hint)))
+    content = resolve(
+        dict(document), environ, lambda path, message, hint: problems.append(Problem("", 0, 0, show_path(path), message, hint))
+    )
     settings = _validated(content, Document(content), problems)
     if problems or settings is None:
         raise ConfigError(_once(problems))
@@ -147,10 +149,16 @@ def _place_set(document: Document, path: KeyPath, value: Any, text: str, column:
         if isinstance(part, int):
             if not isinstance(target, list) or part >= len(target):
                 have = len(target) if isinstance(target, list) else 0
-                document.problems.append(Problem(**{**_fields(problem), "message": f"there is no item {part}: the list has {have}", "hint": "items count from 0"}))
+                document.problems.append(
+                    Problem(
+                        **{**_fields(problem), "message": f"there is no item {part}: the list has {have}", "hint": "items count from 0"}
+                    )
+                )
                 return
         elif not isinstance(target, dict):
-            document.problems.append(Problem(**{**_fields(problem), "message": f"{show_path(path[:depth])} is no map", "hint": "list items are set by index"}))
+            document.problems.append(
+                Problem(**{**_fields(problem), "message": f"{show_path(path[:depth])} is no map", "hint": "list items are set by index"})
+            )
             return
         if depth == len(path) - 1:
             target[part] = value
@@ -238,7 +246,13 @@ def _words(detail: ErrorDetails, path: KeyPath) -> tuple[str, str, bool]:
     limits = {"greater_than_equal": "at least", "less_than_equal": "at most", "greater_than": "more than", "less_than": "less than"}
     if kind in limits:
         bound = next(iter(context.values()))
-        unit = " ms" if isinstance(given, str) and path[-1] != "memory" and path[-1] != "max_uncommitted" else " bytes" if isinstance(given, str) else ""
+        unit = (
+            " ms"
+            if isinstance(given, str) and path[-1] != "memory" and path[-1] != "max_uncommitted"
+            else " bytes"
+            if isinstance(given, str)
+            else ""
+        )
         return f"expected {limits[kind]} {bound}{unit}, found {given!r}", "choose another value", False
     if kind in ("too_short", "string_too_short"):
         return "must not be empty", "give at least one", False

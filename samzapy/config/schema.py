@@ -63,7 +63,9 @@ class StoreSettings(Section):
     key: StrictStr = Field("bytes", description="Serde of the keys.")
     value: StrictStr = Field("bytes", description="Serde of the values.")
     engine: Literal["rocksdb", "memory"] = Field("rocksdb", description="Where committed entries are kept.")
-    changelog: StrictBool | StrictStr = Field(True, description="true: <job>-<id>-<store>-changelog; a topic's name; false: a scratch store, emptied at every start.")
+    changelog: StrictBool | StrictStr = Field(
+        True, description="true: <job>-<id>-<store>-changelog; a topic's name; false: a scratch store, emptied at every start."
+    )
 
     @field_validator("changelog")
     @classmethod
@@ -75,16 +77,22 @@ class CommitSettings(Section):
     """How work becomes durable."""
 
     interval_ms: Duration = Field(1000, alias="interval", ge=10, description="Time between two commits.")
-    guarantee: Literal["exactly_once", "at_least_once"] = Field("exactly_once", description="What holds for outputs; state is exact with both.")
+    guarantee: Literal["exactly_once", "at_least_once"] = Field(
+        "exactly_once", description="What holds for outputs; state is exact with both."
+    )
     timeout_ms: Duration = Field(60_000, alias="timeout", ge=1000, description="The transaction's time limit.")
-    max_uncommitted_bytes: Size = Field(64 << 20, alias="max_uncommitted", ge=1 << 16, description="Uncommitted bytes of a container that bring a commit forward.")
+    max_uncommitted_bytes: Size = Field(
+        64 << 20, alias="max_uncommitted", ge=1 << 16, description="Uncommitted bytes of a container that bring a commit forward."
+    )
 
 
 class OnErrorSettings(Section):
     """What happens to a record whose decoding or process() raises."""
 
     retries: StrictInt = Field(0, ge=0, description="How often it is tried again.")
-    then: Literal["fail", "skip", "dead_letter"] = Field("fail", description="fail: the job stops, the record is named; skip: it is passed by, and counted.")
+    then: Literal["fail", "skip", "dead_letter"] = Field(
+        "fail", description="fail: the job stops, the record is named; skip: it is passed by, and counted."
+    )
 
     @field_validator("retries")
     @classmethod
@@ -105,8 +113,12 @@ class ContainerSettings(Section):
     """The processes that run tasks."""
 
     count: StrictInt = Field(1, ge=1, le=10_000, description="How many containers.")
-    memory_bytes: Size = Field(512 << 20, alias="memory", ge=32 << 20, description="One budget a container: read cache, block cache, write buffers.")
-    host_affinity_ms: Duration = Field(5000, alias="host_affinity", description="How long a container waits for the host that has its state.")
+    memory_bytes: Size = Field(
+        512 << 20, alias="memory", ge=32 << 20, description="One budget a container: read cache, block cache, write buffers."
+    )
+    host_affinity_ms: Duration = Field(
+        5000, alias="host_affinity", description="How long a container waits for the host that has its state."
+    )
     standby: StrictInt = Field(0, ge=0, description="Warm copies on other hosts.")
     max_restarts: StrictInt = Field(8, ge=0, description="Restarts of a container within restart_window before the job fails.")
     restart_window_ms: Duration = Field(300_000, alias="restart_window", ge=1000, description="The window of max_restarts.")
@@ -124,7 +136,9 @@ class ContainerSettings(Section):
 class StateSettings(Section):
     """Local state."""
 
-    dir: StrictStr = Field("~/.samzapy/state", min_length=1, validate_default=True, description="The folder of the local stores, on each host.")
+    dir: StrictStr = Field(
+        "~/.samzapy/state", min_length=1, validate_default=True, description="The folder of the local stores, on each host."
+    )
 
     @field_validator("dir")
     @classmethod
@@ -156,14 +170,20 @@ class Settings(Section):
     id: Annotated[StrictStr, BeforeValidator(_as_text)] = Field("1", description="Tells jobs of one name apart.")
     task: StrictStr = Field(description="module:Class of the task.")
     params: dict[str, Any] = Field(default_factory=dict, description="The task's own settings: context.params.")
-    kafka: dict[str, KafkaValue | dict[str, KafkaValue]] = Field(description="librdkafka's keys; `producer` and `consumer` override for one side.")
+    kafka: dict[str, KafkaValue | dict[str, KafkaValue]] = Field(
+        description="librdkafka's keys; `producer` and `consumer` override for one side."
+    )
     inputs: tuple[InputSettings, ...] = Field(min_length=1, description="Topics to read.")
     outputs: tuple[OutputSettings, ...] = Field((), description="Topics to send to.")
     stores: dict[str, StoreSettings] = Field(default_factory=dict, description="Stores by name.")
     commit: CommitSettings = Field(default_factory=lambda: CommitSettings.model_validate({}), description="How work becomes durable.")
     window_ms: Duration | None = Field(None, alias="window", ge=10, description="How often window() is called; never by default.")
-    on_error: OnErrorSettings = Field(default_factory=lambda: OnErrorSettings.model_validate({}), description="What happens to bad records.")
-    containers: ContainerSettings = Field(default_factory=lambda: ContainerSettings.model_validate({}), description="The processes that run tasks.")
+    on_error: OnErrorSettings = Field(
+        default_factory=lambda: OnErrorSettings.model_validate({}), description="What happens to bad records."
+    )
+    containers: ContainerSettings = Field(
+        default_factory=lambda: ContainerSettings.model_validate({}), description="The processes that run tasks."
+    )
     state: StateSettings = Field(default_factory=lambda: StateSettings.model_validate({}), description="Local state.")
     spark: SparkSettings = Field(default_factory=lambda: SparkSettings.model_validate({}), description="Where containers run.")
     web: WebSettings = Field(default_factory=lambda: WebSettings.model_validate({}), description="The listener for people.")

@@ -49,7 +49,9 @@ class Collector:
         if partition is None:
             partition = -1 if envelope.partition_key is None else murmur2(encode_key(envelope.partition_key)) % output.partitions
         elif not 0 <= partition < output.partitions:
-            raise TaskError(f"a record for partition {partition} of {output.topic}, which has {output.partitions}.", "Partitions count from 0.")
+            raise TaskError(
+                f"a record for partition {partition} of {output.topic}, which has {output.partitions}.", "Partitions count from 0."
+            )
         self._size += size
         self.pending.append((output.topic, value, key_bytes, partition, envelope.timestamp or 0, headers))
 
@@ -78,7 +80,9 @@ class Collector:
         system, stream = envelope.system_stream
         if system != KAFKA:
             return UnknownOutput(f"a send to {system}.{stream}: there is no system {system!r}.", f'Use SystemStream("{KAFKA}", …).')
-        return UnknownOutput(f"a send to topic {stream}, which the job file does not list.", f"Add `- {{topic: {stream}}}` with its serdes under `outputs:`.")
+        return UnknownOutput(
+            f"a send to topic {stream}, which the job file does not list.", f"Add `- {{topic: {stream}}}` with its serdes under `outputs:`."
+        )
 
 
 def _short(key: object) -> str:

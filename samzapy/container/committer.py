@@ -48,7 +48,9 @@ class Cut:
 class Committer:
     """Commits the tasks of a container."""
 
-    def __init__(self, spec: ContainerSpec, ownership: Ownership, outputs: PlainProducer | None, mirror: Mirror, clock: Clock, run_id: str) -> None:
+    def __init__(
+        self, spec: ContainerSpec, ownership: Ownership, outputs: PlainProducer | None, mirror: Mirror, clock: Clock, run_id: str
+    ) -> None:
         self._spec = spec
         self._own = ownership
         self._outputs = outputs
@@ -78,7 +80,9 @@ class Committer:
         except SamzapyError:
             raise
         except Exception as error:  # a full disk, a broken engine: the commit stands, the local store is in doubt
-            raise InDoubt(f"the commit is decided, but a local store could not take it: {error}.", "It is restored from the changelog.") from error
+            raise InDoubt(
+                f"the commit is decided, but a local store could not take it: {error}.", "It is restored from the changelog."
+            ) from error
         self.commits += 1
         self.last_seconds = self._clock.monotonic() - started
         self.total_seconds += self.last_seconds

@@ -117,7 +117,9 @@ class Container:
             for lane in task.lanes:
                 partition, spec = lane.partition, lane.spec
                 mark = old.inputs.get(str(partition)) if old else None
-                offset = first_offset(self._consumer, spec, partition) if mark is None else checked_offset(self._consumer, spec, partition, mark)
+                offset = (
+                    first_offset(self._consumer, spec, partition) if mark is None else checked_offset(self._consumer, spec, partition, mark)
+                )
                 inputs[str(partition)] = InputMark(spec.topic_id, offset)
             stores = {name: self._mark(task, name, old) for name, s in self._spec.stores.items() if s.changelog}
             if old is not None and old.inputs == inputs:
@@ -151,7 +153,9 @@ class Container:
         )  # fmt: skip
         if old is None:
             return new
-        return Checkpoint(**{**_fields(new), "sequence": old.sequence + 1, "startpoint_id": old.startpoint_id, "ended_run_id": old.ended_run_id})
+        return Checkpoint(
+            **{**_fields(new), "sequence": old.sequence + 1, "startpoint_id": old.startpoint_id, "ended_run_id": old.ended_run_id}
+        )
 
     def _begin(self, tasks: Sequence[TaskInstance]) -> None:
         """T6: new task objects, inputs at the checkpoint, `init()`."""
@@ -237,9 +241,7 @@ class Container:
                 try:
                     key, value = message.key(), message.value()
                     process(
-                        envelope_of(
-                            None if key is None else decode_key(key), None if value is None else decode_value(value), ssp, message
-                        ),
+                        envelope_of(None if key is None else decode_key(key), None if value is None else decode_value(value), ssp, message),
                         collector,
                         requests,
                     )
@@ -250,7 +252,7 @@ class Container:
                     lane.processed += 1
                 except (LogError, MemoryError):
                     raise
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001  whatever the task or a serde raises is the record's
                     self._failed(lane, message, index, error)
             if requests.pending or kept >= RELEASE_RECORDS or now() >= look_at:
                 self._index = index + 1
@@ -282,7 +284,7 @@ class Container:
                 lane.processed += 1
             except (LogError, MemoryError):
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001
                 self._failed(lane, message, index, error)
             if self._requests.shutdown_task:
                 task.closing = True
@@ -300,7 +302,9 @@ class Container:
         if self._spec.on_error == "skip":
             lane.skipped += 1
             if lane.skipped <= 10 or lane.skipped % 10_000 == 0:
-                LOG.warning("%s: skipped %s: %s (record %d to be skipped there)", lane.task.name, _where(message), _brief(error), lane.skipped)
+                LOG.warning(
+                    "%s: skipped %s: %s (record %d to be skipped there)", lane.task.name, _where(message), _brief(error), lane.skipped
+                )
             return
         self._index = index
         self.commit()
@@ -335,7 +339,9 @@ class Container:
     def _answer(self, task: TaskInstance | None) -> None:
         """Carry out what hooks asked for."""
         requests = self._requests
-        closing = [t for t in self.tasks.values() if t.live and (requests.shutdown_all or t.closing or (requests.shutdown_task and t is task))]
+        closing = [
+            t for t in self.tasks.values() if t.live and (requests.shutdown_all or t.closing or (requests.shutdown_task and t is task))
+        ]
         requests.clear()
         self.commit()
         for one in closing:
@@ -385,7 +391,9 @@ class Container:
         if self._own.producer is not None and self._own.in_transaction:
             self._own.decided(self._own.producer.abort())
         if self._aborts >= MAX_ABORTS:
-            raise LogError(f"{MAX_ABORTS} transactions in a row were aborted without progress; the last one because: {error.message}", error.remedy) from error
+            raise LogError(
+                f"{MAX_ABORTS} transactions in a row were aborted without progress; the last one because: {error.message}", error.remedy
+            ) from error
         self._forget()
         tasks = [t for t in self.tasks.values() if t.state != STOPPED]
         for task in tasks:
@@ -540,7 +548,13 @@ def _named(task: str, hook: str, error: Exception, where: str = "") -> TaskError
     """The error with the task, the hook, the record and the line of the user's code that raised."""
     place = _user_line(error)
     at = f" on {where}" if where else ""
-    remedy = error.remedy if isinstance(error, SamzapyError) else "Mend the task, or set `on_error: {then: skip}` to pass such records by." if where else ""
+    remedy = (
+        error.remedy
+        if isinstance(error, SamzapyError)
+        else "Mend the task, or set `on_error: {then: skip}` to pass such records by."
+        if where
+        else ""
+    )
     kind = type(error) if isinstance(error, TaskError) else TaskError
     return kind(f"{task}: {hook} failed{at}: {_brief(error)}{place}.".replace("..", "."), remedy)
 

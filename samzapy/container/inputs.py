@@ -3,8 +3,8 @@
 Where a task stands is never counted per record. It is the consumer's position, which passes markers and aborted tails, except where
 records were handed out that are not processed yet: then it is the first of those.
 
-A bootstrap input holds its task's other inputs back (paused) until it is caught up with the end it had when the task started. A partition that several tasks of the container read (broadcast)
-is held back while any of them must wait.
+A bootstrap input holds its task's other inputs back (paused) until it is caught up with the end it had when the task started. A
+partition that several tasks of the container read (broadcast) is held back while any of them must wait.
 """
 
 from __future__ import annotations
@@ -165,4 +165,3 @@ class Inputs:
 def _is_held(lane: Lane) -> bool:
     waiting = lane.task.state == BOOTSTRAPPING and lane.gate is None and not lane.spec.bootstrap
     return waiting or lane.ended
-

@@ -140,7 +140,9 @@ class Restorer:
             if message.key() == CHECKPOINT_KEY:
                 newest = message.value()
 
-        self._read_to_barriers(consumer, {place: (consumer.bounds(place).start, barriers[place])}, lambda m: take(m), nonce, lambda _: (task, ""))
+        self._read_to_barriers(
+            consumer, {place: (consumer.bounds(place).start, barriers[place])}, lambda m: take(m), nonce, lambda _: (task, "")
+        )
         checkpoint = None if newest is None else self._parsed(newest, task)
         if checkpoint is not None and checkpoint.epoch > self._own.epoch:
             raise Superseded(f"{task.name}: its checkpoint is of epoch {checkpoint.epoch}, this owner's is {self._own.epoch}.", "")
@@ -190,7 +192,9 @@ class Restorer:
         place = TopicPartition(spec.changelog, task.model.partition)
         started = self._clock.monotonic()
         claims = self._claims(directory.claims)
-        facts = ChangelogFacts(place.topic, place.partition, spec.topic_id, consumer.bounds(place).start, barriers[place], spec.delete_retention_ms)
+        facts = ChangelogFacts(
+            place.topic, place.partition, spec.topic_id, consumer.bounds(place).start, barriers[place], spec.delete_retention_ms
+        )
         identity = StoreIdentity(self._spec.job.name, self._spec.job.id, task.name, name, spec.key_serde, spec.value_serde)
         found = [Found(c.generation, c.stamp, c.locked, c.problem) for c in claims]
         decision = decide(found, identity, task.checkpoint, facts, self._clock.now_ms())
@@ -320,7 +324,9 @@ class Restorer:
         for place, barrier in barriers.items():
             end = consumer.bounds(place).end
             if end <= barrier:
-                whose(place)[0].reason = f"{place}: a transaction of somebody else's is open at {end}, before this start's barrier at {barrier}"
+                whose(place)[
+                    0
+                ].reason = f"{place}: a transaction of somebody else's is open at {end}, before this start's barrier at {barrier}"
                 LOG.warning("%s; waiting until it is decided", whose(place)[0].reason)
         return True
 
@@ -356,4 +362,3 @@ class Restorer:
 
     def _checkpoint_partition(self, task: TaskInstance) -> TopicPartition:
         return TopicPartition(self._spec.job.checkpoint_topic, task.model.partition)
-

@@ -126,7 +126,9 @@ class ContainerRunner:
         try:
             container.stop()
         except (InDoubt, Fenced, TransactionAborted, ClusterUnreachable) as error:
-            LOG.warning("container %d: the final commit did not go through (%s); the next run goes on from the last one", self._number, error)
+            LOG.warning(
+                "container %d: the final commit did not go through (%s); the next run goes on from the last one", self._number, error
+            )
         return STOPPED
 
     def _stop_others(self, container: Container) -> None:
@@ -146,7 +148,13 @@ class ContainerRunner:
         report = {**self._report(), "outcome": outcome, "error": None}
         if error is not None:
             fatal = not isinstance(error, LogError) or outcome == SUPERSEDED
-            report["error"] = {"code": error.code, "message": error.message, "remedy": error.remedy, "fatal": fatal, "exit_code": error.exit_code}
+            report["error"] = {
+                "code": error.code,
+                "message": error.message,
+                "remedy": error.remedy,
+                "fatal": fatal,
+                "exit_code": error.exit_code,
+            }
         self._heartbeat.stop()
         self._control.finished(self._incarnation, report)
         if self._lags is not None:

@@ -57,7 +57,10 @@ class Context:
         store = self._stores.get(name)
         if store is None:
             there = ", ".join(sorted(self._stores)) or "none"
-            raise TaskError(f"{self.task_name} asks for store {name!r}; the job file has: {there}.", f"Add `{name}: {{key: …, value: …}}` under `stores:`.")
+            raise TaskError(
+                f"{self.task_name} asks for store {name!r}; the job file has: {there}.",
+                f"Add `{name}: {{key: …, value: …}}` under `stores:`.",
+            )
         return store
 
 
@@ -70,7 +73,21 @@ class Lane:
         resume_at: where this task began to read; a shared partition may be read from further back for another task.
     """
 
-    __slots__ = ("decode_key", "decode_value", "end", "ended", "gate", "partition", "processed", "resume_at", "skipped", "spec", "ssp", "stores", "task")
+    __slots__ = (
+        "decode_key",
+        "decode_value",
+        "end",
+        "ended",
+        "gate",
+        "partition",
+        "processed",
+        "resume_at",
+        "skipped",
+        "spec",
+        "ssp",
+        "stores",
+        "task",
+    )
 
     def __init__(self, partition: TopicPartition, spec: InputSpec, task: TaskInstance, end: int | None) -> None:
         self.partition = partition

@@ -25,8 +25,12 @@ class _Collector:
 
     def _of_tasks(self) -> Iterator[Metric]:
         labels = ["job", "container", "task"]
-        processed = CounterMetricFamily("samzapy_processed_records", "Records whose process() returned, since the container started.", labels=labels)
-        skipped = CounterMetricFamily("samzapy_skipped_records", "Records passed by (on_error: skip), since the container started.", labels=labels)
+        processed = CounterMetricFamily(
+            "samzapy_processed_records", "Records whose process() returned, since the container started.", labels=labels
+        )
+        skipped = CounterMetricFamily(
+            "samzapy_skipped_records", "Records passed by (on_error: skip), since the container started.", labels=labels
+        )
         lag = GaugeMetricFamily("samzapy_lag_records", "read_committed end minus next offset, over the task's partitions.", labels=labels)
         running = GaugeMetricFamily("samzapy_task_running", "1 while the task runs.", labels=labels)
         for task in self._status["tasks"]:

@@ -41,7 +41,9 @@ class Listener:
         try:
             self._socket.bind((host, port))
         except OSError as error:
-            raise LauncherError(f"cannot listen on {host}:{port}: {error.strerror}.", "Choose another `web.port`, or 0 for any free one.") from None
+            raise LauncherError(
+                f"cannot listen on {host}:{port}: {error.strerror}.", "Choose another `web.port`, or 0 for any free one."
+            ) from None
         self._socket.listen(128)
         self.url = f"http://{host}:{self._socket.getsockname()[1]}"
         self._server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1))
@@ -132,7 +134,9 @@ def web_app(coordinator: JobCoordinator, token: str) -> Starlette:
         return JSONResponse(coordinator.job_model())
 
     def metrics(_: Request) -> Response:
-        return PlainTextResponse(exposition(coordinator.status(), coordinator.reports()), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return PlainTextResponse(
+            exposition(coordinator.status(), coordinator.reports()), media_type="text/plain; version=0.0.4; charset=utf-8"
+        )
 
     def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n")

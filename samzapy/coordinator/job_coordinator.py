@@ -137,7 +137,9 @@ class JobCoordinator:
             self._metadata.close()
         if failure is None:
             return 0
-        LOG.error("job %s failed in container %d: error[%s]: %s", self._job, failure.container, failure.error["code"], failure.error["message"])
+        LOG.error(
+            "job %s failed in container %d: error[%s]: %s", self._job, failure.container, failure.error["code"], failure.error["message"]
+        )
         if failure.error.get("remedy"):
             LOG.error("  %s", failure.error["remedy"])
         return int(failure.error.get("exit_code", 1))
@@ -268,7 +270,14 @@ class JobCoordinator:
         member.deaths.append(now)
         decision = decide_restart(member.deaths, now, self._settings.max_restarts, self._settings.restart_window_s)
         if isinstance(decision, GiveUp):
-            self._fail(member, {"code": "SZ340", "message": f"{decision.reason}; the last time: {member.last_error}", "remedy": "See its log lines above."})
+            self._fail(
+                member,
+                {
+                    "code": "SZ340",
+                    "message": f"{decision.reason}; the last time: {member.last_error}",
+                    "remedy": "See its log lines above.",
+                },
+            )
             return
         member.restarts += 1
         member.launch_at = now + decision.delay_s
@@ -312,7 +321,9 @@ class JobCoordinator:
             self._clock.sleep(0.02)
 
     def _record(self, member: Member) -> ContainerRecord:
-        return ContainerRecord(member.number, self._epoch, member.incarnation, member.tasks, self._run_id, member.host or "", member.pid or 0)
+        return ContainerRecord(
+            member.number, self._epoch, member.incarnation, member.tasks, self._run_id, member.host or "", member.pid or 0
+        )
 
     # -- what containers ask (the listener's threads) ------------------------------------------------------------------------------------
 

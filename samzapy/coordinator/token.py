@@ -35,5 +35,6 @@ def read_token(path: Path) -> str:
         return path.read_text().strip()
     except OSError as error:
         raise ConfigurationError(
-            f"the run's token cannot be read from {path}: {error.strerror}.", "Run this where the job was started, as the same user, or name the file with --token-file."
+            f"the run's token cannot be read from {path}: {error.strerror}.",
+            "Run this where the job was started, as the same user, or name the file with --token-file.",
         ) from None

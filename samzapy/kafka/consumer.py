@@ -113,7 +113,9 @@ class KafkaConsumer:
         if not wanted:
             return {}
         at = asked("position", lambda: self._consumer.position([Place(*p) for p in wanted]))
-        return {p: self._assigned[p] if place.offset == OFFSET_INVALID else max(place.offset, 0) for p, place in zip(wanted, at, strict=True)}
+        return {
+            p: self._assigned[p] if place.offset == OFFSET_INVALID else max(place.offset, 0) for p, place in zip(wanted, at, strict=True)
+        }
 
     def bounds(self, partition: TopicPartition) -> Bounds:
         doing = f"the bounds of {partition}"

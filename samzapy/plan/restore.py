@@ -135,8 +135,14 @@ def decide(
         complete = best.stamp.position >= mark.position
         if log.start > mark.changelog_start and not complete:
             return _truncated(log, mark)
-        warning = f"{log.topic}[{log.partition}] was truncated at its start; the local store is complete and goes on" if log.start > mark.changelog_start else ""
-        return Keep(best.generation, best.stamp.position, "has all that the checkpoint names" if complete else "recent enough to catch up", warning)
+        warning = (
+            f"{log.topic}[{log.partition}] was truncated at its start; the local store is complete and goes on"
+            if log.start > mark.changelog_start
+            else ""
+        )
+        return Keep(
+            best.generation, best.stamp.position, "has all that the checkpoint names" if complete else "recent enough to catch up", warning
+        )
     if log.start > mark.changelog_start:
         return _truncated(log, mark)
     return Rebuild(log.start, "; ".join(reasons) if reasons else "no local store on this host")
@@ -156,9 +162,7 @@ def _sift(
     return good, reasons
 
 
-def _why_not(
-    found: Found, identity: StoreIdentity, checkpoint: Checkpoint, mark: StoreMark, log: ChangelogFacts, now_ms: int
-) -> str:
+def _why_not(found: Found, identity: StoreIdentity, checkpoint: Checkpoint, mark: StoreMark, log: ChangelogFacts, now_ms: int) -> str:
     if found.locked:
         return "another process has it open"
     if found.problem:
@@ -171,6 +175,7 @@ def _why_not(
 
 def _truncated(log: ChangelogFacts, mark: StoreMark) -> Refuse:
     return Refuse(
-        f"changelog {log.topic}[{log.partition}] starts at {log.start}, the checkpoint says {mark.changelog_start}: it was truncated, and a full restore would silently miss keys.",
+        f"changelog {log.topic}[{log.partition}] starts at {log.start}, the checkpoint says {mark.changelog_start}: "
+        "it was truncated, and a full restore would silently miss keys.",
         "Bring back a host with the local store, or run `samzapy reset` to start over.",
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

@@ -92,7 +92,7 @@ def session_settings(master: str, conf: Mapping[str, str], app_name: str, locali
     """
     check_conf(conf)
     local = is_local(master)
-    near = local or all(host in ("localhost", LOOPBACK) for host, _ in master_addresses(master)) and master.startswith("spark://")
+    near = local or (all(host in ("localhost", LOOPBACK) for host, _ in master_addresses(master)) and master.startswith("spark://"))
     result = {
         **DEFAULTS,
         **(LOCAL_DEFAULTS if near else {}),

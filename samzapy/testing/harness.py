@@ -1,13 +1,13 @@
 """A test harness for tasks: the real run loop, committer and restorer on an in-memory log. No Kafka, no JVM, no threads.
 
-    h = Harness("config/word-count.yaml")
-    h.send("sentences", "the quick fox")
-    h.run()
-    assert h.output("word-counts") == [("the", 1), ("quick", 1), ("fox", 1)]
-    h.crash()                      # everything uncommitted and the process are lost
-    h.send("sentences", "the end")
-    h.run()
-    assert h.store("counts")["the"] == 2
+h = Harness("config/word-count.yaml")
+h.send("sentences", "the quick fox")
+h.run()
+assert h.output("word-counts") == [("the", 1), ("quick", 1), ("fox", 1)]
+h.crash()                      # everything uncommitted and the process are lost
+h.send("sentences", "the end")
+h.run()
+assert h.store("counts")["the"] == 2
 """
 
 from __future__ import annotations
@@ -99,10 +99,18 @@ class Harness:
         spec = next(i for i in self._settings.inputs if i.topic == topic)
         raw_key = None if key is None else self._serde(spec.key).encode(key)
         raw = None if value is None else self._serde(spec.value).encode(value)
-        self.send_raw(topic, raw, raw_key, 0 if partition is None and key is None else -1 if partition is None else partition, timestamp, headers)
+        self.send_raw(
+            topic, raw, raw_key, 0 if partition is None and key is None else -1 if partition is None else partition, timestamp, headers
+        )
 
     def send_raw(
-        self, topic: str, value: bytes | None, key: bytes | None = None, partition: int = 0, timestamp: int | None = None, headers: Any = None
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        partition: int = 0,
+        timestamp: int | None = None,
+        headers: Any = None,
     ) -> None:
         """A record's bytes as they are."""
         producer = self.log.plain_producer("harness")

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import Fenced, LogError, OffsetOutOfRange, TopicMissing, TransactionAborted
+from samzapy.clock import SystemClock
 from samzapy.kafka.log import KafkaLog
 from samzapy.log_reader import read_to_end
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import Consumer, Log, TopicSpec, TransactionalProducer
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
-from samzapy.clock import SystemClock
 
 PATIENCE_S = 20.0
 
@@ -62,6 +62,11 @@ def send(producer: TransactionalProducer, topic: str, *values: bytes, commit: bo
         producer.abort()
 
 
+def _flush_and_commit(producer: TransactionalProducer) -> None:
+    producer.flush()
+    producer.commit()
+
+
 def take(consumer: Consumer, count: int) -> list[Any]:
     """Exactly `count` records, then nothing more at once."""
     found: list[Any] = []
@@ -94,7 +99,9 @@ def values(log: Log, topic: str) -> list[bytes | None]:
     return found
 
 
-def test_committed_records_are_seen_and_markers_take_offsets(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+def test_committed_records_are_seen_and_markers_take_offsets(
+    log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer
+) -> None:
     send(producer, topic, b"a", b"b")
     send(producer, topic, b"c")
     place = TopicPartition(topic, 0)
@@ -104,7 +111,9 @@ def test_committed_records_are_seen_and_markers_take_offsets(log: Log, topic: st
     assert settle(consumer, place, 5) == 5
 
 
-def test_an_open_transaction_hides_what_follows_it_until_it_is_decided(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+def test_an_open_transaction_hides_what_follows_it_until_it_is_decided(
+    log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer
+) -> None:
     place = TopicPartition(topic, 0)
     producer.begin()
     producer.send(topic, b"open", b"k", 0)
@@ -118,7 +127,9 @@ def test_an_open_transaction_hides_what_follows_it_until_it_is_decided(log: Log,
     assert values(log, topic) == [b"open", b"plain"]
 
 
-def test_aborted_records_are_never_seen_and_positions_pass_them(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+def test_aborted_records_are_never_seen_and_positions_pass_them(
+    log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer
+) -> None:
     place = TopicPartition(topic, 0)
     send(producer, topic, b"a")
     send(producer, topic, b"lost", b"lost", commit=False)
@@ -128,7 +139,9 @@ def test_aborted_records_are_never_seen_and_positions_pass_them(log: Log, topic:
     assert settle(consumer, place, 5) == 5
 
 
-def test_init_fences_the_predecessor_and_its_open_transaction_is_gone_at_once(log: Log, topic: str, producer: TransactionalProducer) -> None:
+def test_init_fences_the_predecessor_and_its_open_transaction_is_gone_at_once(
+    log: Log, topic: str, producer: TransactionalProducer
+) -> None:
     producer.begin()
     producer.send(topic, b"zombie", b"k", 0)
     producer.flush()
@@ -136,10 +149,9 @@ def test_init_fences_the_predecessor_and_its_open_transaction_is_gone_at_once(lo
     successor.init()
     assert values(log, topic) == []
     send(successor, topic, b"mine")
+    producer.send(topic, b"late", b"k", 0)
     with pytest.raises((Fenced, TransactionAborted)):
-        producer.send(topic, b"late", b"k", 0)
-        producer.flush()
-        producer.commit()
+        _flush_and_commit(producer)
     assert b"zombie" not in values(log, topic)
     successor.close()
 
@@ -162,8 +174,7 @@ def test_a_record_that_the_broker_rejects_poisons_the_transaction_without_any_ca
     producer.send(small, b"ok", b"k", 0)
     producer.send(small, b"x" * 5000, b"k", 0)
     with pytest.raises(TransactionAborted):
-        producer.flush()
-        producer.commit()
+        _flush_and_commit(producer)
     assert producer.abort() is False  # its sequence numbers have a hole: the next transaction needs a new producer
     assert values(log, small) == []
     successor = log.transactional_producer(small)
@@ -204,7 +215,9 @@ def test_keys_choose_javas_partition(log: Log, topic: str, producer: Transaction
     assert {m.key(): m.partition() for m in take(consumer, 50)} == {k: murmur2(k) % 2 for k in keys}
 
 
-def test_a_paused_partition_hands_out_nothing_and_goes_on_where_it_was(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+def test_a_paused_partition_hands_out_nothing_and_goes_on_where_it_was(
+    log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer
+) -> None:
     place = TopicPartition(topic, 0)
     send(producer, topic, b"a", b"b")
     visible(consumer, place, 3)
@@ -215,7 +228,9 @@ def test_a_paused_partition_hands_out_nothing_and_goes_on_where_it_was(log: Log,
     assert [m.value() for m in take(consumer, 2)] == [b"a", b"b"]
 
 
-def test_seek_and_a_new_assignment_hand_out_nothing_that_was_fetched_before(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+def test_seek_and_a_new_assignment_hand_out_nothing_that_was_fetched_before(
+    log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer
+) -> None:
     place = TopicPartition(topic, 0)
     send(producer, topic, *(str(i).encode() for i in range(20)))
     visible(consumer, place, 21)
@@ -276,7 +291,9 @@ def test_a_plain_producer_that_fails_says_so_at_flush(log: Log) -> None:
     assert values(log, small) == [b"ok"]
 
 
-def test_the_offset_for_a_time_is_the_first_at_or_after_it(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+def test_the_offset_for_a_time_is_the_first_at_or_after_it(
+    log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer
+) -> None:
     producer.begin()
     for at in (1000, 2000, 3000):
         producer.send(topic, b"v", b"k", 0, timestamp_ms=at)

@@ -44,7 +44,14 @@ class HandClock:
 class Bench:
     """Inputs `in` (string → integer, or as told), output `out`, store `s`; one container with every task."""
 
-    def __init__(self, state: Path, task: Callable[[], StreamTask], partitions: int = 1, inputs: dict[str, dict[str, Any]] | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        state: Path,
+        task: Callable[[], StreamTask],
+        partitions: int = 1,
+        inputs: dict[str, dict[str, Any]] | None = None,
+        **settings: Any,
+    ) -> None:
         self.clock = HandClock()
         self.cluster = MemoryCluster(self.clock)
         self.log = MemoryLog(self.cluster)
@@ -67,13 +74,23 @@ class Bench:
         def store(name: str, changelog: bool = True) -> StoreSpec:
             topic = JOB.changelog_topic(name)
             return StoreSpec(
-                name, topic if changelog else None, topics[topic].topic_id if changelog else "", 86_400_000, "string", "integer",
+                name,
+                topic if changelog else None,
+                topics[topic].topic_id if changelog else "",
+                86_400_000,
+                "string",
+                "integer",
                 lambda task: LocalStoreDirectory(store_path(self.state, "c", "h", str(JOB), task, name), RocksEngine),
                 lambda task, engine: OverlayStore(name, engine, string, integer, 1 << 20, 1 << 20, task),
             )
 
         return ContainerSpec(
-            JOB, 0, "h", self.task, {}, tasks,
+            JOB,
+            0,
+            "h",
+            self.task,
+            {},
+            tasks,
             {t: InputSpec(t, topics[t].topic_id, string, integer, **s) for t, s in self.input_settings.items()},
             {"out": OutputSpec("out", string, integer, topics["out"].partitions, 1_000_000)},
             {n: store(n, **s) for n, s in self.stores.items()},

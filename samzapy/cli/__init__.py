@@ -1,0 +1,1 @@
+"""The `samzapy` command: one module per family of verbs."""
