@@ -1,0 +1,193 @@
+"""A job of a test's own on a real broker, driven as a user would: files, and the `samzapy` command in processes of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.broker import create_topic, produce, read_all
+
+PATIENCE_S = 90.0
+BARRIER = b"\x00samzapy/barrier"
+
+TASK = """
+from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
+
+class Counting(StreamTask):
+    def init(self, context):
+        self.out = SystemStream("kafka", context.params["out"])
+        self.counts = context.get_store("counts")
+
+    def process(self, envelope, collector, coordinator):
+        for word in envelope.message.split():
+            if word == "boom":
+                raise ValueError("boom!")
+            n = (self.counts.get(word) or 0) + 1
+            self.counts.put(word, n)
+            collector.send(OutgoingMessageEnvelope(self.out, n, word, partition=envelope.partition))
+
+class Silent(StreamTask):
+    def process(self, envelope, collector, coordinator):
+        pass
+
+class Huge(StreamTask):
+    def init(self, context):
+        self.counts = context.get_store("counts")
+
+    def process(self, envelope, collector, coordinator):
+        self.counts.put("before", 1)
+        self.counts.put("x" * 5_000_000 if envelope.message == "huge" else envelope.message, 1)
+"""
+
+
+class Job:
+    """Topics `<name>-in` and `<name>-out`, a job file and a task module in a folder of its own."""
+
+    def __init__(self, servers: str, folder: Path, name: str, partitions: int = 4, task: str = "Counting", **sections: Any) -> None:
+        self.servers, self.folder, self.name, self.partitions = servers, folder, name, partitions
+        self.input, self.output, self.changelog = f"{name}-in", f"{name}-out", f"{name}-1-counts-changelog"
+        self.state = folder / "state"
+        create_topic(servers, self.input, partitions)
+        create_topic(servers, self.output, partitions)
+        module = "task_" + name.replace("-", "_")
+        (folder / f"{module}.py").write_text(TASK)
+        document = {
+            "job": name,
+            "task": f"{module}:{task}",
+            "params": {"out": self.output},
+            "kafka": {"bootstrap.servers": servers},
+            "inputs": [{"topic": self.input, "value": "string"}],
+            "outputs": [{"topic": self.output, "key": "string", "value": "integer"}],
+            "stores": {"counts": {"key": "string", "value": "integer"}},
+            "commit": {"interval": "200ms"},
+            "containers": {"count": 2, "max_restarts": 50},
+            "state": {"dir": str(self.state)},
+            **sections,
+        }
+        self.file = folder / f"{name}.yaml"
+        self.file.write_text(json.dumps(document))
+
+    # -- the world outside -----------------------------------------------------------------------------------------------------------
+
+    def feed(self, lines: list[str]) -> None:
+        produce(self.servers, self.input, [(None, line.encode(), i % self.partitions) for i, line in enumerate(lines)])
+
+    def updates(self) -> list[tuple[int, str, int]]:
+        """Committed output: (partition, word, count), in order."""
+        return [(r.partition, (r.key or b"").decode(), number(r.value)) for r in read_all(self.servers, self.output)]
+
+    def stored(self) -> dict[tuple[int, str], int]:
+        """The changelog, as a plain consumer sees it: newest value per partition and key."""
+        newest: dict[tuple[int, str], int] = {}
+        for r in read_all(self.servers, self.changelog):
+            if r.key != BARRIER:
+                key = r.partition, (r.key or b"").decode()
+                if r.value is None:
+                    newest.pop(key, None)
+                else:
+                    newest[key] = number(r.value)
+        return newest
+
+    # -- commands ----------------------------------------------------------------------------------------------------------------------
+
+    def command(self, *arguments: str, limit_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
+        """One command to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "samzapy", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            stdin=subprocess.DEVNULL,
+            cwd=self.folder,
+            check=False,
+        )
+
+    def of(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command about this job: `of("state", "export", …, )` gets the job file after the verbs."""
+        verbs = [a for a in arguments if a in ("state", "checkpoint", "export", "get", "scan", "restore", "verify", "show", "status", "stop", "topics")]
+        rest = [a for a in arguments if a not in verbs]
+        return self.command(*verbs, str(self.file), *rest)
+
+    def run_to_end(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.command("run", str(self.file), "--local", "--until-end", *arguments)
+
+    def export(self) -> dict[str, int]:
+        """`samzapy state export`, the tasks' counts added up."""
+        done = self.of("state", "export", "counts", "--json")
+        assert done.returncode == 0, done.stderr
+        total: dict[str, int] = {}
+        for line in done.stdout.splitlines():
+            entry = json.loads(line)
+            total[entry["key"]] = total.get(entry["key"], 0) + entry["value"]
+        return total
+
+    def status(self) -> dict[str, Any] | None:
+        done = self.of("status", "--json")
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    @contextlib.contextmanager
+    def running(self, *arguments: str) -> Iterator[Running]:
+        """`samzapy run` in the background; killed with all it started when the block is left."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "samzapy", "run", str(self.file), *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=(self.folder / "run.log").open("ab"),
+            stdin=subprocess.DEVNULL,
+            cwd=self.folder,
+            start_new_session=True,
+        )
+        try:
+            yield Running(self, process)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+class Running:
+    """A running job."""
+
+    def __init__(self, job: Job, process: subprocess.Popen[bytes]) -> None:
+        self.job, self.process = job, process
+
+    def until(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The first status that meets the condition."""
+        deadline = time.monotonic() + PATIENCE_S
+        status: dict[str, Any] | None = None
+        while time.monotonic() < deadline:
+            assert self.process.poll() is None, f"the job ended: {(self.job.folder / 'run.log').read_text()[-3000:]}"
+            status = self.job.status()
+            if status is not None and condition(status):
+                return status
+        raise AssertionError(f"never so: {json.dumps(status)}\n{(self.job.folder / 'run.log').read_text()[-3000:]}")
+
+    def until_running(self) -> dict[str, Any]:
+        return self.until(lambda s: s["state"] == "RUNNING")
+
+    def until_caught_up(self, ends: dict[str, int]) -> dict[str, Any]:
+        """Every task's position has reached these ends, and all run."""
+
+        def caught_up(status: dict[str, Any]) -> bool:
+            at = {place: position for t in status["tasks"] for place, position in t["positions"].items()}
+            return status["state"] == "RUNNING" and all(at.get(place, 0) >= end for place, end in ends.items())
+
+        return self.until(caught_up)
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=PATIENCE_S)
+
+
+def number(value: bytes | None) -> int:
+    """As Kafka's LongDeserializer reads it."""
+    assert value is not None
+    assert len(value) == 8
+    return int.from_bytes(value, "big", signed=True)
