@@ -78,7 +78,8 @@ def create_topic(bootstrap: str, name: str, partitions: int = 1, **config: Any) 
 
 
 def delete_topic(bootstrap: str, name: str) -> None:
-    admin(bootstrap).delete_topics([name])[name].result(LIMIT_S)
+    client = admin(bootstrap)  # kept: its futures end with it
+    client.delete_topics([name])[name].result(LIMIT_S)
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[Sequence[Any] | Record], partition: int | None = None) -> int:

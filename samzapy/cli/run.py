@@ -24,6 +24,7 @@ from samzapy.ports import Launcher, Log
 LOG = logging.getLogger("samzapy")
 KILLED = 128
 LOCALHOST = "localhost"
+LOOPBACK = "127.0.0.1"
 
 
 def run(
@@ -75,7 +76,8 @@ class _Run:
         try:
             if not self._local:
                 check_slots(len(model.containers), launcher.slots(), settings.spark.master)
-            token = write_token(token_path(Path(settings.state.dir), cluster_id, str(job), run_id))
+            token_file = token_path(Path(settings.state.dir), cluster_id, str(job), run_id)
+            token = write_token(token_file)
             payload = {
                 "entry": ENTRY, "document": self._loaded.document, "folders": [str(f) for f in self._loaded.folders],
                 "host": LOCALHOST if self._local or settings.spark.master.startswith("local") else "",  # elsewhere the executor knows
@@ -89,16 +91,19 @@ class _Run:
             coordinator = JobCoordinator(job, run_id, model, payload, ends, pace, self._log, clock, launcher, process, self._answers)
             listeners = [
                 Listener(web_app(coordinator, token), settings.web.host, settings.web.port),
-                Listener(control_app(coordinator, token), self._control_host(), 0),
+                Listener(control_app(coordinator, token), self._control_host(launcher), 0),
             ]
             coordinator.url, coordinator.control_url = listeners[0].url, listeners[1].url
             for listener in listeners:
                 listener.start()
             self._take_signals(coordinator)
             LOG.info("status: %s/api/v1/status", coordinator.url)
-            code = coordinator.run()
-            for listener in listeners:
-                listener.stop()
+            try:
+                code = coordinator.run()
+            finally:
+                token_file.unlink(missing_ok=True)
+                for listener in listeners:
+                    listener.stop()
             return KILLED + self._signals[-1] if len(self._signals) > 1 and code == 0 else code
         finally:
             if coordinator is None:
@@ -127,10 +132,9 @@ class _Run:
         say(f"Spark runs ({time.monotonic() - started:.1f} s)")
         return SparkLauncher(session)
 
-    def _control_host(self) -> str:
-        if self._local or self._settings.spark.master.startswith("local"):
-            return "127.0.0.1"
-        return str(self._settings.spark.conf.get("spark.driver.host", "127.0.0.1"))
+    def _control_host(self, launcher: Launcher) -> str:
+        """Where containers can reach this driver."""
+        return str(getattr(launcher, "driver_host", LOOPBACK))
 
     def _warn_of_idle(self, containers: int) -> None:
         if containers < self._settings.containers.count:

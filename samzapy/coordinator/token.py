@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from pathlib import Path
 
 from samzapy.api.errors import ConfigurationError
+
+
+FORGOTTEN_S = 7 * 86_400.0
 
 
 def token_path(state: Path, cluster_id: str, job: str, run_id: str) -> Path:
@@ -15,10 +19,11 @@ def token_path(state: Path, cluster_id: str, job: str, run_id: str) -> Path:
 
 
 def write_token(path: Path) -> str:
-    """A new token, in a file of mode 0600; tokens of earlier runs are removed."""
+    """A new token, in a file of mode 0600. Those of other runs stay (one may be alive), unless they are a week old."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     for old in path.parent.glob("*.token"):
-        old.unlink(missing_ok=True)
+        if time.time() - old.stat().st_mtime > FORGOTTEN_S:
+            old.unlink(missing_ok=True)
     token = secrets.token_urlsafe(32)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(token)
