@@ -9,7 +9,6 @@ from pathlib import Path
 
 from samzapy.api.errors import ConfigurationError
 
-
 FORGOTTEN_S = 7 * 86_400.0
 
 
