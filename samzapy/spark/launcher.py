@@ -9,30 +9,27 @@ before Spark has seen the job holds too: the group's future jobs are cancelled w
 from __future__ import annotations
 
 import json
-import re
 import secrets
-import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark import InheritableThread
-from pyspark.core.rdd import RDD
-from pyspark.serializers import NoOpSerializer
-
 from samzapy.api.errors import LauncherError
 from samzapy.spark.executor import run_partition
-from samzapy.spark.session import stop_session
+from samzapy.spark.failures import how_it_failed
+from samzapy.spark.session import jvm_end, stop_session
 from samzapy.spark.settings import is_local
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.core.rdd import RDD
     from pyspark.sql import SparkSession
 
 LOCALHOST = "localhost"
 EXECUTORS_PATIENCE_S = 60.0
 EXECUTORS_SETTLED_S = 3.0
 _POLL_S = 0.25
+_JVM_DIES_S = 5.0
 
 
 class SparkHandle:
@@ -48,7 +45,7 @@ class SparkHandle:
 
     def kill(self) -> None:
         """Cancel the job; Spark ends the worker within seconds."""
-        if self._ended is None:
+        if self._ended is None and jvm_end() is None:
             self._context._jsc.sc().cancelJobGroupAndFutureJobs(self.group)
 
     def end(self, words: str) -> None:
@@ -61,7 +58,7 @@ class SparkLauncher:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._context = session.sparkContext
-        self._is_local = is_local(self._context.master)
+        self._is_local = is_local(str(self._context.master))
         self._is_closed = False
 
     @property
@@ -84,10 +81,13 @@ class SparkLauncher:
         """Start one, on `preferred_host` if that has a free slot within the locality wait.
 
         Raises:
-            LauncherError: the launcher was closed.
+            LauncherError: the launcher was closed, or Spark's JVM died.
         """
-        if self._is_closed:
-            raise LauncherError(f"container {container} was not started: its launcher is closed.", "")
+        from pyspark import InheritableThread
+
+        why = "its launcher is closed" if self._is_closed else jvm_end()
+        if why is not None:
+            raise LauncherError(f"container {container} was not started: {why}.", "")
         text = json.dumps({**payload, "host": LOCALHOST if self._is_local else ""}).encode()
         handle = SparkHandle(self._context, f"samzapy-container-{container}-{secrets.token_hex(4)}")
         InheritableThread(
@@ -108,13 +108,16 @@ class SparkLauncher:
             self._context.addJobTag(f"samzapy-container-{container}")
             codes = self._one_partition(payload, preferred_host).mapPartitions(run_partition).collect()
         except Exception as error:  # noqa: BLE001 - whatever ended the job is the handle's answer
-            handle.end("Spark was stopped" if self._is_closed else how_it_failed(str(error)))
+            handle.end("Spark was stopped" if self._is_closed else jvm_end(_patience_with(error)) or how_it_failed(str(error)))
         else:
             handle.end(f"exit code {codes[0]}")
 
     def _one_partition(self, payload: bytes, preferred_host: str | None) -> RDD[bytes]:
         jvm = self._context._jvm
         assert jvm is not None
+        from pyspark.core.rdd import RDD
+        from pyspark.serializers import NoOpSerializer
+
         hosts = [preferred_host] if preferred_host and not self._is_local else []
         row = jvm.scala.Tuple2(bytearray(payload), jvm.PythonUtils.toSeq(hosts))
         any_class = jvm.scala.reflect.ClassTag.Any()
@@ -143,18 +146,8 @@ class SparkLauncher:
             time.sleep(_POLL_S)
 
 
-def how_it_failed(text: str) -> str:
-    """Spark's account of a failed job (pages of two languages' stacks), in a line of ours."""
-    lost = re.search(r"ExecutorLostFailure.*?Reason: ([^\n]*)", text)
-    if lost:
-        return f"its executor was lost: {lost[1].strip()}"
-    if re.search(r"cancelled|TaskKilled|killed intentionally", text) and "Python worker exited" not in text:
-        return "killed: its Spark job was cancelled"
-    if re.search(r"Python worker exited unexpectedly|Python worker failed to connect back", text):
-        return "killed or crashed: its Python worker ended without a word"
-    raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception): .*)$", text, re.MULTILINE)
-    python = [line for line in raised if not line.startswith(("SparkException", "Py4J", "PythonException"))]
-    if python:
-        return python[0].strip()
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
-    return f"Spark: {first[:300]}"
+def _patience_with(error: Exception) -> float:
+    """How long to look for the JVM's end: a broken line to it means that it is dying."""
+    from py4j.protocol import Py4JNetworkError
+
+    return _JVM_DIES_S if isinstance(error, OSError | Py4JNetworkError) else 0.0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import samzapy
 from samzapy.api.errors import ClusterUnreachable, LauncherError
-from samzapy.spark.settings import is_local, master_addresses, properties_text, session_settings
+from samzapy.spark.settings import LOOPBACK, is_local, master_addresses, properties_text, session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,26 +58,48 @@ def start_session(master: str, conf: Mapping[str, str], app_name: str, java_home
         raise LauncherError("a Spark session runs in this process already.", "Stop it first.")
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what it says of a JVM that was stopped is no news
     output = _JvmOutput()
-    with _environment(master, java_home), _properties_file(settings) as file:
-        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {file} --load-spark-defaults pyspark-shell"
+    with _properties_file(settings) as file, _signals_kept(), _environment(_launch_environment(master, java_home, file)):
         gateway = _launch(output)
         SparkContext._gateway, SparkContext._jvm = gateway, gateway.jvm
         try:
             context = SparkContext(master=master, appName=app_name, environment=_worker_environment(), conf=SparkConf())
             session = SparkSession(context)
-        except Exception as error:
+        except BaseException as error:
             end_jvm()
-            raise _start_failure(master, error, output) from error
+            if isinstance(error, Exception):
+                raise _start_failure(master, error, output) from error
+            raise
     output.pass_on(sys.stderr.buffer)
     return session
 
 
 def stop_session(session: SparkSession) -> None:
     """End the session, its JVM and all workers; waits for them."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
     try:
         session.stop()
+    except (Py4JError, OSError):
+        if jvm_end() is None:
+            raise
     finally:
+        SparkContext._active_spark_context = None
         end_jvm()
+
+
+def jvm_end(within_s: float = 0.0) -> str | None:
+    """None while this process's JVM runs, and goes on running for that long; else that it ended, in words."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return "Spark was stopped"
+    try:
+        code = gateway.proc.wait(within_s)
+    except subprocess.TimeoutExpired:
+        return None
+    return f"Spark's JVM ended ({f'killed by {signal.Signals(-code).name}' if code < 0 else f'exit code {code}'})"
 
 
 def end_jvm() -> None:
@@ -88,7 +111,7 @@ def end_jvm() -> None:
     if gateway is None:
         return
     gateway.shutdown()
-    jvm: subprocess.Popen[bytes] = gateway.proc  # type: ignore[attr-defined]
+    jvm: subprocess.Popen[bytes] = gateway.proc
     assert jvm.stdin is not None
     jvm.stdin.close()  # what it waits for
     try:
@@ -139,7 +162,7 @@ def _launch(output: _JvmOutput) -> Any:
 
     streams = {"stdout": output.writing, "stderr": output.writing, "start_new_session": True}
     try:
-        return launch_gateway(conf=None, popen_kwargs=streams)
+        return launch_gateway(conf=None, popen_kwargs=streams)  # type: ignore[no-untyped-call]
     except (PySparkRuntimeError, OSError) as error:
         os.close(output.writing)
         output.writing = -1
@@ -156,8 +179,8 @@ def _start_failure(master: str, error: Exception, output: _JvmOutput) -> Excepti
     lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.strip().startswith("at ")]
     why = next((line for line in lines if line.startswith(": ")), lines[-1] if lines else type(error).__name__).removeprefix(": ")
     if not is_local(master):
-        said = output.words()
-        return ClusterUnreachable(f"Spark's master {master} did not take the job: {why}{f' ({said})' if said else ''}.", "See the master's log.")
+        why = " / ".join(w for w in (why, output.words()) if w)
+        return ClusterUnreachable(f"Spark's master {master} did not take the job: {why}.", "See the master's log.")
     return LauncherError(f"Spark did not start with master {master}: {why}.", "Check spark.master and spark.conf.")
 
 
@@ -184,7 +207,7 @@ def _check_master(master: str) -> None:
         except OSError as error:
             said.append(f"{host}:{port}: {error.strerror or error}")
     if addresses:
-        raise ClusterUnreachable(f"no Spark master answers ({'; '.join(said)}).", "Start one (samzapy dev spark start), or correct spark.master.")
+        raise ClusterUnreachable(f"no Spark master answers ({'; '.join(said)}).", "Start one, or correct spark.master.")
 
 
 def _worker_environment() -> dict[str, str]:
@@ -195,25 +218,51 @@ def _worker_environment() -> dict[str, str]:
     return {"PYTHONPATH": home}
 
 
-@contextmanager
-def _environment(master: str, java_home: str | None) -> Iterator[None]:
-    """This process's environment as PySpark's launcher is to see it, and back again."""
-    before = dict(os.environ)
-    for name in _UNSET:
-        os.environ.pop(name, None)
-    os.environ["PYSPARK_PIN_THREAD"] = "true"
+def _launch_environment(master: str, java_home: str | None, settings_file: str) -> dict[str, str | None]:
+    """What PySpark's launcher, the JVM and its workers are to see; None: not at all."""
+    result: dict[str, str | None] = dict.fromkeys(_UNSET)
+    result["PYSPARK_PIN_THREAD"] = "true"
+    result["PYSPARK_SUBMIT_ARGS"] = f"--properties-file {shlex.quote(settings_file)} --load-spark-defaults pyspark-shell"
+    result["SPARK_LAUNCHER_OPTS"] = os.environ.get("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
     if java_home is not None:
-        os.environ["JAVA_HOME"] = java_home
+        result["JAVA_HOME"] = java_home
     if is_local(master):
-        os.environ.update(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable)
+        result.update(SPARK_LOCAL_IP=LOOPBACK, PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable)
     else:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto")
+        result["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    return result
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Ctrl-C stays what it was: PySpark makes it cancel every job, which would end containers without a final commit."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """This process's environment with these changes, and back again."""
+    before = {name: os.environ.get(name) for name in changes}
+    _set_environment(changes)
+    try:
+        yield
+    finally:
+        _set_environment(before)
+
+
+def _set_environment(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 @contextmanager

@@ -92,7 +92,8 @@ def session_settings(master: str, conf: Mapping[str, str], app_name: str, locali
     """
     check_conf(conf)
     local = is_local(master)
-    near = local or all(host in ("localhost", LOOPBACK) for host, _ in master_addresses(master)) and master.startswith("spark://")
+    masters = [host for host, _ in master_addresses(master)]
+    near = local or (bool(masters) and all(host == "localhost" or host.startswith("127.") for host in masters))
     result = {
         **DEFAULTS,
         **(LOCAL_DEFAULTS if near else {}),

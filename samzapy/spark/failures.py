@@ -1,0 +1,24 @@
+"""Spark's account of a failed job, pages of two languages' stacks, in one line of ours."""
+
+from __future__ import annotations
+
+import re
+
+_LONGEST = 300
+
+
+def how_it_failed(text: str) -> str:
+    """How a container ended whose job failed with this text."""
+    lost = re.search(r"ExecutorLostFailure.*?Reason: ([^\n]*)", text)
+    if lost:
+        return f"its executor was lost: {lost[1].strip()}"
+    if re.search(r"cancelled|TaskKilled|killed intentionally", text) and "Python worker exited" not in text:
+        return "killed: its Spark job was cancelled"
+    if re.search(r"Python worker exited unexpectedly|Python worker failed to connect back", text):
+        return "killed or crashed: its Python worker ended without a word"
+    raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception): .*)$", text, re.MULTILINE)
+    python = [line for line in raised if not line.startswith(("SparkException", "Py4J", "PythonException"))]
+    if python:
+        return str(python[0]).strip()
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+    return f"Spark: {first[:_LONGEST]}"

@@ -1,0 +1,219 @@
+"""Containers on a real Spark, local[2]: independent of each other, ended in words, and none outlives the session or its driver."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from samzapy.api.errors import ClusterUnreachable, LauncherError
+from samzapy.dev.java import find_java, java_for_spark
+from samzapy.spark.session import start_session
+from tests.integration.processes import descendants, is_alive, is_gone, told, until
+
+if TYPE_CHECKING:
+    from samzapy.spark.launcher import SparkLauncher
+
+pytestmark = pytest.mark.spark
+
+ENTRIES = "tests.integration.entries"
+
+
+def payload_for(entry: str, file: Path, container: int = 0, **more: Any) -> dict[str, Any]:
+    return {"entry": f"{ENTRIES}:{entry}", "container": container, "folders": [], "file": str(file), "token": "a-secret-token", **more}
+
+
+@pytest.fixture(scope="module")
+def java_home() -> str:
+    try:
+        return str(java_for_spark(find_java()).home)
+    except LauncherError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def spark(java_home: str) -> Iterator[SparkLauncher]:
+    from samzapy.spark.launcher import SparkLauncher
+
+    launcher = SparkLauncher(start_session("local[2]", {}, "samzapy test-1", java_home, 5.0))
+    yield launcher
+    launcher.close()
+
+
+def test_slots_are_the_cores_of_the_master(spark: SparkLauncher) -> None:
+    assert 2 == spark.slots()
+    assert ("localhost",) == spark.hosts
+    assert "127.0.0.1" == spark.driver_host
+
+
+def test_a_container_gets_its_payload_and_its_exit_code_is_told(spark: SparkLauncher, tmp_path: Path) -> None:
+    handle = spark.launch(0, payload_for("write_and_end", tmp_path / "a", code=3, folders=[str(tmp_path)]), "localhost")
+
+    assert "exit code 3" == until(handle.exited, "the container's end")
+    facts = told(tmp_path / "a")
+    assert "localhost" == facts["given"]["host"]
+    assert "a-secret-token" == facts["given"]["token"]
+    assert str(tmp_path) == facts["path"][0]
+    assert facts["sigint"]
+
+
+def test_an_entry_that_raises_ends_with_70(spark: SparkLauncher, tmp_path: Path) -> None:
+    handle = spark.launch(0, payload_for("fail", tmp_path / "a"), None)
+
+    assert "exit code 70" == until(handle.exited, "the container's end")
+
+
+def test_one_of_two_containers_is_killed_and_started_again_beside_the_other(spark: SparkLauncher, tmp_path: Path) -> None:
+    first = spark.launch(0, payload_for("stay", tmp_path / "a", 0), None)
+    second = spark.launch(1, payload_for("stay", tmp_path / "b", 1), None)
+    pids = [told(tmp_path / name)["pid"] for name in "ab"]  # both at once
+
+    os.kill(pids[0], signal.SIGKILL)
+
+    assert "killed or crashed: its Python worker ended without a word" == until(first.exited, "the end of the killed")
+    again = spark.launch(0, payload_for("write_and_end", tmp_path / "c", 0), None)
+    assert "exit code 0" == until(again.exited, "the end of the one started again")
+    assert second.exited() is None
+    assert is_alive(pids[1])
+
+    second.kill()
+    assert "killed: its Spark job was cancelled" == until(second.exited, "the end of the cancelled")
+    until(lambda: is_gone(pids[1]), "the end of the cancelled container's process")
+
+
+def test_a_kill_right_after_the_launch_holds(spark: SparkLauncher, tmp_path: Path) -> None:
+    handle = spark.launch(0, payload_for("stay", tmp_path / "a"), None)
+    handle.kill()
+
+    assert "killed: its Spark job was cancelled" == until(handle.exited, "the end of the cancelled")
+
+
+def test_the_payload_is_on_no_command_line(spark: SparkLauncher, tmp_path: Path) -> None:
+    handle = spark.launch(0, payload_for("stay", tmp_path / "a"), None)
+    told(tmp_path / "a")
+
+    lines = subprocess.run(["ps", "-ww", "-A", "-o", "command="], capture_output=True, text=True, check=True).stdout
+    assert "a-secret-token" not in lines
+    handle.kill()
+    until(handle.exited, "the end of the cancelled")
+
+
+def test_a_second_session_in_one_process_is_refused(spark: SparkLauncher, java_home: str) -> None:
+    with pytest.raises(LauncherError, match="runs in this process already"):
+        start_session("local[2]", {}, "samzapy test-2", java_home, 5.0)
+
+
+def test_close_ends_the_jvm_and_its_workers(spark: SparkLauncher, tmp_path: Path) -> None:
+    handle = spark.launch(0, payload_for("stay", tmp_path / "a"), None)
+    told(tmp_path / "a")
+    below = {pid for pid in descendants(os.getpid()) if is_spark(pid)}
+    assert len(below) >= 3  # the JVM, the daemon, the worker
+
+    spark.close()
+
+    for pid in below:
+        until(lambda pid=pid: is_gone(pid), f"the end of process {pid}")  # type: ignore[misc]
+    assert "Spark was stopped" == until(handle.exited, "the handle knows")
+    with pytest.raises(LauncherError, match="closed"):
+        spark.launch(0, payload_for("stay", tmp_path / "b"), None)
+
+
+def test_ctrl_c_is_not_for_spark_and_nothing_outlives_a_killed_driver(java_home: str, tmp_path: Path) -> None:
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, java_home, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert driver.stdin is not None
+    assert driver.stdout is not None
+    with driver:
+        worker = told(tmp_path / "a")["pid"]
+        os.killpg(driver.pid, signal.SIGINT)  # what a terminal does
+        driver.stdin.write(b"\n")
+        driver.stdin.flush()
+        assert [b"SIGINT 2\n", b"exit code 0 beside None\n"] == [driver.stdout.readline(), driver.stdout.readline()]
+        assert is_alive(worker)
+        below = descendants(driver.pid)
+        assert worker in below
+
+        driver.kill()
+
+        for pid in below:
+            until(lambda pid=pid: is_gone(pid), f"the end of process {pid}")  # type: ignore[misc]
+
+
+def test_a_dead_jvm_is_told(java_home: str, tmp_path: Path) -> None:
+    driver = subprocess.run(
+        [sys.executable, "-c", JVM_DIES, java_home, str(tmp_path)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ["Spark's JVM ended (killed by SIGKILL)", "container 1 was not started: Spark's JVM ended (killed by SIGKILL).", "closed"] == (
+        driver.stdout.splitlines()
+    )
+
+
+def test_a_master_that_does_not_answer_is_named_at_once(java_home: str) -> None:
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))  # and does not listen
+        port = reserved.getsockname()[1]
+        with pytest.raises(ClusterUnreachable, match=f"127.0.0.1:{port}"):
+            start_session(f"spark://127.0.0.1:{port}", {}, "samzapy test-1", java_home, 5.0)
+
+
+def test_a_java_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LauncherError, match="holds no bin/java") as caught:
+        start_session("local[2]", {}, "samzapy test-1", str(tmp_path), 5.0)
+    assert "pip install 'samzapy[java]'" in caught.value.remedy
+
+
+def test_a_jvm_that_does_not_start_says_why(java_home: str) -> None:
+    with pytest.raises(LauncherError, match="Unrecognized option: -NoSuchOption"):
+        start_session("local[2]", {"spark.driver.extraJavaOptions": "-NoSuchOption"}, "samzapy test-1", java_home, 5.0)
+
+
+def is_spark(pid: int) -> bool:
+    command = subprocess.run(["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return "java" in command or "pyspark" in command
+
+
+DRIVER = f"""
+import signal, sys
+from pathlib import Path
+from samzapy.spark.launcher import SparkLauncher
+from samzapy.spark.session import start_session
+from tests.integration.processes import until
+signal.signal(signal.SIGINT, lambda number, _: print("SIGINT", number, flush=True))
+launcher = SparkLauncher(start_session("local[2]", {{}}, "samzapy test-1", sys.argv[1], 5.0))
+def launch(entry, name):
+    return launcher.launch(0, {{"entry": "{ENTRIES}:" + entry, "container": 0, "file": sys.argv[2] + "/" + name}}, None)
+first = launch("stay", "a")
+sys.stdin.readline()
+words = until(launch("write_and_end", "b").exited, "the second's end")
+print(words, "beside", first.exited(), flush=True)
+until(lambda: None, "the end by SIGKILL", 600)
+"""
+JVM_DIES = f"""
+import os, signal, sys
+from pathlib import Path
+from pyspark import SparkContext
+from samzapy.api.errors import LauncherError
+from samzapy.spark.launcher import SparkLauncher
+from samzapy.spark.session import start_session
+from tests.integration.processes import told, until
+launcher = SparkLauncher(start_session("local[2]", {{}}, "samzapy test-1", sys.argv[1], 5.0))
+payload = {{"entry": "{ENTRIES}:stay", "container": 0, "file": sys.argv[2] + "/a"}}
+handle = launcher.launch(0, payload, None)
+told(Path(sys.argv[2], "a"))
+os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
+print(until(handle.exited, "the handle knows"))
+try:
+    launcher.launch(1, payload, None)
+except LauncherError as error:
+    print(error)
+launcher.close()
+print("closed")
+"""
