@@ -81,6 +81,6 @@ def run_entry(payload: Mapping[str, Any]) -> int:
     except SamzapyError as error:
         LOG.error("%s: %s", error.code, error, exc_info=os.environ.get("SAMZAPY_DEBUG") == "1")
         return error.exit_code
-    except Exception as error:  # noqa: BLE001 - the last line of defence of a process: shown in full, and its exit code says so
+    except Exception as error:  # shown in full, and the exit code says so
         LOG.critical("the container's process failed: %s: %s", type(error).__name__, error, exc_info=True)
         return EXIT_CRASHED

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from samzapy.api.errors import LauncherError
 from samzapy.spark.executor import run_partition
 from samzapy.spark.failures import how_it_failed
-from samzapy.spark.session import jvm_end, stop_session
+from samzapy.spark.session import jvm_end, stop_session, text_of
 from samzapy.spark.settings import is_local
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class SparkLauncher:
             self._context.addJobTag(f"samzapy-container-{container}")
             codes = self._one_partition(payload, preferred_host).mapPartitions(run_partition).collect()
         except Exception as error:  # noqa: BLE001 - whatever ended the job is the handle's answer
-            handle.end("Spark was stopped" if self._is_closed else jvm_end(_patience_with(error)) or how_it_failed(str(error)))
+            handle.end("Spark was stopped" if self._is_closed else jvm_end(_patience_with(error)) or how_it_failed(text_of(error)))
         else:
             handle.end(f"exit code {codes[0]}")
 

@@ -65,9 +65,10 @@ def start_session(master: str, conf: Mapping[str, str], app_name: str, java_home
             context = SparkContext(master=master, appName=app_name, environment=_worker_environment(), conf=SparkConf())
             session = SparkSession(context)
         except BaseException as error:
+            said = text_of(error)  # only while the JVM is there
             end_jvm()
             if isinstance(error, Exception):
-                raise _start_failure(master, error, output) from error
+                raise _start_failure(master, said, output) from error
             raise
     output.pass_on(sys.stderr.buffer)
     return session
@@ -174,10 +175,20 @@ def _launch(output: _JvmOutput) -> Any:
             os.close(output.writing)
 
 
-def _start_failure(master: str, error: Exception, output: _JvmOutput) -> Exception:
+def text_of(error: BaseException) -> str:
+    """`str(error)`, which PySpark asks the JVM for; without the JVM, the kind of error."""
+    from py4j.protocol import Py4JError
+
+    try:
+        return str(error)
+    except (OSError, Py4JError):
+        return f"{type(error).__name__}, and no more can be learnt from Spark's JVM"
+
+
+def _start_failure(master: str, text: str, output: _JvmOutput) -> Exception:
     output.join(1.0)
-    lines = [line.strip() for line in str(error).splitlines() if line.strip() and not line.strip().startswith("at ")]
-    why = next((line for line in lines if line.startswith(": ")), lines[-1] if lines else type(error).__name__).removeprefix(": ")
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("at ")]
+    why = next((line for line in lines if line.startswith(": ")), lines[-1] if lines else "no reason given").removeprefix(": ")
     if not is_local(master):
         why = " / ".join(w for w in (why, output.words()) if w)
         return ClusterUnreachable(f"Spark's master {master} did not take the job: {why}.", "See the master's log.")

@@ -171,8 +171,14 @@ def test_a_java_that_is_none_is_named(tmp_path: Path) -> None:
 
 
 def test_a_jvm_that_does_not_start_says_why(java_home: str) -> None:
-    with pytest.raises(LauncherError, match="Unrecognized option: -NoSuchOption"):
-        start_session("local[2]", {"spark.driver.extraJavaOptions": "-NoSuchOption"}, "samzapy test-1", java_home, 5.0)
+    with pytest.raises(LauncherError, match=r"did not start: .*Invalid maximum heap size: -Xmxmuch"):
+        start_session("local[2]", {"spark.driver.memory": "much"}, "samzapy test-1", java_home, 5.0)
+
+
+def test_a_master_that_is_none_is_named_and_its_jvm_ended(java_home: str) -> None:
+    with pytest.raises(LauncherError, match=r"local\[much\]: .*parse Master URL"):
+        start_session("local[much]", {}, "samzapy test-1", java_home, 5.0)
+    assert [] == [pid for pid in descendants(os.getpid()) if is_spark(pid) and is_alive(pid)]
 
 
 def is_spark(pid: int) -> bool:

@@ -16,8 +16,10 @@ Caused by: java.io.EOFException
 CANCELLED = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 4 cancelled part of cancelled job group samzapy-container-1 SQLSTATE: XXKDA
 """
-EXECUTOR_LOST = """: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times, most recent\
- failure: Lost task 0.0 in stage 0.0 (TID 0) (127.0.0.2 executor 1): ExecutorLostFailure (executor 1 exited caused by one of the running tasks)\
+EXECUTOR_LOST = """: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 1\
+ times, most recent\
+ failure: Lost task 0.0 in stage 0.0 (TID 0)\
+ (127.0.0.2 executor 1): ExecutorLostFailure (executor 1 exited caused by one of the running tasks)\
  Reason: Command exited with code 137
 Driver stacktrace:
 """
