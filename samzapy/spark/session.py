@@ -37,6 +37,7 @@ LOG = logging.getLogger("samzapy")
 PROBE_S = 5.0
 STOP_S = 20.0
 _TAIL_LINES = 40
+_CHATTER = ("at ", "WARNING:", "Using ", "...", "Setting default log level", "To adjust logging level", "Setting Spark log level")
 # what in our environment would make PySpark look for a JVM or a server elsewhere
 _UNSET = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_TESTING")
 
@@ -140,7 +141,7 @@ class _JvmOutput:
     def words(self) -> str:
         """What the JVM said last that explains anything, on one line."""
         lines = [line.decode(errors="replace").strip().removeprefix("spark | ") for line in self._tail]
-        telling = [line for line in lines if line and not line.startswith(("at ", "WARNING:", "Using ", "..."))]
+        telling = [line for line in lines if line and not line.startswith(_CHATTER)]
         return " / ".join(telling[:4])
 
     def join(self, seconds: float) -> None:
@@ -190,6 +191,8 @@ def _start_failure(master: str, text: str, output: _JvmOutput) -> Exception:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("at ")]
     why = next((line for line in lines if line.startswith(": ")), lines[-1] if lines else "no reason given").removeprefix(": ")
     if not is_local(master):
+        if "stopped SparkContext" in why:  # what is left of Spark's giving up, after a minute
+            why = "it took the connection, and did not answer"
         why = " / ".join(w for w in (why, output.words()) if w)
         return ClusterUnreachable(f"Spark's master {master} did not take the job: {why}.", "See the master's log.")
     return LauncherError(f"Spark did not start with master {master}: {why}.", "Check spark.master and spark.conf.")
