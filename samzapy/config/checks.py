@@ -5,26 +5,26 @@ Each check looks only at what is well formed by itself, so that one error does n
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME, near, shown, suggested_name
+from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME, shown, suggested_name
 from samzapy.config.findings import Finding
-from samzapy.config.kafka_keys import CLIENT, COMMON, GROUPS, refusal
+from samzapy.config.kafka_keys import CLIENT, GROUPS, refusal
+from samzapy.config.reader import read_scalar
+from samzapy.config.references import Interpolated
 from samzapy.config.schema import CommitSettings, ContainerSettings, Section, known_keys
-from samzapy.config.secrets import HIDDEN, is_secret
 from samzapy.config.tree import Route
 from samzapy.config.units import format_duration
 from samzapy.model.names import JOB_ID, JOB_NAME, TOPIC_NAME, Job
 
-ClientCheck = Callable[[str, Mapping[str, Any]], str | None]
-"""Asks the Kafka client, without a connection: (kafka, kafka.producer or kafka.consumer; properties) → what it has against them."""
-
 MAX_TOPIC_NAME = 249
+MAX_SCHEMA_BYTES = 1 << 20
 SPARK_OWNED = {
     "spark.app.name": "It is made of `job` and `id`.",
     "spark.dynamicAllocation.enabled": "Containers are long-lived: set `containers.count`.",
@@ -43,7 +43,8 @@ def check_together(document: Mapping[str, Any]) -> list[Finding]:
         *_kafka(_map(document, "kafka")),
         *_spark_conf(_map(_map(document, "spark"), "conf")),
         *_times(document),
-        *_standby(document),
+        *_not_built(document),
+        *_bootstrap(document),
         *_listed_twice(document, "inputs"),
         *_listed_twice(document, "outputs"),
         *_broadcast(document),
@@ -52,43 +53,30 @@ def check_together(document: Mapping[str, Any]) -> list[Finding]:
     ]
 
 
-def check_avro_files(document: Mapping[str, Any], folders: tuple[Path, ...]) -> list[Finding]:
-    """Schema files that are in none of the folders."""
-    found = []
+def check_avro_files(document: Mapping[str, Any], folders: Sequence[Path]) -> Iterator[Finding]:
+    """Schema files that are in none of the folders, or hold no JSON."""
     for path, name in serdes(document):
         file = name.removeprefix("avro:")
-        if name.startswith("avro:") and file and not any((folder / file).is_file() for folder in folders):
-            message = f"there is no schema file {file!r}"
-            found.append(Finding(path, message, "The path is from the job file's folder or the working directory."))
-    return found
+        wrong = _wrong_schema(file, folders) if name.startswith("avro:") and file else None
+        if wrong:
+            yield Finding(path, *wrong)
 
 
-def check_client_keys(document: Mapping[str, Any], ask: ClientCheck) -> list[Finding]:
-    """What the Kafka client has against keys and values; refused keys are not shown to it."""
-    kafka = _map(document, "kafka")
-    found: list[Finding] = []
-    common = _askable(kafka)
-    known_bad: set[str] = set()
-    for group in (CLIENT, *(f"{CLIENT}.{name}" for name in GROUPS)):
-        route: Route = tuple(group.split("."))
-        own = _askable(kafka if len(route) == 1 else _map(kafka, route[1]))
-        base = {key: value for key, value in common.items() if key not in known_bad}
-        message = ask(group, {**base, **own}) if own else None
-        if message is None:
-            continue
-        culprits = [(key, why) for key, value in own.items() if (why := ask(group, {key: value})) and key in why]
-        if not culprits:
-            named = [key for key in own if f'"{key}"' in message]
-            culprits = [(named[0], message)] if named else []
-        for key, why in culprits:
-            known_bad.add(key)
-            found.append(_client_finding((*route, key), key, _hidden(why, (*route, key), own[key])))
-        if not culprits:
-            secrets = [(key, value) for key, value in {**base, **own}.items() if is_secret((CLIENT, key))]
-            for key, value in secrets:
-                message = _hidden(message, (CLIENT, key), value)
-            found.append(Finding(route, f"Kafka's client refuses these properties: {message}", "See librdkafka's CONFIGURATION.md.", True))
-    return found
+def _wrong_schema(file: str, folders: Sequence[Path]) -> tuple[str, str] | None:
+    place = next((folder / file for folder in folders if (folder / file).is_file()), None)
+    if place is None:
+        return f"there is no schema file {file!r}", "The path is from the job file's folder or the working directory."
+    try:
+        with place.open("rb") as opened:
+            raw = opened.read(MAX_SCHEMA_BYTES + 1)
+        if len(raw) > MAX_SCHEMA_BYTES:
+            return f"schema file {file!r} is larger than {MAX_SCHEMA_BYTES >> 10} KiB", "An Avro schema is a page of JSON."
+        json.loads(raw)
+    except OSError as error:
+        return f"schema file {file!r} cannot be read: {error.strerror}", "Check who may read it."
+    except (ValueError, RecursionError) as error:
+        return f"schema file {file!r} is not JSON: {error}", "An Avro schema is a JSON document."
+    return None
 
 
 def serdes(document: Mapping[str, Any]) -> Iterator[tuple[Route, str]]:
@@ -97,22 +85,6 @@ def serdes(document: Mapping[str, Any]) -> Iterator[tuple[Route, str]]:
         for key in ("key", "value"):
             if isinstance(section.get(key), str):
                 yield (*path, key), section[key]
-
-
-def _client_finding(path: Route, key: str, why: str) -> Finding:
-    if "No such configuration property" in why:
-        meant = near(key, COMMON)
-        hint = f"Did you mean {meant!r}?" if meant else "The names are in librdkafka's CONFIGURATION.md; they differ from Java's."
-        return Finding(path, f"unknown Kafka property {key!r}", hint, at_key=True)
-    return Finding(path, f"Kafka's client refuses it: {why}", "See librdkafka's CONFIGURATION.md for what it takes.")
-
-
-def _hidden(message: str, path: Route, value: Any) -> str:
-    return message.replace(str(value), HIDDEN) if is_secret(path) and str(value) else message
-
-
-def _askable(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in properties.items() if isinstance(value, str | int | float) and refusal(key) is None}
 
 
 def _kafka(kafka: Mapping[str, Any]) -> Iterator[Finding]:
@@ -162,7 +134,7 @@ def _spark_conf(conf: Mapping[str, Any]) -> Iterator[Finding]:
         if key in SPARK_OWNED:
             yield Finding(path, f"{key!r} is set by samzapy", SPARK_OWNED[key], at_key=True)
         elif not key.startswith("spark."):
-            yield Finding(path, f"{key!r} is no property of Spark", f"Did you mean 'spark.{key}'?", at_key=True)
+            yield Finding(path, f"{key!r} is no property of Spark", f"did you mean 'spark.{key}'?", at_key=True)
         elif isinstance(value, Mapping | list):
             yield Finding(path, f"expected text, a number or true/false, found {shown(value)}", "Spark's keys are dotted.")
 
@@ -171,23 +143,43 @@ def _times(document: Mapping[str, Any]) -> Iterator[Finding]:
     commit, containers = _section(document, "commit", CommitSettings), _section(document, "containers", ContainerSettings)
     if commit and 3 * commit.interval_ms >= commit.timeout_ms:
         path = _given(document, ("commit", "interval"), ("commit", "timeout"))
-        told = f"three intervals ({format_duration(commit.interval_ms)}) must be shorter than commit.timeout ({format_duration(commit.timeout_ms)})"
+        interval, timeout = format_duration(commit.interval_ms), format_duration(commit.timeout_ms)
+        told = f"three intervals ({interval}) must be shorter than commit.timeout ({timeout})"
         yield Finding(path, told, f"Set commit.timeout above {format_duration(3 * commit.interval_ms)}, or a shorter interval.")
-    if containers and 3 * containers.heartbeat_ms > containers.lease_ms:
+    if containers and 2 * containers.heartbeat_ms >= containers.lease_ms:
         path = _given(document, ("containers", "lease"), ("containers", "heartbeat"))
         lease, heartbeat = format_duration(containers.lease_ms), format_duration(containers.heartbeat_ms)
-        told = f"the lease ({lease}) must be at least three heartbeats ({heartbeat})"
-        yield Finding(path, told, f"Set containers.lease to {format_duration(3 * containers.heartbeat_ms)} or more, or a shorter heartbeat.")
+        told = f"two heartbeats ({heartbeat}) must be shorter than the lease ({lease})"
+        yield Finding(path, told, f"Set containers.lease above {format_duration(2 * containers.heartbeat_ms)}, or a shorter heartbeat.")
     if commit and containers and containers.lease_ms >= commit.timeout_ms:
         path = _given(document, ("containers", "lease"), ("commit", "timeout"))
         lease, timeout = format_duration(containers.lease_ms), format_duration(commit.timeout_ms)
-        yield Finding(path, f"the lease ({lease}) must be shorter than commit.timeout ({timeout})", "Shorten the lease or lengthen the timeout.")
+        yield Finding(
+            path, f"the lease ({lease}) must be shorter than commit.timeout ({timeout})", "Shorten the lease or lengthen the timeout."
+        )
 
 
-def _standby(document: Mapping[str, Any]) -> Iterator[Finding]:
-    standby = _map(document, "containers").get("standby")
-    if isinstance(standby, int) and standby > 0:
+def _not_built(document: Mapping[str, Any]) -> Iterator[Finding]:
+    """Keys that are read, and values of them that nothing answers to yet."""
+    standby, on_error = _map(document, "containers").get("standby"), _map(document, "on_error")
+    if _count(standby) > 0:
         yield Finding(("containers", "standby"), "standby containers are known, not yet built", "Write standby: 0, or remove it.")
+    if _count(on_error.get("retries")) > 0:
+        yield Finding(("on_error", "retries"), "retries are known, not yet built", "Write retries: 0, or remove it.")
+    if on_error.get("then") == "dead_letter":
+        yield Finding(("on_error", "then"), "dead_letter is known, not yet built", "Write fail or skip.")
+
+
+def _count(value: Any) -> int:
+    number = read_scalar(value) if isinstance(value, Interpolated) else value
+    return number if isinstance(number, int) else 0
+
+
+def _bootstrap(document: Mapping[str, Any]) -> Iterator[Finding]:
+    for path, entry in _entries(document, "inputs"):
+        if entry.get("bootstrap") is True and entry.get("start") == "latest":
+            told = "a bootstrap input is read to its end before the others; from latest there is nothing to read"
+            yield Finding((*path, "start"), told, "Remove `start`, or `bootstrap`.")
 
 
 def _listed_twice(document: Mapping[str, Any], name: str) -> Iterator[Finding]:
@@ -195,7 +187,9 @@ def _listed_twice(document: Mapping[str, Any], name: str) -> Iterator[Finding]:
     for path, entry in _entries(document, name):
         topic = entry.get("topic")
         if isinstance(topic, str) and topic in first:
-            yield Finding((*path, "topic"), f"topic {topic!r} is listed twice in {name}", f"It is {name}.{first[topic]} already; remove one.")
+            yield Finding(
+                (*path, "topic"), f"topic {topic!r} is listed twice in {name}", f"It is {name}.{first[topic]} already; remove one."
+            )
         elif isinstance(topic, str):
             first[topic] = int(path[1])
 
@@ -223,7 +217,8 @@ def _topics(document: Mapping[str, Any]) -> Iterator[Finding]:
     job = Job(str(name), str(job_id)) if named else None
     uses: dict[str, str] = {}
     if job:
-        uses = {job.checkpoint_topic: "the checkpoint topic", job.coordinator_topic: "the coordinator topic", job.dead_letter_topic: "the dead-letter topic"}
+        uses = {job.checkpoint_topic: "the checkpoint topic", job.coordinator_topic: "the coordinator topic"}
+        uses[job.dead_letter_topic] = "the dead-letter topic"
     changelogs: dict[str, str] = {}
     for path, store in _stores(document):
         topic = store.get("changelog", True)
@@ -231,7 +226,8 @@ def _topics(document: Mapping[str, Any]) -> Iterator[Finding]:
         topic = derived or topic
         if not isinstance(topic, str) or not TOPIC_NAME.fullmatch(topic):
             if derived and len(derived) > MAX_TOPIC_NAME:
-                yield Finding(path, f"its changelog's name would have {len(derived)} characters, Kafka allows {MAX_TOPIC_NAME}", "Shorten the names.", True)
+                told = f"its changelog's name would have {len(derived)} characters, Kafka allows {MAX_TOPIC_NAME}"
+                yield Finding(path, told, "Shorten the names.", True)
             continue
         where, at_key = ((*path, "changelog"), False) if "changelog" in store else (path, True)
         if topic in changelogs:

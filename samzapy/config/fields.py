@@ -36,7 +36,9 @@ REFERENCE = r"\$\{"
 CLASS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 STORE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 MAX_STORE_NAME = 80
-_SPARK_MASTER = re.compile(r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|yarn|k8s://\S+")
+_SPARK_MASTER = re.compile(
+    r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|yarn|k8s://\S+"
+)
 _HOST = re.compile(r"[A-Za-z0-9._:\[\]-]+")
 
 
@@ -108,7 +110,7 @@ def choice(*words: str) -> Callable[[Any], str]:
         if isinstance(value, str) and value in words:
             return str(value)
         meant = near(str(value), words)
-        raise wrong(f"expected {_either(words)}, found {shown(value)}", f"Did you mean {meant!r}?" if meant else f"Write {_either(words)}.")
+        raise wrong(f"expected {_either(words)}, found {shown(value)}", f"did you mean {meant!r}?" if meant else f"Write {_either(words)}.")
 
     return read
 
@@ -124,7 +126,9 @@ def duration(low_ms: int) -> Callable[[Any], int]:
             bare = isinstance(value, int) and not isinstance(value, bool)
             raise wrong(f"expected a duration, found {shown(value)}{' without a unit' if bare else ''}", hint)
         if not low_ms <= found <= MAX_DURATION_MS:
-            raise wrong(f"expected {format_duration(low_ms)} to {format_duration(MAX_DURATION_MS)}, found {value}", "Choose another duration.")
+            raise wrong(
+                f"expected {format_duration(low_ms)} to {format_duration(MAX_DURATION_MS)}, found {value}", "Choose another duration."
+            )
         return found
 
     return read
@@ -171,7 +175,7 @@ def class_name(value: Any) -> str:
         return name
     dotted = re.fullmatch(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.([A-Za-z_]\w*)", name)
     if dotted and not name.endswith(".py"):
-        raise wrong(f"expected module:Class, found {shown(name)}", f"Did you mean {dotted[1]}:{dotted[2]}?")
+        raise wrong(f"expected module:Class, found {shown(name)}", f"did you mean {dotted[1]}:{dotted[2]}?")
     hint = "It is the module's name, not its path: jobs.page_views:PageViewCounter." if "/" in name or ".py" in name else ""
     raise wrong(f"expected module:Class, found {shown(name)}", hint or "For example jobs.page_views:PageViewCounter.")
 
@@ -189,11 +193,19 @@ def serde(value: Any) -> str:
     if name in SERDES or CLASS.fullmatch(name) or (name.startswith("avro:") and len(name) > 5):
         return name
     known = f"{', '.join(SERDES)}, avro:<schema file>, or module:Class"
-    aliases = {"str": "string", "text": "string", "int": "integer", "long": "integer", "byte": "bytes", "bytearray": "bytes", "binary": "bytes"}
+    aliases = {
+        "str": "string",
+        "text": "string",
+        "int": "integer",
+        "long": "integer",
+        "byte": "bytes",
+        "bytearray": "bytes",
+        "binary": "bytes",
+    }
     meant = aliases.get(name.lower()) or near(name, SERDES)
     if name in ("avro", "avro:"):
         raise wrong(f"serde {shown(name)} names no schema file", "Write avro:<schema file>, the path from the job file's folder.")
-    raise wrong(f"unknown serde {shown(name)}", f"Did you mean {meant!r}? Known are {known}." if meant else f"Known are {known}.")
+    raise wrong(f"unknown serde {shown(name)}", f"did you mean {meant!r}? Known are {known}." if meant else f"Known are {known}.")
 
 
 def changelog(value: Any) -> bool | str:
@@ -319,7 +331,10 @@ def count(low: int, high: int) -> Any:
     return BeforeValidator(whole(low, high)), _schema({"type": "integer", "minimum": low, "maximum": high})
 
 
-_COUNTS = {name: count(low, high) for name, low, high in (("tasks", 1, 1000), ("partitions", 1, 100_000), ("times", 0, 1_000_000), ("port", 0, 65535))}
+_COUNTS = {
+    name: count(low, high)
+    for name, low, high in (("tasks", 1, 1000), ("partitions", 1, 100_000), ("times", 0, 1_000_000), ("port", 0, 65535))
+}
 Containers = Annotated[int, *_COUNTS["tasks"]]
 Partitions = Annotated[int, *_COUNTS["partitions"]]
 Times = Annotated[int, *_COUNTS["times"]]

@@ -51,7 +51,7 @@ def _finding(details: ErrorDetails, document: dict[str, Any]) -> Finding:
         return Finding(path, str(context["message"]), str(context["hint"]))
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         return Finding(path, f"expected a map, found {shown(value)}", _example(path))
-    if kind == "list_type":
+    if kind in ("list_type", "tuple_type"):
         return Finding(path, f"expected a list, found {shown(value)}", _example(path))
     return Finding(path, f"{details['msg'][:1].lower()}{details['msg'][1:]}, found {shown(value)}")
 
@@ -83,10 +83,10 @@ def _meant(key: str, parent: Route, known: list[str]) -> str:
         return f"It is a key of Kafka's client: write kafka: {{{key}: …}}."
     guess = near(key, known)
     if guess:
-        return f"Did you mean {guess!r}?"
+        return f"did you mean {guess!r}?"
     elsewhere = list(_elsewhere(key, parent))
     if len(elsewhere) == 1:
-        return f"Did you mean `{elsewhere[0]}`?"
+        return f"did you mean `{elsewhere[0]}`?"
     return f"Known here: {', '.join(known)}."
 
 

@@ -40,7 +40,8 @@ OWNED: dict[str, str] = {
 }
 LOADS_CODE = frozenset(
     {
-        "plugin.library.paths", "ssl.engine.location", "ssl.engine.id", "ssl.providers", "ssl_engine_callback_data", "sasl.kerberos.kinit.cmd",
+        "plugin.library.paths", "ssl.engine.location", "ssl.engine.id", "ssl.providers", "ssl_engine_callback_data",
+        "sasl.kerberos.kinit.cmd",
         "logger", "opaque", "on_delivery", "on_commit", "interceptors", "key.serializer", "value.serializer", "key.deserializer",
         "value.deserializer",
     }

@@ -1,7 +1,8 @@
 """Job files to settings: default < file < later file < `--set`. Every error of every source at once, at its place.
 
-The driver keeps `document`, with its references (`${…}`) unresolved: that is what containers get, so that secrets are resolved where they
-are used and travel nowhere.
+`document` is what containers get. References in it that may hold secrets (in secret keys, to files, to variables with such names) are not
+resolved: that is done where they are used, so secrets travel nowhere. All others are, so that a variable that is set here and not there
+cannot let the coordinator and its containers speak of two clusters.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.config import task_class
-from samzapy.config.checks import ClientCheck, check_avro_files, check_client_keys, check_together, serdes
+from samzapy.config.checks import check_avro_files, check_together, serdes
+from samzapy.config.client_check import ClientCheck, check_client_keys
 from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.fields import CLASS, shown
 from samzapy.config.findings import Finding, check_types
 from samzapy.config.overrides import apply_set
-from samzapy.config.reader import Stop, parse, read_file
-from samzapy.config.references import resolve
-from samzapy.config.schema import Settings
+from samzapy.config.reader import Stop, parse, read_file, read_scalar
+from samzapy.config.references import Interpolated, resolve
+from samzapy.config.schema import Settings, known_keys, section_at
 from samzapy.config.secrets import is_secret
 from samzapy.config.tree import Node, Route, Table, dotted, from_plain, hide_secrets, locate, merged, plain
 
@@ -31,7 +33,7 @@ class LoadedJob:
 
     Attributes:
         settings: what it says, references resolved.
-        document: what it says, references unresolved; plain JSON.
+        document: what it says, as plain JSON, for other processes; references that may hold secrets are unresolved.
         folders: where the user's modules and schema files are looked for: the file's folder, the working directory.
         sources: the files it came from.
     """
@@ -70,7 +72,7 @@ def load_job(
         root = apply_set(root, number, text, Path.cwd(), problems)
     folders = tuple(dict.fromkeys((paths[0].absolute().parent, Path.cwd())))
     values, failed = resolve(root, environ, problems)
-    settings, findings = _check(values, failed)
+    settings, findings = _check(values)
     findings += check_avro_files(values, folders)
     if check_client is not None:
         findings += check_client_keys(values, check_client)
@@ -79,7 +81,7 @@ def load_job(
     problems += _problems(findings, failed, root)
     if problems or settings is None:
         raise ConfigError(problems)
-    return LoadedJob(settings, _document(root, settings), folders, tuple(paths))
+    return LoadedJob(settings, _travelling(root, environ, settings), folders, tuple(paths))
 
 
 def settings_from_document(document: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
@@ -91,24 +93,11 @@ def settings_from_document(document: Mapping[str, Any], environ: Mapping[str, st
     root = from_plain(document)
     problems: list[Problem] = []
     values, failed = resolve(root, environ, problems)
-    settings, findings = _check(values, failed)
+    settings, findings = _check(values)
     problems += _problems(findings, failed, root)
     if problems or settings is None:
         raise ConfigError(problems)
     return settings
-
-
-def document_for_elsewhere(document: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """A document for a process with another environment: only the references in secret keys are left for it to resolve.
-
-    Raises:
-        ConfigError: a variable or file is missing here.
-    """
-    problems: list[Problem] = []
-    values, _ = resolve(from_plain(document), environ, problems, keep_secrets=True)
-    if problems:
-        raise ConfigError(problems)
-    return dict(plain(from_plain(values)))
 
 
 def _read(paths: Sequence[Path], problems: list[Problem]) -> Node | None:
@@ -128,7 +117,8 @@ def _read(paths: Sequence[Path], problems: list[Problem]) -> Node | None:
             readable = False
         elif not isinstance(node, Table):
             place = node.place or source.place(0, 0)
-            problems.append(place.problem((), f"expected keys and values, found {shown(plain(node))}", "A job file begins like `job: page-views`."))
+            message = f"expected keys and values, found {shown(plain(node))}"
+            problems.append(place.problem((), message, "A job file begins like `job: page-views`."))
             readable = False
         else:
             hide_secrets(node)
@@ -136,7 +126,7 @@ def _read(paths: Sequence[Path], problems: list[Problem]) -> Node | None:
     return root if readable else None
 
 
-def _check(values: dict[str, Any], failed: set[Route]) -> tuple[Settings | None, list[Finding]]:
+def _check(values: dict[str, Any]) -> tuple[Settings | None, list[Finding]]:
     settings, findings = check_types(values)
     return settings, [*findings, *check_together(values)]
 
@@ -177,10 +167,26 @@ def _without_value(finding: Finding, root: Node) -> str:
     return finding.message.partition(", found ")[0] if is_secret(finding.path) else finding.message
 
 
-def _document(root: Node, settings: Settings) -> dict[str, Any]:
-    """The document for containers: a relative state directory made absolute, because they run elsewhere."""
-    document = dict(plain(root))
-    given = document.get("state", {}).get("dir") if isinstance(document.get("state"), dict) else None
-    if isinstance(given, str) and not given.startswith(("/", "~")) and "${" not in given:
-        document["state"] = {**document["state"], "dir": str(settings.state.dir)}
+def _travelling(root: Node, environ: Mapping[str, str], settings: Settings) -> dict[str, Any]:
+    """The document for containers; a relative state directory is made absolute, because they run elsewhere."""
+    values, _ = resolve(root, environ, [], keep_secrets=True)
+    document: dict[str, Any] = _settled(values, ())
+    state = document.get("state")
+    given = state.get("dir") if isinstance(state, dict) else None
+    if isinstance(state, dict) and isinstance(given, str) and not given.startswith(("/", "~", "$")):
+        document["state"] = {**state, "dir": str(settings.state.dir)}
     return document
+
+
+def _settled(value: Any, path: Route) -> Any:
+    """Plain JSON: text that came out of a reference becomes what its setting reads in it, now that nothing tells it apart any more."""
+    if isinstance(value, dict):
+        return {key: _settled(item, (*path, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_settled(item, (*path, i)) for i, item in enumerate(value)]
+    if not isinstance(value, Interpolated):
+        return value
+    section = section_at(path[:-1])
+    name = known_keys(section).get(str(path[-1])) if section else None
+    wanted = section.model_fields[name].annotation if section and name else str
+    return str(value) if wanted is str else read_scalar(value)

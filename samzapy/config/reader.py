@@ -1,7 +1,8 @@
 """YAML text to a tree with places.
 
-Only maps with string keys, lists and YAML 1.2 scalars: what makes a plain config file a program or a bomb (tags, unbounded aliases, depth, size) is
-refused. Numbers are read only in the one way that writes back the same (`010`, `+1`, `0x1f`, `1_000` are text), so no reader sees another number.
+Only maps with string keys, lists and YAML 1.2 scalars: what makes a plain config file a program or a bomb (tags, unbounded aliases, depth,
+size) is refused. Numbers are read only in the one way that writes back the same (`010`, `+1`, `0x1f`, `1_000` are text), so no reader sees
+another number.
 
 Events are taken one by one and the depth is watched on the way: the parser takes minutes for text that nests 100,000 deep.
 """
@@ -42,7 +43,7 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufeff\uff00-\
 _FILE_REFERENCE = re.compile(r"(?<!\$)\$\{file:(?P<path>[^{}]+)\}")
 
 
-class Stop(Exception):  # noqa: N818  control flow: nothing more can be read from this source
+class Stop(Exception):
     """Raised with the problem that ends the reading of a source."""
 
     def __init__(self, problem: Problem) -> None:
@@ -65,7 +66,9 @@ def read_file(path: Path) -> Source:
         why = {"FileNotFoundError": "there is no such file", "IsADirectoryError": "is a directory, not a file"}
         raise Stop(Problem(name, 1, 1, "", why.get(type(error).__name__, f"cannot be read: {error.strerror}"), hint)) from None
     if len(raw) > MAX_FILE_BYTES:
-        raise Stop(Problem(name, 1, 1, "", f"larger than {MAX_FILE_BYTES >> 10} KiB", "A job file is a page or two; is this the right file?"))
+        raise Stop(
+            Problem(name, 1, 1, "", f"larger than {MAX_FILE_BYTES >> 10} KiB", "A job file is a page or two; is this the right file?")
+        )
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -202,7 +205,9 @@ class _Builder:
         """`<<: *base` or `<<: [*a, *b]`: what is written out wins, then the first of the list."""
         for base in node.items if isinstance(node, Items) else (node,):
             if not isinstance(base, Table):
-                self._problems.append(place.problem((*path, "<<"), "'<<' merges maps, this is none", "Write `<<: *name` of a map's anchor."))
+                self._problems.append(
+                    place.problem((*path, "<<"), "'<<' merges maps, this is none", "Write `<<: *name` of a map's anchor.")
+                )
                 return
             self._add(len(base.entries), place, path)
             for key, entry in base.entries.items():
@@ -230,7 +235,9 @@ class _Builder:
     def _add(self, nodes: int, place: Place, path: Route) -> None:
         self._count += nodes
         if self._count > MAX_NODES:
-            self._refuse(place, path[:3], f"more than {MAX_NODES} values, aliases counted as what they stand for", "Write out what is meant.")
+            self._refuse(
+                place, path[:3], f"more than {MAX_NODES} values, aliases counted as what they stand for", "Write out what is meant."
+            )
 
     def _refuse(self, place: Place, path: Route, message: str, hint: str) -> None:
         raise Stop(place.problem(path, message, hint))

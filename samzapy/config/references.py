@@ -1,7 +1,7 @@
 """References inside scalar values: `${VAR}`, `${VAR:-default}`, `${file:PATH}`; `$${` stands for `${`.
 
-They are resolved after parsing, so nothing that a variable holds can become a key, a list or another reference. A value that had one stays text;
-where the settings want a number, a duration or true/false, that text is read as YAML reads it.
+They are resolved after parsing, so nothing that a variable holds can become a key, a list or another reference. A value that had one stays
+text; where the settings want a number, a duration or true/false, that text is read as YAML reads it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.config.errors import Problem
-from samzapy.config.secrets import is_secret
+from samzapy.config.secrets import is_secret, is_secret_name
 from samzapy.config.tree import Items, Leaf, Node, Place, Route, Table, dotted
 
 MAX_SECRET_BYTES = 64 << 10
 ESCAPE_HINT = "Write $${ for a literal ${."
 
 _OPEN = re.compile(r"\$?\$\{")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -28,7 +29,7 @@ class Interpolated(str):
     __slots__ = ()
 
 
-class Unresolved(Exception):  # noqa: N818  not an error yet: it becomes a Problem at its place
+class Unresolved(Exception):
     """A reference that cannot be resolved; `index` counts the references of the scalar."""
 
     def __init__(self, message: str, hint: str, index: int) -> None:
@@ -39,20 +40,20 @@ class Unresolved(Exception):  # noqa: N818  not an error yet: it becomes a Probl
 def resolve(root: Node, environ: Mapping[str, str], problems: list[Problem], keep_secrets: bool = False) -> tuple[Any, set[Route]]:
     """The tree as plain values with references resolved, and the paths of those that could not be.
 
-    `keep_secrets`: leave references in secret keys as they are.
+    `keep_secrets`: leave references that may hold secrets as they are: in secret keys, to files, to variables with such names.
     """
     failed: set[Route] = set()
 
     def leaf(node: Leaf, path: Route) -> Any:
-        if not isinstance(node.value, str) or "${" not in node.value or (keep_secrets and is_secret(path)):
+        if not isinstance(node.value, str) or "${" not in node.value or (keep_secrets and _may_be_secret(node.value, path)):
             return node.value
         try:
-            return Interpolated(fill(node.value, environ))
+            text = fill(node.value, environ)
+            # what stays in a document will be resolved again: a value that looks like a reference must not become one
+            return node.value if keep_secrets and "${" in text else Interpolated(text)
         except Unresolved as why:
             place = _place_of(node, why.index)
-            problems.append(
-                place.problem(path, why.message, why.hint) if place else Problem("", 0, 0, dotted(path), why.message, why.hint)
-            )
+            problems.append(place.problem(path, why.message, why.hint) if place else Problem("", 0, 0, dotted(path), why.message, why.hint))
             failed.add(path)
             return node.value
 
@@ -83,6 +84,10 @@ def fill(text: str, environ: Mapping[str, str]) -> str:
         position = end + 1
     parts.append(text[position:])
     return "".join(parts)
+
+
+def _may_be_secret(text: str, path: Route) -> bool:
+    return is_secret(path) or "${file:" in text or any(is_secret_name(match[1]) for match in _VARIABLE.finditer(text))
 
 
 def _map(node: Node, path: Route, leaf: Callable[[Leaf, Route], Any]) -> Any:

@@ -70,7 +70,10 @@ SAMZA: tuple[tuple[str, str], ...] = (
     ("streams.*.samza.msg.serde", "`value` at an entry of `inputs` or `outputs`"),
     ("streams.*.samza.offset.default", "`start` at an entry of `inputs`"),
     ("streams.**", "keys at an entry of `inputs` or `outputs`"),
-    ("serializers.registry.**", "nothing: `key` and `value` name their serde in place (string, integer, json, bytes, avro:…, module:Class)"),
+    (
+        "serializers.registry.**",
+        "nothing: `key` and `value` name their serde in place (string, integer, json, bytes, avro:…, module:Class)",
+    ),
     ("serializers.**", "`key` and `value`, which name their serde in place"),
     ("stores.*.factory", "`engine` of the store: rocksdb or memory"),
     ("stores.*.key.serde", "`key` of the store"),

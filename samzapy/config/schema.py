@@ -1,4 +1,4 @@
-"""The job file as types. An alias is the YAML key, the attribute carries the unit; descriptions and examples are what the key reference shows.
+"""The job file as types. An alias is the YAML key, the attribute carries the unit; descriptions and examples are what the reference shows.
 
 What one key must be is said by its type (`fields`); what several must be together is said in `checks`.
 """
@@ -108,9 +108,10 @@ class StoreSettings(Section):
 class CommitSettings(Section):
     """When and how work is committed."""
 
-    interval_ms: Duration = Field(1000, alias="interval", description="How often; more than a third of `timeout` is refused.")
+    interval_ms: Duration = Field(1000, alias="interval", description="How often; three of them must be shorter than `timeout`.")
     guarantee: Guarantee = Field(
-        "exactly_once", description="exactly_once: outputs are in the transaction; at_least_once: outputs are sent at once. State is exact in both."
+        "exactly_once",
+        description="exactly_once: outputs are in the transaction; at_least_once: outputs are sent at once. State is exact in both.",
     )
     timeout_ms: Duration = Field(60_000, alias="timeout", description="How long a transaction may take; at most what the brokers allow.")
     max_uncommitted_bytes: Size = Field(64 << 20, alias="max_uncommitted", description="A container commits early when it holds this much.")
@@ -119,8 +120,10 @@ class CommitSettings(Section):
 class OnErrorSettings(Section):
     """What an exception in `process` leads to."""
 
-    retries: Times = Field(0, description="How often the record is tried again first.")
-    then: Policy = Field("fail", description="fail: the job stops, the record is named; skip; dead_letter.")
+    retries: Times = Field(0, description="How often the record is tried again first; known, not yet built: must be 0.")
+    then: Policy = Field(
+        "fail", description="fail: the job stops, the record is named; skip: it is counted and passed; dead_letter: known, not yet built."
+    )
 
 
 class ContainerSettings(Section):
@@ -134,8 +137,12 @@ class ContainerSettings(Section):
     standby: Times = Field(0, description="Standby containers per task; known, not yet built: must be 0.")
     max_restarts: Times = Field(8, description="Restarts within `restart_window` after which the job fails.")
     restart_window_ms: Duration = Field(300_000, alias="restart_window", description="The window of `max_restarts`.")
-    heartbeat_ms: Duration = Field(2000, alias="heartbeat", description="How often a container reports; at most a third of `lease`.")
-    lease_ms: Duration = Field(10_000, alias="lease", description="How long a silent container owns its tasks; shorter than `commit.timeout`.")
+    heartbeat_ms: Duration = Field(
+        2000, alias="heartbeat", description="How often a container reports; two of them must be shorter than `lease`."
+    )
+    lease_ms: Duration = Field(
+        10_000, alias="lease", description="How long a silent container owns its tasks; shorter than `commit.timeout`."
+    )
 
 
 class StateSettings(Section):
@@ -177,18 +184,18 @@ class Settings(Section):
         description="librdkafka's keys, `bootstrap.servers` first; maps `producer` and `consumer` in it override for one kind of client.",
         examples=['{bootstrap.servers: "localhost:9092"}'],
     )
-    inputs: list[InputSettings] = Field(
+    inputs: tuple[InputSettings, ...] = Field(
         min_length=1, description="What tasks read. Task i reads partition i of every input.", examples=["[{topic: page-views}]"]
     )
-    outputs: list[OutputSettings] = Field(default_factory=list, description="What tasks may send to.")
+    outputs: tuple[OutputSettings, ...] = Field((), description="What tasks may send to.")
     stores: dict[str, StoreSettings] = Field(default_factory=dict, description="Stores by name.")
-    commit: CommitSettings = Field(default_factory=CommitSettings, description="Commits.")
+    commit: CommitSettings = Field(default_factory=lambda: CommitSettings.model_validate({}), description="Commits.")
     window_ms: Duration | None = Field(None, alias="window", description="How often `window()` is called; not at all by default.")
-    on_error: OnErrorSettings = Field(default_factory=OnErrorSettings, description="Exceptions in `process`.")
-    containers: ContainerSettings = Field(default_factory=ContainerSettings, description="Containers.")
-    state: StateSettings = Field(default_factory=StateSettings, description="Local state.")
-    spark: SparkSettings = Field(default_factory=SparkSettings, description="Spark.")
-    web: WebSettings = Field(default_factory=WebSettings, description="The web listener.")
+    on_error: OnErrorSettings = Field(default_factory=lambda: OnErrorSettings.model_validate({}), description="Exceptions in `process`.")
+    containers: ContainerSettings = Field(default_factory=lambda: ContainerSettings.model_validate({}), description="Containers.")
+    state: StateSettings = Field(default_factory=lambda: StateSettings.model_validate({}), description="Local state.")
+    spark: SparkSettings = Field(default_factory=lambda: SparkSettings.model_validate({}), description="Spark.")
+    web: WebSettings = Field(default_factory=lambda: WebSettings.model_validate({}), description="The web listener.")
 
     @property
     def kafka_client(self) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Which keys hold secrets, and copies of a document without them.
 
-Only `kafka`, `params` and `spark` can hold secrets; there, whatever a key's words say (`sasl.password`, `apiToken`, `db.secret`) is taken for one
-too often rather than too rarely: what is taken for a secret is not shown, nothing else changes.
+Only `kafka`, `params` and `spark` can hold secrets; there, whatever a key's words say (`sasl.password`, `apiToken`, `db.secret`) is taken
+for one too often rather than too rarely: what is taken for a secret is not shown, and travels unresolved.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,8 +33,14 @@ def is_secret_key(key: str) -> bool:
     if key in PUBLIC:
         return False
     words = [word.lower() for word in _SPLIT.split(_CAMEL.sub("_", key)) if word]
-    pairs = zip(words, words[1:], strict=False)
+    pairs = itertools.pairwise(words)
     return key.lower().startswith("sasl.") or not WORDS.isdisjoint(words) or not PAIRS.isdisjoint(pairs)
+
+
+def is_secret_name(variable: str) -> bool:
+    """Whether an environment variable's name says that it holds a secret."""
+    words = set(variable.lower().split("_"))
+    return is_secret_key(variable.lower()) or not words.isdisjoint({"pass", "pw", "key"})
 
 
 def is_secret(path: Sequence[str | int]) -> bool:

@@ -1,4 +1,7 @@
-"""The classes that a job file names, imported and looked at before anything starts: the error is told in one line, at the key that named it."""
+"""The classes that a job file names, imported and looked at before anything starts: an error is told in one line, at the key that named it.
+
+This is the only place of samzapy.config that runs the user's code, and it does so only when asked.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def import_task_class(task: str, folders: Sequence[Path]) -> type[StreamTask]:
     found, module = _import("task", task, folders)
     name = task.partition(":")[2]
     if not inspect.isclass(found) or not issubclass(found, StreamTask):
-        hint = f"Did you mean {_meant_task(module, name)}?" if _tasks_of(module) else f"Write class {name}(StreamTask)."
+        hint = f"did you mean {_meant_task(module, name)}?" if _tasks_of(module) else f"Write class {name}(StreamTask)."
         raise _refusal("task", f"{name} in {module.__name__} is no StreamTask", hint)
     if found.process is StreamTask.process:
         raise _refusal("task", f"{name} has no method `process`", "Define process(self, envelope, collector, coordinator).")
@@ -52,7 +55,9 @@ def import_serde_class(name: str, folders: Sequence[Path]) -> type[Any]:
         raise _refusal("serde", f"{name} is no class", "Name a class with `encode` and `decode`.")
     missing = [method for method in ("encode", "decode") if not callable(getattr(found, method, None))]
     if missing:
-        raise _refusal("serde", f"serde {name} has no method {' and no '.join(missing)}", "Define encode(self, value) and decode(self, data).")
+        raise _refusal(
+            "serde", f"serde {name} has no method {' and no '.join(missing)}", "Define encode(self, value) and decode(self, data)."
+        )
     needed = _required_arguments(found)
     if needed:
         raise _refusal("serde", f"serde {name} wants {', '.join(needed)} to be made", "Give its arguments defaults.")
@@ -81,7 +86,7 @@ def _import_module(key: str, name: str, folders: Sequence[Path]) -> ModuleType:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise _no_module(key, error.name, folders) from None
         raise _broken(key, name, error) from None
-    except (Exception, SystemExit) as error:  # what a user's module raises at import may be anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001  what a user's module raises at import may be anything
         raise _broken(key, name, error) from None
 
 
@@ -92,7 +97,7 @@ def _no_module(key: str, name: str, folders: Sequence[Path]) -> ConfigError:
         places = list(getattr(sys.modules[parent], "__path__", places))
     meant = near(last, [info.name for info in pkgutil.iter_modules(places)])
     looked = " nor ".join(dict.fromkeys(str(folder) for folder in folders)) or "sys.path"
-    hint = f"Did you mean {f'{parent}.{meant}' if parent else meant!r}?" if meant else f"It was looked for in {looked}."
+    hint = f"did you mean {f'{parent}.{meant}' if parent else meant!r}?" if meant else f"It was looked for in {looked}."
     return _refusal(key, f"there is no module {name!r}", hint)
 
 
@@ -113,10 +118,10 @@ def _broken(key: str, name: str, error: BaseException) -> ConfigError:
 
 def _no_class(key: str, module: ModuleType, class_path: str, part: str) -> ConfigError:
     if key == "task" and _tasks_of(module):
-        hint = f"Did you mean {_meant_task(module, part)}?"
+        hint = f"did you mean {_meant_task(module, part)}?"
     else:
         meant = near(part, [n for n, v in vars(module).items() if inspect.isclass(v)])
-        hint = f"Did you mean {meant}?" if meant else f"{module.__name__} is {getattr(module, '__file__', 'no file')}."
+        hint = f"did you mean {meant}?" if meant else f"{module.__name__} is {getattr(module, '__file__', 'no file')}."
     return _refusal(key, f"module {module.__name__} has no {class_path}", hint)
 
 
@@ -132,7 +137,9 @@ def _meant_task(module: ModuleType, name: str) -> str:
 def _check_hook(found: type[StreamTask], name: str, hook: str, arguments: int) -> None:
     function: Callable[..., Any] = getattr(found, hook)
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        raise _refusal("task", f"{name}.{hook} is a coroutine or generator: it would never run", "Write a plain def without await and yield.")
+        raise _refusal(
+            "task", f"{name}.{hook} is a coroutine or generator: it would never run", "Write a plain def without await and yield."
+        )
     try:
         inspect.signature(function).bind(*[None] * (arguments + (0 if _is_static(found, hook) else 1)))
     except TypeError:

@@ -16,13 +16,27 @@ _DURATION = re.compile("([0-9]{1,15})(ms|s|m|h|d)")
 _SIZE = re.compile("([0-9]{1,15})(B|KiB|MiB|GiB|TiB)")
 _LOOSE = re.compile(r"\s*([0-9]{1,15})\s*([A-Za-z]*)\s*")
 _LOOSE_MS = {
-    "": "ms", "ms": "ms", "msec": "ms", "millis": "ms", "milliseconds": "ms", "s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
-    "m": "m", "min": "m", "mins": "m", "minute": "m", "minutes": "m", "h": "h", "hour": "h", "hours": "h", "d": "d", "day": "d", "days": "d",
-}  # fmt: skip
+    spelling: unit
+    for unit, spellings in (
+        ("ms", ("", "ms", "msec", "millis", "milliseconds")),
+        ("s", ("s", "sec", "secs", "second", "seconds")),
+        ("m", ("m", "min", "mins", "minute", "minutes")),
+        ("h", ("h", "hour", "hours")),
+        ("d", ("d", "day", "days")),
+    )
+    for spelling in spellings
+}
 _LOOSE_BYTES = {
-    "": "B", "b": "B", "byte": "B", "bytes": "B", "k": "KiB", "kb": "KiB", "kib": "KiB", "m": "MiB", "mb": "MiB", "mib": "MiB", "g": "GiB",
-    "gb": "GiB", "gib": "GiB", "t": "TiB", "tb": "TiB", "tib": "TiB",
-}  # fmt: skip
+    spelling: unit
+    for unit, spellings in (
+        ("B", ("", "b", "byte", "bytes")),
+        ("KiB", ("k", "kb", "kib")),
+        ("MiB", ("m", "mb", "mib")),
+        ("GiB", ("g", "gb", "gib")),
+        ("TiB", ("t", "tb", "tib")),
+    )
+    for spelling in spellings
+}
 
 
 def parse_duration(text: str) -> int | None:
