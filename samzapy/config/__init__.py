@@ -1,1 +1,1 @@
-"""The job file: from YAML with positions to typed settings, with every error at once."""
+"""The job file: YAML with positions, laid over one another, filled in, checked, as typed settings. All errors at once."""

@@ -1,169 +1,272 @@
-"""What the schema cannot say: names of serdes, keys that are refused, things that must fit each other. On the plain document, so that
-these problems are told together with the schema's."""
+"""What several keys must be together, and what is in free maps (`kafka`, `spark.conf`, store names).
+
+Each check looks only at what is well formed by itself, so that one error does not hide the others.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from samzapy.config.document import KeyPath
-from samzapy.config.hints import BUILTIN_SERDES, did_you_mean
-from samzapy.config.kafka_keys import why_refused
-from samzapy.config.schema import Settings
+from pydantic import ValidationError
 
-STORE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
-Finding = tuple[KeyPath, bool, str, str]  # path, is it about the key, message, hint
-CheckClient = Callable[[str, dict[str, object]], str | None]
-COMMON_KEYS = (
-    "bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.location", "ssl.certificate.location",
-    "ssl.key.location", "ssl.key.password", "linger.ms", "batch.size", "batch.num.messages", "compression.type", "compression.codec",
-    "queued.min.messages", "queued.max.messages.kbytes", "fetch.wait.max.ms", "fetch.min.bytes", "fetch.max.bytes", "message.max.bytes",
-    "max.partition.fetch.bytes", "socket.timeout.ms", "socket.keepalive.enable", "request.timeout.ms", "metadata.max.age.ms", "client.rack",
-    "broker.address.family", "queue.buffering.max.messages", "queue.buffering.max.kbytes", "statistics.interval.ms", "retries",
-    "reconnect.backoff.ms", "debug", "log_level",
-)  # fmt: skip
+from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME, shown, suggested_name
+from samzapy.config.findings import Finding
+from samzapy.config.kafka_keys import CLIENT, GROUPS, refusal
+from samzapy.config.reader import read_scalar
+from samzapy.config.references import Interpolated
+from samzapy.config.schema import CommitSettings, ContainerSettings, Section, known_keys
+from samzapy.config.tree import Route
+from samzapy.config.units import format_duration
+from samzapy.model.names import JOB_ID, JOB_NAME, TOPIC_NAME, Job
 
-
-def findings(content: Mapping[str, Any], folders: Sequence[Path]) -> Iterator[Finding]:
-    """Everything that can be said of the document without a schema."""
-    yield from _kafka(content.get("kafka"))
-    for section in ("inputs", "outputs"):
-        entries = content.get(section)
-        for index, entry in enumerate(entries if isinstance(entries, list) else ()):
-            if isinstance(entry, dict):
-                yield from _serdes(entry, (section, index), folders)
-        yield from _repeated(entries, section)
-    stores = content.get("stores")
-    if isinstance(stores, dict):
-        yield from _stores(stores, folders)
+MAX_TOPIC_NAME = 249
+MAX_SCHEMA_BYTES = 1 << 20
+SPARK_OWNED = {
+    "spark.app.name": "It is made of `job` and `id`.",
+    "spark.dynamicAllocation.enabled": "Containers are long-lived: set `containers.count`.",
+    "spark.master": "Write spark: {master: …}.",
+    "spark.python.worker.reuse": "Each container has a process of its own; remove it.",
+    "spark.speculation": "A container must not run twice; remove it.",
+    "spark.task.maxFailures": "Restarts are decided by `containers.max_restarts`; remove it.",
+}
+_SERVER = re.compile(r"(?:[A-Za-z_]+://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
+S = TypeVar("S", bound=Section)
 
 
-def _kafka(kafka: Any) -> Iterator[Finding]:
-    if not isinstance(kafka, dict):
-        return
-    if kafka.get("bootstrap.servers") is None:
-        yield ("kafka",), False, "bootstrap.servers is missing", "add `bootstrap.servers: HOST:PORT`"
-    for path, _, key, _ in client_keys(kafka):
-        refused = why_refused(key)
-        if refused is not None:
-            yield path, True, *refused
+def check_together(document: Mapping[str, Any]) -> list[Finding]:
+    """All findings on a document with references resolved."""
+    return [
+        *_kafka(_map(document, "kafka")),
+        *_spark_conf(_map(_map(document, "spark"), "conf")),
+        *_times(document),
+        *_not_built(document),
+        *_bootstrap(document),
+        *_listed_twice(document, "inputs"),
+        *_listed_twice(document, "outputs"),
+        *_broadcast(document),
+        *_store_names(document),
+        *_topics(document),
+    ]
 
 
-def client_keys(kafka: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, str, Any]]:
-    """(path, group, key, value) of every librdkafka key; groups are kafka, kafka.producer, kafka.consumer."""
-    for key, value in kafka.items():
-        if key in ("producer", "consumer") and isinstance(value, dict):
-            for inner, inner_value in value.items():
-                yield ("kafka", key, inner), f"kafka.{key}", inner, inner_value
-        elif not isinstance(value, dict):
-            yield ("kafka", key), "kafka", key, value
+def check_avro_files(document: Mapping[str, Any], folders: Sequence[Path]) -> Iterator[Finding]:
+    """Schema files that are in none of the folders, or hold no JSON."""
+    for path, name in serdes(document):
+        file = name.removeprefix("avro:")
+        wrong = _wrong_schema(file, folders) if name.startswith("avro:") and file else None
+        if wrong:
+            yield Finding(path, *wrong)
 
 
-def client_findings(kafka: Any, check_client: CheckClient) -> Iterator[Finding]:
-    """What librdkafka itself says of each key: no connection is opened."""
-    for path, group, key, value in client_keys(kafka if isinstance(kafka, dict) else {}):
-        if why_refused(key) is None and value is not None and not isinstance(value, list):
-            said = check_client(group, {key: value})
-            if said:
-                yield path, True, said, did_you_mean(key, [k for k in COMMON_KEYS if k != key]) or "see librdkafka's list of properties"
-
-
-def _serdes(entry: Mapping[str, Any], path: KeyPath, folders: Sequence[Path]) -> Iterator[Finding]:
-    for side in ("key", "value"):
-        name = entry.get(side)
-        if isinstance(name, str):
-            wrong = _wrong_serde(name, folders)
-            if wrong:
-                yield (*path, side), False, *wrong
-
-
-def _wrong_serde(name: str, folders: Sequence[Path]) -> tuple[str, str] | None:
-    if name in BUILTIN_SERDES:
-        return None
-    if name.startswith("avro:"):
-        return _wrong_schema(name.removeprefix("avro:"), folders)
-    module, _, cls = name.partition(":")
-    if cls.isidentifier() and all(p.isidentifier() for p in module.split(".")):
-        return None
-    hint = did_you_mean(name, [*BUILTIN_SERDES, "avro:"]) or f"known: {', '.join(BUILTIN_SERDES)}, avro:<schema file>, module:Class"
-    return f"unknown serde {name!r}", hint
-
-
-def _wrong_schema(name: str, folders: Sequence[Path]) -> tuple[str, str] | None:
-    place = next((p for p in (Path(f) / name for f in folders) if p.is_file()), None)
+def _wrong_schema(file: str, folders: Sequence[Path]) -> tuple[str, str] | None:
+    place = next((folder / file for folder in folders if (folder / file).is_file()), None)
     if place is None:
-        return f"schema file {name!r} is not found", f"it is looked for in {', '.join(str(f) for f in folders)}"
+        return f"there is no schema file {file!r}", "The path is from the job file's folder or the working directory."
     try:
-        json.loads(place.read_bytes())
-    except ValueError as error:
-        return f"schema file {name!r} is not JSON: {error}", "an Avro schema is a JSON document"
+        with place.open("rb") as opened:
+            raw = opened.read(MAX_SCHEMA_BYTES + 1)
+        if len(raw) > MAX_SCHEMA_BYTES:
+            return f"schema file {file!r} is larger than {MAX_SCHEMA_BYTES >> 10} KiB", "An Avro schema is a page of JSON."
+        json.loads(raw)
+    except OSError as error:
+        return f"schema file {file!r} cannot be read: {error.strerror}", "Check who may read it."
+    except (ValueError, RecursionError) as error:
+        return f"schema file {file!r} is not JSON: {error}", "An Avro schema is a JSON document."
     return None
 
 
-def _repeated(entries: Any, section: str) -> Iterator[Finding]:
-    seen: dict[str, int] = {}
-    for index, entry in enumerate(entries if isinstance(entries, list) else ()):
-        topic = entry.get("topic") if isinstance(entry, dict) else None
-        if isinstance(topic, str):
-            if topic in seen:
-                yield (
-                    (section, index, "topic"),
-                    False,
-                    f"topic {topic!r} is listed twice; first as {section}[{seen[topic]}]",
-                    "list it once",
-                )
-            seen.setdefault(topic, index)
+def serdes(document: Mapping[str, Any]) -> Iterator[tuple[Route, str]]:
+    """Every serde that is named, with its path."""
+    for path, section in (*_entries(document, "inputs"), *_entries(document, "outputs"), *_stores(document)):
+        for key in ("key", "value"):
+            if isinstance(section.get(key), str):
+                yield (*path, key), section[key]
 
 
-def _stores(stores: Mapping[str, Any], folders: Sequence[Path]) -> Iterator[Finding]:
-    changelogs: dict[str, str] = {}
-    for name, store in stores.items():
-        if not STORE_NAME.fullmatch(name):
-            yield (
-                ("stores", name),
-                True,
-                f"store name {name!r}: letters, digits, '_' and '-' only, beginning with a letter or digit",
-                "it names a topic and a folder",
+def _kafka(kafka: Mapping[str, Any]) -> Iterator[Finding]:
+    if kafka and kafka.get("bootstrap.servers") is None:
+        yield Finding(("kafka", "bootstrap.servers"), "missing key 'bootstrap.servers'", 'Add bootstrap.servers: "localhost:9092".')
+    for key, value in kafka.items():
+        if key in GROUPS and isinstance(value, Mapping):
+            for inner, item in value.items():
+                yield from _kafka_property((CLIENT, key, inner), item)
+        elif key in GROUPS and value is not None:
+            yield Finding((CLIENT, key), f"expected a map, found {shown(value)}", f"Write {key}: {{linger.ms: 5}}.")
+        else:
+            yield from _kafka_property((CLIENT, key), value)
+
+
+def _kafka_property(path: Route, value: Any) -> Iterator[Finding]:
+    key = str(path[-1])
+    refused = refusal(key)
+    if refused:
+        yield Finding(path, *refused, at_key=True)
+    elif key == "bootstrap.servers":
+        yield from _servers(path, value)
+    elif isinstance(value, Mapping | list):
+        inner = next(iter(value), "…") if isinstance(value, Mapping) else ""
+        hint = f"Kafka's keys are dotted: write {key}.{inner}." if isinstance(value, Mapping) else "Write one text, with commas."
+        yield Finding(path, f"expected text, a number or true/false, found {shown(value)}", hint)
+
+
+def _servers(path: Route, value: Any) -> Iterator[Finding]:
+    if value is None:
+        return
+    if len(path) > 2:
+        yield Finding(path, "one job is on one cluster", "Write it once, in `kafka`.", at_key=True)
+    elif not isinstance(value, str) or not value.strip():
+        hint = 'Write one text, with commas: "a:9092,b:9092".'
+        yield Finding(path, f"expected host:port, found {shown(value)}", hint)
+    else:
+        for server in value.split(","):
+            match = _SERVER.fullmatch(server.strip())
+            if match is None or (match["port"] and not 0 < int(match["port"]) < 65536):
+                yield Finding(path, f"expected host:port, found {shown(server.strip())}", 'Separate servers by commas: "a:9092,b:9092".')
+
+
+def _spark_conf(conf: Mapping[str, Any]) -> Iterator[Finding]:
+    for key, value in conf.items():
+        path = ("spark", "conf", key)
+        if key in SPARK_OWNED:
+            yield Finding(path, f"{key!r} is set by samzapy", SPARK_OWNED[key], at_key=True)
+        elif not key.startswith("spark."):
+            yield Finding(path, f"{key!r} is no property of Spark", f"did you mean 'spark.{key}'?", at_key=True)
+        elif isinstance(value, Mapping | list):
+            yield Finding(path, f"expected text, a number or true/false, found {shown(value)}", "Spark's keys are dotted.")
+
+
+def _times(document: Mapping[str, Any]) -> Iterator[Finding]:
+    commit, containers = _section(document, "commit", CommitSettings), _section(document, "containers", ContainerSettings)
+    if commit and 3 * commit.interval_ms >= commit.timeout_ms:
+        path = _given(document, ("commit", "interval"), ("commit", "timeout"))
+        interval, timeout = format_duration(commit.interval_ms), format_duration(commit.timeout_ms)
+        told = f"three intervals ({interval}) must be shorter than commit.timeout ({timeout})"
+        yield Finding(path, told, f"Set commit.timeout above {format_duration(3 * commit.interval_ms)}, or a shorter interval.")
+    if containers and 2 * containers.heartbeat_ms >= containers.lease_ms:
+        path = _given(document, ("containers", "lease"), ("containers", "heartbeat"))
+        lease, heartbeat = format_duration(containers.lease_ms), format_duration(containers.heartbeat_ms)
+        told = f"two heartbeats ({heartbeat}) must be shorter than the lease ({lease})"
+        yield Finding(path, told, f"Set containers.lease above {format_duration(2 * containers.heartbeat_ms)}, or a shorter heartbeat.")
+    if commit and containers and containers.lease_ms >= commit.timeout_ms:
+        path = _given(document, ("containers", "lease"), ("commit", "timeout"))
+        lease, timeout = format_duration(containers.lease_ms), format_duration(commit.timeout_ms)
+        yield Finding(
+            path, f"the lease ({lease}) must be shorter than commit.timeout ({timeout})", "Shorten the lease or lengthen the timeout."
+        )
+
+
+def _not_built(document: Mapping[str, Any]) -> Iterator[Finding]:
+    """Keys that are read, and values of them that nothing answers to yet."""
+    standby, on_error = _map(document, "containers").get("standby"), _map(document, "on_error")
+    if _count(standby) > 0:
+        yield Finding(("containers", "standby"), "standby containers are known, not yet built", "Write standby: 0, or remove it.")
+    if _count(on_error.get("retries")) > 0:
+        yield Finding(("on_error", "retries"), "retries are known, not yet built", "Write retries: 0, or remove it.")
+    if on_error.get("then") == "dead_letter":
+        yield Finding(("on_error", "then"), "dead_letter is known, not yet built", "Write fail or skip.")
+
+
+def _count(value: Any) -> int:
+    number = read_scalar(value) if isinstance(value, Interpolated) else value
+    return number if isinstance(number, int) else 0
+
+
+def _bootstrap(document: Mapping[str, Any]) -> Iterator[Finding]:
+    for path, entry in _entries(document, "inputs"):
+        if entry.get("bootstrap") is True and entry.get("start") == "latest":
+            told = "a bootstrap input is read to its end before the others; from latest there is nothing to read"
+            yield Finding((*path, "start"), told, "Remove `start`, or `bootstrap`.")
+
+
+def _listed_twice(document: Mapping[str, Any], name: str) -> Iterator[Finding]:
+    first: dict[str, int] = {}
+    for path, entry in _entries(document, name):
+        topic = entry.get("topic")
+        if isinstance(topic, str) and topic in first:
+            yield Finding(
+                (*path, "topic"), f"topic {topic!r} is listed twice in {name}", f"It is {name}.{first[topic]} already; remove one."
             )
-        if isinstance(store, dict):
-            yield from _serdes(store, ("stores", name), folders)
-            topic = store.get("changelog")
-            if isinstance(topic, str):
-                if topic in changelogs:
-                    message = f"stores {changelogs[topic]!r} and {name!r} have one changelog, {topic!r}"
-                    yield ("stores", name, "changelog"), False, message, "give each a topic of its own"
-                changelogs.setdefault(topic, name)
+        elif isinstance(topic, str):
+            first[topic] = int(path[1])
 
 
-def fit_findings(settings: Settings) -> Iterator[Finding]:
-    """Settings that must fit each other."""
-    commit, containers = settings.commit, settings.containers
-    if 3 * commit.interval_ms >= commit.timeout_ms:
-        yield (
-            ("commit",),
-            False,
-            f"three intervals of {commit.interval_ms} ms do not fit into the timeout of {commit.timeout_ms} ms",
-            "raise `timeout` or lower `interval`",
-        )
-    if containers.lease_ms >= commit.timeout_ms:
-        yield (
-            ("containers",),
-            False,
-            f"the lease of {containers.lease_ms} ms must be below commit.timeout of {commit.timeout_ms} ms",
-            "lower `lease` or raise `commit.timeout`",
-        )
-    if 2 * containers.heartbeat_ms >= containers.lease_ms:
-        yield (
-            ("containers",),
-            False,
-            f"two heartbeats of {containers.heartbeat_ms} ms do not fit into the lease of {containers.lease_ms} ms",
-            "lower `heartbeat` or raise `lease`",
-        )
-    own = {f"{settings.job}-{settings.id}-{name}-changelog": name for name in settings.stores}
-    for name, store in settings.stores.items():
-        if isinstance(store.changelog, str) and own.get(store.changelog, name) != name:
-            message = f"{store.changelog!r} is also the changelog of store {own[store.changelog]!r}"
-            yield ("stores", name, "changelog"), False, message, "give each a topic of its own"
+def _broadcast(document: Mapping[str, Any]) -> Iterator[Finding]:
+    entries = list(_entries(document, "inputs"))
+    if entries and all(entry.get("broadcast") is True for _, entry in entries):
+        hint = "The number of tasks comes from the partitions of an input that is not broadcast."
+        yield Finding(("inputs", 0, "broadcast"), "every input is broadcast", hint)
+
+
+def _store_names(document: Mapping[str, Any]) -> Iterator[Finding]:
+    for name in _map(document, "stores"):
+        if not STORE_NAME.fullmatch(name) or len(name) > MAX_STORE_NAME:
+            suggested = suggested_name(name)
+            hint = "It names a directory and a topic, so it is no path." if "/" in name or ".." in name or "\\" in name else ""
+            message = f"expected a store name of letters, digits, '-' and '_', at most {MAX_STORE_NAME}, found {shown(name)}"
+            yield Finding(("stores", name), message, hint or (f"Write {suggested!r}." if suggested else "For example counts."), at_key=True)
+
+
+def _topics(document: Mapping[str, Any]) -> Iterator[Finding]:
+    """No topic has two uses: changelogs are of one store each, and internal topics are neither read nor written by tasks."""
+    name, job_id = document.get("job"), document.get("id", "1")
+    named = isinstance(name, str) and JOB_NAME.fullmatch(name) and isinstance(job_id, str | int) and JOB_ID.fullmatch(str(job_id))
+    job = Job(str(name), str(job_id)) if named else None
+    uses: dict[str, str] = {}
+    if job:
+        uses = {job.checkpoint_topic: "the checkpoint topic", job.coordinator_topic: "the coordinator topic"}
+        uses[job.dead_letter_topic] = "the dead-letter topic"
+    changelogs: dict[str, str] = {}
+    for path, store in _stores(document):
+        topic = store.get("changelog", True)
+        derived = job.changelog_topic(str(path[1])) if job and topic is True and STORE_NAME.fullmatch(str(path[1])) else None
+        topic = derived or topic
+        if not isinstance(topic, str) or not TOPIC_NAME.fullmatch(topic):
+            if derived and len(derived) > MAX_TOPIC_NAME:
+                told = f"its changelog's name would have {len(derived)} characters, Kafka allows {MAX_TOPIC_NAME}"
+                yield Finding(path, told, "Shorten the names.", True)
+            continue
+        where, at_key = ((*path, "changelog"), False) if "changelog" in store else (path, True)
+        if topic in changelogs:
+            message = f"changelog {topic!r} is also that of store {changelogs[topic]!r}"
+            yield Finding(where, message, "Each store has a changelog of its own: remove `changelog`.", at_key)
+        elif topic in uses:
+            yield Finding(where, f"{topic!r} is {uses[topic]} of the job", "Remove `changelog`.", at_key)
+        changelogs.setdefault(topic, str(path[1]))
+    uses.update({topic: f"the changelog of store {store!r}" for topic, store in changelogs.items()})
+    for section in ("inputs", "outputs"):
+        for path, entry in _entries(document, section):
+            topic = entry.get("topic")
+            if topic in uses:
+                yield Finding((*path, "topic"), f"{topic!r} is {uses[topic]} of this job", "Read and write other topics only.")
+
+
+def _map(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = document.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _entries(document: Mapping[str, Any], name: str) -> list[tuple[Route, Mapping[str, Any]]]:
+    items = document.get(name)
+    return [((name, i), item) for i, item in enumerate(items if isinstance(items, list) else []) if isinstance(item, Mapping)]
+
+
+def _stores(document: Mapping[str, Any]) -> list[tuple[Route, Mapping[str, Any]]]:
+    return [(("stores", name), store) for name, store in _map(document, "stores").items() if isinstance(store, Mapping)]
+
+
+def _section(document: Mapping[str, Any], name: str, model: type[S]) -> S | None:
+    """A section by itself, with what is unknown in it left out; None if it is not well formed."""
+    try:
+        known = known_keys(model)
+        return model.model_validate({key: value for key, value in _map(document, name).items() if key in known})
+    except ValidationError:
+        return None
+
+
+def _given(document: Mapping[str, Any], *paths: tuple[str, str]) -> Route:
+    """The first of the paths that the document has."""
+    return next((path for path in paths if path[1] in _map(document, path[0])), paths[0])

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from samzapy.api.errors import ConfigurationError
 
+LINE_WIDTH = 160
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
@@ -19,16 +21,26 @@ class Problem:
     message: str
     hint: str = ""
     source_line: str = ""
+    caret: int = 0  # where the caret goes, if the line is shown otherwise than it stands
 
     def render(self) -> str:
         """GNU form, then the line, a caret, and the hint."""
         where = f"{self.file}:{self.line}:{self.column}: " if self.line else f"{self.file}: " if self.file else ""
         text = f"{where}error: {self.path + ': ' if self.path else ''}{self.message}"
         if self.source_line:
-            text += f"\n    {self.source_line}\n    {' ' * max(0, self.column - 1)}^"
+            line, caret = self._excerpt()
+            text += f"\n    {line}\n    {caret}"
         if self.hint:
             text += f"\n  hint: {self.hint}"
         return text
+
+    def _excerpt(self) -> tuple[str, str]:
+        """The part of the line that holds the place, and a caret below it; tabs stay tabs, so that it stays below."""
+        column = self.caret or self.column
+        start = max(0, column - LINE_WIDTH // 2) if len(self.source_line) > LINE_WIDTH else 0
+        line = self.source_line[start : start + LINE_WIDTH]
+        before = line[: max(0, column - 1 - start)]
+        return line, "".join("\t" if c == "\t" else " " for c in before) + "^"
 
 
 class ConfigError(ConfigurationError):
@@ -43,4 +55,4 @@ class ConfigError(ConfigurationError):
     def render(self) -> str:
         """Everything, for a terminal."""
         count = len(self.problems)
-        return "\n".join(p.render() for p in self.problems) + f"\n{count} error{'s' if count != 1 else ''}"
+        return f"{self.message}\n{count} error{'s' if count != 1 else ''}"

@@ -1,38 +1,89 @@
-"""librdkafka's keys that a job file may not set: what the framework owns, and what would load code."""
+"""librdkafka's keys that a job file may not set: what the framework owns, and what would run code. And the names people try instead."""
 
 from __future__ import annotations
 
-COMMIT = "the exactness of the job depends on it; samzapy sets it"
+OURS = "samzapy sets it: the job's exactness depends on it"
+CODE = "it cannot be set in a job file: a job file is data"
+GROUP = "the coordinator assigns partitions, not the consumer group"
+
+CLIENT = "kafka"
+GROUPS = ("producer", "consumer")  # maps below kafka
 
 OWNED: dict[str, str] = {
-    "acks": COMMIT,
-    "allow.auto.create.topics": "topics are created on purpose: `samzapy topics --create`",
+    "acks": OURS,
+    "allow.auto.create.topics": "create topics on purpose: `samzapy topics --create`",
+    "auto.commit.enable": "set `commit.interval`",
+    "auto.commit.interval.ms": "set `commit.interval`",
     "auto.offset.reset": "set `start` and `on_out_of_range` of the input",
-    "check.crcs": COMMIT,
-    "client.id": "samzapy names its clients itself",
-    "delivery.report.only.error": COMMIT,
-    "delivery.timeout.ms": "it follows `containers.lease`",
+    "check.crcs": OURS,
+    "client.id": "samzapy names its clients after the job",
+    "delivery.report.only.error": OURS,
+    "delivery.timeout.ms": "set `containers.lease`: it follows it",
     "enable.auto.commit": "set `commit.interval`",
-    "enable.auto.offset.store": COMMIT,
-    "enable.idempotence": COMMIT,
-    "enable.partition.eof": COMMIT,
-    "group.id": "the group is <job>-<id>",
-    "group.instance.id": "partitions are assigned by the coordinator, not by the group",
-    "isolation.level": COMMIT,
-    "message.timeout.ms": "it follows `containers.lease`",
-    "partition.assignment.strategy": "partitions are assigned by the coordinator, not by the group",
+    "enable.auto.offset.store": OURS,
+    "enable.gapless.guarantee": OURS,
+    "enable.idempotence": OURS,
+    "enable.partition.eof": OURS,
+    "group.id": "the group is <job>-<id>: set `job` and `id`",
+    "group.instance.id": GROUP,
+    "group.protocol": GROUP,
+    "group.protocol.type": GROUP,
+    "group.remote.assignor": GROUP,
+    "isolation.level": OURS,
+    "message.timeout.ms": "set `containers.lease`: it follows it",
+    "offset.store.method": OURS,
+    "partition.assignment.strategy": GROUP,
     "partitioner": "it is murmur2, as in Java's clients; choose partitions with `partition` or `partition_key` when sending",
-    "request.required.acks": COMMIT,
+    "request.required.acks": OURS,
     "transaction.timeout.ms": "set `commit.timeout`",
-    "transactional.id": COMMIT,
+    "transactional.id": OURS,
 }
-LOADS_CODE = ("plugin.library.paths", "ssl.engine.location", "ssl.providers", "ssl.engine.callback.data", "logger", "log_cb", "opaque")
+LOADS_CODE = frozenset(
+    {
+        "plugin.library.paths", "ssl.engine.location", "ssl.engine.id", "ssl.providers", "ssl_engine_callback_data",
+        "sasl.kerberos.kinit.cmd",
+        "logger", "opaque", "on_delivery", "on_commit", "interceptors", "key.serializer", "value.serializer", "key.deserializer",
+        "value.deserializer",
+    }
+)  # fmt: skip
+
+JAVA: dict[str, str] = {
+    "buffer.memory": "queue.buffering.max.kbytes", "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.poll.records": "queued.min.messages", "max.request.size": "message.max.bytes", "max.block.ms": "nothing: back-pressure waits",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "sasl.jaas.config": "sasl.username and sasl.password", "send.buffer.bytes": "socket.send.buffer.bytes",
+    "ssl.truststore.location": "ssl.ca.location (PEM)", "ssl.truststore.password": "nothing: ssl.ca.location is PEM",
+    "bootstrap_servers": "bootstrap.servers", "bootstrap-servers": "bootstrap.servers", "brokers": "bootstrap.servers",
+    "servers": "bootstrap.servers", "bootstrap": "bootstrap.servers",
+}  # fmt: skip
+COMMON = frozenset({
+    "api.version.request", "batch.num.messages", "batch.size", "bootstrap.servers", "broker.address.family", "broker.address.ttl",
+    "client.dns.lookup", "client.rack", "compression.codec", "compression.level", "compression.type", "connections.max.idle.ms", "debug",
+    "enable.metrics.push", "enable.random.seed", "enable.ssl.certificate.verification", "fetch.error.backoff.ms", "fetch.max.bytes",
+    "fetch.message.max.bytes", "fetch.min.bytes", "fetch.queue.backoff.ms", "fetch.wait.max.ms", "heartbeat.interval.ms", "linger.ms",
+    "log.connection.close", "log_level", "max.in.flight.requests.per.connection", "max.partition.fetch.bytes", "max.poll.interval.ms",
+    "message.copy.max.bytes", "message.max.bytes", "message.send.max.retries", "metadata.max.age.ms", "metadata.recovery.strategy",
+    "queue.buffering.backpressure.threshold", "queue.buffering.max.kbytes", "queue.buffering.max.messages", "queue.buffering.max.ms",
+    "queued.max.messages.kbytes", "queued.min.messages", "receive.message.max.bytes", "reconnect.backoff.max.ms", "reconnect.backoff.ms",
+    "request.timeout.ms", "retries", "retry.backoff.max.ms", "retry.backoff.ms", "sasl.kerberos.keytab", "sasl.kerberos.principal",
+    "sasl.kerberos.service.name", "sasl.mechanism", "sasl.mechanisms", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret",
+    "sasl.oauthbearer.config", "sasl.oauthbearer.extensions", "sasl.oauthbearer.method", "sasl.oauthbearer.scope",
+    "sasl.oauthbearer.token.endpoint.url", "sasl.password", "sasl.username", "security.protocol", "session.timeout.ms",
+    "socket.connection.setup.timeout.ms", "socket.keepalive.enable", "socket.max.fails", "socket.nagle.disable",
+    "socket.receive.buffer.bytes", "socket.send.buffer.bytes", "socket.timeout.ms", "ssl.ca.certificate.stores", "ssl.ca.location",
+    "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.cipher.suites", "ssl.crl.location", "ssl.curves.list",
+    "ssl.endpoint.identification.algorithm", "ssl.key.location", "ssl.key.password", "ssl.key.pem", "ssl.keystore.location",
+    "ssl.keystore.password", "ssl.sigalgs.list", "statistics.interval.ms", "sticky.partitioning.linger.ms",
+    "topic.metadata.propagation.max.ms", "topic.metadata.refresh.interval.ms",
+})  # fmt: skip
 
 
-def why_refused(key: str) -> tuple[str, str] | None:
+def refusal(key: str) -> tuple[str, str] | None:
     """(message, hint) for a key that may not be set; None for one that may."""
     if key in OWNED:
         return f"{key!r} is the framework's own", OWNED[key]
-    if key in LOADS_CODE or key.endswith(("_cb", "_callback")) or key in ("on_delivery", "on_commit"):
-        return f"{key!r} would load code", "it cannot be set in a job file"
+    if key in LOADS_CODE or key.endswith(("_cb", "_callback")):
+        return f"{key!r} would run code", CODE
+    if JAVA.get(key, key) != key:
+        return f"{key!r} is a key of Java's clients", f"here: {JAVA[key]}"
     return None

@@ -1,41 +1,41 @@
-"""From job files, overlays and `--set` to typed settings: everything that is wrong is told at once, each with its place.
+"""Job files to settings: default < file < later file < `--set`. Every error of every source at once, at its place.
 
-default < file < later file (maps merge, lists are replaced) < --set
+`document` is what containers get. References in it that may hold secrets (in secret keys, to files, to variables with such names) are not
+resolved: that is done where they are used, so secrets travel nowhere. All others are, so that a variable that is set here and not there
+cannot let the coordinator and its containers speak of two clusters.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
-
-from samzapy.api.errors import ConfigurationError
-from samzapy.config.checks import CheckClient, client_findings, findings, fit_findings
-from samzapy.config.document import Document, KeyPath, parse, read_document, show_path
+from samzapy.config import task_class
+from samzapy.config.checks import check_avro_files, check_together, serdes
+from samzapy.config.client_check import ClientCheck, check_client_keys
 from samzapy.config.errors import ConfigError, Problem
-from samzapy.config.hints import BUILTIN_SERDES, RESERVED, unknown_key
-from samzapy.config.interpolation import resolve
-from samzapy.config.schema import NOT_BUILT, InputSettings, OutputSettings, Settings, StoreSettings
-from samzapy.config.task_class import import_class, import_task_class
-
-SET = "--set"
-WHOLE_REST = (("kafka", "producer"), ("kafka", "consumer"), ("kafka",), ("spark", "conf"))  # below these, a key has dots of its own
-ITEMS: dict[str, type[BaseModel]] = {"inputs": InputSettings, "outputs": OutputSettings, "stores": StoreSettings}
+from samzapy.config.fields import CLASS, shown
+from samzapy.config.findings import Finding, check_types
+from samzapy.config.overrides import apply_set
+from samzapy.config.reader import Stop, parse, read_file, read_scalar
+from samzapy.config.references import Interpolated, resolve
+from samzapy.config.schema import Settings, known_keys, section_at
+from samzapy.config.secrets import is_secret
+from samzapy.config.tree import Node, Route, Table, dotted, from_plain, hide_secrets, locate, merged, plain
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedJob:
-    """A valid job.
+    """A job file that is in order.
 
     Attributes:
-        settings: typed, every reference resolved.
-        document: as plain data; references in secret keys are left as they stand: this is what containers are given.
-        folders: where the job's modules and schemas are looked for.
+        settings: what it says, references resolved.
+        document: what it says, as plain JSON, for other processes; references that may hold secrets are unresolved.
+        folders: where the user's modules and schema files are looked for: the file's folder, the working directory.
+        sources: the files it came from.
     """
 
     settings: Settings
@@ -48,275 +48,145 @@ def load_job(
     paths: Sequence[Path],
     sets: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
-    check_client: CheckClient | None = None,
+    check_client: ClientCheck | None = None,
     check_classes: bool = False,
 ) -> LoadedJob:
-    """The job that the files and `--set`s describe.
+    """The job that the files and `--set`s say together.
+
+    Args:
+        paths: the job file and those laid over it.
+        sets: `key=value`, as `--set` takes them.
+        environ: variables for `${…}`; the process's own by default.
+        check_client: asks the Kafka client about properties, without a connection.
+        check_classes: import the task and the serdes of the user's.
 
     Raises:
-        ConfigError: with all problems.
+        ConfigError: with everything that is wrong, sorted.
     """
     environ = os.environ if environ is None else environ
-    folders = _folders(paths[0])
-    document = Document()
-    for file in paths:
-        document.lay_over(read_document(file))
-    for text in sets:
-        _lay_set(document, text)
-    problems = list(document.problems)
-    if not isinstance(document.content, dict):
-        if not problems:
-            problems.append(document.place(()).problem("", "expected a map of settings at the top", "a job file begins with `job: NAME`"))
+    problems: list[Problem] = []
+    root = _read(paths, problems)
+    if root is None:
         raise ConfigError(problems)
-
-    def told(path: KeyPath, message: str, hint: str) -> None:
-        problems.append(document.place(path).problem(show_path(path), message, hint))
-
-    content = resolve(document.content, environ, told)
-    for path, of_key, message, hint in findings(content, folders):
-        problems.append(document.place(path, of_key).problem(show_path(path), message, hint))
+    for number, text in enumerate(sets, 1):
+        root = apply_set(root, number, text, Path.cwd(), problems)
+    folders = tuple(dict.fromkeys((paths[0].absolute().parent, Path.cwd())))
+    values, failed = resolve(root, environ, problems)
+    settings, findings = _check(values)
+    findings += check_avro_files(values, folders)
     if check_client is not None:
-        for path, of_key, message, hint in client_findings(content.get("kafka"), check_client):
-            problems.append(document.place(path, of_key).problem(show_path(path), message, hint))
-    settings = _validated(content, document, problems)
+        findings += check_client_keys(values, check_client)
     if check_classes:
-        problems.extend(_class_problems(content, document, folders))
-    if settings is not None:
-        for path, of_key, message, hint in fit_findings(settings):
-            problems.append(document.place(path, of_key).problem(show_path(path), message, hint))
+        findings += _check_classes(values, folders, {finding.path for finding in findings})
+    problems += _problems(findings, failed, root)
     if problems or settings is None:
-        raise ConfigError(_once(problems))
-    sent = resolve(document.content, environ, lambda *_: None, secrets=False)
-    return LoadedJob(settings, sent, folders, tuple(paths))
+        raise ConfigError(problems)
+    return LoadedJob(settings, _travelling(root, environ, settings), folders, tuple(paths))
 
 
 def settings_from_document(document: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
-    """Settings from a document that was checked before, with what is still to be resolved taken from here.
+    """The settings of a document that travelled; references, secrets among them, are resolved here.
 
     Raises:
-        ConfigError: without places.
+        ConfigError: a variable or file is missing here, or the document is not in order.
     """
+    root = from_plain(document)
     problems: list[Problem] = []
-    content = resolve(
-        dict(document), environ, lambda path, message, hint: problems.append(Problem("", 0, 0, show_path(path), message, hint))
-    )
-    settings = _validated(content, Document(content), problems)
+    values, failed = resolve(root, environ, problems)
+    settings, findings = _check(values)
+    problems += _problems(findings, failed, root)
     if problems or settings is None:
-        raise ConfigError(_once(problems))
+        raise ConfigError(problems)
     return settings
 
 
-def _folders(path: Path) -> tuple[Path, ...]:
-    here = Path.cwd()
-    folder = path.resolve().parent
-    return (folder,) if folder == here else (folder, here)
-
-
-# -- --set -------------------------------------------------------------------------------------------------------------------------------
-
-
-def _lay_set(document: Document, text: str) -> None:
-    name, equals, raw = text.partition("=")
-    here = Problem(SET, 1, 1, "", f"expected KEY=VALUE, found {text!r}", "for example --set commit.interval=100ms", text)
-    if not equals or not name.strip():
-        document.problems.append(here)
-        return
-    value = parse(raw, SET) if raw.strip() else Document("")
-    if value.problems or isinstance(value.content, dict | list):
-        document.problems.append(Problem(SET, 1, len(name) + 2, name, f"{raw!r} is no YAML scalar", "quote it", text))
-        return
-    _place_set(document, set_path(name.strip()), value.content, text, len(name) + 2)
-
-
-def set_path(name: str) -> KeyPath:
-    """`a.b=c` as a path; numbers are list indexes; below kafka and spark.conf the rest is one key."""
-    parts = name.split(".")
-    for start in WHOLE_REST:
-        if tuple(parts[: len(start)]) == start and len(parts) > len(start):
-            return (*start, ".".join(parts[len(start) :]))
-    return tuple(int(p) if p.isdigit() else p for p in parts)
-
-
-def _place_set(document: Document, path: KeyPath, value: Any, text: str, column: int) -> None:
-    from samzapy.config.document import Place
-
-    place, key_place = Place(SET, 1, column, text), Place(SET, 1, 1, text)
-    if document.content is None:
-        document.content = {}
-    target = document.content
-    for depth, part in enumerate(path):
-        problem = key_place.problem(show_path(path), "", "")
-        if isinstance(part, int):
-            if not isinstance(target, list) or part >= len(target):
-                have = len(target) if isinstance(target, list) else 0
-                document.problems.append(
-                    Problem(
-                        **{**_fields(problem), "message": f"there is no item {part}: the list has {have}", "hint": "items count from 0"}
-                    )
-                )
-                return
-        elif not isinstance(target, dict):
-            document.problems.append(
-                Problem(**{**_fields(problem), "message": f"{show_path(path[:depth])} is no map", "hint": "list items are set by index"})
-            )
-            return
-        if depth == len(path) - 1:
-            target[part] = value
-            document.keys[path], document.values[path] = key_place, place
-        else:
-            if isinstance(part, str) and target.get(part) is None:
-                target[part] = {}
-                document.keys[path[: depth + 1]] = key_place
-            target = target[part]
-
-
-def _fields(problem: Problem) -> dict[str, Any]:
-    return {name: getattr(problem, name) for name in Problem.__dataclass_fields__}
-
-
-# -- the schema's errors, in words ---------------------------------------------------------------------------------------------------------
-
-
-def _validated(content: Any, document: Document, problems: list[Problem]) -> Settings | None:
-    try:
-        return Settings.model_validate(content)
-    except ValidationError as error:
-        problems.extend(_reworded(error, document))
-        return None
-
-
-def _reworded(error: ValidationError, document: Document) -> Iterator[Problem]:
-    seen: set[KeyPath] = set()
-    for detail in error.errors(include_url=False, include_context=True):
-        path = _real_path(detail["loc"], document.content, detail["type"])
-        emptied = detail["type"] == "too_short" and bool(detail["input"])  # its items are wrong: each has been told
-        if path in seen or emptied:
-            continue
-        seen.add(path)
-        message, hint, of_key = _words(detail, path)
-        place = document.place(path[:-1] if detail["type"] == "missing" else path, of_key)
-        yield place.problem(show_path(path), message, hint)
-
-
-def _real_path(loc: tuple[int | str, ...], content: Any, kind: str) -> KeyPath:
-    """The part of pydantic's location that stands in the document; it adds names of union members."""
-    path: list[str | int] = []
-    here = content
-    for part in loc:
-        inside = (isinstance(here, dict) and part in here) or (isinstance(here, list) and isinstance(part, int) and part < len(here))
-        if not inside:
-            return (*path, part) if kind == "missing" and part == loc[-1] else tuple(path)
-        path.append(part)
-        here = here[part]
-    return tuple(path)
-
-
-def _model_at(path: KeyPath) -> type[BaseModel]:
-    model: type[BaseModel] = Settings
-    for part in path:
-        if part in ITEMS and model is Settings:
-            model = ITEMS[str(part)]
-            continue
-        found = next((f.annotation for n, f in model.model_fields.items() if (f.alias or n) == part), None)
-        inner = [t for t in (found, *get_args(found)) if isinstance(t, type) and issubclass(t, BaseModel)]
-        model = inner[0] if inner else model
-    return model
-
-
-def _names(model: type[BaseModel]) -> list[str]:
-    return [f.alias or n for n, f in model.model_fields.items()]
-
-
-def _words(detail: ErrorDetails, path: KeyPath) -> tuple[str, str, bool]:
-    """(message, hint, is it about the key)."""
-    kind, given, context = detail["type"], detail["input"], detail.get("ctx", {})
-    if kind == "extra_forbidden":
-        key = str(path[-1])
-        in_store = path[0] == "stores"
-        if key in RESERVED:
-            return f"{key!r} is {NOT_BUILT}", "leave it out for now", True
-        return f"unknown key {key!r}", unknown_key(key, _names(_model_at(path[:-1])), in_store, len(path) == 1), True
-    if kind == "missing":
-        return f"required key {path[-1]!r} is missing", "add it", False
-    if kind == "value_error":
-        message = str(context.get("error", detail["msg"]))
-        return message, "leave it out for now" if NOT_BUILT in message else _unit_hint(message), False
-    if kind == "literal_error":
-        return f"expected {context['expected']}, found {given!r}", "choose one of them", False
-    limits = {"greater_than_equal": "at least", "less_than_equal": "at most", "greater_than": "more than", "less_than": "less than"}
-    if kind in limits:
-        bound = next(iter(context.values()))
-        unit = (
-            " ms"
-            if isinstance(given, str) and path[-1] != "memory" and path[-1] != "max_uncommitted"
-            else " bytes"
-            if isinstance(given, str)
-            else ""
-        )
-        return f"expected {limits[kind]} {bound}{unit}, found {given!r}", "choose another value", False
-    if kind in ("too_short", "string_too_short"):
-        return "must not be empty", "give at least one", False
-    return f"expected {_expected(kind)}, found {_shown(given)}", _type_hint(kind, given), False
-
-
-def _unit_hint(message: str) -> str:
-    return "write the number with its unit" if "duration" in message or "size" in message else "see the key reference"
-
-
-def _expected(kind: str) -> str:
-    table = {
-        "string_type": "text", "int_type": "a whole number", "bool_type": "true or false", "dict_type": "a map", "model_type": "a map",
-        "tuple_type": "a list", "list_type": "a list", "float_type": "a number", "int_parsing": "a whole number", "float_parsing": "a number",
-    }  # fmt: skip
-    return table.get(kind, "another type")
-
-
-def _type_hint(kind: str, given: Any) -> str:
-    if kind == "string_type" and isinstance(given, int | float | bool):
-        return f'put it in quotes: "{given}"'
-    if kind in ("tuple_type", "list_type"):
-        return "begin each item with `- `"
-    if kind in ("dict_type", "model_type"):
-        return "write `key: value` pairs below it"
-    return "see the key reference"
-
-
-def _shown(value: Any) -> str:
-    names = {dict: "a map", list: "a list", type(None): "nothing"}
-    return names.get(type(value)) or repr(value)[:80]
-
-
-def _once(problems: Sequence[Problem]) -> list[Problem]:
-    """One problem a place and path: what is said of a key by two checks is said once."""
-    chosen: dict[tuple[str, int, int, str], Problem] = {}
-    for problem in problems:
-        chosen.setdefault((problem.file, problem.line, problem.column, problem.path), problem)
-    return list(chosen.values())
-
-
-# -- the user's classes ----------------------------------------------------------------------------------------------------------------------
-
-
-def _class_problems(content: Mapping[str, Any], document: Document, folders: Sequence[Path]) -> Iterator[Problem]:
-    task = content.get("task")
-    if isinstance(task, str) and ":" in task:
+def _read(paths: Sequence[Path], problems: list[Problem]) -> Node | None:
+    """All files laid over one another; None if one of them cannot be read as a map."""
+    root: Node | None = None
+    readable = bool(paths)
+    for path in paths:
         try:
-            import_task_class(task, folders)
-        except ConfigurationError as error:
-            yield document.place(("task",)).problem("task", error.message, error.remedy)
-    for path, name in _serde_names(content):
-        if ":" in name and not name.startswith("avro:") and name not in BUILTIN_SERDES:
+            node = parse(source := read_file(path), problems)
+        except Stop as stop:
+            problems.append(stop.problem)
+            readable = False
+            continue
+        if node is None:
+            hint = "A job file has at least job, task, inputs and kafka.bootstrap.servers."
+            problems.append(source.place(0, 0).problem((), "the file is empty", hint))
+            readable = False
+        elif not isinstance(node, Table):
+            place = node.place or source.place(0, 0)
+            message = f"expected keys and values, found {shown(plain(node))}"
+            problems.append(place.problem((), message, "A job file begins like `job: page-views`."))
+            readable = False
+        else:
+            hide_secrets(node)
+            root = node if root is None else merged(root, node)
+    return root if readable else None
+
+
+def _check(values: dict[str, Any]) -> tuple[Settings | None, list[Finding]]:
+    settings, findings = check_types(values)
+    return settings, [*findings, *check_together(values)]
+
+
+def _check_classes(values: Mapping[str, Any], folders: Sequence[Path], wrong: set[Route]) -> list[Finding]:
+    findings = []
+    task = values.get("task")
+    if isinstance(task, str) and ("task",) not in wrong and CLASS.fullmatch(task):
+        try:
+            task_class.import_task_class(task, folders)
+        except ConfigError as error:
+            findings += [Finding(("task",), problem.message, problem.hint) for problem in error.problems]
+    for path, name in serdes(values):
+        if path not in wrong and not name.startswith("avro:") and CLASS.fullmatch(name):
             try:
-                import_class(name, folders)
-            except ConfigurationError as error:
-                yield document.place(path).problem(show_path(path), error.message, error.remedy)
+                task_class.import_serde_class(name, folders)
+            except ConfigError as error:
+                findings += [Finding(path, problem.message, problem.hint) for problem in error.problems]
+    return findings
 
 
-def _serde_names(content: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    for section in ("inputs", "outputs", "stores"):
-        entries = content.get(section)
-        pairs = entries.items() if isinstance(entries, dict) else enumerate(entries) if isinstance(entries, list) else ()
-        for index, entry in pairs:
-            for side in ("key", "value"):
-                if isinstance(entry, dict) and isinstance(entry.get(side), str):
-                    yield (section, index, side), entry[side]
+def _problems(findings: list[Finding], failed: set[Route], root: Node) -> list[Problem]:
+    """Findings at their places; what only follows from a reference that could not be resolved is left out."""
+    told: dict[tuple[Route, bool], Problem] = {}
+    for finding in findings:
+        path = finding.path
+        if any(path[: len(bad)] == bad for bad in failed):
+            continue
+        message = _without_value(finding, root)
+        place = locate(root, path, finding.at_key)
+        problem = place.problem(path, message, finding.hint) if place else Problem("", 0, 0, dotted(path), message, finding.hint)
+        told.setdefault((path, finding.at_key), problem)
+    return list(told.values())
+
+
+def _without_value(finding: Finding, root: Node) -> str:
+    """The message, without what was found if that is a secret."""
+    return finding.message.partition(", found ")[0] if is_secret(finding.path) else finding.message
+
+
+def _travelling(root: Node, environ: Mapping[str, str], settings: Settings) -> dict[str, Any]:
+    """The document for containers; a relative state directory is made absolute, because they run elsewhere."""
+    values, _ = resolve(root, environ, [], keep_secrets=True)
+    document: dict[str, Any] = _settled(values, ())
+    state = document.get("state")
+    given = state.get("dir") if isinstance(state, dict) else None
+    if isinstance(state, dict) and isinstance(given, str) and not given.startswith(("/", "~", "$")):
+        document["state"] = {**state, "dir": str(settings.state.dir)}
+    return document
+
+
+def _settled(value: Any, path: Route) -> Any:
+    """Plain JSON: text that came out of a reference becomes what its setting reads in it, now that nothing tells it apart any more."""
+    if isinstance(value, dict):
+        return {key: _settled(item, (*path, key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_settled(item, (*path, i)) for i, item in enumerate(value)]
+    if not isinstance(value, Interpolated):
+        return value
+    section = section_at(path[:-1])
+    name = known_keys(section).get(str(path[-1])) if section else None
+    wanted = section.model_fields[name].annotation if section and name else str
+    return str(value) if wanted is str else read_scalar(value)

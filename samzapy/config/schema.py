@@ -1,230 +1,242 @@
-"""The job file's settings, typed. YAML keys are the aliases; attribute names carry the unit (`interval_ms`, `memory_bytes`)."""
+"""The job file as types. An alias is the YAML key, the attribute carries the unit; descriptions and examples are what the reference shows.
+
+What one key must be is said by its type (`fields`); what several must be together is said in `checks`.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from samzapy.config.units import byte_count, milliseconds
-from samzapy.model.names import JOB_ID, JOB_NAME, TOPIC_NAME
+from samzapy.config.fields import (
+    Changelog,
+    ClassName,
+    Containers,
+    Directory,
+    Duration,
+    DurationOrZero,
+    Engine,
+    Flag,
+    Guarantee,
+    Host,
+    JobId,
+    JobName,
+    Memory,
+    OutOfRange,
+    Params,
+    Partitions,
+    Policy,
+    Port,
+    Serde,
+    Size,
+    SparkMaster,
+    SparkProperties,
+    Start,
+    Times,
+    Topic,
+    directory,
+    properties,
+)
+from samzapy.config.kafka_keys import GROUPS, JAVA, LOADS_CODE, OWNED
 
-NOT_BUILT = "known, not yet built"
+DEFAULT_STATE_DIR = "~/.samzapy/state"
 
-
-def _topic(value: object) -> str:
-    if not isinstance(value, str) or not TOPIC_NAME.fullmatch(value):
-        raise ValueError(f"expected a Kafka topic name (letters, digits, '.', '_' and '-', at most 249), found {value!r}")
-    return value
-
-
-def _as_text(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Duration = Annotated[int, BeforeValidator(milliseconds)]
-Size = Annotated[int, BeforeValidator(byte_count)]
-Topic = Annotated[StrictStr, BeforeValidator(_topic)]
+_SCALARS: dict[str, Any] = {"type": ["string", "number", "boolean", "null"]}
+_REFUSED = {"not": {"enum": sorted({*OWNED, *LOADS_CODE, *(k for k, v in JAVA.items() if k != v)})}}
+_GROUP: dict[str, Any] = {"type": "object", "propertyNames": _REFUSED, "additionalProperties": _SCALARS}
+KafkaProperties = Annotated[
+    dict[str, Any],
+    BeforeValidator(properties),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "required": ["bootstrap.servers"],
+            "propertyNames": _REFUSED,
+            "properties": {"bootstrap.servers": {"type": "string", "minLength": 1}, **dict.fromkeys(GROUPS, _GROUP)},
+            "additionalProperties": _SCALARS,
+        }
+    ),
+]
 
 
 class Section(BaseModel):
-    """A map of the job file."""
+    """A part of the job file. A key without a value (`stores:` with nothing below) is as good as absent."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, value: Any) -> Any:
+        return {k: v for k, v in value.items() if v is not None or k not in known_keys(cls)} if isinstance(value, dict) else value
 
 
 class InputSettings(Section):
-    """One input topic."""
+    """A topic that tasks read."""
 
-    topic: Topic = Field(description="The Kafka topic.")
-    key: StrictStr = Field("bytes", description="Serde of the keys: string, integer, json, bytes, avro:<schema file>, module:Class.")
-    value: StrictStr = Field("bytes", description="Serde of the values.")
-    start: Literal["earliest", "latest"] = Field("earliest", description="Where a first start reads from.")
-    bootstrap: StrictBool = Field(False, description="Read to its end before the task's other inputs.")
-    broadcast: StrictBool = Field(False, description="Every task reads every partition.")
-    on_out_of_range: Literal["fail", "earliest", "latest"] = Field(
-        "fail", description="What to do when the topic no longer holds the next offset, or was replaced."
+    topic: Topic = Field(description="The topic.", examples=["page-views"])
+    key: Serde = Field("bytes", description="Serde of keys: string, integer, json, bytes, avro:<schema file>, module:Class.")
+    value: Serde = Field("bytes", description="Serde of values.")
+    start: Start = Field("earliest", description="Where to begin when there is no checkpoint: earliest or latest.")
+    bootstrap: Flag = Field(False, description="Read to its end before any other input is read.")
+    broadcast: Flag = Field(False, description="Every task reads all partitions of it.")
+    on_out_of_range: OutOfRange = Field(
+        "fail", description="What to do when the next offset is no longer in the topic: fail, earliest or latest."
     )
 
 
 class OutputSettings(Section):
-    """One output topic."""
+    """A topic that tasks send to; others are refused when sending."""
 
-    topic: Topic = Field(description="The Kafka topic.")
-    key: StrictStr = Field("bytes", description="Serde of the keys.")
-    value: StrictStr = Field("bytes", description="Serde of the values.")
-    partitions: StrictInt | None = Field(None, ge=1, le=100_000, description="How many partitions `samzapy topics --create` gives it.")
+    topic: Topic = Field(description="The topic.", examples=["page-view-counts"])
+    key: Serde = Field("bytes", description="Serde of keys.")
+    value: Serde = Field("bytes", description="Serde of values.")
+    partitions: Partitions | None = Field(None, description="With how many partitions `samzapy topics --create` makes it.")
 
 
 class StoreSettings(Section):
-    """One store of each task."""
+    """A key-value store of each task."""
 
-    key: StrictStr = Field("bytes", description="Serde of the keys.")
-    value: StrictStr = Field("bytes", description="Serde of the values.")
-    engine: Literal["rocksdb", "memory"] = Field("rocksdb", description="Where committed entries are kept.")
-    changelog: StrictBool | StrictStr = Field(
-        True, description="true: <job>-<id>-<store>-changelog; a topic's name; false: a scratch store, emptied at every start."
+    key: Serde = Field("bytes", description="Serde of keys; the store is in the order of their bytes.")
+    value: Serde = Field("bytes", description="Serde of values.")
+    engine: Engine = Field("rocksdb", description="rocksdb (on disk) or memory (restored from the changelog at every start).")
+    changelog: Changelog = Field(
+        True, description="true: the topic `<job>-<id>-<store>-changelog`; a topic's name; false: a scratch store, emptied at every start."
     )
-
-    @field_validator("changelog")
-    @classmethod
-    def _changelog(cls, value: bool | str) -> bool | str:
-        return _topic(value) if isinstance(value, str) else value
 
 
 class CommitSettings(Section):
-    """How work becomes durable."""
+    """When and how work is committed."""
 
-    interval_ms: Duration = Field(1000, alias="interval", ge=10, description="Time between two commits.")
-    guarantee: Literal["exactly_once", "at_least_once"] = Field(
-        "exactly_once", description="What holds for outputs; state is exact with both."
+    interval_ms: Duration = Field(1000, alias="interval", description="How often; three of them must be shorter than `timeout`.")
+    guarantee: Guarantee = Field(
+        "exactly_once",
+        description="exactly_once: outputs are in the transaction; at_least_once: outputs are sent at once. State is exact in both.",
     )
-    timeout_ms: Duration = Field(60_000, alias="timeout", ge=1000, description="The transaction's time limit.")
-    max_uncommitted_bytes: Size = Field(
-        64 << 20, alias="max_uncommitted", ge=1 << 16, description="Uncommitted bytes of a container that bring a commit forward."
-    )
+    timeout_ms: Duration = Field(60_000, alias="timeout", description="How long a transaction may take; at most what the brokers allow.")
+    max_uncommitted_bytes: Size = Field(64 << 20, alias="max_uncommitted", description="A container commits early when it holds this much.")
 
 
 class OnErrorSettings(Section):
-    """What happens to a record whose decoding or process() raises."""
+    """What an exception in `process` leads to."""
 
-    retries: StrictInt = Field(0, ge=0, description="How often it is tried again.")
-    then: Literal["fail", "skip", "dead_letter"] = Field(
-        "fail", description="fail: the job stops, the record is named; skip: it is passed by, and counted."
+    retries: Times = Field(0, description="How often the record is tried again first; known, not yet built: must be 0.")
+    then: Policy = Field(
+        "fail", description="fail: the job stops, the record is named; skip: it is counted and passed; dead_letter: known, not yet built."
     )
-
-    @field_validator("retries")
-    @classmethod
-    def _retries(cls, value: int) -> int:
-        if value:
-            raise ValueError(f"retries are {NOT_BUILT}")
-        return value
-
-    @field_validator("then")
-    @classmethod
-    def _then(cls, value: str) -> str:
-        if value == "dead_letter":
-            raise ValueError(f"dead_letter is {NOT_BUILT}")
-        return value
 
 
 class ContainerSettings(Section):
     """The processes that run tasks."""
 
-    count: StrictInt = Field(1, ge=1, le=10_000, description="How many containers.")
-    memory_bytes: Size = Field(
-        512 << 20, alias="memory", ge=32 << 20, description="One budget a container: read cache, block cache, write buffers."
+    count: Containers = Field(1, description="How many.")
+    memory_bytes: Memory = Field(
+        512 << 20, alias="memory", description="One budget for overlays, read cache, block cache and write buffers of a container."
     )
-    host_affinity_ms: Duration = Field(
-        5000, alias="host_affinity", description="How long a container waits for the host that has its state."
+    host_affinity_ms: DurationOrZero = Field(5000, alias="host_affinity", description="How long to wait for the host that has the state.")
+    standby: Times = Field(0, description="Standby containers per task; known, not yet built: must be 0.")
+    max_restarts: Times = Field(8, description="Restarts within `restart_window` after which the job fails.")
+    restart_window_ms: Duration = Field(300_000, alias="restart_window", description="The window of `max_restarts`.")
+    heartbeat_ms: Duration = Field(
+        2000, alias="heartbeat", description="How often a container reports; two of them must be shorter than `lease`."
     )
-    standby: StrictInt = Field(0, ge=0, description="Warm copies on other hosts.")
-    max_restarts: StrictInt = Field(8, ge=0, description="Restarts of a container within restart_window before the job fails.")
-    restart_window_ms: Duration = Field(300_000, alias="restart_window", ge=1000, description="The window of max_restarts.")
-    heartbeat_ms: Duration = Field(2000, alias="heartbeat", ge=50, description="Time between two heartbeats of a container.")
-    lease_ms: Duration = Field(10_000, alias="lease", ge=200, description="After so long without a heartbeat its tasks are given away.")
-
-    @field_validator("standby")
-    @classmethod
-    def _standby(cls, value: int) -> int:
-        if value:
-            raise ValueError(f"standby is {NOT_BUILT}")
-        return value
+    lease_ms: Duration = Field(
+        10_000, alias="lease", description="How long a silent container owns its tasks; shorter than `commit.timeout`."
+    )
 
 
 class StateSettings(Section):
-    """Local state."""
+    """Where local stores are."""
 
-    dir: StrictStr = Field(
-        "~/.samzapy/state", min_length=1, validate_default=True, description="The folder of the local stores, on each host."
+    dir: Directory = Field(
+        default_factory=lambda: directory(DEFAULT_STATE_DIR),
+        description="The directory; ~ is the home of whoever runs the container. Deleting it while the job is stopped is safe.",
     )
-
-    @field_validator("dir")
-    @classmethod
-    def _expanded(cls, value: str) -> str:
-        return str(Path(value).expanduser().absolute())
 
 
 class SparkSettings(Section):
-    """Where containers run."""
+    """The cluster that runs the containers."""
 
-    master: StrictStr = Field("local[2]", min_length=1, description="Spark's master URL.")
-    conf: dict[str, StrictStr | StrictInt | StrictBool | float] = Field(default_factory=dict, description="Spark's own settings.")
+    master: SparkMaster = Field("local[2]", description="local[n], spark://host:port, yarn or k8s://….")
+    conf: SparkProperties = Field(default_factory=dict, description="Spark's own properties.")
 
 
 class WebSettings(Section):
-    """The listener for people."""
+    """The listener for people: status and metrics."""
 
-    port: StrictInt = Field(0, ge=0, le=65535, description="0 = any free port.")
-    host: StrictStr = Field("127.0.0.1", min_length=1, description="The address to listen on.")
-
-
-KafkaValue = StrictStr | StrictBool | StrictInt | float
+    port: Port = Field(0, description="0: any free port.")
+    host: Host = Field("127.0.0.1", description="The address to listen on.")
 
 
 class Settings(Section):
-    """A job file."""
+    """A job."""
 
-    job: StrictStr = Field(description="The job's name: names topics, the group, metrics.")
-    id: Annotated[StrictStr, BeforeValidator(_as_text)] = Field("1", description="Tells jobs of one name apart.")
-    task: StrictStr = Field(description="module:Class of the task.")
-    params: dict[str, Any] = Field(default_factory=dict, description="The task's own settings: context.params.")
-    kafka: dict[str, KafkaValue | dict[str, KafkaValue]] = Field(
-        description="librdkafka's keys; `producer` and `consumer` override for one side."
+    job: JobName = Field(
+        description="Name; part of topics, group and directories. Letters, digits, `-`, `_`; at most 80.", examples=["page-view-counts"]
     )
-    inputs: tuple[InputSettings, ...] = Field(min_length=1, description="Topics to read.")
-    outputs: tuple[OutputSettings, ...] = Field((), description="Topics to send to.")
+    id: JobId = Field("1", description="Distinguishes runs of one job side by side. Letters and digits.")
+    task: ClassName = Field(
+        description="The StreamTask: module:Class. The file's folder and the working directory are importable.",
+        examples=["jobs.page_views:PageViewCounter"],
+    )
+    params: Params = Field(default_factory=dict, description="Free; the task reads them as `context.params`.")
+    kafka: KafkaProperties = Field(
+        description="librdkafka's keys, `bootstrap.servers` first; maps `producer` and `consumer` in it override for one kind of client.",
+        examples=['{bootstrap.servers: "localhost:9092"}'],
+    )
+    inputs: tuple[InputSettings, ...] = Field(
+        min_length=1, description="What tasks read. Task i reads partition i of every input.", examples=["[{topic: page-views}]"]
+    )
+    outputs: tuple[OutputSettings, ...] = Field((), description="What tasks may send to.")
     stores: dict[str, StoreSettings] = Field(default_factory=dict, description="Stores by name.")
-    commit: CommitSettings = Field(default_factory=lambda: CommitSettings.model_validate({}), description="How work becomes durable.")
-    window_ms: Duration | None = Field(None, alias="window", ge=10, description="How often window() is called; never by default.")
-    on_error: OnErrorSettings = Field(
-        default_factory=lambda: OnErrorSettings.model_validate({}), description="What happens to bad records."
-    )
-    containers: ContainerSettings = Field(
-        default_factory=lambda: ContainerSettings.model_validate({}), description="The processes that run tasks."
-    )
+    commit: CommitSettings = Field(default_factory=lambda: CommitSettings.model_validate({}), description="Commits.")
+    window_ms: Duration | None = Field(None, alias="window", description="How often `window()` is called; not at all by default.")
+    on_error: OnErrorSettings = Field(default_factory=lambda: OnErrorSettings.model_validate({}), description="Exceptions in `process`.")
+    containers: ContainerSettings = Field(default_factory=lambda: ContainerSettings.model_validate({}), description="Containers.")
     state: StateSettings = Field(default_factory=lambda: StateSettings.model_validate({}), description="Local state.")
-    spark: SparkSettings = Field(default_factory=lambda: SparkSettings.model_validate({}), description="Where containers run.")
-    web: WebSettings = Field(default_factory=lambda: WebSettings.model_validate({}), description="The listener for people.")
-
-    @field_validator("job")
-    @classmethod
-    def _job(cls, value: str) -> str:
-        if not JOB_NAME.fullmatch(value):
-            raise ValueError(f"expected letters, digits, '_' and '-', beginning with a letter or digit, at most 80, found {value!r}")
-        return value
-
-    @field_validator("id")
-    @classmethod
-    def _id(cls, value: str) -> str:
-        if not JOB_ID.fullmatch(value):
-            raise ValueError(f"expected letters and digits, found {value!r}")
-        return value
-
-    @field_validator("task")
-    @classmethod
-    def _task(cls, value: str) -> str:
-        module, _, name = value.partition(":")
-        if not all(part.isidentifier() for part in module.split(".")) or not name.isidentifier():
-            raise ValueError(f"expected module:Class, such as jobs.page_views:PageViewCounter, found {value!r}")
-        return value
+    spark: SparkSettings = Field(default_factory=lambda: SparkSettings.model_validate({}), description="Spark.")
+    web: WebSettings = Field(default_factory=lambda: WebSettings.model_validate({}), description="The web listener.")
 
     @property
     def kafka_client(self) -> dict[str, Any]:
-        """librdkafka's keys for every client."""
-        return {k: v for k, v in self.kafka.items() if not isinstance(v, dict)}
+        """librdkafka's keys for any client."""
+        return {key: value for key, value in self.kafka.items() if key not in GROUPS}
 
     @property
     def kafka_producer(self) -> dict[str, Any]:
-        """… for producers."""
-        return {**self.kafka_client, **self._side("producer")}
+        """librdkafka's keys for producers."""
+        return {**self.kafka_client, **self.kafka.get("producer", {})}
 
     @property
     def kafka_consumer(self) -> dict[str, Any]:
-        """… for consumers."""
-        return {**self.kafka_client, **self._side("consumer")}
+        """librdkafka's keys for consumers."""
+        return {**self.kafka_client, **self.kafka.get("consumer", {})}
 
-    def _side(self, name: str) -> dict[str, Any]:
-        side = self.kafka.get(name, {})
-        return side if isinstance(side, dict) else {}
+
+def known_keys(model: type[BaseModel]) -> dict[str, str]:
+    """The YAML keys of a section, each with its attribute."""
+    return {field.alias or name: name for name, field in model.model_fields.items()}
+
+
+SECTIONS: dict[str, type[Section]] = {
+    "inputs": InputSettings,
+    "outputs": OutputSettings,
+    "stores": StoreSettings,
+    "commit": CommitSettings,
+    "on_error": OnErrorSettings,
+    "containers": ContainerSettings,
+    "state": StateSettings,
+    "spark": SparkSettings,
+    "web": WebSettings,
+}
+LISTS = ("inputs", "outputs")  # their sections stand in lists
+MAPS = ("stores",)  # their sections stand in maps, by name
+
+
+def section_at(path: tuple[str | int, ...]) -> type[Section] | None:
+    """The section whose keys stand at a path, or None where there is none."""
+    if not path:
+        return Settings
+    model = SECTIONS.get(str(path[0]))
+    depth = 2 if path[0] in LISTS or path[0] in MAPS else 1
+    return model if model is not None and len(path) == depth else None

@@ -1,83 +1,166 @@
-"""Importing the user's classes, and saying in one line what is wrong with them."""
+"""The classes that a job file names, imported and looked at before anything starts: an error is told in one line, at the key that named it.
+
+This is the only place of samzapy.config that runs the user's code, and it does so only when asked.
+"""
 
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
 import inspect
+import pkgutil
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from samzapy.api.errors import ConfigurationError
 from samzapy.api.task import StreamTask
-from samzapy.config.hints import did_you_mean
+from samzapy.config.errors import ConfigError, Problem
+from samzapy.config.fields import near
 
 
-def import_class(spec: str, folders: Sequence[Path]) -> Any:
-    """The class named `module:Class`; `folders` are importable first.
+def import_task_class(task: str, folders: Sequence[Path]) -> type[StreamTask]:
+    """The StreamTask that `module:Class` names; `folders` are put in front of sys.path.
 
     Raises:
-        ConfigurationError: the module cannot be imported, or has no such class.
+        ConfigError: it cannot be imported, is no StreamTask, has no usable `process`, or cannot be made without arguments.
     """
-    module_name, _, name = spec.partition(":")
+    found, module = _import("task", task, folders)
+    name = task.partition(":")[2]
+    if not inspect.isclass(found) or not issubclass(found, StreamTask):
+        hint = f"did you mean {_meant_task(module, name)}?" if _tasks_of(module) else f"Write class {name}(StreamTask)."
+        raise _refusal("task", f"{name} in {module.__name__} is no StreamTask", hint)
+    if found.process is StreamTask.process:
+        raise _refusal("task", f"{name} has no method `process`", "Define process(self, envelope, collector, coordinator).")
+    hooks = {"init": 1, "process": 3, "window": 2, "end_of_stream": 2, "close": 0}
+    for hook, arguments in hooks.items():
+        _check_hook(found, name, hook, arguments)
+    needed = _required_arguments(found)
+    if needed:
+        hint = "It is made without arguments: read `context.params` in `init`."
+        raise _refusal("task", f"{name}.__init__ wants {', '.join(needed)}", hint)
+    return found
+
+
+def import_serde_class(name: str, folders: Sequence[Path]) -> type[Any]:
+    """The class of a serde that `module:Class` names.
+
+    Raises:
+        ConfigError: it cannot be imported, has no `encode` or `decode`, or cannot be made without arguments.
+    """
+    found, _ = _import("serde", name, folders)
+    if not inspect.isclass(found):
+        raise _refusal("serde", f"{name} is no class", "Name a class with `encode` and `decode`.")
+    missing = [method for method in ("encode", "decode") if not callable(getattr(found, method, None))]
+    if missing:
+        raise _refusal(
+            "serde", f"serde {name} has no method {' and no '.join(missing)}", "Define encode(self, value) and decode(self, data)."
+        )
+    needed = _required_arguments(found)
+    if needed:
+        raise _refusal("serde", f"serde {name} wants {', '.join(needed)} to be made", "Give its arguments defaults.")
+    return found
+
+
+def _import(key: str, name: str, folders: Sequence[Path]) -> tuple[Any, ModuleType]:
+    module_name, _, class_path = name.partition(":")
     for folder in reversed(folders):
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
+    module = _import_module(key, module_name, folders)
+    found: Any = module
+    for part in class_path.split("."):
+        if not hasattr(found, part):
+            raise _no_class(key, module, class_path, part)
+        found = getattr(found, part)
+    return found, module
+
+
+def _import_module(key: str, name: str, folders: Sequence[Path]) -> ModuleType:
     try:
-        module = importlib.import_module(module_name)
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name and (module_name == error.name or module_name.startswith(error.name + ".")):
-            looked = ", ".join(str(f) for f in folders)
-            raise ConfigurationError(
-                f"module {module_name!r} is not found", f"it is looked for in {looked}, and among what is installed"
-            ) from None
-        raise ConfigurationError(f"module {module_name!r} cannot be imported: {_brief(error)}", "install what it needs") from None
-    except Exception as error:  # noqa: BLE001  whatever the user's module raises is theirs to see
-        raise ConfigurationError(f"module {module_name!r} cannot be imported: {_brief(error)}", "mend the module") from None
-    found = getattr(module, name, None)
-    if found is None:
-        classes = [n for n, v in vars(module).items() if inspect.isclass(v)]
-        raise ConfigurationError(
-            f"module {module_name!r} has no class {name!r}", did_you_mean(name, classes) or f"it has: {', '.join(classes) or 'no classes'}"
+        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
+            raise _no_module(key, error.name, folders) from None
+        raise _broken(key, name, error) from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001  what a user's module raises at import may be anything
+        raise _broken(key, name, error) from None
+
+
+def _no_module(key: str, name: str, folders: Sequence[Path]) -> ConfigError:
+    parent, _, last = name.rpartition(".")
+    places = [str(folder) for folder in folders]
+    if parent and parent in sys.modules:
+        places = list(getattr(sys.modules[parent], "__path__", places))
+    meant = near(last, [info.name for info in pkgutil.iter_modules(places)])
+    looked = " nor ".join(dict.fromkeys(str(folder) for folder in folders)) or "sys.path"
+    hint = f"did you mean {f'{parent}.{meant}' if parent else meant!r}?" if meant else f"It was looked for in {looked}."
+    return _refusal(key, f"there is no module {name!r}", hint)
+
+
+def _broken(key: str, name: str, error: BaseException) -> ConfigError:
+    """An import that failed in the user's code: file, line and exception, in one line."""
+    if isinstance(error, SyntaxError) and error.filename:
+        where, line = error.filename, error.lineno
+        what = f"{type(error).__name__}: {error.msg}"
+    else:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename and f.filename != __file__]
+        where, line = (frames[-1].filename, frames[-1].lineno) if frames else (name, 0)
+        what = " ".join(traceback.format_exception_only(error)[-1].split())
+    hint = f"Import it by itself: python -c 'import {name}'."
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        hint = f"Install what brings the module {error.name!r}, or put it beside the job file."
+    return _refusal(key, f"importing {name} failed at {where}:{line}: {what}", hint)
+
+
+def _no_class(key: str, module: ModuleType, class_path: str, part: str) -> ConfigError:
+    if key == "task" and _tasks_of(module):
+        hint = f"did you mean {_meant_task(module, part)}?"
+    else:
+        meant = near(part, [n for n, v in vars(module).items() if inspect.isclass(v)])
+        hint = f"did you mean {meant}?" if meant else f"{module.__name__} is {getattr(module, '__file__', 'no file')}."
+    return _refusal(key, f"module {module.__name__} has no {class_path}", hint)
+
+
+def _tasks_of(module: ModuleType) -> list[str]:
+    return sorted(n for n, v in vars(module).items() if inspect.isclass(v) and issubclass(v, StreamTask) and v is not StreamTask)
+
+
+def _meant_task(module: ModuleType, name: str) -> str:
+    tasks = _tasks_of(module)
+    return near(name, tasks) or " or ".join(tasks)
+
+
+def _check_hook(found: type[StreamTask], name: str, hook: str, arguments: int) -> None:
+    function: Callable[..., Any] = getattr(found, hook)
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise _refusal(
+            "task", f"{name}.{hook} is a coroutine or generator: it would never run", "Write a plain def without await and yield."
         )
-    if not inspect.isclass(found):
-        raise ConfigurationError(f"{spec} is a {type(found).__name__}, not a class", "name a class")
-    return found
+    try:
+        inspect.signature(function).bind(*[None] * (arguments + (0 if _is_static(found, hook) else 1)))
+    except TypeError:
+        wanted = list(inspect.signature(getattr(StreamTask, hook)).parameters)
+        raise _refusal("task", f"{name}.{hook} takes other arguments", f"Define {hook}({', '.join(wanted)}).") from None
+    except ValueError:  # a signature that Python does not know is not ours to judge
+        return
 
 
-def import_task_class(task: str, folders: Sequence[Path]) -> type[StreamTask]:
-    """The job's task class.
-
-    Raises:
-        ConfigurationError: not importable, not a StreamTask, without process(), or its constructor wants arguments.
-    """
-    found: type[StreamTask] = import_class(task, folders)
-    if not issubclass(found, StreamTask):
-        raise ConfigurationError(f"{task} is not a StreamTask", "derive it from samzapy.StreamTask")
-    if found.process is StreamTask.process:
-        raise ConfigurationError(f"{task} does not define process()", "add `def process(self, envelope, collector, coordinator)`")
-    wanted = [
-        p.name for p in inspect.signature(found).parameters.values()
-        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    ]  # fmt: skip
-    if wanted:
-        raise ConfigurationError(
-            f"{task}'s constructor wants arguments: {', '.join(wanted)}", "take settings from context.params in init()"
-        )
-    return found
+def _is_static(found: type, hook: str) -> bool:
+    return isinstance(inspect.getattr_static(found, hook), staticmethod | classmethod)
 
 
-def _brief(error: BaseException) -> str:
-    """`file.py:12: ValueError: text`, of the innermost frame that is the user's."""
-    if isinstance(error, SyntaxError):
-        return f"{Path(error.filename or '?').name}:{error.lineno}: SyntaxError: {error.msg}"
-    frames = [
-        f
-        for f in traceback.extract_tb(error.__traceback__)
-        if "importlib" not in f.filename and not f.filename.startswith("<frozen") and f.filename != __file__
-    ]
-    where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}: " if frames else ""
-    return f"{where}{type(error).__name__}: {error}"
+def _required_arguments(found: type) -> list[str]:
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except ValueError:
+        return []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [p.name for p in parameters if p.default is inspect.Parameter.empty and p.kind in kinds]
+
+
+def _refusal(key: str, message: str, hint: str) -> ConfigError:
+    return ConfigError([Problem("", 0, 0, key, message, hint)])

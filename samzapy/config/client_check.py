@@ -1,0 +1,72 @@
+"""What librdkafka itself says of the job file's Kafka keys: it is asked by constructing clients, no connection is opened.
+
+Its complaint names the property; that one is told and taken out, and it is asked again until it is content: so every wrong key is found,
+and keys that need one another (`sasl.mechanism`, `sasl.username`) are never judged alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from samzapy.config.fields import near
+from samzapy.config.findings import Finding
+from samzapy.config.kafka_keys import CLIENT, COMMON, GROUPS, refusal
+from samzapy.config.secrets import HIDDEN, is_secret
+from samzapy.config.tree import Route
+
+ClientCheck = Callable[[str, dict[str, object]], str | None]
+"""(`kafka.producer` or `kafka.consumer`; properties) → what the client has against them."""
+
+LIST = "The names are in librdkafka's CONFIGURATION.md; they differ from Java's."
+Askable = dict[str, tuple[Route, Any]]
+
+
+def check_client_keys(document: Mapping[str, Any], ask: ClientCheck) -> list[Finding]:
+    """One finding for each property that the client refuses; refused keys and servers are not shown to it."""
+    kafka = document.get(CLIENT)
+    if not isinstance(kafka, dict):
+        return []
+    found: dict[Route, Finding] = {}
+    for group in GROUPS:
+        side = kafka.get(group)
+        asked = _askable(kafka, (CLIENT,)) | (_askable(side, (CLIENT, group)) if isinstance(side, dict) else {})
+        asked = {key: (path, value) for key, (path, value) in asked.items() if path not in found}
+        while said := ask(f"{CLIENT}.{group}", {key: value for key, (_, value) in asked.items()}):
+            said = _without_secrets(said, asked)
+            culprit = _culprit(said, asked)
+            if culprit is None:
+                found[CLIENT,] = Finding((CLIENT,), f"Kafka's client refuses these properties: {said}", LIST, at_key=True)
+                break
+            path, _ = asked.pop(culprit)
+            found[path] = _finding(path, culprit, said)
+    return list(found.values())
+
+
+def _askable(properties: Mapping[str, Any], path: Route) -> Askable:
+    usable = {k: v for k, v in properties.items() if isinstance(v, str | int | float) and k != "bootstrap.servers" and refusal(k) is None}
+    return {key: ((*path, key), value) for key, value in usable.items()}
+
+
+def _culprit(said: str, asked: Askable) -> str | None:
+    """The property that the complaint names: in quotes, or as a word."""
+    for pattern in (r"[\"'`]{}[\"'`]", r"(?<![\w.]){}(?!\.?\w)"):
+        for key in sorted(asked, key=len, reverse=True):
+            if re.search(pattern.format(re.escape(key)), said):
+                return key
+    return None
+
+
+def _finding(path: Route, key: str, said: str) -> Finding:
+    if "No such configuration property" in said:
+        meant = near(key, COMMON)
+        return Finding(path, f"unknown Kafka property {key!r}", f"did you mean {meant!r}?" if meant else LIST, at_key=True)
+    return Finding(path, f"Kafka's client refuses it: {said}", "See librdkafka's CONFIGURATION.md for what it takes.")
+
+
+def _without_secrets(said: str, asked: Askable) -> str:
+    for path, value in asked.values():
+        if is_secret(path) and isinstance(value, str) and value:
+            said = said.replace(value, HIDDEN)
+    return said

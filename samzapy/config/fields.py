@@ -1,0 +1,341 @@
+"""The types of single settings: each reads what YAML gave, or says what it expected, what it found, and how to write it.
+
+Text, numbers and true/false do not turn into one another (`1.10` is not the topic "1.1"), with two exceptions: a whole number where text is
+wanted, which has only one spelling, and text that came out of a `${…}`, which is read as YAML would.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from samzapy.config.reader import read_scalar
+from samzapy.config.references import Interpolated
+from samzapy.config.units import (
+    DURATION_PATTERN,
+    MAX_DURATION_MS,
+    MAX_SIZE_BYTES,
+    SIZE_PATTERN,
+    format_duration,
+    format_size,
+    nearest_duration,
+    nearest_size,
+    parse_duration,
+    parse_size,
+)
+from samzapy.model.names import JOB_ID, JOB_NAME, TOPIC_NAME
+
+SERDES = ("string", "integer", "json", "bytes")
+REFERENCE = r"\$\{"
+CLASS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+STORE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+MAX_STORE_NAME = 80
+_SPARK_MASTER = re.compile(
+    r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|yarn|k8s://\S+"
+)
+_HOST = re.compile(r"[A-Za-z0-9._:\[\]-]+")
+
+
+def wrong(message: str, hint: str = "") -> PydanticCustomError:
+    """A refusal with our own words."""
+    return PydanticCustomError("samzapy", "{message}", {"message": message, "hint": hint})
+
+
+def shown(value: object) -> str:
+    """A value in a message, short."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict):
+        return "a map"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = str(value)
+    return repr(text if len(text) <= 60 else text[:57] + "...") if isinstance(value, str) else text
+
+
+def near(word: str, words: Collection[str]) -> str:
+    """The known word that was probably meant, or "" if none is near."""
+    by_lower = {known.lower(): known for known in words}
+    found = difflib.get_close_matches(word.lower(), by_lower, 1, 0.6)
+    return by_lower[found[0]] if found else ""
+
+
+def text(value: Any, expected: str = "text") -> str:
+    """A non-empty string."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        hint = f'Put it in quotes: "{shown(value)}".' if isinstance(value, bool | float) else ""
+        raise wrong(f"expected {expected}, found {shown(value)}", hint)
+    if not value.strip():
+        raise wrong(f"expected {expected}, found an empty value")
+    return str(value)
+
+
+def whole(low: int, high: int) -> Callable[[Any], int]:
+    """A whole number within bounds."""
+
+    def read(value: Any) -> int:
+        number = read_scalar(value) if isinstance(value, Interpolated) else value
+        if isinstance(number, bool) or not isinstance(number, int):
+            hint = "Write it without quotes." if isinstance(value, str) and _is_whole(value) else f"For example {max(low, 1)}."
+            raise wrong(f"expected a whole number, found {shown(value)}", hint)
+        if not low <= number <= high:
+            raise wrong(f"expected {low} to {high}, found {number}", f"Write a number from {low} to {high}.")
+        return number
+
+    return read
+
+
+def flag(value: Any) -> bool:
+    """true or false."""
+    found = read_scalar(value) if isinstance(value, Interpolated) else value
+    if not isinstance(found, bool):
+        raise wrong(f"expected true or false, found {shown(value)}", "Write true or false, without quotes.")
+    return found
+
+
+def choice(*words: str) -> Callable[[Any], str]:
+    """One of some words."""
+
+    def read(value: Any) -> str:
+        if isinstance(value, str) and value in words:
+            return str(value)
+        meant = near(str(value), words)
+        raise wrong(f"expected {_either(words)}, found {shown(value)}", f"did you mean {meant!r}?" if meant else f"Write {_either(words)}.")
+
+    return read
+
+
+def duration(low_ms: int) -> Callable[[Any], int]:
+    """A duration in milliseconds."""
+
+    def read(value: Any) -> int:
+        found = parse_duration(value) if isinstance(value, str) else None
+        if found is None:
+            meant = nearest_duration(str(value)) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+            hint = f"Write {meant}." if meant else "A whole number and one of ms, s, m, h, d: 500ms, 10s, 5m, 2h, 7d."
+            bare = isinstance(value, int) and not isinstance(value, bool)
+            raise wrong(f"expected a duration, found {shown(value)}{' without a unit' if bare else ''}", hint)
+        if not low_ms <= found <= MAX_DURATION_MS:
+            raise wrong(
+                f"expected {format_duration(low_ms)} to {format_duration(MAX_DURATION_MS)}, found {value}", "Choose another duration."
+            )
+        return found
+
+    return read
+
+
+def size(low: int) -> Callable[[Any], int]:
+    """A size in bytes."""
+
+    def read(value: Any) -> int:
+        found = parse_size(value) if isinstance(value, str) else None
+        if found is None:
+            meant = nearest_size(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+            hint = f"Write {meant}." if meant else "A whole number and one of B, KiB, MiB, GiB, TiB: 64MiB."
+            bare = isinstance(value, int) and not isinstance(value, bool)
+            raise wrong(f"expected a size, found {shown(value)}{' without a unit' if bare else ''}", hint)
+        if not low <= found <= MAX_SIZE_BYTES:
+            raise wrong(f"expected {format_size(low)} to {format_size(MAX_SIZE_BYTES)}, found {value}", "Choose another size.")
+        return found
+
+    return read
+
+
+def job_name(value: Any) -> str:
+    name = text(value, "a name")
+    if not JOB_NAME.fullmatch(name):
+        raise wrong(
+            f"expected letters, digits, '-' and '_', at most 80, found {shown(name)}",
+            "It names topics, a group and directories, so it is no path." if "/" in name or "\\" in name or ".." in name
+            else f"Write {suggested_name(name)!r}." if suggested_name(name) else "Write a name such as page-views.",
+        )  # fmt: skip
+    return name
+
+
+def job_id(value: Any) -> str:
+    found = text(value, 'an id such as "1"')
+    if not JOB_ID.fullmatch(found) or len(found) > 40:
+        raise wrong(f"expected letters and digits only, at most 40, found {shown(found)}", 'Write an id such as "1".')
+    return found
+
+
+def class_name(value: Any) -> str:
+    name = text(value, "module:Class")
+    if CLASS.fullmatch(name):
+        return name
+    dotted = re.fullmatch(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.([A-Za-z_]\w*)", name)
+    if dotted and not name.endswith(".py"):
+        raise wrong(f"expected module:Class, found {shown(name)}", f"did you mean {dotted[1]}:{dotted[2]}?")
+    hint = "It is the module's name, not its path: jobs.page_views:PageViewCounter." if "/" in name or ".py" in name else ""
+    raise wrong(f"expected module:Class, found {shown(name)}", hint or "For example jobs.page_views:PageViewCounter.")
+
+
+def topic(value: Any) -> str:
+    name = text(value, "a topic")
+    if not TOPIC_NAME.fullmatch(name):
+        hint = "Give each topic an entry of its own." if "," in name else "Kafka allows letters, digits, '.', '_' and '-', at most 249."
+        raise wrong(f"{shown(name)} is no name of a Kafka topic", hint)
+    return name
+
+
+def serde(value: Any) -> str:
+    name = text(value, "a serde")
+    if name in SERDES or CLASS.fullmatch(name) or (name.startswith("avro:") and len(name) > 5):
+        return name
+    known = f"{', '.join(SERDES)}, avro:<schema file>, or module:Class"
+    aliases = {
+        "str": "string",
+        "text": "string",
+        "int": "integer",
+        "long": "integer",
+        "byte": "bytes",
+        "bytearray": "bytes",
+        "binary": "bytes",
+    }
+    meant = aliases.get(name.lower()) or near(name, SERDES)
+    if name in ("avro", "avro:"):
+        raise wrong(f"serde {shown(name)} names no schema file", "Write avro:<schema file>, the path from the job file's folder.")
+    raise wrong(f"unknown serde {shown(name)}", f"did you mean {meant!r}? Known are {known}." if meant else f"Known are {known}.")
+
+
+def changelog(value: Any) -> bool | str:
+    found = read_scalar(value) if isinstance(value, Interpolated) else value
+    if isinstance(found, bool):
+        return found
+    if isinstance(found, str) and found.lower() in ("true", "false", "yes", "no", "on", "off"):
+        raise wrong(f"expected true, false or a topic, found {shown(value)}", "Write true or false, without quotes.")
+    return topic(value)
+
+
+def directory(value: Any) -> Path:
+    return Path(text(value, "a directory")).expanduser().absolute()
+
+
+def spark_master(value: Any) -> str:
+    master = text(value, "a Spark master")
+    if not _SPARK_MASTER.fullmatch(master):
+        raise wrong(f"{shown(master)} is no Spark master", "Write local[2], spark://host:7077, yarn or k8s://….")
+    return master
+
+
+def host(value: Any) -> str:
+    name = text(value, "a host")
+    if not _HOST.fullmatch(name):
+        raise wrong(f"expected a host name or address, found {shown(name)}", "For example 127.0.0.1; the port is `web.port`.")
+    return name
+
+
+def params(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise wrong(f"expected a map, found {shown(value)}", "Write params: {name: value}.")
+    return {key: _without_marks(item) for key, item in value.items()}
+
+
+def properties(value: Any) -> dict[str, Any]:
+    """Flat properties of Kafka or Spark; what is in them is looked at where all of them are known."""
+    if not isinstance(value, dict):
+        raise wrong(f"expected a map of properties, found {shown(value)}", "Write {name: value}.")
+    return {key: _without_marks(item) for key, item in value.items() if item is not None}
+
+
+def spark_properties(value: Any) -> dict[str, str]:
+    return {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in properties(value).items()}
+
+
+def suggested_name(name: str) -> str:
+    """A legal name made of one that is not."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")[:80]
+
+
+def _either(words: Collection[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _is_whole(value: str) -> bool:
+    return bool(re.fullmatch(r"[0-9]{1,18}", value, re.ASCII))
+
+
+def _without_marks(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_marks(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_marks(item) for item in value]
+    return str(value) if isinstance(value, Interpolated) else value
+
+
+def _schema(*own: dict[str, Any]) -> WithJsonSchema:
+    """JSON schema of a setting that is not plain text: one of its own forms, or text with a reference."""
+    return WithJsonSchema({"anyOf": [*own, {"type": "string", "pattern": REFERENCE}]})
+
+
+_TOPIC_SCHEMA = {"type": "string", "pattern": r"^[A-Za-z0-9._-]{1,249}$"}
+_SCALARS = ["string", "number", "boolean", "null"]
+
+
+def _duration_schema() -> WithJsonSchema:
+    return _schema({"type": "string", "pattern": f"^{DURATION_PATTERN}$"})
+
+
+Duration = Annotated[int, BeforeValidator(duration(1)), _duration_schema()]
+DurationOrZero = Annotated[int, BeforeValidator(duration(0)), _duration_schema()]
+Size = Annotated[int, BeforeValidator(size(1024)), _schema({"type": "string", "pattern": f"^{SIZE_PATTERN}$"})]
+Memory = Annotated[int, BeforeValidator(size(16 << 20)), _schema({"type": "string", "pattern": f"^{SIZE_PATTERN}$"})]
+Flag = Annotated[bool, BeforeValidator(flag), _schema({"type": "boolean"})]
+JobName = Annotated[str, BeforeValidator(job_name), _schema({"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$"})]
+JobId = Annotated[str, BeforeValidator(job_id), _schema({"type": ["string", "integer"], "pattern": "^[0-9A-Za-z]{1,40}$"})]
+ClassName = Annotated[str, BeforeValidator(class_name), _schema({"type": "string", "pattern": r"^[\w.]+:[\w.]+$"})]
+Topic = Annotated[str, BeforeValidator(topic), _schema(_TOPIC_SCHEMA)]
+Changelog = Annotated[bool | str, BeforeValidator(changelog), _schema({"type": "boolean"}, _TOPIC_SCHEMA)]
+Serde = Annotated[str, BeforeValidator(serde), _schema({"enum": list(SERDES)}, {"type": "string", "pattern": r"^avro:.+|^[\w.]+:[\w.]+$"})]
+Directory = Annotated[Path, BeforeValidator(directory), WithJsonSchema({"type": "string", "minLength": 1})]
+SparkMaster = Annotated[str, BeforeValidator(spark_master), WithJsonSchema({"type": "string", "minLength": 1})]
+Host = Annotated[str, BeforeValidator(host), WithJsonSchema({"type": "string", "minLength": 1})]
+Params = Annotated[dict[str, Any], BeforeValidator(params), WithJsonSchema({"type": "object"})]
+SparkProperties = Annotated[
+    dict[str, str],
+    BeforeValidator(spark_properties),
+    WithJsonSchema({"type": "object", "propertyNames": {"pattern": r"^spark\."}, "additionalProperties": {"type": _SCALARS}}),
+]
+Start = Annotated[Literal["earliest", "latest"], BeforeValidator(choice("earliest", "latest")), _schema({"enum": ["earliest", "latest"]})]
+OutOfRange = Annotated[
+    Literal["fail", "earliest", "latest"],
+    BeforeValidator(choice("fail", "earliest", "latest")),
+    _schema({"enum": ["fail", "earliest", "latest"]}),
+]
+Engine = Annotated[Literal["rocksdb", "memory"], BeforeValidator(choice("rocksdb", "memory")), _schema({"enum": ["rocksdb", "memory"]})]
+Guarantee = Annotated[
+    Literal["exactly_once", "at_least_once"],
+    BeforeValidator(choice("exactly_once", "at_least_once")),
+    _schema({"enum": ["exactly_once", "at_least_once"]}),
+]
+Policy = Annotated[
+    Literal["fail", "skip", "dead_letter"],
+    BeforeValidator(choice("fail", "skip", "dead_letter")),
+    _schema({"enum": ["fail", "skip", "dead_letter"]}),
+]
+
+
+def count(low: int, high: int) -> Any:
+    """The annotations of a whole number within bounds."""
+    return BeforeValidator(whole(low, high)), _schema({"type": "integer", "minimum": low, "maximum": high})
+
+
+_COUNTS = {
+    name: count(low, high)
+    for name, low, high in (("tasks", 1, 1000), ("partitions", 1, 100_000), ("times", 0, 1_000_000), ("port", 0, 65535))
+}
+Containers = Annotated[int, *_COUNTS["tasks"]]
+Partitions = Annotated[int, *_COUNTS["partitions"]]
+Times = Annotated[int, *_COUNTS["times"]]
+Port = Annotated[int, *_COUNTS["port"]]

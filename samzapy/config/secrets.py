@@ -1,0 +1,68 @@
+"""Which keys hold secrets, and copies of a document without them.
+
+Only `kafka`, `params` and `spark` can hold secrets; there, whatever a key's words say (`sasl.password`, `apiToken`, `db.secret`) is taken
+for one too often rather than too rarely: what is taken for a secret is not shown, and travels unresolved.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+HIDDEN = "***"
+SECTIONS = frozenset({"kafka", "params", "spark"})
+WORDS = frozenset(
+    {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "token", "tokens", "credential", "credentials", "jaas", "apikey"}
+)
+PAIRS = frozenset(
+    {("private", "key"), ("api", "key"), ("access", "key"), ("ssl", "key"), ("ssl", "keystore"), ("encryption", "key"), ("user", "info")}
+)
+PUBLIC = frozenset({"sasl.mechanism", "sasl.mechanisms", "sasl.kerberos.service.name"})
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SPLIT = re.compile(r"[^A-Za-z0-9]+")
+_REFERENCE = re.compile(r"\$\{(?:[A-Za-z_][A-Za-z0-9_]*|file:[^{}]+)\}")
+_URL_PASSWORD = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
+_LINE = re.compile(r"(?P<lead>[\w.\-]+)(?P<quote>[\"']?\s*[:=]\s*)(?P<value>\"[^\"]*\"|'[^']*'|[^\s,}\]#][^,}\]#]*)")
+
+
+def is_secret_key(key: str) -> bool:
+    """Whether a key's name says that its value is a secret."""
+    if key in PUBLIC:
+        return False
+    words = [word.lower() for word in _SPLIT.split(_CAMEL.sub("_", key)) if word]
+    pairs = itertools.pairwise(words)
+    return key.lower().startswith("sasl.") or not WORDS.isdisjoint(words) or not PAIRS.isdisjoint(pairs)
+
+
+def is_secret_name(variable: str) -> bool:
+    """Whether an environment variable's name says that it holds a secret."""
+    words = set(variable.lower().split("_"))
+    return is_secret_key(variable.lower()) or not words.isdisjoint({"pass", "pw", "key"})
+
+
+def is_secret(path: Sequence[str | int]) -> bool:
+    """Whether what lies at this path of a job file is a secret."""
+    return bool(path) and path[0] in SECTIONS and any(is_secret_key(part) for part in path[1:] if isinstance(part, str))
+
+
+def redact(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a document for logs and people. A bare reference (`${PASSWORD}`) tells nothing and stays."""
+    return {key: _redacted(value, (key,)) for key, value in document.items()}
+
+
+def hide_in_line(line: str) -> str:
+    """A line of a file that could not be parsed, without what looks like a secret in it."""
+    return _LINE.sub(lambda m: f"{m['lead']}{m['quote']}{HIDDEN}" if is_secret_key(m["lead"]) else m[0], line)
+
+
+def _redacted(value: Any, path: tuple[str | int, ...]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _redacted(item, (*path, key)) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redacted(item, (*path, i)) for i, item in enumerate(value)]
+    if is_secret(path):
+        return value if value is None or (isinstance(value, str) and _REFERENCE.fullmatch(value)) else HIDDEN
+    return _URL_PASSWORD.sub(HIDDEN, value) if isinstance(value, str) else value
