@@ -22,7 +22,7 @@ TITLES = (
     "Talk:Amber", "Talk:Fjord", "User talk:Norma", "Special:Sandbox", "日本", "List of rivers of Norway", "Template:Infobox * bridge",
     "C (language)",
 )  # fmt: skip
-USERS = ("Norma", "Otto B.", "PatrolBot", ".0.113.7", "Ünal", "two * stars")
+USERS = ("Norma", "Otto B.", "PatrolBot", ".0.113.7", "Ünal")
 FLAGS = ("", "", "", "", "M", "M", "MB", "B", "N", "!N", "!", "NB")
 SUMMARIES = ("", "typo", "/* History */ a source", "Reverted (see [[WP:AGF]])", "→ moved", 'said "so"')
 LOGS = (
