@@ -31,7 +31,13 @@ def check_types(document: dict[str, Any]) -> tuple[Settings | None, list[Finding
     try:
         return Settings.model_validate(document), []
     except ValidationError as error:
-        return None, [_finding(details, document) for details in error.errors(include_url=False, include_context=True)]
+        told = [details for details in error.errors(include_url=False, include_context=True) if not _follows(details)]
+        return None, [_finding(details, document) for details in told]
+
+
+def _follows(details: ErrorDetails) -> bool:
+    """Whether this only repeats that all entries of a list are wrong."""
+    return details["type"] == "too_short" and bool(details["input"])
 
 
 def _finding(details: ErrorDetails, document: dict[str, Any]) -> Finding:
@@ -40,7 +46,7 @@ def _finding(details: ErrorDetails, document: dict[str, Any]) -> Finding:
     if kind == "extra_forbidden":
         return _unknown_key(path, value, document)
     if kind == "missing":
-        return Finding(path, f"missing key {str(path[-1])!r}", _example(path))
+        return Finding(path, f"missing required key {str(path[-1])!r}", _example(path))
     if kind == "too_short":
         return Finding(path, "expected at least one entry, found none", _example(path))
     samza = _samza_instead(path, value)

@@ -85,5 +85,5 @@ def refusal(key: str) -> tuple[str, str] | None:
     if key in LOADS_CODE or key.endswith(("_cb", "_callback")):
         return f"{key!r} would run code", CODE
     if JAVA.get(key, key) != key:
-        return f"{key!r} is a key of Java's clients", f"here: {JAVA[key]}"
+        return f"unknown Kafka property {key!r}", f"librdkafka's is {JAVA[key]}"
     return None

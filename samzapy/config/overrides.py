@@ -10,6 +10,7 @@ from pathlib import Path
 from samzapy.config.errors import Problem
 from samzapy.config.kafka_keys import GROUPS
 from samzapy.config.reader import Stop, parse
+from samzapy.config.samza_keys import ours_for
 from samzapy.config.secrets import is_secret
 from samzapy.config.tree import Entry, Items, Leaf, Node, Place, Route, Source, Table, hide_secrets
 
@@ -29,6 +30,10 @@ def apply_set(root: Node, number: int, text: str, folder: Path, problems: list[P
     if is_secret(path):
         source.hide(source.place(0, len(key) + 1), source.place(0, len(text)))
     source.parsed = True
+    samza = ours_for((key.strip(),)) if key.partition(".")[0] in ("job", "task", "app") else None
+    if samza:
+        problems.append(source.place(0, 0).problem((key.strip(),), f"{samza[0]!r} is a key of Samza", f"Here it is {samza[1]}."))
+        return root
     empty = next((column for part, column in steps if not part), None)
     if empty is not None:
         problems.append(source.place(0, empty).problem((), f"an empty part in {key!r}", "Parts are separated by single dots."))

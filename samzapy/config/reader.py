@@ -40,6 +40,7 @@ _FALSE = frozenset({"false", "False", "FALSE"})
 _INT = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?", re.ASCII)
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufeff\uff00-\ufffd\U00010000-\U0010ffff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _FILE_REFERENCE = re.compile(r"(?<!\$)\$\{file:(?P<path>[^{}]+)\}")
 
 
@@ -191,6 +192,7 @@ class _Builder:
         if isinstance(event, ScalarEvent):
             if event.tag:
                 self._problems.append(place.problem(path, f"YAML tag {event.tag!r} is refused", "Write the plain key."))
+            self._check_text(event, place)
             value = read_scalar(event.value) if event.style is None else event.value
             if isinstance(value, str):
                 return value
@@ -226,8 +228,14 @@ class _Builder:
 
     def _leaf(self, event: Any, place: Place) -> Leaf:
         end = self._source.place(event.end_mark.line, event.end_mark.column)
+        self._check_text(event, place)
         value = read_scalar(event.value) if event.style is None and not event.tag else event.value
         return Leaf(_anchored(value, self._source.folder) if isinstance(value, str) else value, place, end)
+
+    def _check_text(self, event: Any, place: Place) -> None:
+        half = _SURROGATE.search(event.value)
+        if half:
+            self._problems.append(place.problem((), f"half a character (U+{ord(half[0]):04X})", "Write the character itself."))
 
     def _start(self, event: Any) -> Place:
         return self._source.place(event.start_mark.line, event.start_mark.column)

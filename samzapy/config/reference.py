@@ -23,9 +23,9 @@ INTRODUCTION = """# The job file's keys
 
 Made by `python -m samzapy.config.reference --write`; do not edit.
 
-Durations are `500ms`, `10s`, `5m`, `2h`, `7d`; sizes are `64MiB`. `${VAR}`, `${VAR:-default}` and `${file:PATH}` stand inside values; `$${` is a
-plain `${`. Precedence: default < file < later file (`-f`: maps merge, lists replace) < `--set a.b=c`. References in secret keys of `kafka`,
-`params` and `spark`, to files, and to variables with secret-looking names are resolved where they are used, in each container.
+Durations are `500ms`, `10s`, `5m`, `2h`, `7d`; sizes are `64MiB`. `${VAR}`, `${VAR:-default}` and `${file:PATH}` stand inside values, `$${`
+for a plain `${`. Precedence: default < file < later file (`-f`: maps merge, lists replace) < `--set a.b=c`. References in secret keys of
+`kafka`, `params` and `spark`, to files, and to variables with secret-looking names are resolved where they are used, in each container.
 
 An editor that knows `job.schema.json` completes and checks while you type: `# yaml-language-server: $schema=job.schema.json`.
 """
@@ -125,7 +125,7 @@ def _kind(annotation: Any) -> str:
         return "true / false"
     if "bool" in text:
         return "true / false / text"
-    if annotation is int or "int" in text.split("[")[0] or "Union[int" in text or "[int," in text or "int]" in text:
+    if annotation is int or "[int" in text:
         return "whole number"
     if text.startswith("tuple"):
         return "list"

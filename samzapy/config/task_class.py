@@ -96,7 +96,7 @@ def _no_module(key: str, name: str, folders: Sequence[Path]) -> ConfigError:
     if parent and parent in sys.modules:
         places = list(getattr(sys.modules[parent], "__path__", places))
     meant = near(last, [info.name for info in pkgutil.iter_modules(places)])
-    looked = " nor ".join(dict.fromkeys(str(folder) for folder in folders)) or "sys.path"
+    looked = " and ".join(dict.fromkeys(str(folder) for folder in folders)) or "sys.path"
     hint = f"did you mean {f'{parent}.{meant}' if parent else meant!r}?" if meant else f"It was looked for in {looked}."
     return _refusal(key, f"there is no module {name!r}", hint)
 
@@ -122,7 +122,7 @@ def _no_class(key: str, module: ModuleType, class_path: str, part: str) -> Confi
     else:
         meant = near(part, [n for n, v in vars(module).items() if inspect.isclass(v)])
         hint = f"did you mean {meant}?" if meant else f"{module.__name__} is {getattr(module, '__file__', 'no file')}."
-    return _refusal(key, f"module {module.__name__} has no {class_path}", hint)
+    return _refusal(key, f"module {module.__name__!r} has no class {class_path!r}", hint)
 
 
 def _tasks_of(module: ModuleType) -> list[str]:
