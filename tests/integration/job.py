@@ -112,7 +112,11 @@ class Job:
 
     def of(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command about this job: `of("state", "export", …, )` gets the job file after the verbs."""
-        verbs = [a for a in arguments if a in ("state", "checkpoint", "export", "get", "scan", "restore", "verify", "show", "status", "stop", "topics")]
+        verbs = [
+            a
+            for a in arguments
+            if a in ("state", "checkpoint", "export", "get", "scan", "restore", "verify", "show", "status", "stop", "topics")
+        ]
         rest = [a for a in arguments if a not in verbs]
         return self.command(*verbs, str(self.file), *rest)
 
