@@ -89,7 +89,9 @@ def serdes(document: Mapping[str, Any]) -> Iterator[tuple[Route, str]]:
 
 def _kafka(kafka: Mapping[str, Any]) -> Iterator[Finding]:
     if kafka and kafka.get("bootstrap.servers") is None:
-        yield Finding(("kafka", "bootstrap.servers"), "missing required key 'bootstrap.servers'", 'Add bootstrap.servers: "localhost:9092".')
+        yield Finding(
+            ("kafka", "bootstrap.servers"), "missing required key 'bootstrap.servers'", 'Add bootstrap.servers: "localhost:9092".'
+        )
     for key, value in kafka.items():
         if key in GROUPS and isinstance(value, Mapping):
             for inner, item in value.items():

@@ -28,7 +28,7 @@ from ruamel.yaml.events import (
 )
 
 from samzapy.config.errors import Problem
-from samzapy.config.tree import Entry, Items, Leaf, Node, Place, Plain, Route, Source, Table
+from samzapy.config.tree import Entry, Items, Leaf, Node, Place, Plain, Route, Source, Table, hide_secrets
 
 MAX_FILE_BYTES = 256 << 10
 MAX_DEPTH = 32
@@ -177,6 +177,7 @@ class _Builder:
             if key == "<<" and getattr(event, "style", None) is None:
                 merges.append((key_place, node))
             elif key in entries:
+                hide_secrets(node, (*path, key))
                 first = entries[key].place
                 hint = f"The first one is on line {first.line}; remove one." if first else ""
                 self._problems.append(key_place.problem((*path, key), f"duplicate key {key!r}", hint))

@@ -25,7 +25,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPLIT = re.compile(r"[^A-Za-z0-9]+")
 _REFERENCE = re.compile(r"\$\{(?:[A-Za-z_][A-Za-z0-9_]*|file:[^{}]+)\}")
 _URL_PASSWORD = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
-_LINE = re.compile(r"(?P<lead>[\w.\-]+)(?P<quote>[\"']?\s*[:=]\s*)(?P<value>\"[^\"]*\"|'[^']*'|[^\s,}\]#][^,}\]#]*)")
+_KEY = re.compile(r"(?P<key>[\w.\-]+)[\"']?\s*[:=]")
 
 
 def is_secret_key(key: str) -> bool:
@@ -54,8 +54,9 @@ def redact(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def hide_in_line(line: str) -> str:
-    """A line of a file that could not be parsed, without what looks like a secret in it."""
-    return _LINE.sub(lambda m: f"{m['lead']}{m['quote']}{HIDDEN}" if is_secret_key(m["lead"]) else m[0], line)
+    """A line of a file that could not be parsed, cut off where the value of a secret key begins: where it ends is not known."""
+    first = next((match.end() for match in _KEY.finditer(line) if is_secret_key(match["key"])), None)
+    return line if first is None else f"{line[:first]} {HIDDEN}"
 
 
 def _redacted(value: Any, path: tuple[str | int, ...]) -> Any:

@@ -147,9 +147,9 @@ def leaves(node: Node, path: Route = ()) -> Iterator[tuple[Route, Leaf]]:
         yield path, node
 
 
-def hide_secrets(root: Node) -> None:
-    """Tell the sources where secrets stand, so that no shown line has one."""
-    for path, leaf in leaves(root):
+def hide_secrets(root: Node, above: Route = ()) -> None:
+    """Tell the sources where secrets stand, so that no shown line has one; `above`: the path of `root`."""
+    for path, leaf in leaves(root, above):
         if is_secret(path) and leaf.place is not None and leaf.end is not None:
             leaf.place.source.hide(leaf.place, leaf.end)
 

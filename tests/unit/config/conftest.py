@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-TASKS = '''
+TASKS = """
 from samzapy.api.task import StreamTask
 
 class Good(StreamTask):
@@ -29,7 +29,7 @@ class Codec:
 
 class HalfCodec:
     def encode(self, value): ...
-'''
+"""
 
 
 @pytest.fixture

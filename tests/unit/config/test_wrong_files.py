@@ -95,7 +95,10 @@ CASES: dict[str, tuple[str, list[Error]]] = {
         head("cfg_tasks:Good", "cfg_tasks.py"),
         [Error(2, 7, "task", "expected module:Class", "the module's name, not its path")],
     ),
-    "dotted task": (head("cfg_tasks:Good", "cfg_tasks.Good"), [Error(2, 7, "task", "expected module:Class", "did you mean cfg_tasks:Good?")]),
+    "dotted task": (
+        head("cfg_tasks:Good", "cfg_tasks.Good"),
+        [Error(2, 7, "task", "expected module:Class", "did you mean cfg_tasks:Good?")],
+    ),
     # classes
     "no module": (head("cfg_tasks", "cfg_taks"), [Error(2, 7, "task", "there is no module 'cfg_taks'", "did you mean 'cfg_tasks'?")]),
     "no class": (head("Good", "Goood"), [Error(2, 7, "task", "has no class 'Goood'", "did you mean Good?")]),
@@ -114,8 +117,14 @@ CASES: dict[str, tuple[str, list[Error]]] = {
         [Error(5, 23, "inputs.0.value", "no method decode", "Define encode")],
     ),
     # serdes
-    "unknown serde": (head("{topic: a}", "{topic: a, value: strng}"), [Error(5, 23, "inputs.0.value", "unknown serde 'strng'", "'string'")]),
-    "serde of another name": (head("{topic: a}", "{topic: a, key: long}"), [Error(5, 21, "inputs.0.key", "unknown serde 'long'", "'integer'")]),
+    "unknown serde": (
+        head("{topic: a}", "{topic: a, value: strng}"),
+        [Error(5, 23, "inputs.0.value", "unknown serde 'strng'", "'string'")],
+    ),
+    "serde of another name": (
+        head("{topic: a}", "{topic: a, key: long}"),
+        [Error(5, 21, "inputs.0.key", "unknown serde 'long'", "'integer'")],
+    ),
     "no schema file": (
         HEAD + 'stores: {s: {value: "avro:nope.avsc"}}\n',
         [added(21, "stores.s.value", "there is no schema file 'nope.avsc'", "folder")],
@@ -151,13 +160,22 @@ CASES: dict[str, tuple[str, list[Error]]] = {
         HEAD + "commit: {interval: 20s, timeout: 60s}\n",
         [added(20, "commit.interval", "three intervals (20s) must be shorter", "commit.timeout above")],
     ),
-    "lease and timeout": (HEAD + "containers: {lease: 60s}\n", [added(21, "containers.lease", "must be shorter than commit.timeout", "Shorten")]),
-    "heartbeat and lease": (HEAD + "containers: {heartbeat: 5s}\n", [added(25, "containers.heartbeat", "two heartbeats (5s)", "containers.lease")]),
+    "lease and timeout": (
+        HEAD + "containers: {lease: 60s}\n",
+        [added(21, "containers.lease", "must be shorter than commit.timeout", "Shorten")],
+    ),
+    "heartbeat and lease": (
+        HEAD + "containers: {heartbeat: 5s}\n",
+        [added(25, "containers.heartbeat", "two heartbeats (5s)", "containers.lease")],
+    ),
     "bootstrap from latest": (
         head("{topic: a}", "{topic: a, bootstrap: true, start: latest}"),
         [Error(5, 40, "inputs.0.start", "bootstrap input", "Remove")],
     ),
-    "every input broadcast": (head("{topic: a}", "{topic: a, broadcast: true}"), [Error(5, 27, "inputs.0.broadcast", "every input", "tasks")]),
+    "every input broadcast": (
+        head("{topic: a}", "{topic: a, broadcast: true}"),
+        [Error(5, 27, "inputs.0.broadcast", "every input", "tasks")],
+    ),
     # kafka
     "key of ours": (
         head("{boot", "{acks: 1, transactional.id: x, boot"),
@@ -170,17 +188,20 @@ CASES: dict[str, tuple[str, list[Error]]] = {
         head("{boot", "{transaction.timeout.ms: 1, message.timeout.ms: 2, boot"),
         [
             Error(3, 9, "kafka.transaction.timeout.ms", "framework's own", "commit.timeout"),
-            Error(3, 37, "kafka.message.timeout.ms", "framework's own", "containers.lease"),
+            Error(3, 36, "kafka.message.timeout.ms", "framework's own", "containers.lease"),
         ],
     ),
     "key that loads code": (
         head("{boot", "{consumer: {plugin.library.paths: /tmp/x.so}, error_cb: f, boot"),
         [
             Error(3, 20, "kafka.consumer.plugin.library.paths", "would run code", "a job file is data"),
-            Error(3, 55, "kafka.error_cb", "would run code", "a job file is data"),
+            Error(3, 54, "kafka.error_cb", "would run code", "a job file is data"),
         ],
     ),
-    "Java's key": (head("{boot", "{fetch.max.wait.ms: 5, boot"), [Error(3, 9, "kafka.fetch.max.wait.ms", "unknown Kafka", "fetch.wait.max.ms")]),
+    "Java's key": (
+        head("{boot", "{fetch.max.wait.ms: 5, boot"),
+        [Error(3, 9, "kafka.fetch.max.wait.ms", "unknown Kafka", "fetch.wait.max.ms")],
+    ),
     "two clusters": (
         head("{boot", "{producer: {bootstrap.servers: g}, boot"),
         [Error(3, 20, "kafka.producer.bootstrap.servers", "one job is on one cluster", "once")],
@@ -218,16 +239,20 @@ CASES: dict[str, tuple[str, list[Error]]] = {
         ],
     ),
     # YAML
-    "tag": (HEAD + "params: {a: !!python/object:os.system x}\n", [added(13, "params.a", "YAML tag '!!python/object:os.system'", "plain value")]),
+    "tag": (
+        HEAD + "params: {a: !!python/object:os.system x}\n",
+        [added(13, "params.a", "YAML tag '!!python/object:os.system'", "plain value")],
+    ),
     "tag of YAML": (HEAD + "params: {a: !!str 5}\n", [added(13, "params.a", "YAML tag '!!str'", "plain value")]),
     "tab": (HEAD + "\tx: 1\n", [added(1, "", "no YAML", "spaces, not tabs")]),
     "open bracket": (HEAD + "params: [1\n", [added(1, "", "no YAML", "brackets", line=2)]),
     "unquoted reference": (head('"h:9092"', "${K}"), [Error(3, 29, "", "no YAML", 'quotes around a reference: "${NAME}"')]),
-    "second document": (HEAD + "---\na: b\n", [added(1, "", "a second document", "One job a file", line=2)]),
+    "second document": (HEAD + "---\na: b\n", [added(1, "", "a second document", "One job a file")]),
     "key is no text": (HEAD + "1: x\n", [added(1, "", "keys are text, found '1'", "quotes")]),
     "alias around itself": (HEAD + "params: &a [*a]\n", [added(13, "params.0", "alias *a names no anchor", "before its alias")]),
     "alias bomb": (
-        "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)),
+        "a: &a [x,x,x,x,x,x,x,x,x]\n"
+        + "".join(f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)),
         [Error(5, 11, "e.1", "more than 20000 values", "Write out")],
     ),
     "nested bomb": ("[" * 100_000, [Error(1, 33, "0.0.0", "nested more than 32 deep", "")]),
@@ -274,7 +299,9 @@ def test_everything_is_told_at_once_and_sorted(folder: Path) -> None:
     found = problems_of(path).problems
 
     assert found == sorted(found)
-    assert {"job", "jb", "task", "kafka.acks", "kafka.bootstrap.servers", "inputs.0.topic", "inputs.0.key", "window"} == {p.path for p in found}
+    assert {"job", "jb", "task", "kafka.acks", "kafka.bootstrap.servers", "inputs.0.topic", "inputs.0.key", "window"} == {
+        p.path for p in found
+    }
     assert 9 == len(found)
 
 
