@@ -41,9 +41,9 @@ def test_the_locality_wait_is_the_affinity_time() -> None:
 
 def test_own_java_options_stay_and_our_log_settings_give_way() -> None:
     assert session_settings("local[2]", {JAVA_OPTIONS: "-Da=b"}, "a", 5.0)[JAVA_OPTIONS].endswith(" -Da=b")
-    assert "-XX:+UseG1GC" == session_settings(
-        "local[2]", {JAVA_OPTIONS: "-XX:+UseG1GC -Dlog4j2.configurationFile=x"}, "a", 5.0
-    )[JAVA_OPTIONS].replace(" -Dlog4j2.configurationFile=x", "")
+    assert "-XX:+UseG1GC" == session_settings("local[2]", {JAVA_OPTIONS: "-XX:+UseG1GC -Dlog4j2.configurationFile=x"}, "a", 5.0)[
+        JAVA_OPTIONS
+    ].replace(" -Dlog4j2.configurationFile=x", "")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,228 @@
+"""The coordinator on the in-memory log, with containers that are played by the test."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from samzapy.api.errors import Fenced, OwnedElsewhere, Superseded
+from samzapy.clock import SystemClock
+from samzapy.coordinator.job_coordinator import CoordinatorSettings, JobCoordinator, Process
+from samzapy.ledger_reader import read_ledger
+from samzapy.model.job_model import JobModel
+from samzapy.model.names import Job
+from samzapy.model.ownership import Ledger
+from samzapy.plan.assignment import assign
+from samzapy.plan.grouping import group
+from samzapy.ports import TopicSpec
+from samzapy.signing import Gate, sign
+from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+
+JOB = Job("job", "1")
+LIMIT_S = 20.0
+
+
+class Handle:
+    def __init__(self) -> None:
+        self.ended: str | None = None
+
+    def exited(self) -> str | None:
+        return self.ended
+
+    def kill(self) -> None:
+        self.ended = self.ended or "killed"
+
+
+class Stage:
+    """A launcher whose containers do nothing by themselves, and the coordinator that launches them."""
+
+    def __init__(
+        self, log: MemoryLog | None = None, containers: int = 1, is_alive: Callable[[str], bool] = lambda url: False, **settings: Any
+    ) -> None:
+        self.log = log or MemoryLog(MemoryCluster(SystemClock()))
+        self.log.admin().create([TopicSpec(JOB.coordinator_topic, 1)])
+        self.launches: list[tuple[int, str, Handle]] = []
+        self.launched = threading.Condition()
+        tasks = group({"in": 2}, set(), has_stores=False)
+        model = JobModel(tasks, assign(list(tasks), containers, {}))
+        pace = CoordinatorSettings(heartbeat_s=0.1, lease_s=settings.pop("lease_s", 30.0), stop_timeout_s=5.0, **settings)
+        process = Process("h", 1, "s", lambda host, pid, start: False)
+        self.coordinator = JobCoordinator(JOB, f"run-{id(self)}", model, {}, None, pace, self.log, SystemClock(), self, process, is_alive)
+        self.coordinator.url = "http://127.0.0.1:1"
+        self.code: int | BaseException | None = None
+
+    def slots(self) -> int | None:
+        return None
+
+    def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> Handle:
+        handle = Handle()
+        with self.launched:
+            self.launches.append((container, str(payload["launch_id"]), handle))
+            self.launched.notify_all()
+        return handle
+
+    def close(self) -> None:
+        for _, _, handle in self.launches:
+            handle.kill()
+
+    def __enter__(self) -> Stage:
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+        return self
+
+    def _run(self) -> None:
+        try:
+            self.code = self.coordinator.run()
+        except BaseException as error:  # noqa: BLE001  looked at by the test
+            self.code = error
+
+    def __exit__(self, *_: object) -> None:
+        self.coordinator.kill_now()
+        self.thread.join(LIMIT_S)
+        assert not self.thread.is_alive()
+
+    def await_launch(self, number: int) -> tuple[int, str, Handle]:
+        with self.launched:
+            assert self.launched.wait_for(lambda: len(self.launches) >= number, LIMIT_S), f"only {len(self.launches)} launches"
+            return self.launches[number - 1]
+
+    def await_end(self) -> int | BaseException | None:
+        self.thread.join(LIMIT_S)
+        assert not self.thread.is_alive()
+        return self.code
+
+    def ledger(self) -> Ledger:
+        return read_ledger(self.log.restore_consumer("t"), JOB.coordinator_topic, SystemClock())
+
+
+def beat(stage: Stage, incarnation: str, state: str = "RUNNING") -> str:
+    tasks = [{"name": f"Partition {i}", "state": state, "processed": 1, "lag": 0} for i in range(2)]
+    return str(stage.coordinator.heartbeat(0, incarnation, {"state": state, "tasks": tasks, "commits": 1})["command"])
+
+
+def test_a_container_is_named_in_the_topic_before_it_is_answered() -> None:
+    with Stage() as stage:
+        _, launch, _ = stage.await_launch(1)
+        given = stage.coordinator.register(0, launch, "one", {"host": "here", "pid": 7})
+        named = stage.ledger().containers[0]
+        assert (named.incarnation, named.epoch, named.host) == ("one", given.epoch, "here")
+        assert given.tasks == ("Partition 0", "Partition 1")
+        assert beat(stage, "one") == "run"
+
+
+def test_a_launch_registers_once_and_a_second_copy_of_it_is_refused() -> None:
+    with Stage() as stage:
+        _, launch, _ = stage.await_launch(1)
+        stage.coordinator.register(0, launch, "one", {})
+        stage.coordinator.register(0, launch, "one", {})  # the same one again: its answer was lost
+        with pytest.raises(Superseded):
+            stage.coordinator.register(0, launch, "copy", {})
+        with pytest.raises(Superseded):
+            stage.coordinator.register(0, "unknown", "x", {})
+        assert stage.ledger().containers[0].incarnation == "one"
+
+
+def test_a_dead_container_is_ended_fenced_and_started_again() -> None:
+    with Stage() as stage:
+        _, launch, handle = stage.await_launch(1)
+        first = stage.coordinator.register(0, launch, "one", {})
+        zombie = stage.log.transactional_producer(JOB.container_transactional_id(0))
+        zombie.init()
+        zombie.begin()
+        handle.ended = "killed by SIGKILL"
+        _, second_launch, _ = stage.await_launch(2)
+        assert stage.ledger().containers[0].incarnation == ""
+        with pytest.raises(Fenced):
+            zombie.commit()
+        with pytest.raises(Superseded):
+            beat(stage, "one")
+        assert stage.coordinator.register(0, second_launch, "two", {}).epoch > first.epoch
+        assert stage.coordinator.status()["containers"][0]["restarts"] == 1
+
+
+def test_a_container_that_falls_silent_loses_its_tasks_when_its_lease_is_over() -> None:
+    with Stage(lease_s=0.5) as stage:
+        _, launch, handle = stage.await_launch(1)
+        stage.coordinator.register(0, launch, "one", {})
+        stage.await_launch(2)
+        assert handle.ended == "killed"
+        with pytest.raises(Superseded):
+            beat(stage, "one")
+
+
+def test_a_budget_that_is_used_up_fails_the_job_with_the_story() -> None:
+    with Stage(max_restarts=1) as stage:
+        for number in (1, 2):
+            _, launch, handle = stage.await_launch(number)
+            stage.coordinator.register(0, launch, f"i{number}", {})
+            handle.ended = "exit code 9"
+        assert stage.await_end() == 1
+        error = stage.coordinator.status()["containers"][0]["last_error"]
+        assert "died 2 times" in error
+        assert "exit code 9" in error
+
+
+def test_a_tasks_own_error_stops_the_job_without_a_restart() -> None:
+    with Stage() as stage:
+        _, launch, handle = stage.await_launch(1)
+        stage.coordinator.register(0, launch, "one", {})
+        stage.coordinator.finished(
+            0, "one", {"outcome": "failed", "error": {"code": "SZ200", "message": "boom", "fatal": True, "exit_code": 1}}
+        )
+        handle.ended = "exit code 1"
+        assert stage.await_end() == 1
+        assert len(stage.launches) == 1
+        assert stage.coordinator.status()["state"] == "FAILED"
+
+
+def test_a_stop_is_told_with_the_heartbeat_and_the_job_ends_with_0() -> None:
+    with Stage() as stage:
+        _, launch, handle = stage.await_launch(1)
+        stage.coordinator.register(0, launch, "one", {})
+        assert beat(stage, "one") == "run"
+        stage.coordinator.request_stop()
+        assert beat(stage, "one") == "stop"
+        stage.coordinator.finished(0, "one", {"outcome": "stopped", "error": None})
+        handle.ended = "exit code 0"
+        assert stage.await_end() == 0
+        ledger = stage.ledger()
+        assert ledger.lease is not None
+        assert ledger.lease.ended
+        assert ledger.containers[0].incarnation == ""
+
+
+def test_a_second_coordinator_is_refused_while_the_first_answers() -> None:
+    with Stage() as first:
+        _, launch, _ = first.await_launch(1)
+        first.coordinator.register(0, launch, "one", {})
+        with Stage(first.log, is_alive=lambda url: True) as second:
+            assert isinstance(second.await_end(), OwnedElsewhere)
+        assert beat(first, "one") == "run"
+
+
+def test_a_takeover_fences_the_old_coordinator_and_its_containers() -> None:
+    with Stage(lease_s=0.9) as first:
+        _, launch, _ = first.await_launch(1)
+        first.coordinator.register(0, launch, "one", {})
+        epoch = first.ledger().epoch
+        with Stage(first.log, is_alive=lambda url: True, takeover=True) as second:
+            second.await_launch(1)
+            assert second.ledger().containers[0].incarnation == ""
+            assert second.ledger().epoch > epoch
+            assert first.await_end() == Fenced.exit_code
+            assert first.coordinator.status()["state"] == "FENCED"
+
+
+def test_control_requests_are_signed_fresh_and_used_once() -> None:
+    gate, body = Gate("token"), b"{}"
+    good = sign("token", "POST", "/control/heartbeat", "100", "n1", body)
+    assert gate.why_not("POST", "/control/heartbeat", "100", "n1", good, body, 101.0) == ""
+    assert "seen" in gate.why_not("POST", "/control/heartbeat", "100", "n1", good, body, 102.0)
+    assert "not signed" in gate.why_not("POST", "/control/finished", "100", "n1", good, body, 101.0)
+    assert "not signed" in gate.why_not("POST", "/control/heartbeat", "100", "n1", good, b"{ }", 101.0)
+    assert "not signed" in gate.why_not("POST", "/control/heartbeat", "100", "n1", "", body, 101.0)
+    late = sign("token", "POST", "/control/heartbeat", "100", "n2", body)
+    assert "old" in gate.why_not("POST", "/control/heartbeat", "100", "n2", late, body, 1000.0)

@@ -1,0 +1,80 @@
+"""The versioned bytes of checkpoints, barriers, stamps and coordinator records: they come back, and damage is noticed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
+from samzapy.model.checkpoint import Checkpoint, InputMark, StoreMark, UnreadableCheckpoint, checkpoint_from_bytes
+from samzapy.model.ownership import (
+    LEASE_KEY,
+    ContainerRecord,
+    LeaseRecord,
+    Ledger,
+    UnreadableRecord,
+    container_key,
+    end_offsets_key,
+    end_offsets_to_bytes,
+)
+from samzapy.model.stamp import StoreStamp, stamp_from_bytes
+
+CHECKPOINT = Checkpoint(
+    "job", "1", "Partition 0", 3, "i", 4, 5, {"in[0]": InputMark("id", 6)}, {"s": StoreMark("log", "id", 7, 8)}, "start", "run", {"task count": "1"}
+)  # fmt: skip
+
+
+def test_a_checkpoint_comes_back() -> None:
+    assert checkpoint_from_bytes(CHECKPOINT.to_bytes()) == CHECKPOINT
+
+
+@given(st.integers(0, 10_000), st.integers(1, 255))
+def test_no_damaged_checkpoint_is_taken_for_another(position: int, change: int) -> None:
+    data = bytearray(CHECKPOINT.to_bytes())
+    data[position % len(data)] ^= change
+    try:
+        assert checkpoint_from_bytes(bytes(data)) == CHECKPOINT  # white space, say
+    except UnreadableCheckpoint:
+        return
+
+
+@pytest.mark.parametrize("data", [b"", b"null", b"[]", b"{}", b"\xff", b'{"version":2,"crc":0}', b"[" * 100_000, b"x" * (2 << 20)])
+def test_what_is_no_checkpoint_is_refused(data: bytes) -> None:
+    with pytest.raises(UnreadableCheckpoint):
+        checkpoint_from_bytes(data)
+
+
+def test_a_barrier_comes_back_and_others_are_refused() -> None:
+    barrier = Barrier("job", "1", "Partition 0", "s", 2, "i", "n")
+    assert barrier_from_bytes(barrier.to_bytes()) == barrier
+    assert len(BARRIER_KEY) == 16
+    for data in (None, b"", b"1", b'{"v":1}', b"x" * 5000):
+        with pytest.raises(ValueError, match=r".+"):
+            barrier_from_bytes(data)
+
+
+def test_a_stamp_comes_back_and_others_are_refused() -> None:
+    stamp = StoreStamp("job", "1", "Partition 0", "s", "id", 1, 2, 3, "string", "json")
+    assert stamp_from_bytes(stamp.to_bytes()) == stamp
+    for raw in ({}, {**json.loads(stamp.to_bytes()), "position": "1"}, {**json.loads(stamp.to_bytes()), "v": 2}):
+        with pytest.raises(ValueError, match=r".+"):
+            stamp_from_bytes(json.dumps(raw).encode())
+
+
+def test_the_ledger_keeps_the_newest_of_each_and_the_highest_epoch() -> None:
+    ledger = Ledger()
+    for epoch, incarnation in ((1, "a"), (2, ""), (3, "b")):
+        ledger.apply(container_key(0), ContainerRecord(0, epoch, incarnation, ("Partition 0",), "run", "h", 1).to_bytes())
+    lease = LeaseRecord("run", "http://127.0.0.1:1", "h", 1, "s", 5)
+    ledger.apply(LEASE_KEY, lease.to_bytes())
+    ledger.apply(end_offsets_key("run"), end_offsets_to_bytes({"in[0]": 7}))
+    ledger.apply(b"something/else", b"of a later version")
+    assert (ledger.epoch, ledger.containers[0].incarnation, ledger.lease) == (3, "b", lease)
+    assert ledger.end_offsets == {"run": {"in[0]": 7}}
+    ledger.apply(end_offsets_key("run"), None)
+    assert ledger.end_offsets == {}
+    with pytest.raises(UnreadableRecord):
+        ledger.apply(LEASE_KEY, b'{"v":1}')

@@ -1,0 +1,88 @@
+"""Grouping, assignment, restarts, topics: the small decisions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from samzapy.api.errors import ConfigurationError, LauncherError
+from samzapy.model.names import Job
+from samzapy.model.offsets import TopicPartition
+from samzapy.plan.assignment import assign, check_slots
+from samzapy.plan.grouping import group
+from samzapy.plan.restarts import GiveUp, Restart, decide_restart
+from samzapy.plan.topics import internal_topics, what_is_wrong
+from samzapy.ports import TopicFacts, TopicSpec
+
+
+def test_task_i_reads_partition_i_of_every_input_and_all_of_a_broadcast_one() -> None:
+    tasks = group({"a": 2, "b": 2, "all": 3}, {"all"}, has_stores=True)
+    assert list(tasks) == ["Partition 0", "Partition 1"]
+    everywhere = tuple(TopicPartition("all", p) for p in range(3))
+    assert tasks["Partition 1"].inputs == (TopicPartition("a", 1), TopicPartition("b", 1), *everywhere)
+
+
+def test_unequal_inputs_are_refused_with_stores_and_taken_without() -> None:
+    with pytest.raises(ConfigurationError, match="a has 2, b has 3"):
+        group({"a": 2, "b": 3}, set(), has_stores=True)
+    tasks = group({"a": 2, "b": 3}, set(), has_stores=False)
+    assert tasks["Partition 2"].inputs == (TopicPartition("b", 2),)
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.dictionaries(st.integers(0, 39), st.integers(0, 15)))
+def test_assignment_is_complete_balanced_and_keeps_who_can_stay(tasks: int, containers: int, homes: dict[int, int]) -> None:
+    names = [f"Partition {i}" for i in range(tasks)]
+    before = {f"Partition {t}": c for t, c in homes.items()}
+    chosen = assign(names, containers, before)
+    assert sorted(t for group_ in chosen.values() for t in group_) == sorted(names)
+    sizes = [len(g) for g in chosen.values()]
+    assert max(sizes) - min(sizes) <= 1
+    assert len(chosen) == min(tasks, containers)
+    again = assign(names, containers, {t: c for c, g in chosen.items() for t in g})
+    assert again == chosen
+
+
+def test_more_containers_than_slots_are_refused_with_both_numbers() -> None:
+    with pytest.raises(LauncherError, match="3 containers.*2 slots"):
+        check_slots(3, 2, "local[2]")
+    check_slots(2, 2, "local[2]")
+    check_slots(100, None, "")
+
+
+def test_the_first_restart_is_at_once_later_ones_wait_longer_and_the_budget_ends() -> None:
+    delays = [decide_restart([float(i) for i in range(n)], float(n), 8, 300.0) for n in range(1, 9)]
+    assert delays[0] == Restart(0.0)
+    waits = [d.delay_s for d in delays if isinstance(d, Restart)]
+    assert waits == sorted(waits)
+    assert len(waits) == 8
+    assert isinstance(decide_restart([float(i) for i in range(9)], 9.0, 8, 300.0), GiveUp)
+    assert decide_restart([0.0, 1000.0], 1000.0, 0, 300.0) == GiveUp("it died 1 times within 300 s; the budget is 0 restarts")
+
+
+def test_deaths_before_the_window_are_forgiven() -> None:
+    assert decide_restart([0.0] * 8 + [1000.0], 1000.0, 1, 300.0) == Restart(0.0)
+
+
+def test_internal_topics_are_compacted_and_have_a_partition_a_task() -> None:
+    specs = {s.name: s for s in internal_topics(Job("j", "1"), 4, ["j-1-s-changelog"])}
+    assert specs["__samza_coordinator_j_1"].partitions == 1
+    assert specs["__samza_checkpoint_j_1"].partitions == 4
+    assert specs["j-1-s-changelog"].partitions == 4
+    assert {s.config["cleanup.policy"] for s in specs.values()} == {"compact"}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "policy", "words"),
+    [
+        (4, "compact", ""),
+        (4, "delete", "cleanup.policy=compact"),
+        (4, "compact,delete", "cleanup.policy=compact"),
+        (3, "compact", "--partitions 4"),
+        (5, "compact", "samzapy reset"),
+    ],
+)
+def test_what_is_wrong_with_a_topic_is_told_with_the_command(partitions: int, policy: str, words: str) -> None:
+    told = what_is_wrong(TopicSpec("t", 4), TopicFacts("t", "id", partitions, 1, {"cleanup.policy": policy}))
+    assert bool(told) == bool(words)
+    assert words in told

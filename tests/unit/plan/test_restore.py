@@ -1,0 +1,99 @@
+"""The restore decision, rule by rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from samzapy.model.checkpoint import Checkpoint, StoreMark
+from samzapy.model.stamp import StoreStamp
+from samzapy.plan.restore import ChangelogFacts, Found, Keep, Rebuild, Refuse, StoreIdentity, decide
+
+DAY_MS = 86_400_000
+NOW_MS = 100 * DAY_MS
+IDENTITY = StoreIdentity("job", "1", "Partition 0", "s", "string", "integer")
+LOG = ChangelogFacts("log", 0, "topic-id", start=0, barrier=120, delete_retention_ms=DAY_MS)
+MARK = StoreMark("log", "topic-id", changelog_start=0, position=100)
+CHECKPOINT = Checkpoint("job", "1", "Partition 0", 0, "i", 1, 7, {}, {"s": MARK})
+STAMP = StoreStamp("job", "1", "Partition 0", "s", "topic-id", 100, 7, NOW_MS - 10 * DAY_MS, "string", "integer")
+
+
+def decided(
+    stamp: StoreStamp | None = STAMP, log: ChangelogFacts = LOG, checkpoint: Checkpoint | None = CHECKPOINT, **found: object
+) -> object:
+    return decide([Found("g1", stamp, **found)], IDENTITY, checkpoint, log, NOW_MS)  # type: ignore[arg-type]
+
+
+def test_a_store_that_has_all_the_checkpoint_names_is_kept_whatever_its_age() -> None:
+    assert decided() == Keep("g1", 100, "has all that the checkpoint names")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"job": "other"}, "another job"),
+        ({"task": "Partition 1"}, "another job, task"),
+        ({"value_serde": "json"}, "serdes"),
+        ({"topic_id": "older"}, "replaced"),
+        ({"position": 121}, "ahead of the changelog"),
+        ({"sequence": 8}, "ahead of the checkpoint"),
+        ({"position": 99}, "too old"),
+        ({"position": 99, "as_of_ms": NOW_MS - DAY_MS // 2}, "too old"),
+        ({"position": 99, "as_of_ms": NOW_MS + 1}, "too old"),
+    ],
+)
+def test_a_store_that_breaks_a_rule_is_rebuilt_and_the_rule_is_told(changes: dict[str, object], words: str) -> None:
+    decision = decided(replace(STAMP, **changes))  # type: ignore[arg-type]
+    assert isinstance(decision, Rebuild)
+    assert words in decision.reason
+    assert decision.position == LOG.start
+
+
+def test_a_store_behind_the_checkpoint_is_kept_if_it_stood_at_the_end_not_long_ago() -> None:
+    assert decided(replace(STAMP, position=99, as_of_ms=NOW_MS - DAY_MS // 2 + 1)) == Keep("g1", 99, "recent enough to catch up")
+
+
+def test_the_changelog_must_still_have_what_would_be_read_next() -> None:
+    old = replace(STAMP, position=40, as_of_ms=NOW_MS)
+    assert isinstance(decided(old, replace(LOG, start=40)), Refuse)  # truncated since the checkpoint, and the store does not have it all
+    decision = decided(old, replace(LOG, start=41), replace(CHECKPOINT, stores={"s": replace(MARK, changelog_start=41)}))
+    assert isinstance(decision, Rebuild)
+    assert "no longer has" in decision.reason
+
+
+def test_a_truncated_changelog_is_refused_unless_the_local_store_is_complete() -> None:
+    truncated = replace(LOG, start=50)
+    refused = decided(None, truncated, problem="damaged")
+    assert isinstance(refused, Refuse)
+    assert "starts at 50, the checkpoint says 0" in refused.reason
+    kept = decided(STAMP, truncated)
+    assert isinstance(kept, Keep)
+    assert "truncated" in kept.warning
+
+
+def test_a_replaced_changelog_is_refused() -> None:
+    refused = decided(STAMP, replace(LOG, topic_id="new"))
+    assert isinstance(refused, Refuse)
+    assert "samzapy reset" in refused.remedy
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [({"locked": True}, "another process"), ({"problem": "damaged"}, "damaged"), ({}, "nothing was ever committed")],
+)
+def test_a_directory_that_cannot_be_used_says_why(found: dict[str, object], words: str) -> None:
+    decision = decided(None, **found)
+    assert isinstance(decision, Rebuild)
+    assert words in decision.reason
+
+
+def test_of_several_good_ones_the_furthest_is_kept() -> None:
+    found = [Found(f"g{p}", replace(STAMP, position=p)) for p in (100, 110, 105)]
+    decision = decide(found, IDENTITY, CHECKPOINT, LOG, NOW_MS)
+    assert isinstance(decision, Keep)
+    assert decision.generation == "g110"
+
+
+def test_without_a_checkpoint_nothing_local_is_trusted() -> None:
+    assert decided(checkpoint=None) == Rebuild(0, "first start")
