@@ -44,7 +44,7 @@ def test_assignment_is_complete_balanced_and_keeps_who_can_stay(tasks: int, cont
 
 
 def test_more_containers_than_slots_are_refused_with_both_numbers() -> None:
-    with pytest.raises(LauncherError, match="3 containers.*2 slots"):
+    with pytest.raises(LauncherError, match=r"3 containers.*2 slots"):
         check_slots(3, 2, "local[2]")
     check_slots(2, 2, "local[2]")
     check_slots(100, None, "")
