@@ -19,11 +19,14 @@ from samzapy.config.kafka_keys import CLIENT, GROUPS, refusal
 from samzapy.config.reader import read_scalar
 from samzapy.config.references import Interpolated
 from samzapy.config.schema import CommitSettings, ContainerSettings, Section, known_keys
+from samzapy.config.secrets import is_secret
 from samzapy.config.tree import Route
 from samzapy.config.units import format_duration
 from samzapy.model.names import JOB_ID, JOB_NAME, TOPIC_NAME, Job
 
 MAX_TOPIC_NAME = 249
+MAX_CLIENT_INTEGER = (1 << 31) - 1  # librdkafka wraps what is beyond: 4294968296 would be read as 1000
+SOCKET_TIMEOUT = "socket.timeout.ms"
 MAX_SCHEMA_BYTES = 1 << 20
 SPARK_OWNED = {
     "spark.app.name": "It is made of `job` and `id`.",
@@ -40,7 +43,8 @@ S = TypeVar("S", bound=Section)
 def check_together(document: Mapping[str, Any]) -> list[Finding]:
     """All findings on a document with references resolved."""
     return [
-        *_kafka(_map(document, "kafka")),
+        *_kafka(document),
+        *_socket_timeout(document),
         *_spark_conf(_map(_map(document, "spark"), "conf")),
         *_times(document),
         *_not_built(document),
@@ -87,8 +91,9 @@ def serdes(document: Mapping[str, Any]) -> Iterator[tuple[Route, str]]:
                 yield (*path, key), section[key]
 
 
-def _kafka(kafka: Mapping[str, Any]) -> Iterator[Finding]:
-    if kafka and kafka.get("bootstrap.servers") is None:
+def _kafka(document: Mapping[str, Any]) -> Iterator[Finding]:
+    kafka = _map(document, CLIENT)
+    if isinstance(document.get(CLIENT), Mapping) and kafka.get("bootstrap.servers") is None:
         yield Finding(
             ("kafka", "bootstrap.servers"), "missing required key 'bootstrap.servers'", 'Add bootstrap.servers: "localhost:9092".'
         )
@@ -113,6 +118,20 @@ def _kafka_property(path: Route, value: Any) -> Iterator[Finding]:
         inner = next(iter(value), "…") if isinstance(value, Mapping) else ""
         hint = f"Kafka's keys are dotted: write {key}.{inner}." if isinstance(value, Mapping) else "Write one text, with commas."
         yield Finding(path, f"expected text, a number or true/false, found {shown(value)}", hint)
+    elif isinstance(value, int) and abs(value) > MAX_CLIENT_INTEGER and not (key.startswith("sasl.") or is_secret(path)):
+        yield Finding(path, f"{value} is beyond what Kafka's client can hold", f"Write at most {MAX_CLIENT_INTEGER}.")
+
+
+def _socket_timeout(document: Mapping[str, Any]) -> Iterator[Finding]:
+    """A transactional producer cannot be made when a request may take longer than its transaction."""
+    commit, kafka = _section(document, "commit", CommitSettings), _map(document, CLIENT)
+    side = _map(kafka, "producer")
+    path: Route = (CLIENT, "producer", SOCKET_TIMEOUT) if SOCKET_TIMEOUT in side else (CLIENT, SOCKET_TIMEOUT)
+    given = side.get(SOCKET_TIMEOUT, kafka.get(SOCKET_TIMEOUT))
+    value = read_scalar(given) if isinstance(given, str) else given
+    if commit and isinstance(value, int) and value > commit.timeout_ms:
+        told = f"{SOCKET_TIMEOUT} ({value}ms) must not be longer than commit.timeout ({format_duration(commit.timeout_ms)})"
+        yield Finding(path, told, f"Write at most {commit.timeout_ms}, or set a longer commit.timeout.")
 
 
 def _servers(path: Route, value: Any) -> Iterator[Finding]:

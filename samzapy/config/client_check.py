@@ -34,8 +34,8 @@ def check_client_keys(document: Mapping[str, Any], ask: ClientCheck) -> list[Fin
         asked = _askable(kafka, (CLIENT,)) | (_askable(side, (CLIENT, group)) if isinstance(side, dict) else {})
         asked = {key: (path, value) for key, (path, value) in asked.items() if path not in found}
         while said := ask(f"{CLIENT}.{group}", {key: value for key, (_, value) in asked.items()}):
-            said = _without_secrets(said, asked)
-            culprit = _culprit(said, asked)
+            said = _without_secrets(said, asked).strip()
+            culprit = _culprit(said, asked) or _same_alone(said, asked, ask, f"{CLIENT}.{group}")
             if culprit is None:
                 found[CLIENT,] = Finding((CLIENT,), f"Kafka's client refuses these properties: {said}", LIST, at_key=True)
                 break
@@ -56,6 +56,11 @@ def _culprit(said: str, asked: Askable) -> str | None:
             if re.search(pattern.format(re.escape(key)), said):
                 return key
     return None
+
+
+def _same_alone(said: str, asked: Askable, ask: ClientCheck, group: str) -> str | None:
+    """The property about which the same is said when it is alone: complaints may use another of its names (`linger.ms` has two)."""
+    return next((key for key, (_, value) in asked.items() if _without_secrets(ask(group, {key: value}) or "", asked).strip() == said), None)
 
 
 def _finding(path: Route, key: str, said: str) -> Finding:

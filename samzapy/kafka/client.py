@@ -90,7 +90,7 @@ def check_properties(group: str, properties: Mapping[str, Any]) -> str | None:
         if group == "kafka.consumer":
             Consumer(quiet({**settings, "group.id": "check"})).close()
         else:
-            Producer(quiet(settings))
+            Producer(quiet({**settings, "enable.idempotence": True}))  # as every producer of ours is: `retries: 0` would contradict it
     except KafkaException as error:
         return str(error.args[0].str())
     except (TypeError, ValueError) as error:

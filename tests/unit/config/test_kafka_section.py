@@ -1,0 +1,72 @@
+"""The `kafka` section: what would pass here and fail, or silently do something else, once the job runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from samzapy.config.errors import ConfigError, Problem
+from samzapy.config.load import load_job
+from samzapy.kafka.client import check_properties
+
+HEAD = "job: j\ntask: cfg_tasks:Good\ninputs: [{topic: a}]\n"
+
+
+def problems(tmp_path: Path, kafka: str, more: str = "") -> list[Problem]:
+    file = tmp_path / "job.yaml"
+    file.write_text(f"{HEAD}kafka: {kafka}\n{more}", encoding="utf-8")
+    try:
+        load_job([file], environ={}, check_client=check_properties)
+    except ConfigError as error:
+        return error.problems
+    return []
+
+
+@pytest.mark.parametrize(
+    ("kafka", "column", "path", "message", "hint"),
+    [
+        ("{}", 1, "kafka.bootstrap.servers", "missing required key 'bootstrap.servers'", "localhost:9092"),
+        ("{bootstrap.servers: h, metadata.broker.list: i}", 31, "kafka.metadata.broker.list", "the framework's own", "another name of bootstrap.servers"),
+        (
+            "{bootstrap.servers: h, producer: {metadata.broker.list: i}}", 42, "kafka.producer.metadata.broker.list", "the framework's own",
+            "another name of bootstrap.servers",
+        ),
+        ("{bootstrap.servers: h, default.topic.config: x}", 31, "kafka.default.topic.config", "the framework's own", "in `kafka` itself"),
+        ("{bootstrap.servers: h, test.mock.num.brokers: 3}", 31, "kafka.test.mock.num.brokers", "the framework's own", "invented brokers"),
+        ("{bootstrap.servers: h, retries: 0}", 40, "kafka.retries", "must be set >= 1", "CONFIGURATION.md"),
+        ("{bootstrap.servers: h, linger.ms: soon}", 42, "kafka.linger.ms", "queue.buffering.max.ms", "CONFIGURATION.md"),
+        ("{bootstrap.servers: h, message.max.bytes: 4294968296}", 50, "kafka.message.max.bytes", "beyond what Kafka's client can hold", "2147483647"),
+        ("{bootstrap.servers: h, socket.timeout.ms: 60001}", 50, "kafka.socket.timeout.ms", "longer than commit.timeout (1m)", "at most 60000"),
+        (
+            "{bootstrap.servers: h, producer: {socket.timeout.ms: 90000}}", 61, "kafka.producer.socket.timeout.ms",
+            "longer than commit.timeout (1m)", "at most 60000",
+        ),
+    ],
+)  # fmt: skip
+def test_what_would_fail_later_is_told_now(kafka: str, column: int, path: str, message: str, hint: str, tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, kafka)
+
+    assert (4, column, path) == (problem.line, problem.column, problem.path)
+    assert message in problem.message
+    assert hint in problem.hint
+
+
+@pytest.mark.parametrize(
+    "kafka",
+    [
+        "{bootstrap.servers: h, socket.timeout.ms: 60000}",
+        "{bootstrap.servers: h, socket.timeout.ms: 90000, producer: {socket.timeout.ms: 30000}}",
+        "{bootstrap.servers: h, sasl.username: 12345678901}",
+        "{bootstrap.servers: h, message.max.bytes: 1000000000}",
+    ],
+)
+def test_what_works_passes(kafka: str, tmp_path: Path) -> None:
+    assert [] == problems(tmp_path, kafka)
+
+
+def test_the_socket_timeout_follows_the_jobs_own_commit_timeout(tmp_path: Path) -> None:
+    kafka = "{bootstrap.servers: h, socket.timeout.ms: 90000}"
+
+    assert [] == problems(tmp_path, kafka, "commit: {timeout: 90s}\n")
+    assert ["kafka.socket.timeout.ms"] == [p.path for p in problems(tmp_path, kafka, "commit: {timeout: 89s}\n")]
