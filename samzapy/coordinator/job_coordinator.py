@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from samzapy.api.errors import Fenced, OwnedElsewhere, Superseded
+from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, OwnedElsewhere, Superseded, TransactionAborted
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Member, job_state
 from samzapy.coordinator.metadata import CoordinatorLog
@@ -28,6 +28,7 @@ from samzapy.ports import Assignment, Clock, Launcher, Log
 
 LOG = logging.getLogger("samzapy.coordinator")
 TICK_S = 0.05
+RETRY_S = 0.5
 REGISTER_GRACE_S = 2.0
 
 
@@ -118,7 +119,7 @@ class JobCoordinator:
         try:
             with self._lock:
                 self._take_over()
-            while self._tick():
+            while self._ticked():
                 self._clock.sleep(TICK_S)
         except Fenced as error:
             self._state = state.FENCED
@@ -131,10 +132,13 @@ class JobCoordinator:
     def _end(self) -> int:
         failure = self._failure
         self._state = state.FAILED if failure else state.FINISHED
-        with self._lock:
-            self._end_incarnations(m for m in self._members.values() if m.incarnation)
-            self._metadata.write((LEASE_KEY, self._lease(ended=True).to_bytes()))
-            self._metadata.close()
+        try:
+            with self._lock:
+                self._end_incarnations(m for m in self._members.values() if m.incarnation)
+                self._metadata.write((LEASE_KEY, self._lease(ended=True).to_bytes()))
+        except LogError as error:
+            LOG.warning("the end of this run could not be written; the next run waits for the lease to be over: %s", error)
+        self._metadata.close()
         if failure is None:
             return 0
         LOG.error(
@@ -201,6 +205,15 @@ class JobCoordinator:
 
     # -- one turn --------------------------------------------------------------------------------------------------------------------
 
+    def _ticked(self) -> bool:
+        """One turn; while Kafka cannot be asked the containers go on, and this is tried again."""
+        try:
+            return self._tick()
+        except (ClusterUnreachable, InDoubt, TransactionAborted) as error:
+            LOG.warning("the coordinator topic could not be written, trying again: %s", error)
+            self._clock.sleep(RETRY_S)
+            return not self._kill_now
+
     def _tick(self) -> bool:
         with self._lock:
             now = self._clock.monotonic()
@@ -257,12 +270,12 @@ class JobCoordinator:
         """Take its tasks away by force, then start it again if the budget allows."""
         if member.handle is not None:
             member.handle.kill()
-            member.handle = None
-        if self._failure is None and not self._is_stopping:
+        if self._failure is None and not self._is_stopping and member.state != state.LOST:
             LOG.warning("container %d (process %s on %s): %s", member.number, member.pid, member.host, why)
         member.state = state.LOST
         member.last_error = member.last_error or why
-        self._end_incarnations([member])
+        self._end_incarnations([member])  # if this raises, the next turn finds the member as it was and does it again
+        member.handle = None
         member.registered = False
         if self._is_stopping:
             member.done = True
@@ -300,8 +313,8 @@ class JobCoordinator:
             return
         self._end_records([self._record(m) for m in gone])
         for member in gone:
-            member.incarnation = ""
             self._metadata.fence(member.number)  # (c)
+            member.incarnation = ""
 
     def _end_records(self, records: Sequence[ContainerRecord]) -> None:
         ended = []

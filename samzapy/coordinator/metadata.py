@@ -35,22 +35,32 @@ class CoordinatorLog:
         self._producer.init()
 
     def write(self, *records: tuple[bytes, bytes | None]) -> None:
-        """All of them or none.
+        """All of them or none; writing the same again does no harm.
 
         Raises:
-            Fenced: another coordinator has taken over. LogError: not written, or not known to be.
+            Fenced: another coordinator has taken over. LogError: not written, or not known to be; the next call begins with a new producer.
         """
-        producer = self._producer
-        if producer is None:
-            raise AssertionError("take_over comes first")
-        producer.begin()
-        for key, value in records:
-            producer.send(self._job.coordinator_topic, value, key, 0)
-        producer.flush()
-        if not producer.commit():
-            producer.close()
+        try:
+            producer = self._owned_producer()
+            producer.begin()
+            for key, value in records:
+                producer.send(self._job.coordinator_topic, value, key, 0)
+            producer.flush()
+            clean = producer.commit()
+        except LogError:
+            self.close()
+            raise
+        if not clean:
+            self.close()
+            self._owned_producer()
+
+    def _owned_producer(self) -> TransactionalProducer:
+        if self._producer is None:
             self.take_over()
             self._check_still_owner()
+        if self._producer is None:
+            raise AssertionError("take_over makes a producer")
+        return self._producer
 
     def _check_still_owner(self) -> None:
         """A new producer (after a suspicious commit) fences whoever took the id meanwhile, so look whether somebody did."""

@@ -42,7 +42,8 @@ class Stage:
     def __init__(
         self, log: MemoryLog | None = None, containers: int = 1, is_alive: Callable[[str], bool] = lambda url: False, **settings: Any
     ) -> None:
-        self.log = log or MemoryLog(MemoryCluster(SystemClock()))
+        self.cluster = MemoryCluster(SystemClock())
+        self.log = log or MemoryLog(self.cluster)
         self.log.admin().create([TopicSpec(JOB.coordinator_topic, 1)])
         self.launches: list[tuple[int, str, Handle]] = []
         self.launched = threading.Condition()
@@ -151,6 +152,21 @@ def test_a_container_that_falls_silent_loses_its_tasks_when_its_lease_is_over() 
         assert handle.ended == "killed"
         with pytest.raises(Superseded):
             beat(stage, "one")
+
+
+@pytest.mark.parametrize("kind", ["in_doubt_lost", "in_doubt_committed", "aborted"])
+def test_a_coordinator_topic_that_cannot_be_written_for_a_while_ends_nothing(kind: str) -> None:
+    with Stage(lease_s=0.6) as stage:
+        _, launch, handle = stage.await_launch(1)
+        stage.coordinator.register(0, launch, "one", {})
+        stage.cluster.fail_next("commit", kind)
+        stage.cluster.fail_next("commit", kind)
+        handle.ended = "killed"
+        _, second, _ = stage.await_launch(2)
+        assert stage.ledger().containers[0].incarnation == ""
+        stage.coordinator.register(0, second, "two", {})
+        assert stage.ledger().containers[0].incarnation == "two"
+        assert stage.code is None
 
 
 def test_a_budget_that_is_used_up_fails_the_job_with_the_story() -> None:
