@@ -214,11 +214,18 @@ def run_container(payload: Mapping[str, Any]) -> int:
     return runner.run()
 
 
-def remove_local_state(settings: Settings, cluster_id: str, host: str) -> Path:
-    """Delete what this host keeps of the job's stores; returns the folder. Always safe while the job is stopped."""
-    folder = Path(settings.state.dir) / cluster_id / host / str(job_of(settings))
+def local_state(settings: Settings, cluster_id: str, host: str) -> Path:
+    """The folder of a job's local stores on this host."""
+    return Path(settings.state.dir) / cluster_id / host / str(job_of(settings))
+
+
+def remove_local_state(folder: Path) -> None:
+    """Delete a job's local stores. Always safe while the job is stopped.
+
+    Raises:
+        StateMismatch: the folder is a symbolic link, so what is behind it may be somebody else's.
+    """
     if folder.is_symlink():
         raise StateMismatch(f"{folder} is a symbolic link.", "Remove it by hand if that is meant.")
     if folder.exists():
         shutil.rmtree(folder)
-    return folder

@@ -153,6 +153,13 @@ def test_a_lost_checkpoint_topic_over_state_is_refused_with_the_remedy(kafka: st
     assert done.returncode == 1
     assert "no checkpoint" in done.stderr
     assert "samzapy reset" in done.stderr
+    before = job.stored()
+    assert job.command("reset", str(job.file)).returncode == 0
+    assert job.stored() == before  # without --execute nothing changes
+    assert job.command("reset", str(job.file), "--execute").returncode == 0
+    again = job.run_to_end()
+    assert again.returncode == 0, again.stderr
+    assert job.stored() == before  # counted once, from the beginning
 
 
 def test_a_second_copy_is_refused_and_the_first_goes_on(kafka: str, tmp_path: Path, name: str) -> None:
