@@ -27,7 +27,7 @@ BLOCKS = [(found["language"], found["text"]) for found in BLOCK.finditer(README)
 SHELL_LINES = [line.split("#")[0].strip() for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
 COMMANDS = sorted({c for c in [*SHELL_LINES, *IN_TEXT.findall(README)] if c.startswith("samzapy ")})
 BUILT = {
-    "run", "validate", "status", "stop", "state get", "state scan", "state export", "state restore", "state verify", "checkpoint show",
+    "run", "reset", "validate", "status", "stop", "state get", "state scan", "state export", "state restore", "state verify", "checkpoint show",
     "topics", "dev kafka start", "dev kafka stop", "dev kafka status", "demo",
 }  # fmt: skip
 
