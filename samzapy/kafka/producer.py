@@ -31,7 +31,7 @@ DEFAULTS = {
     "message.max.bytes": 100_000_000,  # each topic's own limit decides, and is checked at put and send
 }
 TRANSACTIONAL = {"linger.ms": 20}
-PLAIN = {"linger.ms": 2}
+PLAIN = {"linger.ms": 5}
 POLL_EVERY = 1000  # records between two looks at the delivery queue
 INIT_TIMEOUT_S = 60.0
 SUSPICIOUS_S = 1.0
@@ -96,17 +96,7 @@ class KafkaTransactionalProducer:
             self._poison = self._poison or found
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
-        produce, done = self._produce, 0
-        try:
-            for topic, value, key, partition, timestamp_ms, headers in records:
-                if timestamp_ms or headers is not None:
-                    self.send(topic, value, key, partition, timestamp_ms, headers)
-                else:
-                    produce(topic, value, key, partition)
-                done += 1
-        except (BufferError, KafkaException):  # the one that did not go, and the rest, the careful way
-            for record in records[done:]:
-                self.send(*record)
+        _send_all(self._produce, self.send, records)
         try:
             self._producer.poll(0)
         except KafkaException as error:
@@ -206,17 +196,7 @@ class KafkaPlainProducer:
             self._error = self._error or log_error(error.args[0], f"a record for {topic}, key {_short(key)}")
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
-        produce, done = self._produce, 0
-        try:
-            for topic, value, key, partition, timestamp_ms, headers in records:
-                if timestamp_ms or headers is not None:
-                    self.send(topic, value, key, partition, timestamp_ms, headers)
-                else:
-                    produce(topic, value, key, partition)
-                done += 1
-        except (BufferError, KafkaException):
-            for record in records[done:]:
-                self.send(*record)
+        _send_all(self._produce, self.send, records)
         self._producer.poll(0)
 
     def poll(self) -> None:
@@ -232,6 +212,21 @@ class KafkaPlainProducer:
         self._producer.poll(0)
         del self._produce
         del self._producer
+
+
+def _send_all(produce: Callable[..., None], send: Callable[..., None], records: Sequence[Outgoing]) -> None:
+    """The short way for plain records; from the first that does not go that way, `send`, which waits and notes what goes wrong."""
+    done = 0
+    try:
+        for topic, value, key, partition, timestamp_ms, headers in records:
+            if timestamp_ms or headers is not None:
+                send(topic, value, key, partition, timestamp_ms, headers)
+            else:
+                produce(topic, value, key, partition)
+            done += 1
+    except (BufferError, KafkaException):
+        for record in records[done:]:
+            send(*record)
 
 
 def _reporting(delivered: Delivered) -> Callable[[KafkaError | None, Any], None]:
