@@ -302,3 +302,22 @@ def test_the_offset_for_a_time_is_the_first_at_or_after_it(
     visible(consumer, place, 4)
     assert [consumer.offset_for_time(place, at) for at in (0, 1000, 1500, 3000)] == [0, 0, 1, 2]
     assert consumer.offset_for_time(place, 9000) >= 3  # a marker has a time too
+
+
+def test_a_batch_goes_in_order_with_and_without_extras(log: Log, topic: str, producer: TransactionalProducer) -> None:
+    producer.begin()
+    producer.send_all([(topic, str(i).encode(), b"k", 0, 1000 + i if i % 3 == 0 else 0, [("h", b"x")] if i % 5 == 0 else None) for i in range(30)])
+    producer.commit()
+    plain = log.plain_producer("plain")
+    plain.send_all([(topic, b"plain", b"k", 0, 0, None), (topic, b"timed", b"k", 0, 7, None)])
+    plain.flush()
+    assert values(log, topic) == [*(str(i).encode() for i in range(30)), b"plain", b"timed"]
+
+
+def test_a_batch_with_a_record_that_cannot_go_poisons_the_transaction(log: Log, topic: str, producer: TransactionalProducer) -> None:
+    producer.begin()
+    producer.send_all([(topic, b"a", b"k", 0, 0, None), (topic, b"x" * 200_000_000, b"k", 0, 0, None), (topic, b"b", b"k", 0, 0, None)])
+    with pytest.raises(TransactionAborted):
+        _flush_and_commit(producer)
+    producer.abort()
+    assert values(log, topic) == []
