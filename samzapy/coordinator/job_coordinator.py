@@ -301,7 +301,7 @@ class JobCoordinator:
         member.last_error = str(error["message"])
         if self._failure is None:
             self._failure = _Failure(error, member.number)
-            LOG.error("container %d failed: %s; stopping the job", member.number, error["message"])
+            LOG.error("container %d failed: %s; stopping the job", member.number, str(error["message"]).rstrip("."))
         self.request_stop()
 
     # -- owning ----------------------------------------------------------------------------------------------------------------------
