@@ -77,7 +77,7 @@ class Container:
         self._batch: Sequence[Message] = ()
         self._index = 0  # of the first record of the batch that is not processed
         self._aborts = 0
-        self._next_commit = self._next_window = self._next_flush = self._next_duty = 0.0
+        self._next_commit = self._next_window = self._next_flush = self._next_duty = self._next_advance = 0.0
         self.tasks: dict[str, TaskInstance] = {}
 
     # -- start: T1 to T6 -----------------------------------------------------------------------------------------------------------
@@ -206,8 +206,9 @@ class Container:
                 self._process(self._batch)
             had_some = bool(self._batch)
             self._batch, self._index = (), 0
-            if watching:
+            if watching and (not had_some or now >= self._next_advance):
                 self._advance()
+                self._next_advance = now + WATCH_S
             if self._outputs is not None:
                 self._outputs.poll()
             if self._clock.monotonic() >= self._next_duty:

@@ -62,6 +62,7 @@ class Inputs:
         self._by_partition: dict[TopicPartition, list[Lane]] = {}
         self._paused: set[TopicPartition] = set()
         self._ends: dict[tuple[str, int], int] = {}
+        self._nearest_end = 0
 
     def assign(self, tasks: Iterable[TaskInstance], positions: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         """T6: read the lanes of these tasks from `positions` (by task name); bootstrap gates are armed anew."""
@@ -100,7 +101,7 @@ class Inputs:
     def poll(self, max_records: int, timeout_s: float) -> Sequence[Message]:
         """What came; of a partition with an end (`--until-end`) only what lies before it."""
         batch = self._consumer.poll(max_records, timeout_s)
-        if not self._ends:
+        if not self._ends or not batch or max([m.offset() for m in batch]) < self._nearest_end:
             return batch
         return [m for m in batch if m.offset() < self._ends.get((m.topic(), m.partition()), m.offset() + 1)]
 
@@ -150,6 +151,7 @@ class Inputs:
     def _index(self) -> None:
         self.lanes = {(p.topic, p.partition): lanes for p, lanes in self._by_partition.items()}
         self._ends = {place: lanes[0].end for place, lanes in self.lanes.items() if lanes[0].end is not None}
+        self._nearest_end = min(self._ends.values(), default=0)
 
     def _hold(self) -> None:
         """Pause what no lane wants now, resume what some lane does."""
