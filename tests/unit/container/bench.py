@@ -60,6 +60,7 @@ class Bench:
         self.stores = settings.pop("stores", {"s": {}})
         self.epoch = 0
         self.run_id = "run"
+        self.adjust: Callable[[ContainerSpec], ContainerSpec] = lambda spec: spec
         config = {"cleanup.policy": "compact"}
         admin = self.log.admin()
         admin.create([TopicSpec(t, partitions) for t in [*self.input_settings, "out"]])
@@ -100,7 +101,7 @@ class Bench:
     def start(self, ends: dict[str, int] | None = None) -> Container:
         """What the coordinator would do: name a new incarnation, then start it."""
         self.epoch += 1
-        spec = self.spec()
+        spec = self.adjust(self.spec())
         producer = self.log.transactional_producer(JOB.coordinator_transactional_id)
         producer.init()
         producer.begin()

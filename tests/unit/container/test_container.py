@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from samzapy import OutgoingMessageEnvelope, RequestScope, StreamTask, SystemStream, TaskError
 from samzapy.api.errors import Fenced, InDoubt, LogError, OffsetOutOfRange, StateRefused, Superseded
+from samzapy.container.spec import ContainerSpec
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.stamp import StoreStamp
+from samzapy.ports import Change, TaskStore
 from tests.unit.container.bench import JOB, Bench
 
 OUT = SystemStream("kafka", "out")
@@ -318,3 +323,63 @@ def test_an_input_that_was_replaced_or_truncated_is_never_silent(tmp_path: Path)
     bench.input_settings = {"in": {"on_out_of_range": "earliest"}}
     bench.drain(bench.start())
     assert bench.changelog() == {"a": 3}
+
+
+@pytest.mark.parametrize("records", [[], ["only"], ["a", "a\x00", "ab", "\x00", "", "a\x00b", "ä", "b" * 1000]])
+def test_odd_keys_and_short_changelogs_come_back(tmp_path: Path, records: list[str]) -> None:
+    bench = Bench(tmp_path / "one", Summing)
+    bench.feed(*((key, i) for i, key in enumerate(records)))
+    container = bench.start()
+    bench.drain(container)
+    container.close()  # a crash
+    bench.state = tmp_path / "two"
+    container = bench.start()
+    store = container.tasks["Partition 0"].stores["s"]
+    assert dict(store.all()) == {key: i for i, key in enumerate(records)}
+    assert [k for k, _ in store.all()] == sorted(records, key=str.encode)
+    assert [k for k, _ in store.prefix("a")] == sorted((k for k in records if k.startswith("a")), key=str.encode)
+    restored = container.tasks["Partition 0"].restored["s"]
+    assert (restored.source, restored.records) == ("changelog" if records else "empty", len(records))
+
+
+def test_a_restart_after_a_restore_that_was_cut_short_goes_on_from_where_it_was(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "one", Summing)
+    bench.feed(*((f"k{i}", i) for i in range(5000)))
+    container = bench.start()
+    bench.drain(container)
+    container.close()
+    bench.state = tmp_path / "two"
+    bench.adjust = _cut_after_the_first_load
+    with pytest.raises(Cut):
+        bench.start()
+    bench.adjust = lambda spec: spec
+    container = bench.start()
+    restored = container.tasks["Partition 0"].restored["s"]
+    assert restored.source == "local"
+    assert 0 < restored.records < 5000
+    assert len(dict(container.tasks["Partition 0"].stores["s"].all())) == 5000
+
+
+class Cut(Exception):
+    """The restore ends here, as if the process had."""
+
+
+def _cut_after_the_first_load(spec: ContainerSpec) -> ContainerSpec:
+    store = spec.stores["s"]
+    return replace(spec, stores={"s": replace(store, make=lambda task, engine: _Cutting(store.make(task, engine)))})
+
+
+class _Cutting:
+    """A store that takes one load, keeps it, and is gone."""
+
+    def __init__(self, store: TaskStore) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._store, name)
+
+    def load(self, records: Sequence[Change], stamp: StoreStamp) -> None:
+        self._store.load(records, stamp)
+        self._store.flush()
+        self._store.close()
+        raise Cut
