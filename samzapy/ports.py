@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from samzapy.api.store import KeyValueStore
+from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.model.stamp import StoreStamp
 
@@ -342,26 +343,56 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The coordinator's answer to a container that registers: who it is and what it runs."""
+    """The coordinator's answer to a container that registers. Which tasks it owns is in the coordinator topic."""
 
-    epoch: int
-    tasks: tuple[str, ...]
     run_id: str
     end_offsets: Mapping[str, int] | None = None  # by str(TopicPartition); only with --until-end
 
 
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What the coordinator wants of a container, said with every heartbeat. What a container owns is said by the coordinator topic alone.
+
+    Attributes:
+        epoch: of the newest record that names this container; one that is not adopted yet makes it read the topic again.
+        release: tasks to commit, close and give back.
+        standby: tasks to keep a warm copy of.
+        models: tasks that came into being after this container was started, by name.
+    """
+
+    epoch: int = 0
+    release: frozenset[str] = frozenset()
+    standby: tuple[str, ...] = ()
+    models: Mapping[str, TaskModel] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What the run loop has of its process: look whether to go on, tell how it is, see what is wanted.
+
+    Attributes:
+        alive: called while something is waited for; raises to stop it.
+        published: called when the state changed in a way that people may want to see soon; with True, at once.
+        orders: the newest orders.
+    """
+
+    alive: Callable[[], None] = lambda: None
+    published: Callable[[bool], None] = lambda urgent: None
+    orders: Callable[[], Orders] = Orders
+
+
 class Control(Protocol):
-    """A container's line to the coordinator. Every call is retried inside; a heartbeat's answer carries commands."""
+    """A container's line to the coordinator. Every call is retried inside; a heartbeat's answer carries commands and orders."""
 
     def register(self, incarnation: str, facts: Mapping[str, Any]) -> Assignment:
-        """Ask to be named in the coordinator topic.
+        """Ask to be named in the coordinator topic; waits until it is.
 
         Raises:
             Superseded: this launch was already used or is no longer wanted.
         """
 
     def heartbeat(self, incarnation: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Tell how we are; the answer is `{"command": "run" | "stop" | "exit", …}`.
+        """Tell how we are; the answer is `{"command": "run" | "stop" | "exit", "epoch": …, "release": […], "standby": […], …}`.
 
         Raises:
             LogError: nobody answered. Superseded: we are not wanted any more.

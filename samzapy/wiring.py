@@ -25,10 +25,9 @@ from samzapy.container.control_client import HttpControl
 from samzapy.container.runner import ContainerRunner
 from samzapy.container.spec import ContainerSpec, InputSpec, OutputSpec, StoreSpec
 from samzapy.kafka.log import KafkaLog
-from samzapy.model.job_model import TaskModel
+from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.model.names import Job
-from samzapy.model.offsets import TopicPartition
-from samzapy.ports import Assignment, Clock, Log, StoreDirectory, StoreEngine, TaskStore, TopicFacts
+from samzapy.ports import Assignment, Clock, Line, Log, StoreDirectory, StoreEngine, TaskStore, TopicFacts
 from samzapy.serde.registry import serde_named
 from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path
 from samzapy.store.overlay import OverlayStore
@@ -168,14 +167,6 @@ def _store_specs(
     return result
 
 
-def tasks_from_json(raw: Mapping[str, Any]) -> dict[str, TaskModel]:
-    """The tasks of a job model that travelled as JSON."""
-    return {
-        name: TaskModel(name, t["partition"], tuple(TopicPartition(str(topic), int(p)) for topic, p in t["inputs"]))
-        for name, t in raw["tasks"].items()
-    }
-
-
 def run_container(payload: Mapping[str, Any]) -> int:
     """A container's process: everything it needs is in `payload` (JSON), secrets excepted, which are resolved here.
 
@@ -189,11 +180,11 @@ def run_container(payload: Mapping[str, Any]) -> int:
     number, host = int(payload["container"]), str(payload["host"])
     clock: Clock = SystemClock()
     log = kafka_log(settings)
-    control = HttpControl(payload["control_url"], payload["token"], number, payload["launch_id"])
     heartbeat_s, lease_s = settings.containers.heartbeat_ms / 1000, settings.containers.lease_ms / 1000
+    control = HttpControl(payload["control_url"], payload["token"], number, payload["launch_id"], timeout_s=min(5.0, lease_s / 3))
 
-    def build(assignment: Assignment, incarnation: str, alive: Callable[[], None], published: Callable[[], None]) -> Container:
-        tasks = tasks_from_json(payload["model"])
+    def build(assignment: Assignment, incarnation: str, line: Line) -> Container:
+        tasks = tasks_from_json(payload["model"]["tasks"])
         admin = log.admin()
         try:
             topics = admin.topics(topic_names(settings))
@@ -203,15 +194,15 @@ def run_container(payload: Mapping[str, Any]) -> int:
         spec = container_spec(
             settings, tasks, topics, number, host, Path(settings.state.dir), str(payload["cluster_id"]), task_class, folders
         )
-        mine = [tasks[name] for name in assignment.tasks]
-        return Container(spec, mine, incarnation, assignment.run_id, assignment.end_offsets, log, clock, alive, published)
+        return Container(spec, incarnation, assignment.run_id, assignment.end_offsets, log, clock, line)
 
     def die(why: str) -> None:
         LOG.critical("container %d ends at once: %s", number, why)
         os._exit(EXIT_LEASE_LOST)
 
-    runner = ContainerRunner(number, build, control, log, clock, {"host": host, "pid": os.getpid()}, heartbeat_s, lease_s, die)
-    return runner.run()
+    facts = {"host": host, "pid": os.getpid()}
+    hang_s = settings.commit.timeout_ms / 1000
+    return ContainerRunner(number, build, control, log, clock, facts, heartbeat_s, lease_s, hang_s, die).run()
 
 
 def local_state(settings: Settings, cluster_id: str, host: str) -> Path:

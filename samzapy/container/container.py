@@ -1,38 +1,51 @@
 """A container: owns tasks, starts them, runs them, commits them. One thread; one turn of the loop is `step()`.
 
-Start, restart after something went wrong, and start after a crash are the same code (`start`): take ownership, write barriers, read the
-checkpoint, restore, seek, `init()`. Everything that was not committed is rebuilt from Kafka, nothing is remembered.
+Which tasks it owns is what the coordinator topic says, read after its producer was initialised (O1, O2) and again whenever the
+coordinator says that there is a newer record: tasks join and leave while the others run. Start, restart after something went wrong, start
+after a crash, and joining are the same code: barriers, checkpoint, restore, seek, `init()`, in steps between which the other tasks go on.
+Everything that was not committed is rebuilt from Kafka, nothing is remembered.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from samzapy.api.context import JobInfo
 from samzapy.api.envelope import IncomingMessageEnvelope
-from samzapy.api.errors import LogError, SamzapyError, TaskError, TransactionAborted
+from samzapy.api.errors import LogError, SamzapyError, Superseded, TaskError, TransactionAborted
 from samzapy.container.collector import Collector
 from samzapy.container.committer import Committer
-from samzapy.container.inputs import Inputs, checked_offset, first_offset
+from samzapy.container.inputs import Inputs
+from samzapy.container.metrics import TaskMetrics
 from samzapy.container.ownership import Ownership
 from samzapy.container.requests import Requests
-from samzapy.container.restorer import Restorer
 from samzapy.container.spec import ContainerSpec
+from samzapy.container.standby import Standbys
+from samzapy.container.starter import Starter
 from samzapy.container.task_instance import RESTORING, RUNNING, STOPPED, Context, Lane, TaskInstance
-from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark, StoreMark
-from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
-from samzapy.ports import Clock, Log, Message
+from samzapy.ports import Clock, Line, Log, Message, Orders
 
 LOG = logging.getLogger("samzapy.container")
 LOOK_S = 0.1
 WATCH_S = 0.01
+JOIN_WAIT_S = 0.01
 T = TypeVar("T")
 RELEASE_S = 0.005  # the longest that what a hook sent waits for a slow one after it
 RELEASE_RECORDS = 1000
 MAX_ABORTS = 3
+
+
+@dataclass(slots=True)
+class _Joining:
+    """Tasks that are being started."""
+
+    tasks: list[TaskInstance]
+    starter: Starter
+    steps: Generator[bool, None, None]
 
 
 class Container:
@@ -40,122 +53,151 @@ class Container:
 
     Args:
         spec: what to run, as values.
-        tasks: the tasks that the coordinator gave to this container.
         incarnation: this process's id, which the coordinator topic must name.
         end_offsets: by str(TopicPartition), for `--until-end`; None: run for ever.
-        alive: called while something is waited for; raises to stop it.
-        published: called when the state changed in a way that people may want to see soon.
+        line: what it has of its process.
+
+    Attributes:
+        tasks: those it holds: being started, running, or stopped by themselves.
+        seen_at: when the loop was last seen not to be inside a hook, in monotonic seconds.
     """
 
     def __init__(
         self,
         spec: ContainerSpec,
-        tasks: Sequence[TaskModel],
         incarnation: str,
         run_id: str,
         end_offsets: Mapping[str, int] | None,
         log: Log,
         clock: Clock,
-        alive: Callable[[], None] = lambda: None,
-        published: Callable[[], None] = lambda: None,
+        line: Line | None = None,
     ) -> None:
         self._spec = spec
-        self._models = tuple(tasks)
+        self._models = dict(spec.tasks)
         self._run_id = run_id
         self._end_offsets = end_offsets
         self._log = log
         self._clock = clock
-        self._alive = alive
-        self._published = published
+        self._line = line or Line()
         self._own = Ownership(spec.job, spec.number, incarnation, log, clock)
         self._outputs = None if spec.exactly_once else log.plain_producer(f"container-{spec.number}")
         self._consumer = log.consumer(spec.job.group_id, f"container-{spec.number}")
         self._inputs = Inputs(self._consumer)
         self._committer = Committer(spec, self._own, self._outputs, self._consumer, clock, run_id)
+        self._standbys = Standbys(spec, log, clock)
         self._requests = Requests()
         self._collector = Collector(spec.outputs)
         self._batch: Sequence[Message] = ()
         self._index = 0  # of the first record of the batch that is not processed
         self._aborts = 0
         self._next_commit = self._next_window = self._next_flush = self._next_duty = self._next_advance = 0.0
+        self._adopted = 0  # epoch of the record that is carried out
+        self._released: set[str] = set()  # tasks of that record that were given back
+        self._joining: _Joining | None = None
+        self._copies_lag = False
+        self._metrics: dict[str, TaskMetrics] = {}
         self.tasks: dict[str, TaskInstance] = {}
+        self.seen_at = clock.monotonic()
 
-    # -- start: T1 to T6 -----------------------------------------------------------------------------------------------------------
+    # -- owning: tasks come and go -----------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Own, restore, seek, init. Also after anything that left this container in doubt.
+    def own(self) -> None:
+        """O1, O2, then begin to start every task that the coordinator topic gives to this container. Also after anything that left it in doubt.
 
         Raises:
-            Superseded: another incarnation owns these tasks. StateRefused, StateMismatch, OffsetOutOfRange, TaskError (init). LogError.
+            Superseded: another incarnation owns these tasks. LogError: Kafka could not be asked.
         """
         self.let_go()
-        metrics = {name: t.metrics for name, t in self.tasks.items()}
         self._own.take()
-        self.tasks = {m.name: self._instance(m, metrics) for m in self._models}
-        starting = list(self.tasks.values())
-        for task in starting:
-            task.state = RESTORING
-        self._published()
-        Restorer(self._spec, self._log, self._own, self._clock, self._alive).restore(starting)
-        self._settle(starting)  # T5
-        self._begin(starting)  # T6
+        self._set_out()
+        self._heed()
 
-    def _instance(self, model: TaskModel, metrics: Mapping[str, Any]) -> TaskInstance:
-        stores = {name: s.make(model.name, None) for name, s in self._spec.stores.items()}
-        task = TaskInstance(model, stores)
-        task.metrics = metrics.get(model.name, task.metrics)
+    def start(self) -> None:
+        """`own`, and all tasks started.
+
+        Raises:
+            StateRefused, StateMismatch, OffsetOutOfRange, TaskError (init); and what `own` raises.
+        """
+        self.own()
+        while self.is_starting:
+            self.step()
+
+    def _heed(self) -> None:
+        """Carry out what the coordinator topic says and the coordinator wants: give back, then join what is missing."""
+        orders = self._line.orders()
+        self._models.update(orders.models)
+        if orders.epoch > self._own.epoch:
+            self._own.check()
+        if self._own.epoch != self._adopted:
+            self._adopt()
+        self._give_back(orders)
+        self._standbys.follow({n: self._models[n] for n in orders.standby if n in self._models and n not in self.tasks})
+        if self._joining is None:
+            missing = [n for n in self._own.named if n not in self.tasks and n not in self._released and n not in orders.release]
+            if missing:
+                self._join(missing)
+
+    def _adopt(self) -> None:
+        lost = sorted(set(self.tasks) - set(self._own.named))
+        if lost:
+            raise Superseded(f"container {self._spec.number}: {', '.join(lost)} was given away before it was given back.", "")
+        self._adopted = self._own.epoch
+        self._released.clear()
+        self._line.published(True)
+
+    def _give_back(self, orders: Orders) -> None:
+        names = [n for n in self._own.named if n in orders.release and n not in self._released]
+        if not names:
+            return
+        if self._joining is not None and any(t.name in names for t in self._joining.tasks):
+            self._stop_joining()  # those that stay begin again
+        leaving = [self.tasks[n] for n in names if n in self.tasks]
+        if any(t.state != STOPPED for t in leaving):
+            self.commit()
+        for task in leaving:
+            if task.state != STOPPED:
+                self._stop_task(task)
+            del self.tasks[task.name]
+        self._released.update(names)
+        LOG.info("gave back %s", ", ".join(names))
+        self._line.published(True)
+
+    def _join(self, names: Sequence[str]) -> None:
+        """T1 to T5 begin for these tasks."""
+        tasks = [self._instance(name) for name in names]
+        for task in tasks:
+            self._standbys.leave(task.name)
+            self.tasks[task.name] = task
+        starter = Starter(self._spec, self._log, self._own, self._consumer, self._clock, self.commit)
+        self._joining = _Joining(tasks, starter, starter.steps(tasks))
+        self._line.published(True)
+
+    def _join_on(self, is_busy: bool) -> None:
+        joining = self._joining
+        if joining is None:
+            return
+        joining.starter.may_wait(0.0 if is_busy else JOIN_WAIT_S)
+        try:
+            next(joining.steps)
+        except StopIteration:
+            self._joining = None
+            self._begin(joining.tasks)  # T6
+
+    def _stop_joining(self) -> None:
+        joining, self._joining = self._joining, None
+        if joining is not None:
+            joining.steps.close()
+            for task in joining.tasks:
+                self._close_stores(task)
+                self.tasks.pop(task.name, None)
+
+    def _instance(self, name: str) -> TaskInstance:
+        model = self._models[name]
+        stores = {store: s.make(name, None) for store, s in self._spec.stores.items()}
+        task = TaskInstance(model, stores, self._metrics.setdefault(name, TaskMetrics()), RESTORING)
         ends = self._end_offsets
         task.lanes = [Lane(p, self._spec.inputs[p.topic], task, None if ends is None else ends[str(p)]) for p in model.inputs]
         return task
-
-    def _settle(self, tasks: Sequence[TaskInstance]) -> None:
-        """T5: where there is no checkpoint, or it does not know an input, decide where to read from and commit that before `init()`."""
-        fresh = []
-        for task in tasks:
-            old = task.checkpoint
-            inputs: dict[str, InputMark] = {}
-            for lane in task.lanes:
-                partition, spec = lane.partition, lane.spec
-                mark = old.inputs.get(str(partition)) if old else None
-                offset = (
-                    first_offset(self._consumer, spec, partition) if mark is None else checked_offset(self._consumer, spec, partition, mark)
-                )
-                inputs[str(partition)] = InputMark(spec.topic_id, offset)
-            stores = {name: self._mark(task, name, old) for name, s in self._spec.stores.items() if s.changelog}
-            if old is not None and old.inputs == inputs:
-                task.checkpoint = Checkpoint(**{**_fields(old), "stores": stores})
-                continue
-            task.checkpoint = self._checkpoint(task, old, inputs, stores)
-            fresh.append(task)
-        if fresh:
-            producer = self._own.open()
-            for task in fresh:
-                producer.send(self._spec.job.checkpoint_topic, task.committed.to_bytes(), CHECKPOINT_KEY, task.model.partition)
-            producer.flush()
-            self._own.decided(producer.commit())
-
-    def _mark(self, task: TaskInstance, name: str, old: Checkpoint | None) -> StoreMark:
-        mark = old.stores.get(name) if old else None
-        if mark is not None:
-            return mark
-        spec, stamp = self._spec.stores[name], task.stores[name].stamp
-        topic = spec.changelog or ""
-        start = self._consumer.bounds(TopicPartition(topic, task.model.partition)).start
-        return StoreMark(topic, spec.topic_id, start, stamp.position if stamp else start)
-
-    def _checkpoint(
-        self, task: TaskInstance, old: Checkpoint | None, inputs: Mapping[str, InputMark], stores: Mapping[str, StoreMark]
-    ) -> Checkpoint:
-        job = self._spec.job
-        new = Checkpoint(
-            job.name, job.id, task.name, self._spec.number, self._own.incarnation, self._own.epoch, 0, inputs, stores,
-            fingerprint=dict(self._spec.fingerprint),
-        )  # fmt: skip
-        if old is None:
-            return new
-        return Checkpoint(
-            **{**_fields(new), "sequence": old.sequence + 1, "startpoint_id": old.startpoint_id, "ended_run_id": old.ended_run_id}
-        )
 
     def _begin(self, tasks: Sequence[TaskInstance]) -> None:
         """T6: new task objects, inputs at the checkpoint, `init()`."""
@@ -164,17 +206,23 @@ class Container:
             task.ended = self._end_offsets is not None and task.committed.ended_run_id == self._run_id
             if task.ended:
                 task.state = STOPPED
+                self._close_stores(task)
             else:
                 going.append(task)
         for task in going:
             self._init(task)
+        if any((p.topic, p.partition) in self._inputs.lanes for t in going for p in t.model.inputs):
+            self.commit()  # so that the checkpoints of those who read the same say where they stand
         self._inputs.assign(going, {t.name: {lane.partition: self._offset_to_read(lane) for lane in t.lanes} for t in going})
+        self._line.published(True)
+
+    def _set_out(self) -> None:
+        """All timers anew."""
         now = self._clock.monotonic()
         self._next_commit = now + self._spec.commit_interval_s
         self._next_window = now + self._spec.window_s if self._spec.window_s else float("inf")
         self._next_flush = now + self._spec.flush_interval_s
         self._next_duty = now
-        self._published()
 
     def _offset_to_read(self, lane: Lane) -> int:
         """The committed offset; but a bootstrap input that feeds what no changelog keeps is read from its start each time."""
@@ -197,9 +245,10 @@ class Container:
         An aborted transaction is rolled back to the checkpoint here. Every other error is the caller's.
         """
         try:
-            now = self._clock.monotonic()
+            now = self.seen_at = self._clock.monotonic()
             watching = self._watching()
-            timeout = max(0.0, min(wait_s, self._next_duty - now, WATCH_S if watching else wait_s))
+            is_busy = self._joining is not None or self._copies_lag
+            timeout = 0.0 if is_busy else max(0.0, min(wait_s, self._next_duty - now, WATCH_S if watching else wait_s))
             self._batch = self._inputs.poll(self._spec.poll_records, timeout)
             self._index = 0
             if self._batch:
@@ -211,9 +260,11 @@ class Container:
                 self._next_advance = now + WATCH_S
             if self._outputs is not None:
                 self._outputs.poll()
+            self._join_on(had_some)
+            self._copies_lag = self._standbys.step()
             if self._clock.monotonic() >= self._next_duty:
                 self._duties()
-            return had_some
+            return had_some or self.is_starting
         except TransactionAborted as error:
             self._roll_back(error)
             return True
@@ -231,7 +282,7 @@ class Container:
             if message.partition() != partition or message.topic() != topic:
                 topic, partition = message.topic(), message.partition()
                 lanes = self._inputs.lanes.get((topic, partition), ())
-                lane = lanes[0] if len(lanes) == 1 else None
+                lane = lanes[0] if len(lanes) == 1 and message.offset() >= lanes[0].resume_at else None
                 if lane is not None:
                     process, ssp = lane.task.user.process, lane.ssp  # type: ignore[union-attr]
                     decode_key, decode_value = lane.decode_key, lane.decode_value
@@ -264,7 +315,8 @@ class Container:
                 if now() >= self._next_duty or self._is_full():
                     self._duties()
                 topic = ""  # lanes may have changed
-                look_at = min(self._next_duty, now() + RELEASE_S)
+                self.seen_at = now()
+                look_at = min(self._next_duty, self.seen_at + RELEASE_S)
         self._index = len(batch)
         self._release()
 
@@ -314,7 +366,8 @@ class Container:
     # -- what is due -------------------------------------------------------------------------------------------------------------------
 
     def _duties(self) -> None:
-        self._alive()
+        self._line.alive()
+        self._heed()
         now = self._clock.monotonic()
         if now >= self._next_window:
             self._window()
@@ -322,11 +375,11 @@ class Container:
         if now >= self._next_commit or self._is_full():
             self.commit()
         if now >= self._next_flush:
-            for task in self.tasks.values():
+            for task in self._inputs.tasks():
                 for store in task.stores.values():
                     store.flush()
             self._next_flush = now + self._spec.flush_interval_s
-        self._published()
+        self._line.published(False)
         self._next_duty = min(self._next_commit, self._next_window, self._clock.monotonic() + LOOK_S)
 
     def _window(self) -> None:
@@ -396,11 +449,13 @@ class Container:
                 f"{MAX_ABORTS} transactions in a row were aborted without progress; the last one because: {error.message}", error.remedy
             ) from error
         self._forget()
+        self._stop_joining()
         tasks = [t for t in self.tasks.values() if t.state != STOPPED]
         for task in tasks:
             for store in task.stores.values():
                 store.discard()
         self._inputs.drop(tasks)
+        self._set_out()
         self._begin(tasks)
 
     def _forget(self) -> None:
@@ -414,10 +469,17 @@ class Container:
         self._forget()
         self._own.drop()
         self._inputs.drop(list(self.tasks.values()))
+        self._stop_joining()
         for task in self.tasks.values():
-            for store in task.stores.values():
-                store.discard()
-                store.close()
+            self._close_stores(task)
+        self.tasks = {}
+        self._released.clear()
+        self._adopted = 0
+
+    def _close_stores(self, task: TaskInstance) -> None:
+        for store in task.stores.values():
+            store.discard()
+            store.close()
 
     def _stop_task(self, task: TaskInstance) -> None:
         """After its final commit: no more records, close(), stores closed."""
@@ -432,7 +494,7 @@ class Container:
             for store in task.stores.values():
                 store.flush()
                 store.close()
-        self._published()
+        self._line.published(False)
 
     def stop(self) -> None:
         """Graceful: a final commit, close() of every task, stores flushed and closed.
@@ -440,6 +502,7 @@ class Container:
         Raises:
             TaskError: a close() raised; everything was committed all the same.
         """
+        self._stop_joining()
         try:
             self.commit()
         except TransactionAborted as error:
@@ -458,14 +521,20 @@ class Container:
     def close(self) -> None:
         """Let go of every client. Nothing is decided here."""
         self.let_go()
+        self._standbys.close()
         if self._outputs is not None:
             self._outputs.close()
         self._consumer.close()
 
     @property
     def finished(self) -> bool:
-        """Every task has stopped by itself: nothing is left to do."""
-        return bool(self.tasks) and all(t.state == STOPPED for t in self.tasks.values())
+        """Every task that it owns has stopped by itself: nothing is left to do."""
+        return bool(self.tasks) and not self._released and not self.is_starting and all(t.state == STOPPED for t in self.tasks.values())
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether tasks that it owns have not been started yet."""
+        return self._joining is not None or any(n not in self.tasks and n not in self._released for n in self._own.named)
 
     # -- hooks -----------------------------------------------------------------------------------------------------------------------------
 
@@ -509,7 +578,9 @@ class Container:
             "commit_seconds_sum": round(commits.total_seconds, 6),
             "commit_seconds_last": round(commits.last_seconds, 6),
             "producer_renewals": self._own.renewals,
-            "epoch": self._own.epoch,
+            "epoch": self._adopted,
+            "released": sorted(self._released),
+            "standbys": self._standbys.status(),
             "tasks": [self._task_status(t, positions[t.name]) for t in self.tasks.values()],
         }
 
@@ -531,10 +602,6 @@ class Container:
 def _committed_offset(task: TaskInstance, lane: Lane) -> int:
     mark = task.checkpoint.inputs.get(str(lane.partition)) if task.checkpoint else None
     return mark.next_offset if mark else 0
-
-
-def _fields(checkpoint: Checkpoint) -> dict[str, Any]:
-    return {name: getattr(checkpoint, name) for name in Checkpoint.__dataclass_fields__}
 
 
 def _where(message: Message) -> str:

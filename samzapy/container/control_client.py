@@ -14,30 +14,36 @@ from samzapy.api.errors import ClusterUnreachable, Superseded
 from samzapy.ports import Assignment
 from samzapy.signing import sign
 
-TIMEOUT_S = 5.0
-REGISTER_PATIENCE_S = 30.0
+REGISTER_PATIENCE_S = 60.0
 RETRY_S = 0.3
+NOT_YET_S = 0.05
 CONFLICT = 409
 MAX_ANSWER_BYTES = 16 << 20
 
 
 class HttpControl:
-    """A container's line to its coordinator. Called from two threads, so each request has a connection of its own."""
+    """A container's line to its coordinator. Called from two threads, so each request has a connection of its own.
 
-    def __init__(self, url: str, token: str, container: int, launch_id: str) -> None:
+    Args:
+        timeout_s: how long an answer is waited for, in seconds; well below the lease.
+    """
+
+    def __init__(self, url: str, token: str, container: int, launch_id: str, timeout_s: float = 5.0) -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port
         self._token = token
         self._container = container
         self._launch_id = launch_id
+        self._timeout_s = timeout_s
 
     def register(self, incarnation: str, facts: Mapping[str, Any]) -> Assignment:
         deadline = time.monotonic() + REGISTER_PATIENCE_S
         while True:
             try:
                 answer = self._post("register", {"launch_id": self._launch_id, "incarnation": incarnation, "facts": dict(facts)})
-                ends = answer.get("end_offsets")
-                return Assignment(int(answer["epoch"]), tuple(answer["tasks"]), str(answer["run_id"]), ends)
+                if answer.get("named"):
+                    return Assignment(str(answer["run_id"]), answer.get("end_offsets"))
+                time.sleep(NOT_YET_S)
             except ClusterUnreachable:
                 if time.monotonic() >= deadline:
                     raise
@@ -59,7 +65,7 @@ class HttpControl:
     def _post(self, verb: str, content: Mapping[str, Any]) -> dict[str, Any]:
         path = f"/control/{verb}"
         body = json.dumps({"container": self._container, **content}).encode()
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
         try:
             connection.request("POST", path, body, self._headers(path, body))
             response = connection.getresponse()

@@ -1,8 +1,8 @@
-"""The container's line to the coordinator: a thread that tells how it is, takes commands, and watches the lease.
+"""The container's line to the coordinator: a thread that tells how it is, takes commands and orders, and watches the lease.
 
-The run loop never waits for it: the loop leaves a report here and looks at `command`. When the coordinator was silent for the length of
-the lease it may have given this container's tasks away; the loop is told to stop, and if it does not look (a hung `process`), `die` ends
-the process. All by the monotonic clock, which no one sets.
+The run loop never waits for it: the loop leaves a report here and looks at `command` and `orders`. A container that was not answered for
+most of its lease stops by itself, before the coordinator, which counts from when it heard of it last, may give its tasks away; if the
+loop does not look (a hung `process`), `die` ends the process. All by the monotonic clock, which no one sets.
 """
 
 from __future__ import annotations
@@ -13,14 +13,27 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy.api.errors import SamzapyError, Superseded
-from samzapy.ports import Clock, Control
+from samzapy.model.job_model import tasks_from_json
+from samzapy.ports import Clock, Control, Orders
 
 LOG = logging.getLogger("samzapy.heartbeat")
 RUN, STOP, EXIT = "run", "stop", "exit"
+STOP_AT = 0.8  # of the lease: the loop is told to stop
+DIE_AT = 0.95  # of the lease: the process ends
+SHORTEST_S = 0.05
 
 
 class Heartbeat:
-    """Sends `report()` every `heartbeat_s`; `command` is the last answer's. `die` is called when the lease is over and nobody stopped."""
+    """Sends `report()` every `heartbeat_s`, or sooner when the coordinator or the loop asks for it.
+
+    Args:
+        watch: called before each heartbeat; may end the process.
+        die: ends the process; called when the lease is over and nobody stopped.
+
+    Attributes:
+        command: the last answer's.
+        orders: the last answer's.
+    """
 
     def __init__(
         self,
@@ -30,6 +43,7 @@ class Heartbeat:
         lease_s: float,
         clock: Clock,
         report: Callable[[], Mapping[str, Any]],
+        watch: Callable[[], None],
         die: Callable[[str], None],
     ) -> None:
         self._control = control
@@ -38,10 +52,14 @@ class Heartbeat:
         self._lease_s = lease_s
         self._clock = clock
         self._report = report
+        self._watch = watch
         self._die = die
         self.command = RUN
         self.why = ""
-        self._stopping = threading.Event()
+        self.orders = Orders()
+        self._again_s = heartbeat_s
+        self._awake = threading.Event()
+        self._is_stopping = False
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -49,35 +67,62 @@ class Heartbeat:
         self._thread.start()
 
     def stop(self) -> None:
-        self._stopping.set()
+        self._is_stopping = True
+        self._awake.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
 
+    def hasten(self) -> None:
+        """Send the next one now."""
+        self._awake.set()
+
     def _beat(self) -> None:
         last_answer = self._clock.monotonic()
-        while not self._stopping.is_set():
+        while not self._is_stopping:
+            self._awake.clear()
+            self._watch()
             sent = self._clock.monotonic()
             try:
                 answer = self._control.heartbeat(self._incarnation, self._report())
                 last_answer = sent  # the coordinator counts from when it heard us: never assume later than we spoke
-                self._take(str(answer.get("command", RUN)))
+                self._take(answer)
             except Superseded as error:
-                self._give_up(str(error))
+                self._give_up(error.message)
             except SamzapyError as error:
                 silent = self._clock.monotonic() - last_answer
                 LOG.warning("no answer from the coordinator for %.1f s of a lease of %.0f s: %s", silent, self._lease_s, error.message)
-            if self._clock.monotonic() - last_answer >= self._lease_s:
-                self._give_up(f"the coordinator was silent for the lease of {self._lease_s:.0f} s")
-                if self._stopping.wait(1.0):
-                    return
+            if self._lease_used(last_answer) >= STOP_AT:
+                self._give_up(f"the coordinator was silent for most of the lease of {self._lease_s:.0f} s")
+            if self._lease_used(last_answer) >= DIE_AT:
                 self._die(self.why)
                 return
-            self._stopping.wait(max(0.05, self._heartbeat_s - (self._clock.monotonic() - sent)))
+            self._awake.wait(max(SHORTEST_S, self._pause(last_answer) - (self._clock.monotonic() - sent)))
 
-    def _take(self, command: str) -> None:
+    def _lease_used(self, last_answer: float) -> float:
+        return (self._clock.monotonic() - last_answer) / self._lease_s
+
+    def _pause(self, last_answer: float) -> float:
+        """Until the next heartbeat; shorter when the lease runs out before it."""
+        used = self._lease_used(last_answer)
+        left = ((STOP_AT if used < STOP_AT else DIE_AT) - used) * self._lease_s
+        return min(self._heartbeat_s, self._again_s, max(left, SHORTEST_S))
+
+    def _take(self, answer: Mapping[str, Any]) -> None:
+        self.orders = orders_from(answer)
+        self._again_s = float(answer.get("again_s", self._heartbeat_s))
         if self.command != EXIT:
-            self.command = command
+            self.command = str(answer.get("command", RUN))
 
     def _give_up(self, why: str) -> None:
         self.command = EXIT
-        self.why = why
+        self.why = self.why or why
+
+
+def orders_from(answer: Mapping[str, Any]) -> Orders:
+    """The orders in a heartbeat's answer."""
+    return Orders(
+        int(answer.get("epoch", 0)),
+        frozenset(str(t) for t in answer.get("release", ())),
+        tuple(str(t) for t in answer.get("standby", ())),
+        tasks_from_json(answer.get("models", {})),
+    )

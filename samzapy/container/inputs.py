@@ -22,10 +22,13 @@ from samzapy.ports import Consumer, Message
 LOG = logging.getLogger("samzapy.inputs")
 
 
-def first_offset(consumer: Consumer, spec: InputSpec, partition: TopicPartition) -> int:
-    """Where a first start reads from, as an offset: it is committed before `init()`, so that a crash later starts from the same one."""
+def first_offset(consumer: Consumer, spec: InputSpec, partition: TopicPartition, has_grown: bool = False) -> int:
+    """Where a first start reads from, as an offset: it is committed before `init()`, so that a crash later starts from the same one.
+
+    A partition that was added while the job knew the topic is read from its start: none of its records is older than the job.
+    """
     bounds = consumer.bounds(partition)
-    return bounds.end if spec.start == "latest" else bounds.start
+    return bounds.end if spec.start == "latest" and not has_grown else bounds.start
 
 
 def checked_offset(consumer: Consumer, spec: InputSpec, partition: TopicPartition, mark: InputMark) -> int:
@@ -65,21 +68,34 @@ class Inputs:
         self._nearest_end = 0
 
     def assign(self, tasks: Iterable[TaskInstance], positions: Mapping[str, Mapping[TopicPartition, int]]) -> None:
-        """T6: read the lanes of these tasks from `positions` (by task name); bootstrap gates are armed anew."""
+        """T6: read the lanes of these tasks from `positions` (by task name); bootstrap gates are armed anew.
+
+        A partition that another task reads already goes back to where this one has to begin; what the other has had, it does not get
+        again. Whoever calls this has just committed, so that the other's checkpoint says where it stands.
+        """
         start: dict[TopicPartition, int] = {}
+        shared = set(self._by_partition)
         for task in tasks:
             for lane in task.lanes:
                 offset = positions[task.name][lane.partition]
                 lane.resume_at = offset
                 lane.ended = False
                 start[lane.partition] = min(offset, start.get(lane.partition, offset))
+                for other in self._by_partition.get(lane.partition, ()) if lane.partition in shared else ():
+                    if other.task is not lane.task:
+                        other.resume_at = max(other.resume_at, other.task.committed.inputs[str(lane.partition)].next_offset)
+                        start[lane.partition] = min(start[lane.partition], other.resume_at)
                 self._by_partition.setdefault(lane.partition, []).append(lane)
                 if lane.spec.bootstrap:
                     end = self._consumer.bounds(lane.partition).end
                     lane.gate = end if offset < end else None
             task.state = BOOTSTRAPPING if any(lane.gate is not None for lane in task.lanes) else RUNNING
         self._index()
-        self._consumer.assign(start)
+        self._consumer.seek({p: at for p, at in start.items() if p in shared})
+        self._consumer.assign({p: at for p, at in start.items() if p not in shared})
+        again = self._paused.intersection(start)
+        self._consumer.resume(again)
+        self._paused -= again
         self._hold()
 
     def drop(self, tasks: Iterable[TaskInstance]) -> None:

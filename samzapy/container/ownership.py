@@ -3,6 +3,9 @@
 Init before check: after `init` every predecessor of this transactional.id is fenced and its open transaction decided; only then is the
 coordinator topic read, to an end fetched after the init. The reverse order would let a container that was paused between the check and
 its init reopen an id that had been fenced. A new producer is made by the same two steps, for any reason.
+
+Tasks join and leave a running container by a newer record with the same incarnation, which `check` reads. That needs no new init: a
+container whose incarnation was ended meanwhile is fenced, and whatever it writes after that fails.
 """
 
 from __future__ import annotations
@@ -10,12 +13,17 @@ from __future__ import annotations
 from samzapy.api.errors import Superseded
 from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job
-from samzapy.model.ownership import Ledger
+from samzapy.model.ownership import ContainerRecord, Ledger
 from samzapy.ports import Clock, Log, TransactionalProducer
 
 
 class Ownership:
-    """Holds the container's one transactional producer, and knows whether a transaction is open on it."""
+    """Holds the container's one transactional producer, and knows whether a transaction is open on it.
+
+    Attributes:
+        named: the tasks that the newest record read gives to this container.
+        epoch: of that record.
+    """
 
     def __init__(self, job: Job, container: int, incarnation: str, log: Log, clock: Clock) -> None:
         self._job = job
@@ -24,6 +32,7 @@ class Ownership:
         self._clock = clock
         self.incarnation = incarnation
         self.epoch = 0
+        self.named: tuple[str, ...] = ()
         self.ledger = Ledger()
         self.producer: TransactionalProducer | None = None
         self.in_transaction = False
@@ -39,27 +48,35 @@ class Ownership:
         producer = self._log.transactional_producer(self._job.container_transactional_id(self._container))
         try:
             producer.init()  # O1
-            self._check()  # O2
+            self.check()  # O2
         except BaseException:
             producer.close()
             raise
         self.producer = producer
         return producer
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """O2: what the coordinator topic says of this container now.
+
+        Raises:
+            Superseded, LogError: as `take`.
+        """
         consumer = self._log.restore_consumer("ownership")
         try:
-            self.ledger = read_ledger(consumer, self._job.coordinator_topic, self._clock)
+            ledger = read_ledger(consumer, self._job.coordinator_topic, self._clock)
         finally:
             consumer.close()
-        named = self.ledger.containers.get(self._container)
+        named = ledger.containers.get(self._container)
         if named is None or named.incarnation != self.incarnation:
-            who = "nobody" if named is None or not named.incarnation else f"incarnation {named.incarnation} (epoch {named.epoch})"
-            raise Superseded(
-                f"container {self._container}: the coordinator topic names {who}, not this incarnation {self.incarnation}.",
-                "Nothing to do: what this one had not committed was never visible.",
-            )
-        self.epoch = named.epoch
+            raise self._superseded(named)
+        self.ledger, self.epoch, self.named = ledger, named.epoch, named.tasks
+
+    def _superseded(self, named: ContainerRecord | None) -> Superseded:
+        who = "nobody" if named is None or not named.incarnation else f"incarnation {named.incarnation} (epoch {named.epoch})"
+        return Superseded(
+            f"container {self._container}: the coordinator topic names {who}, not this incarnation {self.incarnation}.",
+            "Nothing to do: what this one had not committed was never visible.",
+        )
 
     def open(self) -> TransactionalProducer:
         """The producer, with a transaction open on it."""

@@ -4,17 +4,19 @@ A restore ends at its own barrier: a record that this owner wrote after it fence
 before it. Nothing depends on end offsets, on markers or on how compaction left the log. Every batch that is applied carries the position
 it leads to, so a crash in the middle goes on from there.
 
-Tasks that start together share one barrier transaction and one reading consumer; the records go to their stores as they come.
+Tasks that start together share one barrier transaction and one reading consumer; the records go to their stores as they come. A restore is
+taken in small steps, so that the other tasks of the container go on meanwhile.
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from samzapy.api.errors import StateMismatch, StateRefused, Superseded
+from samzapy.api.errors import StateMismatch, StateRefused, Superseded, check
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.container.task_instance import Restored, TaskInstance
@@ -29,6 +31,9 @@ from samzapy.ports import Change, Claim, Clock, Consumer, Log, Message, StoreEng
 LOG = logging.getLogger("samzapy.restore")
 BATCH_RECORDS = 2000
 STUCK_S = 5.0
+LOCKED_RETRY_S = 0.2
+T = TypeVar("T")
+Steps = Generator[bool, None, T]  # each step says whether it got on, or has to wait for something
 
 
 @dataclass(slots=True)
@@ -48,16 +53,24 @@ class _Reading:
 
 
 class Restorer:
-    """Restores the stores of tasks. `alive` is called while it waits and between batches; it raises to stop the restore."""
+    """Restores the stores of tasks.
 
-    def __init__(self, spec: ContainerSpec, log: Log, ownership: Ownership, clock: Clock, alive: Callable[[], None]) -> None:
+    Args:
+        commit_others: commits what the container's other tasks have done; called before the barriers, whose transaction holds nothing else.
+
+    Attributes:
+        wait_s: how long a step may wait for records, in seconds.
+    """
+
+    def __init__(self, spec: ContainerSpec, log: Log, ownership: Ownership, clock: Clock, commit_others: Callable[[], None]) -> None:
         self._spec = spec
         self._log = log
         self._own = ownership
         self._clock = clock
-        self._alive = alive
+        self._commit_others = commit_others
+        self.wait_s = 0.0
 
-    def restore(self, tasks: Sequence[TaskInstance]) -> None:
+    def restore(self, tasks: Sequence[TaskInstance]) -> Steps[None]:
         """T1–T4 for tasks that start together. Leaves `checkpoint` (None on a first start), stores attached and `restored` told.
 
         Raises:
@@ -65,18 +78,18 @@ class Restorer:
         """
         consumer = self._log.restore_consumer("restore")
         try:
-            self._look_first(consumer, tasks)
+            yield from self._look_first(consumer, tasks)
             barriers, nonce = self._write_barriers(tasks)  # T1
             for task in tasks:
-                task.checkpoint = self._read_checkpoint(consumer, task, barriers, nonce)  # T2
+                task.checkpoint = yield from self._read_checkpoint(consumer, task, barriers, nonce)  # T2
                 self._check_fingerprint(task)
             readings = {}
             for task in tasks:
                 for name, spec in self._spec.stores.items():
-                    reading = self._choose(consumer, task, name, spec, barriers)  # T3
+                    reading = yield from self._choose(consumer, task, name, spec, barriers)  # T3
                     if reading is not None:
                         readings[TopicPartition(spec.changelog or "", task.model.partition)] = reading
-            self._read(consumer, readings, nonce)  # T4
+            yield from self._read(consumer, readings, nonce)  # T4
             for task in tasks:
                 self._refuse_orphans(task)
         finally:
@@ -84,10 +97,11 @@ class Restorer:
 
     # -- T1 ----------------------------------------------------------------------------------------------------------------------
 
-    def _look_first(self, consumer: Consumer, tasks: Sequence[TaskInstance]) -> None:
+    def _look_first(self, consumer: Consumer, tasks: Sequence[TaskInstance]) -> Steps[None]:
         """Before the first barrier: a changelog that no checkpoint of ours vouches for must not be another job's."""
         for task in tasks:
             old = self._newest_checkpoint(consumer, task)
+            yield True
             for name, spec in self._spec.stores.items():
                 mark = old.stores.get(name) if old else None
                 if spec.changelog is None or (mark is not None and mark.topic_id == spec.topic_id):
@@ -97,6 +111,7 @@ class Restorer:
                     for message in batch:
                         if message.key() == BARRIER_KEY:
                             self._check_barrier(message, task, name)
+                    yield True
 
     def _newest_checkpoint(self, consumer: Consumer, task: TaskInstance) -> Checkpoint | None:
         newest = None
@@ -109,6 +124,8 @@ class Restorer:
     def _write_barriers(self, tasks: Sequence[TaskInstance]) -> tuple[dict[TopicPartition, int], str]:
         offsets: dict[TopicPartition, int] = {}
         nonce = secrets.token_hex(8)
+        self._commit_others()
+        check(not self._own.in_transaction, "barriers have a transaction of their own")
         producer = self._own.open()
         for task in tasks:
             places = [("", self._checkpoint_partition(task))]
@@ -131,7 +148,7 @@ class Restorer:
 
     def _read_checkpoint(
         self, consumer: Consumer, task: TaskInstance, barriers: Mapping[TopicPartition, int], nonce: str
-    ) -> Checkpoint | None:
+    ) -> Steps[Checkpoint | None]:
         place = self._checkpoint_partition(task)
         newest: bytes | None = None
 
@@ -140,7 +157,7 @@ class Restorer:
             if message.key() == CHECKPOINT_KEY:
                 newest = message.value()
 
-        self._read_to_barriers(
+        yield from self._read_to_barriers(
             consumer, {place: (consumer.bounds(place).start, barriers[place])}, lambda m: take(m), nonce, lambda _: (task, "")
         )
         checkpoint = None if newest is None else self._parsed(newest, task)
@@ -179,7 +196,7 @@ class Restorer:
 
     def _choose(
         self, consumer: Consumer, task: TaskInstance, name: str, spec: StoreSpec, barriers: Mapping[TopicPartition, int]
-    ) -> _Reading | None:
+    ) -> Steps[_Reading | None]:
         store = task.stores[name]
         directory = spec.open_directory(task.name)
         if spec.changelog is None:
@@ -191,7 +208,7 @@ class Restorer:
             return None
         place = TopicPartition(spec.changelog, task.model.partition)
         started = self._clock.monotonic()
-        claims = self._claims(directory.claims)
+        claims = yield from self._claims(directory.claims)
         facts = ChangelogFacts(
             place.topic, place.partition, spec.topic_id, consumer.bounds(place).start, barriers[place], spec.delete_retention_ms
         )
@@ -217,22 +234,24 @@ class Restorer:
         directory.clean()
         return _Reading(task, spec, barriers[place], decision.position, decision.reason, kept is not None, started, self._clock.now_ms())
 
-    def _claims(self, find: Callable[[], list[Claim]]) -> list[Claim]:
+    def _claims(self, find: Callable[[], list[Claim]]) -> Steps[list[Claim]]:
         """The generations; if one is locked, its process may be about to end: wait as long as a lease, then go on without it."""
         deadline = self._clock.monotonic() + self._spec.lease_s + 2.0
         while True:
             claims = find()
-            if not any(c.locked for c in claims) or self._clock.monotonic() >= deadline:
+            now = self._clock.monotonic()
+            if not any(c.locked for c in claims) or now >= deadline:
                 return claims
             for claim in claims:
                 if claim.engine is not None:
                     claim.engine.close()
-            self._alive()
-            self._clock.sleep(0.2)
+            while self._clock.monotonic() < now + LOCKED_RETRY_S:
+                self._clock.sleep(self.wait_s)
+                yield False
 
     # -- T4 ----------------------------------------------------------------------------------------------------------------------
 
-    def _read(self, consumer: Consumer, readings: Mapping[TopicPartition, _Reading], nonce: str) -> None:
+    def _read(self, consumer: Consumer, readings: Mapping[TopicPartition, _Reading], nonce: str) -> Steps[None]:
         def take(message: Message) -> None:
             reading = readings[TopicPartition(message.topic(), message.partition())]
             key = message.key()
@@ -248,7 +267,7 @@ class Restorer:
                     self._load(reading, next_offset(message.offset()), at_end=False)
 
         ranges = {place: (r.start, r.barrier) for place, r in readings.items()}
-        self._read_to_barriers(consumer, ranges, take, nonce, lambda p: (readings[p].task, readings[p].spec.name))
+        yield from self._read_to_barriers(consumer, ranges, take, nonce, lambda p: (readings[p].task, readings[p].spec.name))
         for place, reading in readings.items():
             self._load(reading, next_offset(reading.barrier), at_end=True)
             reading.task.stores[reading.spec.name].flush()  # so that a crash soon after finds a store that knows what it is
@@ -259,6 +278,7 @@ class Restorer:
                 "store %r of %s restored from %s: %d records of %s read in %.2f s (%s)",
                 reading.spec.name, reading.task.name, source, reading.records, place, seconds, reading.decision,
             )  # fmt: skip
+            yield True
 
     def _load(self, reading: _Reading, position: int, at_end: bool) -> None:
         """One batch: what is pending, and the position it leads to.
@@ -284,7 +304,7 @@ class Restorer:
         take: Callable[[Message], None],
         nonce: str,
         whose: Callable[[TopicPartition], tuple[TaskInstance, str]],
-    ) -> None:
+    ) -> Steps[None]:
         """Every record from each start up to this owner's barrier (at the given offset, inclusive)."""
         if not ranges:
             return
@@ -294,8 +314,7 @@ class Restorer:
         said = False
         try:
             while barriers:
-                self._alive()
-                batch = consumer.poll(BATCH_RECORDS, 0.05)
+                batch = consumer.poll(BATCH_RECORDS, self.wait_s)
                 for message in batch:
                     place = TopicPartition(message.topic(), message.partition())
                     barrier = barriers.get(place)
@@ -313,6 +332,7 @@ class Restorer:
                     last_progress = self._clock.monotonic()
                 elif not said and self._clock.monotonic() - last_progress > STUCK_S:
                     said = self._say_stuck(consumer, barriers, whose)
+                yield bool(batch)
         finally:
             consumer.unassign(barriers)
             for place in ranges:

@@ -14,14 +14,16 @@ from __future__ import annotations
 import gc
 import logging
 import secrets
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, Superseded, TransactionAborted
 from samzapy.container.container import Container
+from samzapy.container.hang import user_frames
 from samzapy.container.heartbeat import EXIT, STOP, Heartbeat
-from samzapy.model.offsets import Bounds, TopicPartition, lag
-from samzapy.ports import Assignment, Clock, Consumer, Control, Log
+from samzapy.container.lags import Lags
+from samzapy.ports import Assignment, Clock, Control, Line, Log
 
 LOG = logging.getLogger("samzapy.container")
 FINISHED, STOPPED, FAILED, SUPERSEDED = "finished", "stopped", "failed", "superseded"
@@ -29,7 +31,7 @@ EXIT_CODES = {FINISHED: 0, STOPPED: 0, FAILED: 1, SUPERSEDED: 5}
 MAX_RESTARTS_WITHOUT_COMMIT = 5
 PUBLISH_S = 0.25
 
-Build = Callable[[Assignment, str, Callable[[], None], Callable[[], None]], Container]
+Build = Callable[[Assignment, str, Line], Container]
 
 
 class _StopRequested(Exception):
@@ -40,8 +42,9 @@ class ContainerRunner:
     """Runs one container to its end.
 
     Args:
-        build: makes the container from (assignment, incarnation, alive, published).
+        build: makes the container from (assignment, incarnation, line).
         facts: what the coordinator should know of this process: host, pid.
+        hang_s: a hook that runs as long as this, in seconds, ends the process; at half of it its stack is logged.
         die: ends the process at once; called when the lease is over and the loop does not react.
     """
 
@@ -55,12 +58,12 @@ class ContainerRunner:
         facts: Mapping[str, Any],
         heartbeat_s: float,
         lease_s: float,
+        hang_s: float,
         die: Callable[[str], None],
     ) -> None:
         self._number = number
         self._build = build
         self._control = control
-        self._log = log
         self._clock = clock
         self._facts = facts
         self._incarnation = secrets.token_hex(8)
@@ -68,8 +71,12 @@ class ContainerRunner:
         self._status: dict[str, Any] = {}
         self._state = "STARTING"
         self._last_published = 0.0
-        self._lags: Consumer | None = None
-        self._heartbeat = Heartbeat(control, self._incarnation, heartbeat_s, lease_s, clock, self._report, die)
+        self._hang_s = hang_s
+        self._die = die
+        self._loop_thread = threading.get_ident()
+        self._hang_told_of = -1.0
+        self._lags = Lags(log, heartbeat_s, self._places)
+        self._heartbeat = Heartbeat(control, self._incarnation, heartbeat_s, lease_s, clock, self._report, self._watch_for_hang, die)
 
     def run(self) -> int:
         """Returns the process's exit code: 0 finished or stopped, 1 failed, 5 superseded."""
@@ -77,8 +84,10 @@ class ContainerRunner:
         error: SamzapyError | None = None
         try:
             assignment = self._control.register(self._incarnation, self._facts)
-            self._container = self._build(assignment, self._incarnation, self._alive, self._published)
+            line = Line(self._alive, self._published, lambda: self._heartbeat.orders)
+            self._container = self._build(assignment, self._incarnation, line)
             self._heartbeat.start()
+            self._lags.start()
             outcome = self._live(self._container)
         except Superseded as caught:
             outcome, error = SUPERSEDED, caught
@@ -92,13 +101,14 @@ class ContainerRunner:
         failures, commits = 0, 0
         while True:
             try:
-                container.start()
+                container.own()
+                while container.is_starting:
+                    container.step()
                 _settle_memory()
                 self._state = "RUNNING"
-                self._publish_now()
+                self._published(True)
                 while not container.finished:
                     container.step()
-                    self._published()
                 return FINISHED
             except _StopRequested:
                 return self._stop(container)
@@ -110,7 +120,7 @@ class ContainerRunner:
                 self._state = "STARTING"
                 LOG.warning("container %d starts over from what Kafka says: %s", self._number, error)
                 container.let_go()
-                self._publish_now()
+                self._published(True)
                 self._clock.sleep(min(1.0, 0.05 * 2**failures))
                 if self._heartbeat.command == STOP:
                     return STOPPED
@@ -122,7 +132,7 @@ class ContainerRunner:
 
     def _stop(self, container: Container) -> str:
         self._state = "STOPPING"
-        self._publish_now()
+        self._published(True)
         try:
             container.stop()
         except (InDoubt, Fenced, TransactionAborted, ClusterUnreachable) as error:
@@ -156,9 +166,8 @@ class ContainerRunner:
                 "exit_code": error.exit_code,
             }
         self._heartbeat.stop()
+        self._lags.stop()
         self._control.finished(self._incarnation, report)
-        if self._lags is not None:
-            self._lags.close()
 
     # -- between the loop and the heartbeat ----------------------------------------------------------------------------------------
 
@@ -169,38 +178,48 @@ class ContainerRunner:
         if command == STOP:
             raise _StopRequested
 
-    def _published(self) -> None:
-        if self._clock.monotonic() - self._last_published >= PUBLISH_S:
-            self._publish_now()
+    def _published(self, urgent: bool) -> None:
+        now = self._clock.monotonic()
+        if urgent or now - self._last_published >= PUBLISH_S:
+            self._last_published = now
+            if self._container is not None:
+                self._status = self._container.status()
+            if urgent:
+                self._heartbeat.hasten()
 
-    def _publish_now(self) -> None:
-        self._last_published = self._clock.monotonic()
-        if self._container is not None:
-            self._status = self._container.status()
+    def _places(self) -> list[str]:
+        """The partitions whose ends are of interest."""
+        status = self._status
+        return [place for part in (*status.get("tasks", ()), *status.get("standbys", ())) for place in part["positions"]]
 
     def _report(self) -> dict[str, Any]:
-        """On the heartbeat's thread: the loop's last status, with the lag of each task."""
+        """On the heartbeat's thread: the loop's last status, with how far behind its tasks and copies are."""
         status = dict(self._status)
         status.update(self._facts, state=self._state)
-        tasks = [dict(t) for t in status.get("tasks", ())]
-        for task in tasks:
-            task["lag"] = self._lag(task)
-        status["tasks"] = tasks
+        for part in ("tasks", "standbys"):
+            status[part] = [{**one, "lag": self._lags.of(one["positions"])} for one in status.get(part, ())]
         return status
 
-    def _lag(self, task: Mapping[str, Any]) -> int | None:
-        """Records still to be read, over all partitions of the task; None while Kafka cannot be asked."""
-        if self._lags is None:
-            self._lags = self._log.restore_consumer("lag")
-        total = 0
-        for text, position in task.get("positions", {}).items():
-            topic, _, partition = text.rpartition("[")
-            try:
-                bounds: Bounds = self._lags.bounds(TopicPartition(topic, int(partition.rstrip("]"))))
-            except SamzapyError:
-                return None
-            total += lag(bounds.end, position)
-        return total
+    def _watch_for_hang(self) -> None:
+        """On the heartbeat's thread."""
+        container = self._container
+        if container is None:
+            return
+        seen_at = container.seen_at
+        silent_s = self._clock.monotonic() - seen_at
+        if silent_s < self._hang_s / 2:
+            return
+        stack, record = user_frames(self._loop_thread)
+        if not stack:
+            return
+        if self._hang_told_of != seen_at:
+            self._hang_told_of = seen_at
+            LOG.warning(
+                "container %d: a hook%s has not returned for %.0f s (commit.timeout is %.0f s); it is at\n  %s",
+                self._number, record, silent_s, self._hang_s, "\n  ".join(stack),
+            )  # fmt: skip
+        if silent_s >= self._hang_s and self._state == "RUNNING":
+            self._die(f"a hook{record} did not return within commit.timeout ({self._hang_s:.0f} s); it was at {stack[-1]}")
 
 
 def _settle_memory() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from samzapy.model.offsets import TopicPartition
 
@@ -16,6 +17,9 @@ class TaskModel:
     partition: int
     inputs: tuple[TopicPartition, ...]
 
+    def to_json(self) -> dict[str, object]:
+        return {"partition": self.partition, "inputs": [list(i) for i in self.inputs]}
+
 
 @dataclass(frozen=True, slots=True)
 class JobModel:
@@ -24,11 +28,16 @@ class JobModel:
     tasks: Mapping[str, TaskModel]
     containers: Mapping[int, tuple[str, ...]]
 
-    def tasks_of(self, container: int) -> tuple[TaskModel, ...]:
-        return tuple(self.tasks[name] for name in self.containers[container])
-
     def to_json(self) -> dict[str, object]:
         return {
-            "tasks": {t.name: {"partition": t.partition, "inputs": [list(i) for i in t.inputs]} for t in self.tasks.values()},
+            "tasks": {t.name: t.to_json() for t in self.tasks.values()},
             "containers": {str(n): list(names) for n, names in self.containers.items()},
         }
+
+
+def tasks_from_json(raw: Mapping[str, Any]) -> dict[str, TaskModel]:
+    """Tasks by name, as `to_json` wrote them."""
+    return {
+        name: TaskModel(name, int(t["partition"]), tuple(TopicPartition(str(topic), int(p)) for topic, p in t["inputs"]))
+        for name, t in raw.items()
+    }

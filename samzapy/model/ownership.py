@@ -36,6 +36,10 @@ def locality_key(task: str) -> bytes:
     return f"locality/{task}".encode()
 
 
+def input_key(topic_id: str) -> bytes:
+    return f"input/{topic_id}".encode()
+
+
 @dataclass(frozen=True, slots=True)
 class ContainerRecord:
     """Who is container `container`: an incarnation, or nobody ("")."""
@@ -84,9 +88,14 @@ def end_offsets_to_bytes(ends: Mapping[str, int]) -> bytes:
     return _dumps({"ends": dict(ends)})
 
 
-def locality_to_bytes(host: str) -> bytes:
-    """The host that has a task's state."""
-    return _dumps({"host": host})
+def locality_to_bytes(hosts: Mapping[str, int]) -> bytes:
+    """The hosts that have state of a task, with the epoch of the record that named its last owner there: the highest has the newest."""
+    return _dumps({"hosts": dict(hosts)})
+
+
+def input_to_bytes(topic: str, partitions: int) -> bytes:
+    """How many partitions an input had when the job first saw it: those behind were added since."""
+    return _dumps({"topic": topic, "partitions": partitions})
 
 
 @dataclass(slots=True)
@@ -97,7 +106,8 @@ class Ledger:
     lease: LeaseRecord | None = None
     end_offsets: dict[str, dict[str, int]] = field(default_factory=dict)
     startpoints: dict[str, Startpoint] = field(default_factory=dict)
-    locality: dict[str, str] = field(default_factory=dict)
+    locality: dict[str, dict[str, int]] = field(default_factory=dict)
+    first_partitions: dict[str, int] = field(default_factory=dict)  # by topic id
     epoch: int = 0
 
     def apply(self, key: bytes, value: bytes | None) -> None:
@@ -117,7 +127,9 @@ class Ledger:
             elif kind == "startpoint":
                 _put(self.startpoints, name, None if value is None else Startpoint(**_fields(value, Startpoint)))
             elif kind == "locality":
-                _put(self.locality, name, None if value is None else str(_loads(value)["host"]))
+                _put(self.locality, name, None if value is None else {str(h): int(e) for h, e in _loads(value)["hosts"].items()})
+            elif kind == "input":
+                _put(self.first_partitions, name, None if value is None else int(_loads(value)["partitions"]))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UnreadableRecord(f"coordinator record {kind}/{name}: {error}") from None
 

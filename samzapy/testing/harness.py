@@ -278,7 +278,7 @@ class Harness:
             self._settings, model, topics, CONTAINER, HOST, Path(self._scratch.name), "memory", self._make_task, self._folders
         )
         ends = self._ends() if self._until_end else None
-        container = Container(spec, list(model.values()), incarnation, run_id, ends, self.log, self.clock)
+        container = Container(spec, incarnation, run_id, ends, self.log, self.clock)
         container.start()
         return container
 

@@ -108,7 +108,7 @@ class Bench:
         record = ContainerRecord(0, self.epoch, f"i{self.epoch}", tuple(spec.tasks), self.run_id, "h", 1)
         producer.send(JOB.coordinator_topic, record.to_bytes(), container_key(0), 0)
         producer.commit()
-        container = Container(spec, list(spec.tasks.values()), f"i{self.epoch}", self.run_id, ends, self.log, self.clock)
+        container = Container(spec, f"i{self.epoch}", self.run_id, ends, self.log, self.clock)
         container.start()
         return container
 

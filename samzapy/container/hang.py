@@ -1,0 +1,41 @@
+"""A hook that does not return: seen from another thread, by looking at the loop's stack; the loop itself does nothing for it.
+
+The run loop says every few milliseconds that it is not inside a hook. When it has not for half of `commit.timeout`, the stack and the
+record are logged. At the whole of it the transaction is about to time out at the broker and nothing of this container can be committed any
+more: it ends, and its replacement starts from the last commit.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from types import FrameType
+
+PACKAGE = Path(__file__).resolve().parents[1]
+CONTAINER = str(Path(__file__).with_name("container.py").resolve())
+LOOP = ("_process", "_share")
+
+
+def user_frames(thread_id: int) -> tuple[list[str], str]:
+    """The stack of the hook that runs in a thread, outermost first, and the record it is about; ([], "") while no hook runs there."""
+    frames: list[FrameType] = []
+    frame = sys._current_frames().get(thread_id)
+    while frame is not None and frame.f_code.co_filename != CONTAINER:
+        frames.append(frame)
+        frame = frame.f_back
+    if frame is None or not frames or Path(frames[-1].f_code.co_filename).is_relative_to(PACKAGE):
+        return [], ""
+    return [_line(f) for f in reversed(frames)], _record(frame)
+
+
+def _line(frame: FrameType) -> str:
+    at = traceback.extract_stack(frame, limit=1)[0]
+    return f"{Path(at.filename).name}:{at.lineno} in {at.name}: {at.line}"
+
+
+def _record(loop: FrameType) -> str:
+    if loop.f_code.co_name not in LOOP:
+        return ""
+    message = loop.f_locals.get("message")
+    return "" if message is None else f" on record {message.topic()}[{message.partition()}]@{message.offset()}"

@@ -1,0 +1,61 @@
+"""How far behind a container's tasks and warm copies are: asked of the broker on a thread of its own.
+
+Neither the run loop nor the heartbeat waits for the broker: while it cannot be asked, heartbeats go on and lags are unknown.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+
+from samzapy.api.errors import SamzapyError
+from samzapy.model.offsets import TopicPartition, lag
+from samzapy.ports import Consumer, Log
+
+
+class Lags:
+    """The read_committed ends of partitions, asked every `interval_s` seconds.
+
+    Args:
+        wanted: the partitions to ask for, as str(TopicPartition).
+    """
+
+    def __init__(self, log: Log, interval_s: float, wanted: Callable[[], Iterable[str]]) -> None:
+        self._log = log
+        self._interval_s = interval_s
+        self._wanted = wanted
+        self._ends: dict[str, int] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lags", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def of(self, positions: Mapping[str, int]) -> int | None:
+        """Records still to be read over these partitions; None while that is not known."""
+        ends = self._ends
+        if any(place not in ends for place in positions):
+            return None
+        return sum(lag(max(ends[place], at), at) for place, at in positions.items())
+
+    def _run(self) -> None:
+        consumer: Consumer | None = None
+        while not self._stopping.is_set():
+            try:
+                consumer = consumer or self._log.restore_consumer("lag")
+                self._ends = {place: consumer.bounds(_parsed(place)).end for place in set(self._wanted())}
+            except SamzapyError:  # said by those who need the broker; here it only means: not known
+                self._ends = {}
+            self._stopping.wait(self._interval_s)
+        if consumer is not None:
+            consumer.close()
+
+
+def _parsed(place: str) -> TopicPartition:
+    topic, _, partition = place.rpartition("[")
+    return TopicPartition(topic, int(partition.rstrip("]")))

@@ -1,0 +1,236 @@
+"""Warm copies: stores of tasks that another container owns, kept up by reading their changelogs.
+
+A copy is what a restore would build, ahead of time: committed records only, each batch with the position it leads to, in a generation
+directory of this host. When the task comes here, its restore finds the copy as it would find any local store and reads what is
+missing. So a copy can be behind, or be given up at any time, and never wrong. It never lies on the owner's host: there would be two
+generations in one place, and no host less to lose.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from samzapy.api.errors import SamzapyError, StateRefused
+from samzapy.container.spec import ContainerSpec, StoreSpec
+from samzapy.log_reader import read_to_end
+from samzapy.model.barrier import BARRIER_KEY
+from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
+from samzapy.model.job_model import TaskModel
+from samzapy.model.offsets import TopicPartition, next_offset
+from samzapy.model.stamp import StoreStamp
+from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide
+from samzapy.ports import Change, Claim, Clock, Consumer, Log, TaskStore
+
+LOG = logging.getLogger("samzapy.standby")
+BATCH_RECORDS = 2000
+FLUSH_S = 10.0
+RETRY_S = 1.0
+GIVE_UP_S = 5.0
+
+
+@dataclass(slots=True)
+class _Copy:
+    """One store of one task. `as_of_ms` as in a restore: since when tombstones may have been missed."""
+
+    task: TaskModel
+    spec: StoreSpec
+    store: TaskStore
+    place: TopicPartition
+    position: int
+    sequence: int
+    as_of_ms: int
+    pending: list[Change] = field(default_factory=list)
+
+
+class Standbys:
+    """The warm copies of one container. Used by the run loop's thread, a batch at a time."""
+
+    def __init__(self, spec: ContainerSpec, log: Log, clock: Clock) -> None:
+        self._spec = spec
+        self._log = log
+        self._clock = clock
+        self._stores = {name: s for name, s in spec.stores.items() if s.changelog}
+        self._copies: dict[TopicPartition, _Copy] = {}
+        self._followed: dict[str, str] = {}  # task -> why it is not followed yet, "" if it is
+        self._consumer: Consumer | None = None
+        self._retry_at = 0.0
+        self._flush_at = 0.0
+
+    def follow(self, tasks: Mapping[str, TaskModel]) -> None:
+        """Keep copies of these tasks, and of no others."""
+        if not self._stores:
+            return
+        for name in [n for n in self._followed if n not in tasks]:
+            self.leave(name)
+        now = self._clock.monotonic()
+        waiting = [n for n in tasks if self._followed.get(n) != ""]
+        if not waiting or (now < self._retry_at and all(n in self._followed for n in waiting)):
+            return
+        self._retry_at = now + RETRY_S
+        try:
+            for name in waiting:
+                self._followed[name] = self._open(tasks[name])
+        except SamzapyError as error:
+            self._give_up(error)
+
+    def leave(self, task: str) -> None:
+        """Let go of a task's copies; what they have stays on disk, flushed."""
+        self._followed.pop(task, None)
+        gone = [place for place, copy in self._copies.items() if copy.task.name == task]
+        if self._consumer is not None:
+            self._consumer.unassign(gone)
+        for place in gone:
+            copy = self._copies.pop(place)
+            self._write(copy)
+            copy.store.flush()
+            copy.store.close()
+
+    def step(self) -> bool:
+        """Take a batch, without waiting; True: there was one."""
+        if self._consumer is None or not self._copies:
+            return False
+        try:
+            return self._take_batch(self._consumer)
+        except SamzapyError as error:
+            self._give_up(error)
+            return False
+
+    def _take_batch(self, consumer: Consumer) -> bool:
+        batch = consumer.poll(BATCH_RECORDS, 0.0)
+        for message in batch:
+            copy = self._copies.get(TopicPartition(message.topic(), message.partition()))
+            key = message.key()
+            if copy is not None:
+                if key is not None and key != BARRIER_KEY:
+                    copy.pending.append((key, message.value()))
+                copy.position = next_offset(message.offset())
+        for copy in self._copies.values():
+            if copy.pending:
+                self._write(copy)
+        if self._clock.monotonic() >= self._flush_at:
+            self._flush()
+        return bool(batch)
+
+    def status(self) -> list[dict[str, object]]:
+        """Per task: the positions of its copies by changelog partition, and why there are none."""
+        return [
+            {
+                "task": name,
+                "reason": why,
+                "positions": {str(place): copy.position for place, copy in self._copies.items() if copy.task.name == name},
+            }
+            for name, why in sorted(self._followed.items())
+        ]
+
+    def close(self) -> None:
+        for task in list(self._followed):
+            self.leave(task)
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def _give_up(self, error: SamzapyError) -> None:
+        """Whatever happens to a copy is no reason for the tasks that run here to stop: forget all copies, begin again a little later."""
+        LOG.warning("the warm copies are opened anew in %.0f s: %s", GIVE_UP_S, error)
+        for copy in self._copies.values():
+            copy.store.close()
+        self._copies = {}
+        self._followed = dict.fromkeys(self._followed, error.message)
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+        self._retry_at = self._clock.monotonic() + GIVE_UP_S
+
+    # -- inside ------------------------------------------------------------------------------------------------------------------------
+
+    def _open(self, task: TaskModel) -> str:
+        """Choose or make the local stores of a task and read on from them. Returns why that cannot be now, or ""."""
+        if self._consumer is None:
+            self._consumer = self._log.restore_consumer("standby")
+        checkpoint = self._checkpoint(self._consumer, task)
+        copies = []
+        why = ""
+        for name, spec in self._stores.items():
+            copy = self._copy(self._consumer, task, name, spec, checkpoint)
+            if isinstance(copy, str):
+                why = copy
+                break
+            copies.append(copy)
+        if why:
+            for copy in copies:
+                copy.store.close()
+            return why
+        self._copies.update({copy.place: copy for copy in copies})
+        self._consumer.assign({copy.place: copy.position for copy in copies})
+        LOG.info("keeps a warm copy of %s, from %s on", task.name, ", ".join(f"{c.place}@{c.position}" for c in copies))
+        return ""
+
+    def _checkpoint(self, consumer: Consumer, task: TaskModel) -> Checkpoint | None:
+        newest = None
+        for batch in read_to_end(consumer, TopicPartition(self._spec.job.checkpoint_topic, task.partition), self._clock):
+            for message in batch:
+                if message.key() == CHECKPOINT_KEY:
+                    newest = message.value()
+        try:
+            return None if newest is None else checkpoint_from_bytes(newest)
+        except UnreadableCheckpoint as error:
+            raise StateRefused(f"the checkpoint of {task.name} cannot be read: {error}.", "") from None
+
+    def _copy(self, consumer: Consumer, task: TaskModel, name: str, spec: StoreSpec, checkpoint: Checkpoint | None) -> _Copy | str:
+        directory = spec.open_directory(task.name)
+        place = TopicPartition(spec.changelog or "", task.partition)
+        bounds = consumer.bounds(place)
+        claims = directory.claims()
+        if any(claim.locked for claim in claims):
+            _close(claims)
+            return "its directory is still in use"
+        facts = ChangelogFacts(place.topic, place.partition, spec.topic_id, bounds.start, bounds.end, spec.delete_retention_ms)
+        identity = StoreIdentity(self._spec.job.name, self._spec.job.id, task.name, name, spec.key_serde, spec.value_serde)
+        found = [Found(c.generation, c.stamp, c.locked, c.problem) for c in claims]
+        now_ms = self._clock.now_ms()
+        decision = decide(found, identity, checkpoint, facts, now_ms)
+        if isinstance(decision, Refuse):
+            _close(claims)
+            return decision.reason
+        kept = decision.generation if isinstance(decision, Keep) else None
+        for claim in claims:
+            if claim.generation != kept:
+                directory.set_aside(claim, decision.reason)
+        engine = next((c.engine for c in claims if c.generation == kept), None) or directory.create()[1]
+        directory.clean()
+        store = spec.make(task.name, None)
+        store.attach(engine)
+        before = store.stamp if kept else None
+        return _Copy(
+            task, spec, store, place, decision.position, before.sequence if before else 0, before.as_of_ms if before else now_ms
+        )  # fmt: skip
+
+    def _write(self, copy: _Copy) -> None:
+        job, spec = self._spec.job, copy.spec
+        stamp = StoreStamp(
+            job.name, job.id, copy.task.name, spec.name, spec.topic_id, copy.position, copy.sequence, copy.as_of_ms, spec.key_serde, spec.value_serde
+        )  # fmt: skip
+        copy.store.load(copy.pending, stamp)
+        copy.pending = []
+
+    def _flush(self) -> None:
+        """Make durable what was read; a copy that stands at its log's end is as of now."""
+        assert self._consumer is not None
+        at = self._consumer.positions(self._copies)
+        for place, copy in self._copies.items():
+            now_ms = self._clock.now_ms()
+            end = self._consumer.bounds(place).end
+            copy.position = max(copy.position, min(at[place], end))
+            if copy.position >= end:
+                copy.as_of_ms = now_ms
+            self._write(copy)
+            copy.store.flush()
+        self._flush_at = self._clock.monotonic() + FLUSH_S
+
+
+def _close(claims: Sequence[Claim]) -> None:
+    for claim in claims:
+        if claim.engine is not None:
+            claim.engine.close()

@@ -1,0 +1,101 @@
+"""Starting tasks, T1 to T5: restore their stores, then decide where each input is read from, and commit that before `init()`.
+
+Start, restart and move are this code. It is taken in steps, so that a task that joins a running container does not hold up the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from samzapy.container.inputs import checked_offset, first_offset
+from samzapy.container.ownership import Ownership
+from samzapy.container.restorer import Restorer, Steps
+from samzapy.container.spec import ContainerSpec
+from samzapy.container.task_instance import TaskInstance
+from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark, StoreMark
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Clock, Consumer, Log
+
+
+class Starter:
+    """Starts tasks that start together; one use.
+
+    Args:
+        consumer: asked for bounds only.
+        commit_others: commits what the container's other tasks have done, so that the next transaction is the starting tasks' alone.
+    """
+
+    def __init__(
+        self, spec: ContainerSpec, log: Log, ownership: Ownership, consumer: Consumer, clock: Clock, commit_others: Callable[[], None]
+    ) -> None:
+        self._spec = spec
+        self._own = ownership
+        self._consumer = consumer
+        self._commit_others = commit_others
+        self._restorer = Restorer(spec, log, ownership, clock, commit_others)
+
+    def steps(self, tasks: Sequence[TaskInstance]) -> Steps[None]:
+        """T1 to T5. Afterwards every task has a checkpoint that is committed.
+
+        Raises:
+            Superseded, StateRefused, StateMismatch, OffsetOutOfRange: these tasks must not start. LogError: start over.
+        """
+        yield from self._restorer.restore(tasks)
+        fresh = [task for task in tasks if self._settle(task)]
+        if fresh:
+            self._commit_others()
+            producer = self._own.open()
+            for task in fresh:
+                producer.send(self._spec.job.checkpoint_topic, task.committed.to_bytes(), CHECKPOINT_KEY, task.model.partition)
+            producer.flush()
+            self._own.decided(producer.commit())
+
+    def may_wait(self, seconds: float) -> None:
+        """How long a step may wait for records."""
+        self._restorer.wait_s = seconds
+
+    def _settle(self, task: TaskInstance) -> bool:
+        """T5: where each input is read from; True if the checkpoint is a new one that has to be committed first."""
+        old = task.checkpoint
+        inputs: dict[str, InputMark] = {}
+        for lane in task.lanes:
+            partition, spec = lane.partition, lane.spec
+            mark = old.inputs.get(str(partition)) if old else None
+            if mark is not None:
+                offset = checked_offset(self._consumer, spec, partition, mark)
+            else:
+                offset = first_offset(self._consumer, spec, partition, self._has_grown(partition))
+            inputs[str(partition)] = InputMark(spec.topic_id, offset)
+        stores = {name: self._mark(task, name, old) for name, s in self._spec.stores.items() if s.changelog}
+        if old is not None and old.inputs == inputs:
+            task.checkpoint = replace(old, stores=stores)
+            return False
+        task.checkpoint = self._checkpoint(task, old, inputs, stores)
+        return True
+
+    def _has_grown(self, partition: TopicPartition) -> bool:
+        """Whether the partition came to its topic after the job first saw that: then all its records are new to the job."""
+        first = self._own.ledger.first_partitions.get(self._spec.inputs[partition.topic].topic_id)
+        return first is not None and partition.partition >= first
+
+    def _mark(self, task: TaskInstance, name: str, old: Checkpoint | None) -> StoreMark:
+        mark = old.stores.get(name) if old else None
+        if mark is not None:
+            return mark
+        spec, stamp = self._spec.stores[name], task.stores[name].stamp
+        topic = spec.changelog or ""
+        start = self._consumer.bounds(TopicPartition(topic, task.model.partition)).start
+        return StoreMark(topic, spec.topic_id, start, stamp.position if stamp else start)
+
+    def _checkpoint(
+        self, task: TaskInstance, old: Checkpoint | None, inputs: Mapping[str, InputMark], stores: Mapping[str, StoreMark]
+    ) -> Checkpoint:
+        job = self._spec.job
+        new = Checkpoint(
+            job.name, job.id, task.name, self._spec.number, self._own.incarnation, self._own.epoch, 0, inputs, stores,
+            fingerprint=dict(self._spec.fingerprint),
+        )  # fmt: skip
+        if old is None:
+            return new
+        return replace(new, sequence=old.sequence + 1, startpoint_id=old.startpoint_id, ended_run_id=old.ended_run_id)
