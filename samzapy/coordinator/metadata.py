@@ -54,6 +54,15 @@ class CoordinatorLog:
             self.close()
             self._owned_producer()
 
+    def settle(self) -> None:
+        """After a write that failed: a new producer, whose init decides what the old one left open.
+
+        Raises:
+            Fenced: another coordinator has taken over meanwhile. LogError.
+        """
+        self.close()
+        self._owned_producer()
+
     def _owned_producer(self) -> TransactionalProducer:
         if self._producer is None:
             self.take_over()

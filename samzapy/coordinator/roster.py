@@ -1,0 +1,168 @@
+"""The containers of a run as they were last heard of: what they ask and what people ask is answered from here.
+
+Requests come on the listeners' threads and take turns with the coordinator's loop by one lock, which nobody holds while Kafka or Spark
+is asked. A request decides nothing: it leaves what it has to say and takes away what was decided. So an answer is never late because
+something else is being waited for, and a container never loses its lease for that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from samzapy.api.errors import Superseded
+from samzapy.coordinator.membership import RUNNING, STARTING, Member, task_json
+from samzapy.model.job_model import JobModel, TaskModel
+from samzapy.model.names import Job
+from samzapy.ports import Assignment, Clock
+
+HURRY_S = 0.1  # between heartbeats while something is changing
+
+
+class Roster:
+    """Members by number, and what was decided about them.
+
+    Attributes:
+        desired: by task, the container where it should run.
+        waiting: by task that is to move, what it waits for.
+        warm: by container, tasks that will move there.
+        state: the job's.
+        is_stopping: every container is to stop.
+        target: how many containers there should be.
+    """
+
+    def __init__(self, job: Job, run_id: str, tasks: Mapping[str, TaskModel], target: int, ends: Mapping[str, int] | None, clock: Clock) -> None:
+        self.job = job
+        self.run_id = run_id
+        self.tasks = dict(tasks)
+        self.target = target
+        self.ends = ends
+        self.lock = threading.RLock()
+        self.members: dict[int, Member] = {}
+        self.desired: dict[str, int] = {}
+        self.waiting: Mapping[str, str] = {}
+        self.warm: Mapping[int, Sequence[str]] = {}
+        self.moved: dict[str, dict[str, Any]] = {}
+        self.state = STARTING
+        self.is_stopping = False
+        self.is_changing = False
+        self.any_commit = False
+        self.url = ""
+        self._clock = clock
+
+    # -- what containers ask -------------------------------------------------------------------------------------------------------------
+
+    def register(self, container: int, launch_id: str, incarnation: str, facts: Mapping[str, Any]) -> Assignment | None:
+        """Ask to be named in the coordinator topic; None: not yet, ask again.
+
+        Raises:
+            Superseded: this launch is not the newest, was used already, or the job is stopping.
+        """
+        with self.lock:
+            member = self.members.get(container)
+            if member is None or member.launch_id != launch_id or member.done or member.ending or self.is_stopping:
+                raise Superseded(f"launch {launch_id} of container {container} is not wanted any more.", "")
+            if member.registered and member.incarnation != incarnation:
+                raise Superseded(f"launch {launch_id} of container {container} has registered already, as {member.incarnation}.", "")
+            if member.applicant is not None and member.applicant[0] != incarnation:
+                raise Superseded(f"launch {launch_id} of container {container} is being registered already, as {member.applicant[0]}.", "")
+            member.heard_at = self._clock.monotonic()
+            if member.registered:
+                return Assignment(self.run_id, self.ends)
+            member.applicant = (incarnation, facts)
+            return None
+
+    def heartbeat(self, container: int, incarnation: str, report: Mapping[str, Any]) -> dict[str, Any]:
+        """How a container is; what it is to do.
+
+        Raises:
+            Superseded: this incarnation was replaced.
+        """
+        with self.lock:
+            member = self._owner(container, incarnation)
+            member.heard_at = self._clock.monotonic()
+            member.report = report
+            member.state = str(report.get("state", RUNNING))
+            self.any_commit = self.any_commit or bool(report.get("commits"))
+            copies = {t: None for t in (*member.standby, *self.warm.get(container, ())) if t not in member.tasks}
+            answer: dict[str, Any] = {
+                "command": "stop" if self.is_stopping or member.stop_wanted else "run",
+                "epoch": member.epoch,
+                "release": sorted(member.releasing),
+                "standby": list(copies),
+            }
+            if self.is_changing:
+                answer["again_s"] = HURRY_S
+            new = [t for t in (*member.tasks, *copies) if t not in member.knows]
+            if new:
+                answer["models"] = {t: self.tasks[t].to_json() for t in new}
+            return answer
+
+    def finished(self, container: int, incarnation: str, report: Mapping[str, Any]) -> None:
+        """A container's last word.
+
+        Raises:
+            Superseded: this incarnation was replaced.
+        """
+        with self.lock:
+            member = self._owner(container, incarnation)
+            member.heard_at = self._clock.monotonic()
+            member.report = report
+            member.last_word = {"outcome": report.get("outcome"), "error": report.get("error")}
+
+    def _owner(self, container: int, incarnation: str) -> Member:
+        member = self.members.get(container)
+        if member is None or not member.is_live or member.incarnation != incarnation:
+            raise Superseded(f"incarnation {incarnation} of container {container} was replaced.", "")
+        return member
+
+    # -- what people ask -----------------------------------------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """The contract's status document."""
+        with self.lock:
+            owners = {t: m for m in self.members.values() for t in m.tasks}
+            return {
+                "job": self.job.name, "id": self.job.id, "state": self.state, "run_id": self.run_id, "coordinator": self.url,
+                "containers": [self._container(m) for _, m in sorted(self.members.items())],
+                "tasks": [self._task(name, owners.get(name)) for name in self.tasks],
+                "moves": [
+                    {"task": t, "from": owners[t].number if t in owners else None, "to": self.desired.get(t), "why": why}
+                    for t, why in self.waiting.items()
+                ],
+            }  # fmt: skip
+
+    def _container(self, member: Member) -> dict[str, Any]:
+        told = member.to_json()
+        if not member.registered:
+            told["tasks"] = [t for t, n in self.desired.items() if n == member.number]
+        return told
+
+    def _task(self, name: str, owner: Member | None) -> dict[str, Any]:
+        report = owner.task_reports().get(name, {}) if owner is not None else {}
+        copies = [
+            {"container": m.number, "host": m.host, "lag": c.get("lag")}
+            for m in self.members.values()
+            for c in m.report.get("standbys", ())
+            if c["task"] == name
+        ]
+        number = owner.number if owner is not None else self.desired.get(name)
+        told = task_json(name, number, report, self.waiting.get(name, ""), copies)
+        if name in self.moved:
+            told["last_move"] = self.moved[name]
+        return told
+
+    def reports(self) -> dict[int, Mapping[str, Any]]:
+        """The last report of each container, for metrics."""
+        with self.lock:
+            return {
+                m.number: {**m.report, "restarts": m.restarts, "affinity_hits": m.hits, "affinity_misses": m.misses}
+                for m in self.members.values()
+            }
+
+    def model(self) -> JobModel:
+        """The job model as it is now."""
+        with self.lock:
+            containers = {n: tuple(t for t, to in self.desired.items() if to == n) for n in sorted(self.members)}
+            return JobModel(dict(self.tasks), containers)
