@@ -6,7 +6,7 @@ Each has a real and an in-memory implementation that pass the same suite (tests/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -416,7 +416,16 @@ class Launcher(Protocol):
     """Starts containers: as child processes or as Spark tasks."""
 
     def slots(self) -> int | None:
-        """How many containers can run at once; None = no limit known."""
+        """How many containers can run at once; None = no limit known. May wait for hosts to come."""
+
+    def hosts(self) -> Mapping[str, int | None]:
+        """Hosts that can take containers now, with their slots (None: no limit known), without waiting.
+
+        Slots are what the host has, taken or not. Hosts whose executors are being decommissioned are left out.
+        """
+
+    def leaving(self) -> Collection[str]:
+        """Hosts that are being decommissioned: their containers run on, but should be moved in good time. Without waiting."""
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> ContainerHandle: ...
 

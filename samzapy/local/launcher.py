@@ -14,7 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -67,14 +67,18 @@ class ProcessHandle:
 class ProcessLauncher:
     """Starts containers as child processes of this one, on this host."""
 
-    hosts: tuple[str, ...] = (LOCALHOST,)
-
     def __init__(self, output: BinaryIO | None = None) -> None:
         self._output = output if output is not None else sys.stderr.buffer
         self._output_lock = threading.Lock()
         self._handles: list[ProcessHandle] = []
         self._starter = ThreadPoolExecutor(1, thread_name_prefix="container-starter")
         self._is_closed = False
+
+    def hosts(self) -> Mapping[str, int | None]:
+        return {LOCALHOST: None}
+
+    def leaving(self) -> Collection[str]:
+        return ()
 
     def slots(self) -> int | None:
         return None

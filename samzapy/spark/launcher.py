@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from samzapy.api.errors import LauncherError
 from samzapy.spark.executor import run_partition
+from samzapy.spark.executors import host_slots, leaving_hosts, local_slots, registered
 from samzapy.spark.failures import how_it_failed
 from samzapy.spark.session import jvm_end, stop_session, text_of
 from samzapy.spark.settings import is_local
@@ -66,16 +67,27 @@ class SparkLauncher:
         """The address under which executors reach this process: the control listener's."""
         return str(self._context.getConf().get("spark.driver.host"))
 
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """The hosts that have executors now, as Spark names them."""
-        return (LOCALHOST,) if self._is_local else tuple(sorted({host for host, _ in self._executors()}))
+    def hosts(self) -> Mapping[str, int | None]:
+        """Hosts that can take containers now, as Spark names them, with their slots.
+
+        Raises:
+            LauncherError: the launcher was closed, or Spark's JVM died.
+        """
+        self._check("hosts cannot be told")
+        return {LOCALHOST: local_slots(self._context)} if self._is_local else dict(host_slots(registered(self._context)))
+
+    def leaving(self) -> Collection[str]:
+        """Hosts that Spark is about to lose: their executors are being decommissioned, and get no more tasks.
+
+        Raises:
+            LauncherError: the launcher was closed, or Spark's JVM died.
+        """
+        self._check("leaving hosts cannot be told")
+        return frozenset() if self._is_local else leaving_hosts(registered(self._context))
 
     def slots(self) -> int | None:
-        """Cores of all executors; waits until they have registered."""
-        if self._is_local:
-            return self._context.defaultParallelism
-        return self._settled_cores()
+        """Slots of all hosts; waits until executors have registered."""
+        return local_slots(self._context) if self._is_local else self._settled_slots()
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> SparkHandle:
         """Start one, on `preferred_host` if that has a free slot within the locality wait.
@@ -85,9 +97,7 @@ class SparkLauncher:
         """
         from pyspark import InheritableThread
 
-        why = "its launcher is closed" if self._is_closed else jvm_end()
-        if why is not None:
-            raise LauncherError(f"container {container} was not started: {why}.", "")
+        self._check(f"container {container} was not started")
         text = json.dumps({**payload, "host": LOCALHOST if self._is_local else ""}).encode()
         handle = SparkHandle(self._context, f"samzapy-container-{container}-{secrets.token_hex(4)}")
         InheritableThread(
@@ -124,25 +134,20 @@ class SparkLauncher:
         rows = self._context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq([row]), any_class)
         return RDD(rows.toJavaRDD(), self._context, NoOpSerializer())
 
-    def _executors(self) -> list[tuple[str, int]]:
-        """Host and cores of every executor."""
-        listed = self._context._jsc.sc().statusStore().executorList(True)
-        found = []
-        for i in range(listed.size()):
-            executor = listed.apply(i)
-            if executor.id() != "driver":
-                found.append((str(executor.hostPort()).rpartition(":")[0].strip("[]"), int(executor.totalCores())))
-        return found
+    def _check(self, what_fails: str) -> None:
+        why = "its launcher is closed" if self._is_closed else jvm_end()
+        if why is not None:
+            raise LauncherError(f"{what_fails}: {why}.", "")
 
-    def _settled_cores(self) -> int:
-        """Cores, once some have come and no more did for a while."""
-        cores, since, started = 0, time.monotonic(), time.monotonic()
+    def _settled_slots(self) -> int:
+        """Slots, once some have come and no more did for a while."""
+        slots, since, started = 0, time.monotonic(), time.monotonic()
         while True:
-            now, found = time.monotonic(), sum(cores for _, cores in self._executors())
-            if found != cores:
-                cores, since = found, now
-            if (cores and now - since >= EXECUTORS_SETTLED_S) or now - started >= EXECUTORS_PATIENCE_S:
-                return cores
+            now, found = time.monotonic(), sum(host_slots(registered(self._context)).values())
+            if found != slots:
+                slots, since = found, now
+            if (slots and now - since >= EXECUTORS_SETTLED_S) or now - started >= EXECUTORS_PATIENCE_S:
+                return slots
             time.sleep(_POLL_S)
 
 

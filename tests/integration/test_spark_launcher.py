@@ -49,7 +49,8 @@ def spark(java_home: str) -> Iterator[SparkLauncher]:
 
 def test_slots_are_the_cores_of_the_master(spark: SparkLauncher) -> None:
     assert 2 == spark.slots()
-    assert ("localhost",) == spark.hosts
+    assert {"localhost": 2} == spark.hosts()
+    assert not spark.leaving()
     assert "127.0.0.1" == spark.driver_host
 
 
@@ -121,8 +122,10 @@ def test_close_ends_the_jvm_and_its_workers(spark: SparkLauncher, tmp_path: Path
     for pid in below:
         until(lambda pid=pid: is_gone(pid), f"the end of process {pid}")  # type: ignore[misc]
     assert "Spark was stopped" == until(handle.exited, "the handle knows")
-    with pytest.raises(LauncherError, match="closed"):
+    with pytest.raises(LauncherError, match="container 0 was not started: its launcher is closed"):
         spark.launch(0, payload_for("stay", tmp_path / "b"), None)
+    with pytest.raises(LauncherError, match="hosts cannot be told: its launcher is closed"):
+        spark.hosts()
 
 
 def test_ctrl_c_is_not_for_spark_and_nothing_outlives_a_killed_driver(java_home: str, tmp_path: Path) -> None:

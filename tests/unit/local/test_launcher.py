@@ -9,7 +9,7 @@ import pytest
 
 import samzapy
 from samzapy.container.process import entry_named, run_entry
-from samzapy.local.launcher import child_environment, how_it_ended
+from samzapy.local.launcher import ProcessLauncher, child_environment, how_it_ended
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,11 @@ def test_an_entrys_exit_becomes_the_code(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_an_entry_that_cannot_be_found_is_said_and_ends_with_70(caplog: pytest.LogCaptureFixture) -> None:
     assert 70 == run_entry({"entry": "no_such_module_of_ours:main"})
     assert "the container's process failed: ModuleNotFoundError: No module named 'no_such_module_of_ours'" in caplog.text
+
+
+def test_this_machine_is_the_only_host_and_never_leaves() -> None:
+    launcher = ProcessLauncher()
+
+    assert {"localhost": None} == launcher.hosts()
+    assert not launcher.leaving()
+    launcher.close()
