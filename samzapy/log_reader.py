@@ -57,7 +57,9 @@ def read_ranges(consumer: Consumer, ranges: Mapping[TopicPartition, tuple[int, i
                     del open_ends[partition]
             elif clock.monotonic() - last_progress > PATIENCE_S:
                 stuck = ", ".join(f"{p} at {positions[p]} of {end}" for p, end in open_ends.items())
-                raise ClusterUnreachable(f"nothing more came in {PATIENCE_S:.0f} s while reading {stuck}.", "Check the brokers; then run this again.")
+                raise ClusterUnreachable(
+                    f"nothing more came in {PATIENCE_S:.0f} s while reading {stuck}.", "Check the brokers; then run this again."
+                )
     finally:
         consumer.unassign(open_ends)
 

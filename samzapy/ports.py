@@ -204,6 +204,9 @@ class Admin(Protocol):
     def create(self, specs: Iterable[TopicSpec]) -> None:
         """Create each (replication min(3, brokers), min.insync.replicas 2 where replication ≥ 2); one that has come to exist is fine."""
 
+    def grow(self, name: str, partitions: int) -> None:
+        """Give a topic so many partitions; those it has stay as they are."""
+
     def delete(self, names: Iterable[str]) -> None: ...
 
     def close(self) -> None: ...

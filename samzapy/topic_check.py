@@ -6,14 +6,17 @@ one that exists with settings under which state could be lost is refused with th
 
 from __future__ import annotations
 
-from samzapy.api.errors import ConfigurationError, TopicMisconfigured, TopicMissing
+import logging
+
+from samzapy.api.errors import ConfigurationError, StateMismatch, TopicMisconfigured, TopicMissing
 from samzapy.config.schema import Settings
 from samzapy.model.job_model import TaskModel
 from samzapy.plan.grouping import group
 from samzapy.plan.topics import internal_topics, what_is_wrong
-from samzapy.ports import Log, TopicFacts, TopicSpec
+from samzapy.ports import Admin, Log, TopicFacts, TopicSpec
 from samzapy.wiring import changelog_topic, job_of
 
+LOG = logging.getLogger("samzapy")
 OK, MISSING, WRONG, ABSENT = "ok", "missing", "wrong", "absent"
 Row = tuple[str, tuple[str, str, str, str, str]]  # kind, (topic, role, expected, actual, state)
 
@@ -47,6 +50,7 @@ def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
         tasks = tasks_of(settings, facts)
         wanted = internal_topics(job_of(settings), len(tasks), changelogs(settings))
         _refuse_collisions(users, wanted)
+        _follow_growth(settings, admin, len(tasks))
         there = admin.topics([s.name for s in wanted])
         wrong = [f"{s.name} {what}" for s in wanted if s.name in there and (what := what_is_wrong(s, there[s.name]))]
         if wrong:
@@ -57,9 +61,43 @@ def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
         admin.close()
 
 
-def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts]) -> None:
+def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
+    """The tasks of a running job as its inputs are now; where they have grown, the checkpoint topic grows with them.
+
+    Raises:
+        StateMismatch: the job has stores, so that it cannot go on with other partitions. ConfigurationError: unequal partition counts.
+    """
+    admin = log.admin()
+    try:
+        facts = admin.topics([i.topic for i in settings.inputs])
+        _refuse_missing(settings, facts, inputs_only=True)
+        tasks = tasks_of(settings, facts)
+        _follow_growth(settings, admin, len(tasks))
+        return tasks
+    finally:
+        admin.close()
+
+
+def _follow_growth(settings: Settings, admin: Admin, tasks: int) -> None:
+    """More partitions than at the first start: fine for a job without state; with state, keys would meet other tasks than their state."""
+    topic = job_of(settings).checkpoint_topic
+    facts = admin.topics([topic]).get(topic)
+    if facts is None or facts.partitions >= tasks:
+        return
+    if settings.stores:
+        inputs = ", ".join(i.topic for i in settings.inputs if not i.broadcast)
+        raise StateMismatch(
+            f"{inputs}: {tasks} partitions now, {facts.partitions} when this job's state was begun; a key's records would go to other tasks "
+            "than its state.",
+            "Give the job a new id to build its state anew from the inputs' start, or `samzapy reset` it and start over.",
+        )
+    LOG.info("%s grows from %d to %d partitions, as the inputs did", topic, facts.partitions, tasks)
+    admin.grow(topic, tasks)
+
+
+def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts], inputs_only: bool = False) -> None:
     inputs = [i.topic for i in settings.inputs if i.topic not in facts]
-    outputs = [o for o in settings.outputs if o.topic not in facts]
+    outputs = [] if inputs_only else [o for o in settings.outputs if o.topic not in facts]
     told = [f"input topic {t}" for t in inputs] + [f"output topic {o.topic}" for o in outputs]
     if not told:
         return

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from samzapy.api.errors import ClusterUnreachable, SamzapyError, TopicMissing
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError, SamzapyError, TopicMissing
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
 from samzapy.config.load import LoadedJob
 from samzapy.ports import Log
@@ -138,26 +138,29 @@ def read_lease(loaded: LoadedJob, log: Log) -> Any:
         consumer.close()
 
 
-def http_json(method: str, url: str, token: str | None = None) -> dict[str, Any]:
+def http_json(method: str, url: str, token: str | None = None, content: dict[str, Any] | None = None) -> dict[str, Any]:
     """One request to a coordinator on loopback.
 
     Raises:
-        ClusterUnreachable: nobody answers there, or not with what a coordinator says.
+        ClusterUnreachable: nobody answers there, or not with what a coordinator says. ConfigurationError: it refuses, and says why.
     """
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=HTTP_TIMEOUT_S)
     try:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        connection.request(method, parts.path, headers=headers)
+        connection.request(method, parts.path, None if content is None else json.dumps(content), headers)
         response = connection.getresponse()
         body = response.read(16 << 20)
+        if response.status == http.client.CONFLICT:
+            refused = json.loads(body)
+            raise ConfigurationError(str(refused["error"]), str(refused.get("remedy", "")))
         if response.status != http.client.OK:
             raise ClusterUnreachable(f"{method} {url}: {response.status} {response.reason}.", "See the coordinator's log.")
         answer = json.loads(body)
         if not isinstance(answer, dict):
             raise ClusterUnreachable(f"{method} {url}: not an answer of samzapy's.", "")
         return answer
-    except (OSError, ValueError, http.client.HTTPException) as error:
+    except (OSError, ValueError, KeyError, http.client.HTTPException) as error:
         raise ClusterUnreachable(f"no coordinator answers at {url}: {error}.", "It may have stopped just now.") from None
     finally:
         connection.close()
@@ -166,14 +169,17 @@ def http_json(method: str, url: str, token: str | None = None) -> dict[str, Any]
 def _print_status(answer: dict[str, Any]) -> None:
     print(f"{answer['job']}-{answer['id']}  {answer['state']}  run {answer['run_id']}  {answer.get('coordinator', '')}")
     print()
-    containers = [(c["id"], c["state"], c["host"], c["pid"], c["restarts"], len(c["tasks"])) for c in answer["containers"]]
-    print_table(("CONTAINER", "STATE", "HOST", "PID", "RESTARTS", "TASKS"), containers)
+    containers = [
+        (c["id"], c["state"], c["host"], c["preferred_host"], c["pid"], c["restarts"], len(c["tasks"]), c["reason"] or None)
+        for c in answer["containers"]
+    ]
+    print_table(("CONTAINER", "STATE", "HOST", "PREFERRED", "PID", "RESTARTS", "TASKS", "REASON"), containers)
     print()
     rows = []
     for t in answer["tasks"]:
         restores = ", ".join(f"{n}: {s['restore']['source']} ({s['restore']['records']})" for n, s in t["stores"].items() if "restore" in s)
-        rows.append((t["name"], t["state"], t["container"], t["lag"], t["processed"], restores or None))
-    print_table(("TASK", "STATE", "CONTAINER", "LAG", "PROCESSED", "RESTORED FROM (RECORDS)"), rows)
+        rows.append((t["name"], t["state"], t["container"], t["lag"], t["processed"], restores or None, t["reason"] or None))
+    print_table(("TASK", "STATE", "CONTAINER", "LAG", "PROCESSED", "RESTORED FROM (RECORDS)", "REASON"), rows)
 
 
 # -- checkpoint show -------------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from samzapy.api.errors import SamzapyError
-from samzapy.cli import demo, dev, inspect, reset, run, state
+from samzapy.cli import change, demo, dev, inspect, reset, run, state
 from samzapy.config.errors import ConfigError
 
 EXIT_OF_SIGINT = 130
@@ -27,7 +27,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("run")(run.run)
-app.command("stop")(run.stop)
+app.command("stop")(change.stop)
+app.command("scale")(change.scale)
+app.command("restart")(change.restart)
 app.command("validate")(inspect.validate)
 app.command("status")(inspect.status)
 app.command("topics")(inspect.topics)

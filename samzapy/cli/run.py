@@ -1,4 +1,4 @@
-"""`samzapy run` and `samzapy stop`."""
+"""`samzapy run`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import typer
 
 from samzapy.api.errors import ClusterUnreachable
 from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, say
-from samzapy.cli.inspect import NOT_RUNNING, http_json, read_lease, running_status
+from samzapy.cli.inspect import http_json
 from samzapy.config.load import LoadedJob
 from samzapy.ports import Launcher, Log
 
@@ -57,16 +57,15 @@ class _Run:
         from samzapy.coordinator.http import Listener, control_app, web_app
         from samzapy.coordinator.job_coordinator import CoordinatorSettings, JobCoordinator, Process
         from samzapy.coordinator.token import token_path, write_token
-        from samzapy.model.job_model import JobModel
-        from samzapy.plan.assignment import assign, check_slots
+        from samzapy.plan.assignment import check_slots
         from samzapy.topic_check import prepare_topics
-        from samzapy.wiring import ENTRY, job_of
+        from samzapy.wiring import ENTRY, changelog_topic, job_of
 
         settings, containers = self._settings, self._settings.containers
         tasks = prepare_topics(settings, self._log)
         job, run_id, clock = job_of(settings), secrets.token_hex(8), SystemClock()
-        model = JobModel(tasks, assign(list(tasks), containers.count, {}))
-        self._warn_of_idle(len(model.containers))
+        count = min(containers.count, len(tasks))
+        self._warn_of_idle(count)
         ends = self._ends([p for t in tasks.values() for p in t.inputs]) if self._until_end else None
         admin = self._log.admin()
         cluster_id = admin.cluster_id()
@@ -75,29 +74,32 @@ class _Run:
         coordinator: JobCoordinator | None = None
         try:
             if not self._local:
-                check_slots(len(model.containers), launcher.slots(), settings.spark.master)
+                check_slots(count, launcher.slots(), settings.spark.master)
             token_file = token_path(Path(settings.state.dir), cluster_id, str(job), run_id)
             token = write_token(token_file)
             payload = {
                 "entry": ENTRY, "document": self._loaded.document, "folders": [str(f) for f in self._loaded.folders],
                 "host": LOCALHOST if self._local or settings.spark.master.startswith("local") else "",  # elsewhere the executor knows
-                "model": model.to_json(), "cluster_id": cluster_id, "token": token,
+                "cluster_id": cluster_id, "token": token,
             }  # fmt: skip
             pace = CoordinatorSettings(
-                containers.heartbeat_ms / 1000, containers.lease_ms / 1000, containers.max_restarts, containers.restart_window_ms / 1000,
-                stop_timeout_s=settings.commit.timeout_ms / 1000, takeover=self._takeover,
+                count, containers.standby, containers.host_affinity_ms / 1000, containers.heartbeat_ms / 1000, containers.lease_ms / 1000,
+                containers.max_restarts, containers.restart_window_ms / 1000, stop_timeout_s=settings.commit.timeout_ms / 1000,
+                takeover=self._takeover, has_changelogs=any(changelog_topic(settings, s) for s in settings.stores),
             )  # fmt: skip
             process = Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), _is_gone)
-            coordinator = JobCoordinator(job, run_id, model, payload, ends, pace, self._log, clock, launcher, process, self._answers)
+            coordinator = JobCoordinator(
+                job, run_id, tasks, payload, ends, pace, self._log, clock, launcher, process, self._answers, self._world()
+            )
             listeners = [
                 Listener(web_app(coordinator, token), settings.web.host, settings.web.port),
-                Listener(control_app(coordinator, token), self._control_host(launcher), 0),
+                Listener(control_app(coordinator.roster, token), self._control_host(launcher), 0),
             ]
-            coordinator.url, coordinator.control_url = listeners[0].url, listeners[1].url
+            coordinator.roster.url, coordinator.control_url = listeners[0].url, listeners[1].url
             for listener in listeners:
                 listener.start()
             self._take_signals(coordinator)
-            LOG.info("status: %s/api/v1/status", coordinator.url)
+            LOG.info("status: %s/api/v1/status", coordinator.roster.url)
             try:
                 code = coordinator.run()
             finally:
@@ -139,6 +141,18 @@ class _Run:
     def _warn_of_idle(self, containers: int) -> None:
         if containers < self._settings.containers.count:
             LOG.warning("%d containers for %d tasks: the others are not started", self._settings.containers.count, containers)
+
+    def _world(self) -> Any:
+        """The inputs as they are now, and how to look for partitions that come later."""
+        from samzapy.coordinator.job_coordinator import World
+        from samzapy.topic_check import grown_tasks
+
+        admin = self._log.admin()
+        try:
+            facts = admin.topics([i.topic for i in self._settings.inputs])
+        finally:
+            admin.close()
+        return World({f.topic_id: (f.name, f.partitions) for f in facts.values()}, lambda: grown_tasks(self._settings, self._log))
 
     def _ends(self, places: Any) -> Mapping[str, int]:
         consumer = self._log.restore_consumer("ends")
@@ -187,38 +201,3 @@ def _is_gone(host: str, pid: int, start: str) -> bool:
     except PermissionError:
         return False
     return bool(start) and process_start(pid) not in ("", start)
-
-
-def stop(
-    job: JobFile,
-    more: MoreFiles = None,
-    sets: Sets = None,
-    timeout: Annotated[float, typer.Option(help="Seconds to wait for the final commits.")] = 60.0,
-    token_file: Annotated[
-        Path | None, typer.Option(help="The run's token, where it is not in this machine's state directory.", show_default=False)
-    ] = None,
-) -> int:
-    """Stop the running job after a final commit; exit code 3 if it does not run."""
-    from samzapy.coordinator.token import read_token, token_path
-    from samzapy.wiring import job_of
-
-    loaded = load(job, more, sets)
-    with connected(loaded) as log:
-        status = running_status(loaded, log)
-        if status is None:
-            say(f"job {loaded.settings.job}-{loaded.settings.id} is not running")
-            return NOT_RUNNING
-        admin = log.admin()
-        cluster_id = admin.cluster_id()
-        admin.close()
-        path = token_file or token_path(Path(loaded.settings.state.dir), cluster_id, str(job_of(loaded.settings)), status["run_id"])
-        http_json("POST", status["coordinator"] + "/api/v1/stop", read_token(path))
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            lease = read_lease(loaded, log)
-            if lease is None or lease.ended or lease.run_id != status["run_id"]:
-                say("stopped")
-                return 0
-            time.sleep(0.2)
-    say(f"the job is still stopping after {timeout:.0f} s")
-    return 1

@@ -182,9 +182,7 @@ def _times(document: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _not_built(document: Mapping[str, Any]) -> Iterator[Finding]:
     """Keys that are read, and values of them that nothing answers to yet."""
-    standby, on_error = _map(document, "containers").get("standby"), _map(document, "on_error")
-    if _count(standby) > 0:
-        yield Finding(("containers", "standby"), "standby containers are known, not yet built", "Write standby: 0, or remove it.")
+    on_error = _map(document, "on_error")
     if _count(on_error.get("retries")) > 0:
         yield Finding(("on_error", "retries"), "retries are known, not yet built", "Write retries: 0, or remove it.")
     if on_error.get("then") == "dead_letter":

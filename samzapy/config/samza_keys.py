@@ -33,7 +33,7 @@ SAMZA: tuple[tuple[str, str], ...] = (
     ("job.container.**", "`containers`"),
     ("job.factory.class", "`spark.master`"),
     ("job.host-affinity.enabled", "`containers.host_affinity`"),
-    ("job.standbytasks.**", "`containers.standby` (known, not yet built)"),
+    ("job.standbytasks.**", "`containers.standby`"),
     ("job.default.system", "nothing: Kafka is the only system"),
     ("job.changelog.system", "nothing: changelogs are in the cluster of `kafka`"),
     ("job.coordinator.**", "nothing: the coordinator topic is in the cluster of `kafka`"),

@@ -134,7 +134,7 @@ class ContainerSettings(Section):
         512 << 20, alias="memory", description="One budget for overlays, read cache, block cache and write buffers of a container."
     )
     host_affinity_ms: DurationOrZero = Field(5000, alias="host_affinity", description="How long to wait for the host that has the state.")
-    standby: Times = Field(0, description="Standby containers per task; known, not yet built: must be 0.")
+    standby: Times = Field(0, description="Warm copies of each task's stores, each in another host's container.")
     max_restarts: Times = Field(8, description="Restarts within `restart_window` after which the job fails.")
     restart_window_ms: Duration = Field(300_000, alias="restart_window", description="The window of `max_restarts`.")
     heartbeat_ms: Duration = Field(

@@ -25,9 +25,11 @@ from starlette.routing import Route
 from samzapy.api.errors import LauncherError, SamzapyError, Superseded
 from samzapy.coordinator.exposition import exposition
 from samzapy.coordinator.job_coordinator import JobCoordinator
+from samzapy.coordinator.roster import Roster
 from samzapy.signing import Gate
 
 MAX_BODY_BYTES = 8 << 20
+MAX_REQUEST_BYTES = 64 << 10
 START_PATIENCE_S = 10.0
 FORBIDDEN, CONFLICT, TOO_LARGE, BAD, UNAVAILABLE = 403, 409, 413, 400, 503
 
@@ -66,7 +68,7 @@ class Listener:
         self._socket.close()
 
 
-def control_app(coordinator: JobCoordinator, token: str) -> Starlette:
+def control_app(roster: Roster, token: str) -> Starlette:
     """What containers talk to."""
     gate = Gate(token)
     lock = threading.Lock()
@@ -106,15 +108,17 @@ def control_app(coordinator: JobCoordinator, token: str) -> Starlette:
         return endpoint
 
     def register(content: Mapping[str, Any]) -> Mapping[str, Any]:
-        given = coordinator.register(int(content["container"]), str(content["launch_id"]), str(content["incarnation"]), content["facts"])
+        given = roster.register(int(content["container"]), str(content["launch_id"]), str(content["incarnation"]), dict(content["facts"]))
+        if given is None:
+            return {"named": False}
         ends = None if given.end_offsets is None else dict(given.end_offsets)
-        return {"epoch": given.epoch, "tasks": list(given.tasks), "run_id": given.run_id, "end_offsets": ends}
+        return {"named": True, "run_id": given.run_id, "end_offsets": ends}
 
     def heartbeat(content: Mapping[str, Any]) -> Mapping[str, Any]:
-        return coordinator.heartbeat(int(content["container"]), str(content["incarnation"]), content["report"])
+        return roster.heartbeat(int(content["container"]), str(content["incarnation"]), dict(content["report"]))
 
     def finished(content: Mapping[str, Any]) -> Mapping[str, Any]:
-        coordinator.finished(int(content["container"]), str(content["incarnation"]), content["report"])
+        roster.finished(int(content["container"]), str(content["incarnation"]), dict(content["report"]))
         return {}
 
     verbs = {"register": register, "heartbeat": heartbeat, "finished": finished}
@@ -123,33 +127,55 @@ def control_app(coordinator: JobCoordinator, token: str) -> Starlette:
 
 def web_app(coordinator: JobCoordinator, token: str) -> Starlette:
     """What people and their tools talk to."""
+    roster = coordinator.roster
 
     def is_owner(request: Request) -> bool:
         return hmac.compare_digest(request.headers.get("Authorization", "").encode(), f"Bearer {token}".encode())
 
     def status(_: Request) -> Response:
-        return JSONResponse(coordinator.status())
+        return JSONResponse(roster.status())
 
     def job_model(_: Request) -> Response:
-        return JSONResponse(coordinator.job_model())
+        return JSONResponse(roster.model().to_json())
 
     def metrics(_: Request) -> Response:
-        return PlainTextResponse(
-            exposition(coordinator.status(), coordinator.reports()), media_type="text/plain; version=0.0.4; charset=utf-8"
-        )
+        return PlainTextResponse(exposition(roster.status(), roster.reports()), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n")
 
     def readyz(_: Request) -> Response:
-        state = coordinator.status()["state"]
+        state = roster.state
         return PlainTextResponse(f"{state}\n", 200 if state == "RUNNING" else UNAVAILABLE)
 
-    def stop(request: Request) -> Response:
-        if not is_owner(request):
-            return JSONResponse({"error": "the run's token is needed"}, FORBIDDEN)
+    def changing(act: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            if not is_owner(request):
+                return JSONResponse({"error": "the run's token is needed"}, FORBIDDEN)
+            body = b""
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_REQUEST_BYTES:
+                    return JSONResponse({"error": f"more than {MAX_REQUEST_BYTES} bytes"}, TOO_LARGE)
+            try:
+                return JSONResponse(await run_in_threadpool(act, dict(json.loads(body or b"{}"))))
+            except SamzapyError as error:
+                return JSONResponse({"error": error.message, "remedy": error.remedy, "code": error.code}, CONFLICT)
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
+                return JSONResponse({"error": f"not understood: {type(error).__name__}: {error}"}, BAD)
+
+        return endpoint
+
+    def stop(_: Mapping[str, Any]) -> Mapping[str, Any]:
         coordinator.request_stop()
-        return JSONResponse({"state": coordinator.status()["state"]})
+        return {"state": roster.state}
+
+    def scale(wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        return coordinator.request_scale(int(wanted["containers"]))
+
+    def restart(wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        container = wanted.get("container")
+        return coordinator.request_restart(None if container is None else int(container))
 
     return Starlette(
         routes=[
@@ -158,6 +184,8 @@ def web_app(coordinator: JobCoordinator, token: str) -> Starlette:
             Route("/metrics", metrics),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
-            Route("/api/v1/stop", stop, methods=["POST"]),
+            Route("/api/v1/stop", changing(stop), methods=["POST"]),
+            Route("/api/v1/scale", changing(scale), methods=["POST"]),
+            Route("/api/v1/restart", changing(restart), methods=["POST"]),
         ]
     )

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from samzapy.api.errors import (
-    ClusterUnreachable, ConfigurationError, Fenced, InDoubt, LauncherError, LogError, OwnedElsewhere, SamzapyError, TransactionAborted,
+    ClusterUnreachable,
+    ConfigurationError,
+    Fenced,
+    InDoubt,
+    LogError,
+    OwnedElsewhere,
+    SamzapyError,
+    TransactionAborted,
 )  # fmt: skip
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Death, Member, job_state
@@ -24,7 +31,14 @@ from samzapy.coordinator.roster import Roster
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.ownership import (
-    LEASE_KEY, ContainerRecord, LeaseRecord, Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes,
+    LEASE_KEY,
+    ContainerRecord,
+    LeaseRecord,
+    Ledger,
+    end_offsets_key,
+    end_offsets_to_bytes,
+    input_key,
+    input_to_bytes,
 )  # fmt: skip
 from samzapy.plan.assignment import check_slots, plan, standbys
 from samzapy.plan.hosts import NoRoom, Start, choose_host
@@ -35,6 +49,7 @@ from samzapy.ports import Clock, Launcher, Log
 LOG = logging.getLogger("samzapy.coordinator")
 TICK_S = 0.05
 RETRY_S = 0.5
+LEAVE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +136,7 @@ class JobCoordinator:
         self._was_running = False
         self._renewed_at = 0.0
         self._looked_at = 0.0
+        self._left_at = 0.0
         self._room_since: float | None = None
         self._must_plan = False
         self._roll: list[tuple[int, str]] = []  # to be restarted: container, the launch that is to end
@@ -228,7 +244,11 @@ class JobCoordinator:
             self._clock.sleep(TICK_S)
         missing = sorted(newest - set(self._launcher.hosts()))
         if missing:
-            LOG.warning("no executor on %s within %.0f s: what had its state there is restored elsewhere", ", ".join(missing), self._settings.host_affinity_s)
+            LOG.warning(
+                "no executor on %s within %.0f s: what had its state there is restored elsewhere",
+                ", ".join(missing),
+                self._settings.host_affinity_s,
+            )
 
     def _lease(self, ended: bool = False) -> LeaseRecord:
         p = self._process
@@ -262,6 +282,7 @@ class JobCoordinator:
         self._end_lost()
         if not self.roster.is_stopping:
             self._look_for_growth()
+            self._leave_hosts()
             self._go_on_with_restart()
             with self._lock:
                 if self._must_plan:
@@ -287,12 +308,13 @@ class JobCoordinator:
 
     def _settle_state(self) -> None:
         roster = self.roster
-        states = [t["state"] for t in roster.status()["tasks"]]
+        states = roster.task_states()
         roster.state = job_state(states, list(self._members.values()), roster.is_stopping, self._was_running)
         self._was_running = self._was_running or roster.state == state.RUNNING
         roster.is_changing = bool(roster.waiting or self._roll) or any(
             not m.done and (not m.is_ready or m.releasing) for m in self._members.values()
         )
+        self._dismiss_surplus()
         now = self._clock.monotonic()
         for task, (number, at) in list(self._left.items()):
             owner = next((m for m in self._members.values() if task in m.tasks), None)
@@ -300,6 +322,17 @@ class JobCoordinator:
                 del self._left[task]
                 roster.moved[task] = {"from": number, "to": owner.number, "seconds": round(now - at, 2)}
                 LOG.info("%s moved from container %d to %d; it was away for %.1f s", task, number, owner.number, now - at)
+
+    def _dismiss_surplus(self) -> None:
+        """Containers that are too many stop once their tasks are elsewhere; all that have no tasks do when there is nothing left to run."""
+        nothing_left = self._finished >= set(self.roster.tasks)
+        for member in list(self._members.values()):
+            if member.tasks or member.done or member.ending or not (nothing_left or member.number >= self.roster.target):
+                continue
+            if member.is_live:
+                member.stop_wanted = True
+            elif member.handle is None and not nothing_left:
+                del self._members[member.number]
 
     def _is_over(self, now: float) -> bool:
         if self._kill_now or all(m.done for m in self._members.values()):
@@ -386,8 +419,8 @@ class JobCoordinator:
         member.tasks, member.incarnation, member.registered, member.applicant = (), "", False, None
         member.handle, member.launched_on, member.ending, member.last_word = None, None, "", None
         member.releasing, member.standby, member.report, member.stop_wanted = {}, (), {}, False
-        if self.roster.is_stopping:
-            member.done = True
+        if self.roster.is_stopping or (asked and self._finished >= set(self.roster.tasks)):
+            member.done, member.state = True, state.STOPPED
             return
         if member.number >= self.roster.target:
             del self._members[member.number]
@@ -401,7 +434,9 @@ class JobCoordinator:
         decision = decide_restart([d.at_s for d in member.deaths], now, self._settings.max_restarts, self._settings.restart_window_s)
         if isinstance(decision, GiveUp):
             story = "; ".join(str(d) for d in member.deaths[-5:])
-            self._fail(member, {"code": "SZ340", "message": f"{decision.reason}. The last ones: {story}", "remedy": "See its log lines above."})
+            self._fail(
+                member, {"code": "SZ340", "message": f"{decision.reason}. The last ones: {story}", "remedy": "See its log lines above."}
+            )
             return
         member.restarts += 1
         member.launch_at = now + decision.delay_s
@@ -415,7 +450,11 @@ class JobCoordinator:
             member.last_error = str(error["message"])
         if self._failure is None:
             self._failure = (-1 if member is None else member.number, error)
-            LOG.error("%s: %s; stopping the job", f"container {member.number} failed" if member else "job failed", str(error["message"]).rstrip("."))
+            LOG.error(
+                "%s: %s; stopping the job",
+                f"container {member.number} failed" if member else "job failed",
+                str(error["message"]).rstrip("."),
+            )
         self.request_stop()
 
     def _record(self, member: Member) -> ContainerRecord:
@@ -472,7 +511,8 @@ class JobCoordinator:
             for number in steps.records:
                 member = self._members[number]
                 member.tasks, member.epoch = tasks_of[number], epochs[number]
-                member.releasing = {t: at for t, at in member.releasing.items() if t in member.tasks}
+                kept = set(member.tasks) - holders[number].released
+                member.releasing = {t: at for t, at in member.releasing.items() if t in kept}
             for member, incarnation, facts in applicants:
                 self._named(member, incarnation, facts, tasks_of[member.number], epochs[member.number])
 
@@ -544,15 +584,7 @@ class JobCoordinator:
             **self._payload, "model": self.roster.model().to_json(), "container": member.number, "launch_id": member.launch_id,
             "control_url": self.control_url,
         }  # fmt: skip
-        try:
-            member.handle = self._launcher.launch(member.number, payload, chosen.host)
-        except LauncherError as error:
-            self._lose(member, error.message)
-            if self._launcher_is_gone():
-                raise
-
-    def _launcher_is_gone(self) -> bool:
-        return False
+        member.handle = self._launcher.launch(member.number, payload, chosen.host)
 
     def _used(self) -> dict[str, int]:
         """Slots that containers of ours take, by host."""
@@ -665,6 +697,21 @@ class JobCoordinator:
                 member.preferred_host = self._roll_homes[number]
             if not self._roll:
                 self._roll_homes = {}
+
+    def _leave_hosts(self) -> None:
+        """Containers on hosts that Spark is about to lose are restarted elsewhere in good time."""
+        now = self._clock.monotonic()
+        if now - self._left_at < LEAVE_S or self._roll:
+            return
+        self._left_at = now
+        leaving = set(self._launcher.leaving())
+        if leaving:
+            with self._lock:
+                self._roll = [(m.number, m.launch_id) for m in self._members.values() if m.is_live and m.host in leaving]
+                for number, _ in self._roll:
+                    member = self._members[number]
+                    member.preferred_host = None
+                    LOG.info("container %d leaves %s, which is being decommissioned", number, member.host)
 
     def _is_at_work(self, member: Member) -> bool:
         reports = member.task_reports()

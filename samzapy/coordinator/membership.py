@@ -113,7 +113,9 @@ class Member:
         return {t["name"]: t for t in self.report.get("tasks", ()) if isinstance(t, dict) and t.get("name") in self.tasks}
 
 
-def task_json(name: str, container: int | None, report: Mapping[str, Any], waits_for: str, copies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def task_json(
+    name: str, container: int | None, report: Mapping[str, Any], waits_for: str, copies: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """One task of the status document."""
     return {
         "name": name,

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from samzapy.api.errors import Superseded
-from samzapy.coordinator.membership import RUNNING, STARTING, Member, task_json
+from samzapy.coordinator.membership import RUNNING, STARTING, WAITING, Member, task_json
 from samzapy.model.job_model import JobModel, TaskModel
 from samzapy.model.names import Job
 from samzapy.ports import Assignment, Clock
@@ -32,7 +32,9 @@ class Roster:
         target: how many containers there should be.
     """
 
-    def __init__(self, job: Job, run_id: str, tasks: Mapping[str, TaskModel], target: int, ends: Mapping[str, int] | None, clock: Clock) -> None:
+    def __init__(
+        self, job: Job, run_id: str, tasks: Mapping[str, TaskModel], target: int, ends: Mapping[str, int] | None, clock: Clock
+    ) -> None:
         self.job = job
         self.run_id = run_id
         self.tasks = dict(tasks)
@@ -132,6 +134,11 @@ class Roster:
                     for t, why in self.waiting.items()
                 ],
             }  # fmt: skip
+
+    def task_states(self) -> list[str]:
+        """The state of each task, in order."""
+        owners = {t: m.task_reports() for m in self.members.values() for t in m.tasks}
+        return [str(owners.get(t, {}).get(t, {}).get("state", WAITING)) for t in self.tasks]
 
     def _container(self, member: Member) -> dict[str, Any]:
         told = member.to_json()

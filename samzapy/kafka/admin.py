@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType  # type: ignore[attr-defined]
 
 from samzapy.api.errors import ClusterUnreachable, LogError
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, Settings, log_error, quiet
@@ -89,6 +89,15 @@ class KafkaAdmin:
                 return
             if time.monotonic() >= deadline:
                 raise LogError(f"topics {', '.join(sorted(missing))} were created, but no broker shows them.", "See the brokers' logs.")
+            time.sleep(0.05)
+
+    def grow(self, name: str, partitions: int) -> None:
+        for topic, future in self._admin.create_partitions([NewPartitions(name, partitions)], request_timeout=REQUEST_TIMEOUT_S).items():
+            _result(future, f"adding partitions to {topic}")
+        deadline = time.monotonic() + VISIBLE_TIMEOUT_S
+        while self.topics([name])[name].partitions < partitions:
+            if time.monotonic() >= deadline:
+                raise LogError(f"topic {name} was given {partitions} partitions, but no broker shows them.", "See the brokers' logs.")
             time.sleep(0.05)
 
     def delete(self, names: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from samzapy.api.errors import LauncherError
 
@@ -40,3 +41,32 @@ def check_slots(containers: int, slots: int | None, master: str) -> None:
             f"{containers} containers, but Spark at {master} has {slots} slots: the others would wait for ever.",
             f"Set `containers.count` to {slots} or less, or give Spark more cores.",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    tasks: Mapping[int, tuple[str, ...]]
+    hosts: Mapping[int, str | None]
+
+
+def plan(tasks, containers, before, locality, slots, fixed):  # type: ignore
+    numbers = list(containers)[: len(tasks)]
+    index = {n: i for i, n in enumerate(numbers)}
+    got = assign(tasks, len(numbers), {t: index[n] for t, n in before.items() if n in index})
+    out = {numbers[i]: names for i, names in got.items()}
+    hosts = {}
+    names = sorted(slots)
+    for i, n in enumerate(numbers):
+        hosts[n] = fixed.get(n) or (names[i % len(names)] if names else None)
+    return Plan(out, hosts)
+
+
+def standbys(owners, hosts, count, before, locality):  # type: ignore
+    out: dict[int, list[str]] = {n: [] for n in owners}
+    for n, names in owners.items():
+        for t in names:
+            others = [m for m in owners if hosts[m] != hosts[n]]
+            others.sort(key=lambda m: (t not in before.get(m, ()), len(out[m]), m))
+            for m in others[:count]:
+                out[m].append(t)
+    return {n: tuple(v) for n, v in out.items()}

@@ -498,6 +498,9 @@ class MemoryAdmin:
         for spec in specs:
             self._cluster.create(spec)
 
+    def grow(self, name: str, partitions: int) -> None:
+        self._cluster.add_partitions(name, partitions)
+
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
             self._cluster.delete(name)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pytest
 
 from samzapy.api.errors import Fenced, OwnedElsewhere, Superseded
 from samzapy.clock import SystemClock
-from samzapy.coordinator.job_coordinator import CoordinatorSettings, JobCoordinator, Process
+from samzapy.coordinator.job_coordinator import CoordinatorSettings, JobCoordinator, Process, World
 from samzapy.ledger_reader import read_ledger
-from samzapy.model.job_model import JobModel
 from samzapy.model.names import Job
-from samzapy.model.ownership import Ledger
-from samzapy.plan.assignment import assign
+from samzapy.model.ownership import ContainerRecord, Ledger
 from samzapy.plan.grouping import group
 from samzapy.ports import TopicSpec
 from samzapy.signing import Gate, sign
@@ -40,28 +39,44 @@ class Stage:
     """A launcher whose containers do nothing by themselves, and the coordinator that launches them."""
 
     def __init__(
-        self, log: MemoryLog | None = None, containers: int = 1, is_alive: Callable[[str], bool] = lambda url: False, **settings: Any
+        self,
+        log: MemoryLog | None = None,
+        containers: int = 1,
+        is_alive: Callable[[str], bool] = lambda url: False,
+        partitions: int = 2,
+        slots: dict[str, int | None] | None = None,
+        world: World | None = None,
+        **settings: Any,
     ) -> None:
         self.cluster = MemoryCluster(SystemClock())
         self.log = log or MemoryLog(self.cluster)
         self.log.admin().create([TopicSpec(JOB.coordinator_topic, 1)])
         self.launches: list[tuple[int, str, Handle]] = []
+        self.asked_for: list[str | None] = []
         self.launched = threading.Condition()
-        tasks = group({"in": 2}, set(), has_stores=False)
-        model = JobModel(tasks, assign(list(tasks), containers, {}))
-        pace = CoordinatorSettings(heartbeat_s=0.1, lease_s=settings.pop("lease_s", 30.0), stop_timeout_s=5.0, **settings)
+        self.slots = slots or {"h": None}
+        tasks = group({"in": partitions}, set(), has_stores=False)
+        pace = CoordinatorSettings(
+            containers, heartbeat_s=0.1, lease_s=settings.pop("lease_s", 30.0), host_affinity_s=settings.pop("host_affinity_s", 0.3),
+            stop_timeout_s=5.0, **settings,
+        )  # fmt: skip
         process = Process("h", 1, "s", lambda host, pid, start: False)
-        self.coordinator = JobCoordinator(JOB, f"run-{id(self)}", model, {}, None, pace, self.log, SystemClock(), self, process, is_alive)
-        self.coordinator.url = "http://127.0.0.1:1"
+        self.coordinator = JobCoordinator(JOB, f"run-{id(self)}", tasks, {}, None, pace, self.log, SystemClock(), self, process, is_alive, world)
+        self.roster = self.coordinator.roster
+        self.roster.url = "http://127.0.0.1:1"
         self.code: int | BaseException | None = None
 
-    def slots(self) -> int | None:
-        return None
+    def hosts(self) -> Mapping[str, int | None]:
+        return dict(self.slots)
+
+    def leaving(self) -> Collection[str]:
+        return ()
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> Handle:
         handle = Handle()
         with self.launched:
             self.launches.append((container, str(payload["launch_id"]), handle))
+            self.asked_for.append(preferred_host)
             self.launched.notify_all()
         return handle
 
@@ -90,6 +105,13 @@ class Stage:
             assert self.launched.wait_for(lambda: len(self.launches) >= number, LIMIT_S), f"only {len(self.launches)} launches"
             return self.launches[number - 1]
 
+    def register(self, container: int, launch: str, incarnation: str, facts: Mapping[str, Any]) -> ContainerRecord:
+        """Ask until it is named; the record that names it."""
+        deadline = time.monotonic() + LIMIT_S
+        while self.roster.register(container, launch, incarnation, facts) is None:
+            assert time.monotonic() < deadline, "never named"
+        return self.ledger().containers[container]
+
     def await_end(self) -> int | BaseException | None:
         self.thread.join(LIMIT_S)
         assert not self.thread.is_alive()
@@ -101,13 +123,13 @@ class Stage:
 
 def beat(stage: Stage, incarnation: str, state: str = "RUNNING") -> str:
     tasks = [{"name": f"Partition {i}", "state": state, "processed": 1, "lag": 0} for i in range(2)]
-    return str(stage.coordinator.heartbeat(0, incarnation, {"state": state, "tasks": tasks, "commits": 1})["command"])
+    return str(stage.roster.heartbeat(0, incarnation, {"state": state, "tasks": tasks, "commits": 1})["command"])
 
 
 def test_a_container_is_named_in_the_topic_before_it_is_answered() -> None:
     with Stage() as stage:
         _, launch, _ = stage.await_launch(1)
-        given = stage.coordinator.register(0, launch, "one", {"host": "here", "pid": 7})
+        given = stage.register(0, launch, "one", {"host": "here", "pid": 7})
         named = stage.ledger().containers[0]
         assert (named.incarnation, named.epoch, named.host) == ("one", given.epoch, "here")
         assert given.tasks == ("Partition 0", "Partition 1")
@@ -117,19 +139,19 @@ def test_a_container_is_named_in_the_topic_before_it_is_answered() -> None:
 def test_a_launch_registers_once_and_a_second_copy_of_it_is_refused() -> None:
     with Stage() as stage:
         _, launch, _ = stage.await_launch(1)
-        stage.coordinator.register(0, launch, "one", {})
-        stage.coordinator.register(0, launch, "one", {})  # the same one again: its answer was lost
+        stage.register(0, launch, "one", {})
+        stage.register(0, launch, "one", {})  # the same one again: its answer was lost
         with pytest.raises(Superseded):
-            stage.coordinator.register(0, launch, "copy", {})
+            stage.register(0, launch, "copy", {})
         with pytest.raises(Superseded):
-            stage.coordinator.register(0, "unknown", "x", {})
+            stage.register(0, "unknown", "x", {})
         assert stage.ledger().containers[0].incarnation == "one"
 
 
 def test_a_dead_container_is_ended_fenced_and_started_again() -> None:
     with Stage() as stage:
         _, launch, handle = stage.await_launch(1)
-        first = stage.coordinator.register(0, launch, "one", {})
+        first = stage.register(0, launch, "one", {})
         zombie = stage.log.transactional_producer(JOB.container_transactional_id(0))
         zombie.init()
         zombie.begin()
@@ -140,14 +162,14 @@ def test_a_dead_container_is_ended_fenced_and_started_again() -> None:
             zombie.commit()
         with pytest.raises(Superseded):
             beat(stage, "one")
-        assert stage.coordinator.register(0, second_launch, "two", {}).epoch > first.epoch
-        assert stage.coordinator.status()["containers"][0]["restarts"] == 1
+        assert stage.register(0, second_launch, "two", {}).epoch > first.epoch
+        assert stage.roster.status()["containers"][0]["restarts"] == 1
 
 
 def test_a_container_that_falls_silent_loses_its_tasks_when_its_lease_is_over() -> None:
     with Stage(lease_s=0.5) as stage:
         _, launch, handle = stage.await_launch(1)
-        stage.coordinator.register(0, launch, "one", {})
+        stage.register(0, launch, "one", {})
         stage.await_launch(2)
         assert handle.ended == "killed"
         with pytest.raises(Superseded):
@@ -158,13 +180,13 @@ def test_a_container_that_falls_silent_loses_its_tasks_when_its_lease_is_over() 
 def test_a_coordinator_topic_that_cannot_be_written_for_a_while_ends_nothing(kind: str) -> None:
     with Stage(lease_s=0.6) as stage:
         _, launch, handle = stage.await_launch(1)
-        stage.coordinator.register(0, launch, "one", {})
+        stage.register(0, launch, "one", {})
         stage.cluster.fail_next("commit", kind)
         stage.cluster.fail_next("commit", kind)
         handle.ended = "killed"
         _, second, _ = stage.await_launch(2)
         assert stage.ledger().containers[0].incarnation == ""
-        stage.coordinator.register(0, second, "two", {})
+        stage.register(0, second, "two", {})
         assert stage.ledger().containers[0].incarnation == "two"
         assert stage.code is None
 
@@ -173,10 +195,10 @@ def test_a_budget_that_is_used_up_fails_the_job_with_the_story() -> None:
     with Stage(max_restarts=1) as stage:
         for number in (1, 2):
             _, launch, handle = stage.await_launch(number)
-            stage.coordinator.register(0, launch, f"i{number}", {})
+            stage.register(0, launch, f"i{number}", {})
             handle.ended = "exit code 9"
         assert stage.await_end() == 1
-        error = stage.coordinator.status()["containers"][0]["last_error"]
+        error = stage.roster.status()["containers"][0]["last_error"]
         assert "died 2 times" in error
         assert "exit code 9" in error
 
@@ -184,24 +206,24 @@ def test_a_budget_that_is_used_up_fails_the_job_with_the_story() -> None:
 def test_a_tasks_own_error_stops_the_job_without_a_restart() -> None:
     with Stage() as stage:
         _, launch, handle = stage.await_launch(1)
-        stage.coordinator.register(0, launch, "one", {})
-        stage.coordinator.finished(
+        stage.register(0, launch, "one", {})
+        stage.roster.finished(
             0, "one", {"outcome": "failed", "error": {"code": "SZ200", "message": "boom", "fatal": True, "exit_code": 1}}
         )
         handle.ended = "exit code 1"
         assert stage.await_end() == 1
         assert len(stage.launches) == 1
-        assert stage.coordinator.status()["state"] == "FAILED"
+        assert stage.roster.status()["state"] == "FAILED"
 
 
 def test_a_stop_is_told_with_the_heartbeat_and_the_job_ends_with_0() -> None:
     with Stage() as stage:
         _, launch, handle = stage.await_launch(1)
-        stage.coordinator.register(0, launch, "one", {})
+        stage.register(0, launch, "one", {})
         assert beat(stage, "one") == "run"
         stage.coordinator.request_stop()
         assert beat(stage, "one") == "stop"
-        stage.coordinator.finished(0, "one", {"outcome": "stopped", "error": None})
+        stage.roster.finished(0, "one", {"outcome": "stopped", "error": None})
         handle.ended = "exit code 0"
         assert stage.await_end() == 0
         ledger = stage.ledger()
@@ -213,7 +235,7 @@ def test_a_stop_is_told_with_the_heartbeat_and_the_job_ends_with_0() -> None:
 def test_a_second_coordinator_is_refused_while_the_first_answers() -> None:
     with Stage() as first:
         _, launch, _ = first.await_launch(1)
-        first.coordinator.register(0, launch, "one", {})
+        first.register(0, launch, "one", {})
         with Stage(first.log, is_alive=lambda url: True) as second:
             assert isinstance(second.await_end(), OwnedElsewhere)
         assert beat(first, "one") == "run"
@@ -222,14 +244,14 @@ def test_a_second_coordinator_is_refused_while_the_first_answers() -> None:
 def test_a_takeover_fences_the_old_coordinator_and_its_containers() -> None:
     with Stage(lease_s=0.9) as first:
         _, launch, _ = first.await_launch(1)
-        first.coordinator.register(0, launch, "one", {})
+        first.register(0, launch, "one", {})
         epoch = first.ledger().epoch
         with Stage(first.log, is_alive=lambda url: True, takeover=True) as second:
             second.await_launch(1)
             assert second.ledger().containers[0].incarnation == ""
             assert second.ledger().epoch > epoch
             assert first.await_end() == Fenced.exit_code
-            assert first.coordinator.status()["state"] == "FENCED"
+            assert first.roster.status()["state"] == "FENCED"
 
 
 def test_control_requests_are_signed_fresh_and_used_once() -> None:

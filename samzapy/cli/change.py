@@ -1,0 +1,158 @@
+"""`samzapy stop`, `samzapy scale` and `samzapy restart`: what changes a running job, through its coordinator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, say
+from samzapy.cli.inspect import NOT_RUNNING, http_json, read_lease, running_status
+from samzapy.config.load import LoadedJob
+from samzapy.ports import Log
+
+Timeout = Annotated[float, typer.Option(help="Seconds to wait until it is done.")]
+TokenFile = Annotated[
+    Path | None, typer.Option(help="The run's token, where it is not in this machine's state directory.", show_default=False)
+]
+LOOK_S = 0.2
+
+
+def stop(job: JobFile, more: MoreFiles = None, sets: Sets = None, timeout: Timeout = 60.0, token_file: TokenFile = None) -> int:
+    """Stop the running job after a final commit; exit code 3 if it does not run."""
+    loaded = load(job, more, sets)
+    with connected(loaded) as log:
+        run = _Run.of(loaded, log, token_file)
+        if run is None:
+            return NOT_RUNNING
+        run.post("stop", {})
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            lease = read_lease(loaded, log)
+            if lease is None or lease.ended or lease.run_id != run.status["run_id"]:
+                say("stopped")
+                return 0
+            time.sleep(LOOK_S)
+    say(f"the job is still stopping after {timeout:.0f} s")
+    return 1
+
+
+def scale(
+    job: JobFile,
+    containers: Annotated[int, typer.Option(min=1, help="How many containers the job is to run in.", show_default=False)],
+    more: MoreFiles = None,
+    sets: Sets = None,
+    timeout: Timeout = 300.0,
+    token_file: TokenFile = None,
+) -> int:
+    """Run in more or fewer containers from now on; only the tasks that must move do. The job file keeps its number for the next run."""
+    loaded = load(job, more, sets)
+    with connected(loaded) as log:
+        run = _Run.of(loaded, log, token_file)
+        if run is None:
+            return NOT_RUNNING
+        answer = run.post("scale", {"containers": containers})
+        wanted = int(answer["containers"])
+        if wanted < containers:
+            say(f"{answer['tasks']} tasks fill {wanted} containers; more would be idle")
+
+        def is_done(status: dict[str, Any]) -> bool:
+            return len(status["containers"]) == wanted and _is_settled(status)
+
+        done = run.follow(timeout, is_done)
+    if done is None:
+        say(f"still moving after {timeout:.0f} s; see `samzapy status`")
+        return 1
+    for task in done["tasks"]:
+        move = task.get("last_move")
+        if move:
+            say(f"{task['name']}: container {move['from']} -> {move['to']}, {move['seconds']:.1f} s without it")
+    say(f"{wanted} containers")
+    return 0
+
+
+def restart(
+    job: JobFile,
+    container: Annotated[int | None, typer.Option(min=0, help="Only this one.", show_default=False)] = None,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    timeout: Timeout = 600.0,
+    token_file: TokenFile = None,
+) -> int:
+    """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded."""
+    loaded = load(job, more, sets)
+    with connected(loaded) as log:
+        run = _Run.of(loaded, log, token_file)
+        if run is None:
+            return NOT_RUNNING
+        before = {c["id"]: c["pid"] for c in run.status["containers"]}
+        numbers = run.post("restart", {"container": container})["containers"]
+
+        def is_done(status: dict[str, Any]) -> bool:
+            now = {c["id"]: c["pid"] for c in status["containers"]}
+            return all(now.get(n) not in (None, before.get(n)) for n in numbers) and _is_settled(status)
+
+        done = run.follow(timeout, is_done)
+    if done is None:
+        say(f"still restarting after {timeout:.0f} s; see `samzapy status`")
+        return 1
+    say(f"restarted {', '.join(f'container {n}' for n in numbers)}")
+    return 0
+
+
+def _is_settled(status: dict[str, Any]) -> bool:
+    return status["state"] == "RUNNING" and not status["moves"] and all(c["state"] == "RUNNING" for c in status["containers"])
+
+
+class _Run:
+    """The running job and the right to change it."""
+
+    def __init__(self, loaded: LoadedJob, log: Log, status: dict[str, Any], token: str) -> None:
+        self._loaded = loaded
+        self._log = log
+        self._token = token
+        self.status = status
+
+    @classmethod
+    def of(cls, loaded: LoadedJob, log: Log, token_file: Path | None) -> _Run | None:
+        """The running job; None, and said, if it does not run."""
+        from samzapy.coordinator.token import read_token, token_path
+        from samzapy.wiring import job_of
+
+        status = running_status(loaded, log)
+        if status is None:
+            say(f"job {loaded.settings.job}-{loaded.settings.id} is not running")
+            return None
+        admin = log.admin()
+        try:
+            cluster_id = admin.cluster_id()
+        finally:
+            admin.close()
+        path = token_file or token_path(Path(loaded.settings.state.dir), cluster_id, str(job_of(loaded.settings)), status["run_id"])
+        return cls(loaded, log, status, read_token(path))
+
+    def post(self, verb: str, content: dict[str, Any]) -> dict[str, Any]:
+        return http_json("POST", f"{self.status['coordinator']}/api/v1/{verb}", self._token, content)
+
+    def follow(self, timeout: float, is_done: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
+        """The first status that is done, saying what is waited for; None: not in time."""
+        deadline = time.monotonic() + timeout
+        told: dict[str, str] = {}
+        while time.monotonic() < deadline:
+            status = http_json("GET", f"{self.status['coordinator']}/api/v1/status")
+            if is_done(status):
+                return status
+            for what, why in _waits(status).items():
+                if why and told.get(what) != why.rstrip("0123456789 "):
+                    told[what] = why.rstrip("0123456789 ")
+                    say(f"{what}: {why}")
+            time.sleep(LOOK_S)
+        return None
+
+
+def _waits(status: dict[str, Any]) -> dict[str, str]:
+    moves = {m["task"]: m["why"].split(":")[0] for m in status["moves"]}
+    return {**moves, **{f"container {c['id']}": c["reason"] for c in status["containers"]}}
