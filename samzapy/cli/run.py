@@ -54,9 +54,12 @@ class _Run:
 
     def run(self) -> int:
         from samzapy.clock import SystemClock
-        from samzapy.coordinator.http import Listener, control_app, web_app
-        from samzapy.coordinator.job_coordinator import CoordinatorSettings, JobCoordinator, Process
+        from samzapy.coordinator.control_app import control_app
+        from samzapy.coordinator.http import Listener
+        from samzapy.coordinator.job_coordinator import JobCoordinator
+        from samzapy.coordinator.settings import CoordinatorSettings, Process
         from samzapy.coordinator.token import token_path, write_token
+        from samzapy.coordinator.web_app import web_app
         from samzapy.plan.assignment import check_slots
         from samzapy.topic_check import prepare_topics
         from samzapy.wiring import ENTRY, changelog_topic, job_of
@@ -95,7 +98,7 @@ class _Run:
                 Listener(web_app(coordinator, token), settings.web.host, settings.web.port),
                 Listener(control_app(coordinator.roster, token), self._control_host(launcher), 0),
             ]
-            coordinator.roster.url, coordinator.control_url = listeners[0].url, listeners[1].url
+            coordinator.listens_at(listeners[0].url, listeners[1].url)
             for listener in listeners:
                 listener.start()
             self._take_signals(coordinator)
@@ -144,7 +147,7 @@ class _Run:
 
     def _world(self) -> Any:
         """The inputs as they are now, and how to look for partitions that come later."""
-        from samzapy.coordinator.job_coordinator import World
+        from samzapy.coordinator.settings import World
         from samzapy.topic_check import grown_tasks
 
         admin = self._log.admin()

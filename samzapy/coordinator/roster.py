@@ -7,16 +7,18 @@ something else is being waited for, and a container never loses its lease for th
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from samzapy.api.errors import Superseded
-from samzapy.coordinator.membership import RUNNING, STARTING, WAITING, Member, task_json
+from samzapy.coordinator.membership import FAILED, RUNNING, STARTING, STOPPING, WAITING, Member, task_json
 from samzapy.model.job_model import JobModel, TaskModel
 from samzapy.model.names import Job
 from samzapy.ports import Assignment, Clock
 
+LOG = logging.getLogger("samzapy.coordinator")
 HURRY_S = 0.1  # between heartbeats while something is changing
 
 
@@ -30,6 +32,10 @@ class Roster:
         state: the job's.
         is_stopping: every container is to stop.
         target: how many containers there should be.
+        must_plan: containers came or went, or something else was asked for: decide anew who runs what.
+        finished: tasks that have ended by themselves.
+        left: tasks that nobody runs just now: who had them, and since when; `moved` tells of the last time.
+        failure: the container (-1: none) and the error that ended the job.
     """
 
     def __init__(
@@ -50,6 +56,11 @@ class Roster:
         self.is_stopping = False
         self.is_changing = False
         self.any_commit = False
+        self.must_plan = False
+        self.finished: set[str] = set()
+        self.left: dict[str, tuple[int, float]] = {}
+        self.failure: tuple[int, Mapping[str, Any]] | None = None
+        self.stop_asked_at: float | None = None
         self.url = ""
         self._clock = clock
 
@@ -101,7 +112,7 @@ class Roster:
                 answer["models"] = {t: self.tasks[t].to_json() for t in new}
             return answer
 
-    def finished(self, container: int, incarnation: str, report: Mapping[str, Any]) -> None:
+    def took_leave(self, container: int, incarnation: str, report: Mapping[str, Any]) -> None:
         """A container's last word.
 
         Raises:
@@ -118,6 +129,30 @@ class Roster:
         if member is None or not member.is_live or member.incarnation != incarnation:
             raise Superseded(f"incarnation {incarnation} of container {container} was replaced.", "")
         return member
+
+    # -- the end -----------------------------------------------------------------------------------------------------------------------
+
+    def request_stop(self) -> None:
+        """Final commits everywhere, then the end."""
+        with self.lock:
+            if self.stop_asked_at is None:
+                self.stop_asked_at = self._clock.monotonic()
+                self.is_stopping = True
+                self.state = STOPPING
+
+    def fail(self, member: Member | None, error: Mapping[str, Any]) -> None:
+        """The job ends with this error; the first one counts. `member`: the container it came from."""
+        if member is not None:
+            member.state, member.done = FAILED, True
+            member.last_error = str(error["message"])
+        if self.failure is None:
+            self.failure = (-1 if member is None else member.number, error)
+            LOG.error(
+                "%s: %s; stopping the job",
+                f"container {member.number} failed" if member else "job failed",
+                str(error["message"]).rstrip("."),
+            )
+        self.request_stop()
 
     # -- what people ask -----------------------------------------------------------------------------------------------------------------
 

@@ -306,7 +306,9 @@ def test_the_offset_for_a_time_is_the_first_at_or_after_it(
 
 def test_a_batch_goes_in_order_with_and_without_extras(log: Log, topic: str, producer: TransactionalProducer) -> None:
     producer.begin()
-    producer.send_all([(topic, str(i).encode(), b"k", 0, 1000 + i if i % 3 == 0 else 0, [("h", b"x")] if i % 5 == 0 else None) for i in range(30)])
+    producer.send_all(
+        [(topic, str(i).encode(), b"k", 0, 1000 + i if i % 3 == 0 else 0, [("h", b"x")] if i % 5 == 0 else None) for i in range(30)]
+    )
     producer.commit()
     plain = log.plain_producer("plain")
     plain.send_all([(topic, b"plain", b"k", 0, 0, None), (topic, b"timed", b"k", 0, 7, None)])

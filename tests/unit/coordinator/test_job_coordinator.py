@@ -11,7 +11,8 @@ import pytest
 
 from samzapy.api.errors import Fenced, OwnedElsewhere, Superseded
 from samzapy.clock import SystemClock
-from samzapy.coordinator.job_coordinator import CoordinatorSettings, JobCoordinator, Process, World
+from samzapy.coordinator.job_coordinator import JobCoordinator
+from samzapy.coordinator.settings import CoordinatorSettings, Process, World
 from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job
 from samzapy.model.ownership import ContainerRecord, Ledger
@@ -61,9 +62,11 @@ class Stage:
             stop_timeout_s=5.0, **settings,
         )  # fmt: skip
         process = Process("h", 1, "s", lambda host, pid, start: False)
-        self.coordinator = JobCoordinator(JOB, f"run-{id(self)}", tasks, {}, None, pace, self.log, SystemClock(), self, process, is_alive, world)
+        self.coordinator = JobCoordinator(
+            JOB, f"run-{id(self)}", tasks, {}, None, pace, self.log, SystemClock(), self, process, is_alive, world
+        )
         self.roster = self.coordinator.roster
-        self.roster.url = "http://127.0.0.1:1"
+        self.coordinator.listens_at("http://127.0.0.1:1", "")
         self.code: int | BaseException | None = None
 
     def hosts(self) -> Mapping[str, int | None]:
@@ -207,7 +210,7 @@ def test_a_tasks_own_error_stops_the_job_without_a_restart() -> None:
     with Stage() as stage:
         _, launch, handle = stage.await_launch(1)
         stage.register(0, launch, "one", {})
-        stage.roster.finished(
+        stage.roster.took_leave(
             0, "one", {"outcome": "failed", "error": {"code": "SZ200", "message": "boom", "fatal": True, "exit_code": 1}}
         )
         handle.ended = "exit code 1"
@@ -223,7 +226,7 @@ def test_a_stop_is_told_with_the_heartbeat_and_the_job_ends_with_0() -> None:
         assert beat(stage, "one") == "run"
         stage.coordinator.request_stop()
         assert beat(stage, "one") == "stop"
-        stage.roster.finished(0, "one", {"outcome": "stopped", "error": None})
+        stage.roster.took_leave(0, "one", {"outcome": "stopped", "error": None})
         handle.ended = "exit code 0"
         assert stage.await_end() == 0
         ledger = stage.ledger()

@@ -1,0 +1,157 @@
+"""Change while the job runs: more or fewer containers, a rolling restart, hosts that leave, inputs that grow."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError, SamzapyError
+from samzapy.coordinator import membership as state
+from samzapy.coordinator.membership import Member
+from samzapy.coordinator.roster import Roster
+from samzapy.coordinator.settings import CoordinatorSettings, World
+from samzapy.plan.assignment import check_slots
+from samzapy.ports import Clock, Launcher
+
+LOG = logging.getLogger("samzapy.coordinator")
+LEAVE_S = 2.0
+
+
+class Changes:
+    """What is asked of a running job, carried out a step at a time.
+
+    Args:
+        plan_anew: decides where tasks run, given which containers stay on which host; returns the hosts to ask for.
+        unpark: has a container started for which there was no slot before.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        settings: CoordinatorSettings,
+        clock: Clock,
+        launcher: Launcher,
+        world: World,
+        plan_anew: Callable[[Mapping[int, str]], Mapping[int, str | None]],
+        unpark: Callable[[Member, float], None],
+    ) -> None:
+        self._roster = roster
+        self._settings = settings
+        self._clock = clock
+        self._launcher = launcher
+        self._world = world
+        self._plan_anew = plan_anew
+        self._unpark = unpark
+        self._looked_at = self._left_at = clock.monotonic()
+        self._roll: list[tuple[int, str]] = []  # to be restarted: container, and the launch that is to end
+        self._roll_homes: dict[int, str | None] = {}
+
+    @property
+    def is_under_way(self) -> bool:
+        return bool(self._roll)
+
+    def scale(self, containers: int) -> dict[str, Any]:
+        """Run the job in so many containers from now on.
+
+        Raises:
+            ConfigurationError: not a number of containers. LauncherError: more than there are slots.
+        """
+        if containers < 1:
+            raise ConfigurationError(f"{containers} containers: a job runs in one or more.", "")
+        slots = list(self._launcher.hosts().values())
+        wanted = min(containers, len(self._roster.tasks))
+        check_slots(wanted, None if any(n is None for n in slots) else sum(n or 0 for n in slots), "this cluster")
+        with self._roster.lock:
+            self._refuse_while_stopping()
+            before, self._roster.target = self._roster.target, wanted
+            self._roster.must_plan = True
+            LOG.info("scaling from %d to %d containers", before, wanted)
+            return {"containers": wanted, "before": before, "tasks": len(self._roster.tasks)}
+
+    def restart(self, container: int | None) -> dict[str, Any]:
+        """Restart one container, or all, one after the other; each goes where its state is, or back home.
+
+        Raises:
+            ConfigurationError: no such container.
+        """
+        with self._roster.lock:
+            self._refuse_while_stopping()
+            if container is not None and container not in self._roster.members:
+                raise ConfigurationError(
+                    f"there is no container {container}.", f"There are: {', '.join(map(str, sorted(self._roster.members)))}."
+                )
+            now = self._clock.monotonic()
+            if container is None:
+                for member in self._roster.members.values():
+                    if member.is_parked:
+                        self._unpark(member, now)
+                self._roll_homes = dict(self._plan_anew({}))
+            numbers = [container] if container is not None else sorted(n for n, m in self._roster.members.items() if not m.done)
+            numbers.sort(key=lambda n: self._roster.members[n].host == self._roll_homes.get(n, self._roster.members[n].host))
+            self._roll = [(n, self._roster.members[n].launch_id) for n in numbers if self._roster.members[n].handle is not None]
+            return {"containers": [n for n, _ in self._roll]}
+
+    def _refuse_while_stopping(self) -> None:
+        if self._roster.is_stopping:
+            raise ConfigurationError("the job is stopping.", "Start it again with `samzapy run`.")
+
+    def go_on_with_restart(self) -> None:
+        """One container at a time, and only while all others run."""
+        with self._roster.lock:
+            if not self._roll:
+                return
+            number, launch_id = self._roll[0]
+            member = self._roster.members.get(number)
+            others = [m for m in self._roster.members.values() if m.number != number and not m.done and not m.is_parked]
+            if member is None or member.done or (member.launch_id != launch_id and self._is_at_work(member)):
+                self._roll.pop(0)
+            elif member.launch_id == launch_id and not member.stop_wanted and all(self._is_at_work(m) for m in others):
+                member.stop_wanted = True
+                LOG.info("restarting container %d", number)
+            if member is not None and not member.is_live and self._roll_homes.get(number):
+                member.preferred_host = self._roll_homes[number]
+            if not self._roll:
+                self._roll_homes = {}
+
+    def leave_hosts(self) -> None:
+        """Containers on hosts that Spark is about to lose are restarted elsewhere in good time."""
+        now = self._clock.monotonic()
+        if now - self._left_at < LEAVE_S or self._roll:
+            return
+        self._left_at = now
+        leaving = set(self._launcher.leaving())
+        if leaving:
+            with self._roster.lock:
+                self._roll = [(m.number, m.launch_id) for m in self._roster.members.values() if m.is_live and m.host in leaving]
+                for number, _ in self._roll:
+                    member = self._roster.members[number]
+                    member.preferred_host = None
+                    LOG.info("container %d leaves %s, which is being decommissioned", number, member.host)
+
+    def _is_at_work(self, member: Member) -> bool:
+        reports = member.task_reports()
+        return member.is_ready and all(reports.get(t, {}).get("state") in (state.RUNNING, state.STOPPED) for t in member.tasks)
+
+    def look_for_growth(self) -> None:
+        """Partitions that were added to the inputs."""
+        now = self._clock.monotonic()
+        if self._world.look is None or self._roster.ends is not None or now - self._looked_at < self._settings.growth_s:
+            return
+        self._looked_at = now
+        try:
+            tasks = self._world.look()
+        except ClusterUnreachable:
+            return  # asked again next time
+        except SamzapyError as error:
+            with self._roster.lock:
+                self._roster.fail(
+                    None, {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
+                )
+            return
+        new = [t for t in tasks if t not in self._roster.tasks]
+        if new:
+            with self._roster.lock:
+                LOG.info("the inputs have grown: %s", ", ".join(new))
+                self._roster.tasks.update({t: tasks[t] for t in new})
+                self._roster.must_plan = True

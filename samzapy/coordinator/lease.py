@@ -1,0 +1,86 @@
+"""Which run's coordinator is alive: a record that it renews. A second one asks before it begins."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from samzapy.api.errors import OwnedElsewhere
+from samzapy.coordinator.owning import Owning
+from samzapy.coordinator.settings import CoordinatorSettings, Process
+from samzapy.model.names import Job
+from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger
+from samzapy.ports import Clock
+
+LOG = logging.getLogger("samzapy.coordinator")
+
+
+class Lease:
+    """The lease of one run. `is_alive`: whether a coordinator answers at a URL for this job."""
+
+    def __init__(
+        self,
+        job: Job,
+        run_id: str,
+        owning: Owning,
+        settings: CoordinatorSettings,
+        clock: Clock,
+        process: Process,
+        is_alive: Callable[[str], bool],
+    ) -> None:
+        self._job = job
+        self._run_id = run_id
+        self._owning = owning
+        self._settings = settings
+        self._clock = clock
+        self._process = process
+        self._is_alive = is_alive
+        self._renewed_at = 0.0
+
+    def await_the_other(self, read: Callable[[], Ledger]) -> None:
+        """Return when no other run is alive: at once if it ended, or is provably gone; else when its lease is over.
+
+        Raises:
+            OwnedElsewhere: it answers.
+        """
+        said = False
+        while True:
+            lease = read().lease
+            if lease is None or lease.ended or self._settings.takeover or lease.run_id == self._run_id:
+                return
+            if self._process.is_gone(lease.host, lease.pid, lease.process_start):
+                return
+            age_s = (self._clock.now_ms() - lease.renewed_ms) / 1000
+            if lease.url and self._is_alive(lease.url):
+                raise OwnedElsewhere(
+                    f"job {self._job} is run by process {lease.pid} on {lease.host} (lease {max(age_s, 0):.0f} s old, {lease.url}).",
+                    "Stop that one with `samzapy stop`, or take its place with `--takeover`.",
+                )
+            if not 0 <= age_s < self._settings.lease_s:
+                return
+            if not said:
+                said = True
+                LOG.info("another run's lease (process %d on %s) is %.0f s old; waiting until it is over", lease.pid, lease.host, age_s)
+            self._clock.sleep(0.5)
+
+    def renew(self, url: str) -> None:
+        """Say now that this run is alive.
+
+        Raises:
+            Fenced: another coordinator has taken over. LogError.
+        """
+        now = self._clock.monotonic()
+        self._owning.write((LEASE_KEY, self._record(url).to_bytes()))
+        self._renewed_at = now
+
+    def renew_when_due(self, url: str) -> None:
+        if self._clock.monotonic() - self._renewed_at >= self._settings.lease_s / 3:
+            self.renew(url)
+
+    def give_up(self) -> None:
+        """Say that this run has ended."""
+        self._owning.write((LEASE_KEY, self._record("", ended=True).to_bytes()))
+
+    def _record(self, url: str, ended: bool = False) -> LeaseRecord:
+        p = self._process
+        return LeaseRecord(self._run_id, url, p.host, p.pid, p.start, self._clock.now_ms(), ended)

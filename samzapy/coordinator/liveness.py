@@ -1,0 +1,141 @@
+"""Who is alive: containers that ended, fell silent, or will not do as they are told are ended at the broker before anything else is decided.
+
+A container is believed dead for one of four reasons: its process was seen to end, its lease is over, it did not register, it did not
+release. None of them is proof, and none needs to be: it is ended in the coordinator topic and fenced, so that it may wake up at any time
+and commit nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from samzapy.coordinator import membership as state
+from samzapy.coordinator.membership import Death, Member
+from samzapy.coordinator.owning import Owning
+from samzapy.coordinator.roster import Roster
+from samzapy.coordinator.settings import CoordinatorSettings
+from samzapy.model.ownership import ContainerRecord
+from samzapy.plan.moves import orphans
+from samzapy.plan.restarts import GiveUp, decide_restart
+from samzapy.ports import Clock
+
+LOG = logging.getLogger("samzapy.coordinator")
+ASKED = "asked to stop"
+TOLD_DEATHS = 5
+
+
+class Liveness:
+    """Sees who is gone, ends them, and decides whether they are started again."""
+
+    def __init__(self, roster: Roster, owning: Owning, settings: CoordinatorSettings, clock: Clock) -> None:
+        self._roster = roster
+        self._owning = owning
+        self._settings = settings
+        self._clock = clock
+
+    def look_at(self, member: Member, now: float) -> None:
+        if member.done or member.ending:
+            return
+        if member.last_word is not None and self._took_leave(member, member.last_word):
+            return
+        if member.handle is None:
+            if self._roster.is_stopping:
+                member.done, member.state = True, state.STOPPED
+            return
+        ended = member.handle.exited()
+        overdue = [t for t, since in member.releasing.items() if now - since > self._settings.lease_s]
+        silent_s = now - member.heard_at
+        if ended is not None:
+            self._lose(member, ended)
+        elif member.registered and silent_s > self._settings.lease_s:
+            self._lose(member, f"silent for {silent_s:.1f} s, its lease of {self._settings.lease_s:g} s is over")
+        elif member.registered and overdue:
+            self._lose(member, f"did not release {', '.join(overdue)} within its lease of {self._settings.lease_s:g} s")
+        elif not member.registered and silent_s > self._settings.register_timeout_s:
+            self._lose(member, f"did not register within {self._settings.register_timeout_s:g} s")
+        elif not member.registered and self._roster.is_stopping:
+            member.handle.kill()
+            member.done, member.state = True, state.STOPPED
+
+    def _took_leave(self, member: Member, word: Mapping[str, Any]) -> bool:
+        """A container that said how it ended. True: there is no more to do about it."""
+        error, outcome = word.get("error"), word.get("outcome")
+        if outcome == "finished" or (outcome == "stopped" and self._roster.is_stopping):
+            member.state, member.done = state.STOPPED, True
+            self._roster.finished.update(member.tasks if outcome == "finished" else ())
+            return True
+        if outcome == "stopped":
+            member.ending = ASKED
+            return True
+        if error and (error.get("fatal") or self._all_failed_alike(member, error)):
+            self._roster.fail(member, error)
+            return True
+        if error:
+            member.last_error = str(error.get("message", ""))
+        return False
+
+    def _all_failed_alike(self, member: Member, error: Mapping[str, Any]) -> bool:
+        """Every container ended with the same error before any commit: starting again will not help."""
+        words = [m.last_word or m.report for m in self._roster.members.values()]
+        codes = {w["error"].get("code") if w.get("error") else None for w in words}
+        return not self._roster.any_commit and len(codes) == 1 and None not in codes
+
+    def _lose(self, member: Member, why: str) -> None:
+        """It is gone, or is to be: its tasks are taken by force in this turn."""
+        if member.handle is not None:
+            member.handle.kill()
+        if self._roster.failure is None and not self._roster.is_stopping:
+            LOG.warning("container %d (process %s on %s): %s", member.number, member.pid, member.host, why)
+        member.ending = why
+        member.state = state.LOST
+
+    def end_lost(self) -> None:
+        """(a) to (c) for those that are gone; if this raises, the next turn does it again."""
+        gone = [m for m in self._roster.members.values() if m.ending]
+        if not gone:
+            return
+        self._owning.end([self.record(m) for m in gone if m.incarnation])
+        with self._roster.lock:
+            for member in gone:
+                self._after_end(member)
+
+    def _after_end(self, member: Member) -> None:
+        now, why = self._clock.monotonic(), member.ending
+        lost, host = member.tasks, member.host or ""
+        self._roster.left.update({t: (member.number, now) for t in lost if t not in self._roster.left})
+        where = f"process {member.pid} on {member.host}" if member.registered else "before it registered"
+        asked = member.stop_wanted and why == ASKED
+        member.tasks, member.incarnation, member.registered, member.applicant = (), "", False, None
+        member.handle, member.launched_on, member.ending, member.last_word = None, None, "", None
+        member.releasing, member.standby, member.report, member.stop_wanted = {}, (), {}, False
+        if self._roster.is_stopping or (asked and self._roster.finished >= set(self._roster.tasks)):
+            member.done, member.state = True, state.STOPPED
+            return
+        if member.number >= self._roster.target:
+            del self._roster.members[member.number]
+            self._roster.must_plan = True
+            return
+        member.wanted_since = now
+        if asked:
+            member.state = state.STARTING
+            return
+        member.deaths.append(Death(now, self._clock.now_ms(), where, member.last_error or why))
+        decision = decide_restart([d.at_s for d in member.deaths], now, self._settings.max_restarts, self._settings.restart_window_s)
+        if isinstance(decision, GiveUp):
+            story = "; ".join(str(d) for d in member.deaths[-TOLD_DEATHS:])
+            self._roster.fail(
+                member, {"code": "SZ340", "message": f"{decision.reason}. The last ones: {story}", "remedy": "See its log lines above."}
+            )
+            return
+        member.restarts += 1
+        member.launch_at = now + decision.delay_s
+        member.last_error = ""
+        holders = {m.number: m.holder() for m in self._roster.members.values() if m.is_live}
+        self._roster.desired.update(orphans(self._roster.desired, holders, lost, host))
+
+    def record(self, member: Member) -> ContainerRecord:
+        return ContainerRecord(
+            member.number, member.epoch, member.incarnation, member.tasks, self._roster.run_id, member.host or "", member.pid or 0
+        )

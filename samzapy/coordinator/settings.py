@@ -1,0 +1,47 @@
+"""What a coordinator has to know, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from samzapy.model.job_model import TaskModel
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorSettings:
+    """Durations in seconds."""
+
+    containers: int = 1
+    standby: int = 0
+    host_affinity_s: float = 5.0
+    heartbeat_s: float = 2.0
+    lease_s: float = 10.0
+    max_restarts: int = 8
+    restart_window_s: float = 300.0
+    stop_timeout_s: float = 60.0
+    register_timeout_s: float = 120.0
+    growth_s: float = 10.0
+    takeover: bool = False
+    has_changelogs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """This process, as another coordinator may look for it."""
+
+    host: str
+    pid: int
+    start: str
+    is_gone: Callable[[str, int, str], bool] = field(compare=False, default=lambda host, pid, start: False)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The input topics: by topic id, name and partition count now; and `look`, which finds tasks that came since.
+
+    `look` returns all tasks, or raises ConfigurationError where the job cannot go on with the partitions that there are now.
+    """
+
+    inputs: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    look: Callable[[], Mapping[str, TaskModel]] | None = None
