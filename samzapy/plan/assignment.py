@@ -114,19 +114,22 @@ def _settle(
 ) -> None:
     """Adds the tasks that wait to the containers that want some: up to `size` each, and one more for `extra` of them."""
     seats = Seats({hosts.get(c): 0 for c in wanting}, spare=extra)
-    places: dict[str | None, list[int]] = {host: [] for host in seats.certain}
+    missing = {c: max(0, size - len(kept[c])) for c in wanting}
     for c in wanting:
-        missing = max(0, size - len(kept[c]))
-        seats.certain[hosts.get(c)] += missing
-        places[hosts.get(c)] += [c] * missing
-    if extra:
-        for c in wanting:
-            seats.room[hosts.get(c)] = seats.room.get(hosts.get(c), 0) + 1
-            places[hosts.get(c)].append(c)
-    seats.weight = {host: len(names) for host, names in places.items()}
+        seats.certain[hosts.get(c)] += missing[c]
+        seats.room[hosts.get(c)] = seats.room.get(hosts.get(c), 0) + (extra > 0)
+    seats.weight = {host: n + seats.room[host] for host, n in seats.certain.items()}
     found = seat(waiting, worth, seats)
+    coming: dict[str | None, list[str]] = {host: [] for host in seats.certain}
     for task in waiting:
-        kept[places[found[task]].pop(0)].append(task)
+        coming[found[task]].append(task)
+    beyond = {host: len(names) - sum(missing[c] for c in wanting if hosts.get(c) == host) for host, names in coming.items()}
+    for c in wanting:
+        host = hosts.get(c)
+        count = missing[c] + (beyond[host] > 0)
+        beyond[host] -= 1
+        kept[c] += coming[host][:count]
+        del coming[host][:count]
 
 
 def assign(tasks: Sequence[str], containers: int, before: Mapping[str, int]) -> dict[int, tuple[str, ...]]:

@@ -15,6 +15,7 @@ they change hosts do so. No clock, no randomness, names and numbers break ties: 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -40,7 +41,8 @@ def weigh(tasks: Collection[str], locality: Locality) -> Worth:
     worth = {}
     for task in tasks:
         states = locality.get(task, {})
-        worth[task] = {h: (newest(states, h) * unit + 1) * unit + sum(r < rank for r in states.values()) for h, rank in states.items()}
+        ranks = sorted(states.values())
+        worth[task] = {h: ((rank == ranks[-1]) * unit + 1) * unit + bisect_left(ranks, rank) for h, rank in states.items()}
     return worth
 
 
