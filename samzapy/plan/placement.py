@@ -1,0 +1,179 @@
+"""Which host each container is asked for: as near to its tasks' state as an even load of the hosts allows.
+
+It guarantees: a container that runs stays where it is; no host gets more containers than it has slots (what finds no slot gets no host);
+the load is even, which means that no host is fuller with its last container than another one would be with one more, so hosts of equal
+slots differ by one at most. Only containers that run already can make that impossible, and then the others level it as far as they can.
+
+The load comes before locality, because state is read once and an overloaded host is slow for as long as the job runs: when a lost host
+comes back, the next start of the job must find its way back to it, although the newest state lies where the containers fled to.
+
+The method has three steps. Seats are counted out one by one, each to the host that is least full with it; if the last ones could go to
+several hosts alike, they are spare and stay open. Then whoever would lose most by being sent to the second best host left (the regret)
+chooses first; those who lose nothing choose last, and take what is least full. Last, two containers that are better off together when
+they change hosts do so. No clock, no randomness, names and numbers break ties: the same facts give the same places.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TypeVar
+
+Locality = Mapping[str, Mapping[str, int]]  # task -> host -> rank of the state that lies there; the larger, the newer
+Worth = Mapping[str, Mapping[str, int]]  # task -> host -> what it is worth to run the task there; hosts without state are left out
+
+Item = TypeVar("Item", str, int)
+
+
+def newest(states: Mapping[str, int], host: str | None) -> bool:
+    """Whether the newest of a task's `states` lies on this host."""
+    return host is not None and host in states and states[host] == max(states.values())
+
+
+def weigh(tasks: Collection[str], locality: Locality) -> Worth:
+    """What the state on each host is worth to a task, so that sums over tasks compare as they should.
+
+    First counts how many tasks find their newest state, then how many find any, then how old it is (hosts whose state is older still).
+    """
+    unit = 1 + len(tasks) + sum(len(locality.get(task, {})) for task in tasks)
+    worth = {}
+    for task in tasks:
+        states = locality.get(task, {})
+        ranks = sorted(states.values())
+        worth[task] = {h: ((rank == ranks[-1]) * unit + 1) * unit + bisect_left(ranks, rank) for h, rank in states.items()}
+    return worth
+
+
+@dataclass
+class Seats:
+    """Places to give away, by host: `certain` ones, which all get taken, and `spare` ones, for which a host may have `room`.
+
+    `weight` and `taken` tell how full a host is; that decides when state does not.
+    """
+
+    certain: dict[str | None, int]
+    room: dict[str | None, int] = field(default_factory=dict)
+    spare: int = 0
+    weight: Mapping[str | None, int] = field(default_factory=dict)
+    taken: dict[str | None, int] = field(default_factory=dict)
+
+    def is_open(self, host: str | None) -> bool:
+        return self.certain.get(host, 0) > 0 or (self.spare > 0 and self.room.get(host, 0) > 0)
+
+    def open(self) -> list[str | None]:
+        """The hosts that have a place left."""
+        return [host for host in self.certain if self.is_open(host)]
+
+    def fullness(self, host: str | None) -> float:
+        """How full this host is with one more."""
+        return (self.taken.get(host, 0) + 1) / self.weight.get(host, 1)
+
+    def take(self, host: str | None) -> bool:
+        """A place at this host; True if that closed a host, this one or others that hoped for a spare place."""
+        self.taken[host] = self.taken.get(host, 0) + 1
+        if self.certain.get(host, 0) > 0:
+            self.certain[host] -= 1
+            return not self.is_open(host)
+        self.room[host] -= 1
+        self.spare -= 1
+        return self.spare == 0 or not self.is_open(host)
+
+
+def seat(items: Sequence[Item], worth: Mapping[Item, Mapping[str, int]], seats: Seats) -> dict[Item, str | None]:
+    """A host for each item while there are places: who would lose most elsewhere chooses first, ties in the order of `items`."""
+    chosen: dict[Item, str | None] = {}
+    waiting = list(items)
+    while waiting and (hosts := seats.open()):
+        order = {host: i for i, host in enumerate(hosts)}
+        bids = [_bid(worth.get(item, {}), order) for item in waiting]
+        for i in sorted(range(len(waiting)), key=lambda i: (-bids[i][0], -bids[i][1])):
+            best = bids[i][2] or hosts
+            host = min(best, key=lambda h: (seats.fullness(h), order[h]))
+            chosen[waiting[i]] = host
+            if seats.take(host):
+                break
+        waiting = [item for item in waiting if item not in chosen]
+    return chosen
+
+
+def _bid(worth: Mapping[str, int], hosts: Mapping[str | None, int]) -> tuple[int, int, list[str | None]]:
+    """What an item would lose if it did not get its best host, what that is worth, and the hosts that are best alike (none: all are)."""
+    offers = sorted((value for host, value in worth.items() if host in hosts), reverse=True)
+    if not offers:
+        return 0, 0, []
+    if len(offers) < len(hosts):
+        offers.append(0)
+    regret = offers[0] - offers[1] if len(offers) > 1 else 0
+    return regret, offers[0], [host for host, value in worth.items() if value == offers[0] and host in hosts]
+
+
+def place(
+    members: Mapping[int, Sequence[str]], worth: Worth, slots: Mapping[str, int | None], fixed: Mapping[int, str]
+) -> dict[int, str | None]:
+    """A host for each container of `members` (its tasks); None where no slot is known to be free.
+
+    Args:
+        members: the containers that are to run, with the tasks whose state draws them.
+        worth: as `weigh` gives it.
+        slots: the hosts that take containers, with all their slots, also those that fixed containers hold (None: no limit).
+        fixed: the containers that run, with their hosts.
+    """
+    total = {c: _sum(worth[task] for task in members[c] if task in worth) for c in sorted(members)}
+    loose = [c for c in total if c not in fixed]
+    seats = count_out(len(loose), slots, [fixed[c] for c in total if c in fixed])
+    found = seat(loose, total, seats)
+    _trade(found, total)
+    return {c: fixed[c] if c in fixed else found.get(c) for c in total}
+
+
+def _sum(worths: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for worth in worths:
+        for host, value in worth.items():
+            total[host] = total.get(host, 0) + value
+    return total
+
+
+def count_out(count: int, slots: Mapping[str, int | None], occupied: Iterable[str]) -> Seats:
+    """Seats for `count` containers, each counted out to the host that is least full with it; fewer if the slots do not suffice.
+
+    A host without limit counts as large as the largest one with a limit, and takes what finds no slot elsewhere.
+    """
+    largest = max((s for s in slots.values() if s is not None), default=1)
+    weight: dict[str | None, int] = {h: largest if slots[h] is None else (slots[h] or 0) for h in sorted(slots)}
+    taken: dict[str | None, int] = dict.fromkeys(weight, 0)
+    for host in occupied:
+        taken[host] = taken.get(host, 0) + 1
+    weight = {h: max(1, w) for h, w in weight.items()}
+    seats = Seats(dict.fromkeys(weight, 0), weight=weight, taken=dict(taken))
+    while count > 0:
+        free = [h for h in weight if h is not None and ((limit := slots[h]) is None or taken[h] < limit)]
+        if not free:
+            break
+        level = min((taken[h] + 1) / weight[h] for h in free)
+        next_ones = [h for h in free if (taken[h] + 1) / weight[h] == level]
+        if len(next_ones) > count:
+            seats.room, seats.spare = dict.fromkeys(next_ones, 1), count
+            break
+        for host in next_ones:
+            seats.certain[host] += 1
+            taken[host] += 1
+        count -= len(next_ones)
+    return seats
+
+
+def _trade(places: dict[int, str | None], worth: Mapping[int, Mapping[str, int]]) -> None:
+    """Two containers change hosts if that is worth more to both together; again until no two would."""
+    settled = False
+    while not settled:
+        settled = True
+        for one, other in combinations(places, 2):
+            here, there = places[one], places[other]
+            if here is None or there is None or here == there:
+                continue
+            now = worth[one].get(here, 0) + worth[other].get(there, 0)
+            if worth[one].get(there, 0) + worth[other].get(here, 0) > now:
+                places[one], places[other] = there, here
+                settled = False
