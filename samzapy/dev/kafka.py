@@ -21,9 +21,9 @@ from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.dev.jars import KAFKA_VERSION, kafka_jars
 from samzapy.dev.java import Java, find_java
 from samzapy.dev.places import Progress, locked, made, silent, state_dir
-from samzapy.dev.ports import free_ports, is_free
+from samzapy.dev.ports import PortTaken, free_ports, is_free
 from samzapy.dev.probe import ask_cluster
-from samzapy.dev.process import Server, end_all, first_complaint
+from samzapy.dev.process import Server, end_all, explain_end, first_complaint
 from samzapy.dev.settings import HOST, JVM_OPTIONS, LOGGING, Node, node_settings, properties_text
 
 DEFAULT_PORT = 9092
@@ -32,10 +32,6 @@ START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 20.0
 _ATTEMPTS = 3
 _POLL_S = 0.1
-
-
-class _PortTaken(Exception):
-    """A port that was free when it was chosen was not when the broker bound it."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,7 @@ class LocalKafka:
             for _ in range(_ATTEMPTS):
                 try:
                     return cluster._bring_up(launch, say)
-                except _PortTaken as again:
+                except PortTaken as again:
                     taken = again
                     cluster = cluster if cluster.pids else cls._describe(directory, cluster, port, brokers)
             raise ClusterUnreachable(f"Kafka did not start: {taken}.", "Run this again, with another --port.")
@@ -225,7 +221,7 @@ class LocalKafka:
                 return
             for node in self.nodes:
                 if self.server(node).pid() is None:
-                    self._explain_end(node, log_starts.get(node.id, 0))
+                    explain_end(self.server(node), log_starts.get(node.id, 0), "Kafka")
             if time.monotonic() >= deadline:
                 log = self.server(waiting[0]).log
                 raise ClusterUnreachable(f"Kafka on port {waiting[0].port} did not answer within {timeout_s:.0f} s.", f"See {log}.")
@@ -239,14 +235,6 @@ class LocalKafka:
             and seen.nodes >= {other.id for other in self.nodes}
             and seen.controller is not None
         )
-
-    def _explain_end(self, node: Node, log_start: int) -> None:
-        log = self.server(node).log
-        lines = self.server(node).said_since(log_start)
-        bind = [line for line in lines if "Address already in use" in line]
-        if bind:
-            raise _PortTaken(bind[0].strip())
-        raise ClusterUnreachable(f"Kafka ended while starting: {first_complaint(lines)}.", f"See {log}.")
 
 
 @dataclass(frozen=True)

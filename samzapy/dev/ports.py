@@ -10,6 +10,10 @@ from samzapy.api.errors import ConfigurationError
 LOOPBACK = "127.0.0.1"
 
 
+class PortTaken(Exception):
+    """A port that was free when it was chosen was not when the server bound it."""
+
+
 def is_free(host: str, port: int) -> bool:
     """Whether a server could listen there now.
 

@@ -17,6 +17,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
+
+from samzapy.api.errors import ClusterUnreachable
+from samzapy.dev.ports import PortTaken
 
 _POLL_S = 0.05
 _KILLED_S = 20.0
@@ -103,6 +107,19 @@ def end_all(servers: Sequence[Server], within_s: float) -> None:
         if not server.ended(max(0.0, deadline - time.monotonic())):
             server.signal(signal.SIGKILL)
             server.ended(_KILLED_S)
+
+
+def explain_end(server: Server, log_start: int, what: str) -> NoReturn:
+    """Say why it ended while it was starting, from what it logged since then.
+
+    Raises:
+        PortTaken: its port was not free. ClusterUnreachable: anything else.
+    """
+    lines = server.said_since(log_start)
+    bind = [line for line in lines if "Address already in use" in line]
+    if bind:
+        raise PortTaken(bind[0].strip())
+    raise ClusterUnreachable(f"{what} ended while starting: {first_complaint(lines)}.", f"See {server.log}.")
 
 
 def first_complaint(lines: Sequence[str]) -> str:
