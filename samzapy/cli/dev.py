@@ -1,26 +1,28 @@
 """`samzapy dev`: what a developer's machine needs beside samzapy.
 
 `dev kafka start|stop|status` work on a directory; `--dir` names it, `--port` the one that goes with the port. On stdout: the bootstrap
-servers, or one JSON document. All else goes to stderr.
+servers, or one JSON document. All else goes to stderr. `dev spark` is a room of its own.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from samzapy.cli.common import say
+from samzapy.cli.dev_spark import spark
 from samzapy.dev.kafka import DEFAULT_PORT, LocalKafka, default_directory
 
 NOT_RUNNING = 3
 
-app = typer.Typer(help="A real Kafka on this machine, for development.", no_args_is_help=True)
+app = typer.Typer(help="A real Kafka and a real Spark on this machine, for development.", no_args_is_help=True)
 kafka = typer.Typer(help="A local KRaft Kafka on loopback, without Docker. Its jars are fetched once per user.", no_args_is_help=True)
 app.add_typer(kafka, name="kafka")
+app.add_typer(spark, name="spark")
 
 Port = Annotated[int | None, typer.Option(help=f"The first broker's port, {DEFAULT_PORT} by default.", show_default=False)]
 Directory = Annotated[Path | None, typer.Option("--dir", help="Where it lives; one place per port by default.", show_default=False)]
@@ -35,8 +37,8 @@ def start(
     directory: Directory = None,
 ) -> None:
     """Start it, or what of it does not run; return when it answers. Prints the bootstrap servers."""
-    cluster = LocalKafka.start(port=port, brokers=brokers, directory=directory, say=_say)
-    _say(f"Kafka answers; stop it with: samzapy dev kafka stop --dir {cluster.directory}")
+    cluster = LocalKafka.start(port=port, brokers=brokers, directory=directory, say=say)
+    say(f"Kafka answers; stop it with: samzapy dev kafka stop --dir {cluster.directory}")
     print(cluster.bootstrap_servers)
 
 
@@ -45,9 +47,9 @@ def stop(port: Port = None, directory: Directory = None) -> None:
     """Stop it; its data stays."""
     cluster = _cluster(port, directory)
     if cluster is None or not cluster.stop():
-        _say(f"no Kafka runs in {_place(port, directory)}")
+        say(f"no Kafka runs in {_place(port, directory)}")
     else:
-        _say(f"stopped; its data stays in {cluster.directory}")
+        say(f"stopped; its data stays in {cluster.directory}")
 
 
 @kafka.command()
@@ -91,7 +93,3 @@ def _cluster(port: int | None, directory: Path | None) -> LocalKafka | None:
 
 def _place(port: int | None, directory: Path | None) -> Path:
     return directory or default_directory(DEFAULT_PORT if port is None else port)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -11,20 +11,17 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError, LauncherError
 from samzapy.dev.java import Java
-from samzapy.dev.places import cache_dir, locked
+from samzapy.dev.places import Progress, cache_dir, locked
 
 KAFKA_VERSION = "4.3.0"
 SCALA_VERSION = "2.13"
 LOG4J_BINDING_VERSION = "2.25.4"
 EXPECTED_JARS = 46
-
-Progress = Callable[[str], None]
 
 _MODULES = f"""<ivy-module version="2.0">
   <info organisation="samzapy" module="dev-kafka"/>
@@ -123,7 +120,7 @@ def _last_complaint(log: Path) -> str:
     return complaints[0] if complaints else "Ivy failed"
 
 
-def pyspark_jars() -> Path:
+def pyspark_jars(needed_for: str = "whose Ivy fetches Kafka") -> Path:
     """PySpark's jars, found without importing it.
 
     Raises:
@@ -131,5 +128,5 @@ def pyspark_jars() -> Path:
     """
     package = find_spec("pyspark")
     if package is None or package.origin is None:
-        raise LauncherError("PySpark is not installed, whose Ivy fetches Kafka.", "Install it: pip install 'samzapy[spark]'")
+        raise LauncherError(f"PySpark is not installed, {needed_for}.", "Install it: pip install 'samzapy[spark]'")
     return Path(package.origin).parent / "jars"

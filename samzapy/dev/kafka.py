@@ -10,9 +10,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import re
-import signal
-import socket
 import subprocess
 import time
 import uuid
@@ -21,11 +18,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
-from samzapy.dev.jars import KAFKA_VERSION, Progress, kafka_jars
+from samzapy.dev.jars import KAFKA_VERSION, kafka_jars
 from samzapy.dev.java import Java, find_java
-from samzapy.dev.places import locked, state_dir
+from samzapy.dev.places import Progress, locked, made, silent, state_dir
+from samzapy.dev.ports import PortTaken, free_ports, is_free
 from samzapy.dev.probe import ask_cluster
-from samzapy.dev.process import Server
+from samzapy.dev.process import Server, end_all, explain_end, first_complaint
 from samzapy.dev.settings import HOST, JVM_OPTIONS, LOGGING, Node, node_settings, properties_text
 
 DEFAULT_PORT = 9092
@@ -34,14 +32,6 @@ START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 20.0
 _ATTEMPTS = 3
 _POLL_S = 0.1
-
-
-def _silent(_: str) -> None:
-    return
-
-
-class _PortTaken(Exception):
-    """A port that was free when it was chosen was not when the broker bound it."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +89,7 @@ class LocalKafka:
         directory: Path | None = None,
         overrides: Mapping[str, str] | None = None,
         java: Java | None = None,
-        say: Progress = _silent,
+        say: Progress = silent,
         tied: bool = False,
         timeout_s: float = START_TIMEOUT_S,
     ) -> LocalKafka:
@@ -109,9 +99,9 @@ class LocalKafka:
         for this start only. `tied`: the brokers end with the thread that called this.
         """
         if directory is None:
-            chosen = DEFAULT_PORT if port is None else port or _free_ports(1)[0]
+            chosen = DEFAULT_PORT if port is None else port or free_ports(1)[0]
             directory, port = default_directory(chosen), chosen
-        directory = _made(directory.expanduser().resolve())
+        directory = made(directory, "a Kafka")
         with locked(directory / "lock"):
             existing = cls.at(directory)
             cluster = existing if existing is not None and existing.pids else cls._describe(directory, existing, port, brokers)
@@ -122,7 +112,7 @@ class LocalKafka:
             for _ in range(_ATTEMPTS):
                 try:
                     return cluster._bring_up(launch, say)
-                except _PortTaken as again:
+                except PortTaken as again:
                     taken = again
                     cluster = cluster if cluster.pids else cls._describe(directory, cluster, port, brokers)
             raise ClusterUnreachable(f"Kafka did not start: {taken}.", "Run this again, with another --port.")
@@ -132,18 +122,8 @@ class LocalKafka:
         with locked(self.directory / "lock"):
             servers = [self.server(node) for node in self.nodes]
             ran = any(server.pid() is not None for server in servers)
-            self._end(servers, timeout_s)
+            end_all(servers, timeout_s)
         return ran
-
-    @staticmethod
-    def _end(servers: Sequence[Server], timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        for server in servers:
-            server.signal(signal.SIGTERM)
-        for server in servers:
-            if not server.ended(max(0.0, deadline - time.monotonic())):
-                server.signal(signal.SIGKILL)
-                server.ended(STOP_TIMEOUT_S)
 
     # -- the description ------------------------------------------------------------------------------------------------------------
 
@@ -160,7 +140,7 @@ class LocalKafka:
         fixed = _fixed_ports(existing, port, count)
         for wanted in fixed:
             _check_free(wanted)
-        free = _free_ports(2 * count, besides=fixed)
+        free = free_ports(2 * count, besides=fixed)
         ports = fixed or free[count:]
         nodes = tuple(Node(i + 1, ports[i], free[i]) for i in range(count))
         cluster = cls(directory, existing.cluster_id if existing else _new_cluster_id(), nodes)
@@ -203,12 +183,12 @@ class LocalKafka:
             log_starts = {}
             for node in missing:
                 server = self.server(node)
-                log_starts[node.id] = server.log.stat().st_size if server.log.exists() else 0
+                log_starts[node.id] = server.log_size()
                 server.start(launch.command(self.directory, "kafka.Kafka", str(self._settings_file(node))), tied=launch.tied)
                 started.append(server)
             self._await_answers(log_starts, launch.timeout_s)
         except BaseException:
-            self._end(started, timeout_s=5.0)
+            end_all(started, within_s=5.0)
             raise
         return self
 
@@ -228,7 +208,7 @@ class LocalKafka:
             said, _ = tool.communicate()
             if tool.returncode != 0:
                 raise ClusterUnreachable(
-                    f"{self._data(node)} could not be made ready for Kafka: {_first_complaint(said.splitlines())}.",
+                    f"{self._data(node)} could not be made ready for Kafka: {first_complaint(said.splitlines())}.",
                     "Delete the directory, or name another with --dir.",
                 )
 
@@ -241,7 +221,7 @@ class LocalKafka:
                 return
             for node in self.nodes:
                 if self.server(node).pid() is None:
-                    self._explain_end(node, log_starts.get(node.id, 0))
+                    explain_end(self.server(node), log_starts.get(node.id, 0), "Kafka")
             if time.monotonic() >= deadline:
                 log = self.server(waiting[0]).log
                 raise ClusterUnreachable(f"Kafka on port {waiting[0].port} did not answer within {timeout_s:.0f} s.", f"See {log}.")
@@ -255,16 +235,6 @@ class LocalKafka:
             and seen.nodes >= {other.id for other in self.nodes}
             and seen.controller is not None
         )
-
-    def _explain_end(self, node: Node, log_start: int) -> None:
-        log = self.server(node).log
-        with log.open(errors="replace") as text:
-            text.seek(log_start)
-            lines = text.read().splitlines()
-        bind = [line for line in lines if "Address already in use" in line]
-        if bind:
-            raise _PortTaken(bind[0].strip())
-        raise ClusterUnreachable(f"Kafka ended while starting: {_first_complaint(lines)}.", f"See {log}.")
 
 
 @dataclass(frozen=True)
@@ -282,24 +252,8 @@ class _Launch:
         return [str(self.java.executable), *JVM_OPTIONS, logging, "-cp", f"{self.jars}{os.sep}*", main, *arguments]
 
 
-def _first_complaint(lines: Sequence[str]) -> str:
-    """The line of a JVM's output that says what went wrong: the exception without its trace, else what was logged as an error."""
-    exceptions = [line for line in lines if re.search(r"(Exception|Error): ", line)]
-    errors = [line for line in lines if " ERROR " in line or " FATAL " in line]
-    return (exceptions or errors or list(lines) or ["it said nothing"])[0].strip().rstrip(".")
-
-
 def default_directory(port: int) -> Path:
     return state_dir() / f"kafka-{port}"
-
-
-def _made(directory: Path) -> Path:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / "lock").touch()
-    except OSError as error:
-        raise ConfigurationError(f"{directory} cannot hold a Kafka: {error.strerror}.", "Name another directory with --dir.") from error
-    return directory
 
 
 def _new_cluster_id() -> str:
@@ -318,33 +272,10 @@ def _fixed_ports(existing: LocalKafka | None, port: int | None, count: int) -> l
 
 
 def _check_free(port: int) -> None:
-    with socket.socket() as candidate:
-        candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            candidate.bind((HOST, port))
-        except PermissionError:
-            raise ConfigurationError(f"port {port} is not ours to bind.", "Choose one from 1024 on, or 0 for any free one.") from None
-        except OSError:
-            other = ask_cluster(HOST, port)
-            owner = f"a Kafka of another directory (cluster {other.cluster_id})" if other else "another program"
-            raise ConfigurationError(
-                f"port {port} is in use by {owner}.", "Stop it, or choose another port: samzapy dev kafka start --port P (0 = any free one)"
-            ) from None
-
-
-def _free_ports(count: int, besides: Sequence[int] = ()) -> list[int]:
-    """Ports that nothing listens on now, all different."""
-    held: list[socket.socket] = []
-    ports: list[int] = []
-    try:
-        while len(ports) < count:
-            candidate = socket.socket()
-            held.append(candidate)
-            candidate.bind((HOST, 0))
-            port = int(candidate.getsockname()[1])
-            if port not in besides:
-                ports.append(port)
-    finally:
-        for candidate in held:
-            candidate.close()
-    return ports
+    if is_free(HOST, port):
+        return
+    other = ask_cluster(HOST, port)
+    owner = f"a Kafka of another directory (cluster {other.cluster_id})" if other else "another program"
+    raise ConfigurationError(
+        f"port {port} is in use by {owner}.", "Stop it, or choose another port: samzapy dev kafka start --port P (0 = any free one)"
+    )

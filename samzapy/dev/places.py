@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from samzapy.api.errors import ConfigurationError
+
+Progress = Callable[[str], None]
 
 
 def cache_dir() -> Path:
@@ -34,3 +38,23 @@ def locked(path: Path) -> Iterator[None]:
     with path.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def made(directory: Path, what: str) -> Path:
+    """The directory for `what`, resolved, made and writable.
+
+    Raises:
+        ConfigurationError: it cannot be.
+    """
+    directory = directory.expanduser().resolve()
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "lock").touch()
+    except OSError as error:
+        raise ConfigurationError(f"{directory} cannot hold {what}: {error.strerror}.", "Name another directory with --dir.") from error
+    return directory
+
+
+def silent(_: str) -> None:
+    """The progress of something that nobody watches."""
+    return

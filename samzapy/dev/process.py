@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
+
+from samzapy.api.errors import ClusterUnreachable
+from samzapy.dev.ports import PortTaken
 
 _POLL_S = 0.05
+_KILLED_S = 20.0
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
@@ -29,10 +35,11 @@ class Server:
     log: Path
     mark: str
 
-    def start(self, command: Sequence[str], *, tied: bool) -> int:
+    def start(self, command: Sequence[str], *, tied: bool, environment: Mapping[str, str] | None = None) -> int:
         """Start it in a session of its own, so that Ctrl-C in a terminal is not for it.
 
         `tied`: it ends when the thread that called this ends, however that happens (Linux only; elsewhere it must be stopped).
+        `environment`: all of its environment, ours by default.
         """
         with self.log.open("ab") as log:
             child = subprocess.Popen(
@@ -41,6 +48,7 @@ class Server:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                env=environment,
                 preexec_fn=_die_with_parent() if tied else None,
             )
         _children[child.pid] = child
@@ -78,6 +86,65 @@ class Server:
             time.sleep(_POLL_S)
         self.pid_file.unlink(missing_ok=True)
         return True
+
+    def log_size(self) -> int:
+        """How much it has logged so far, for `said_since`."""
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def said_since(self, size: int) -> list[str]:
+        """The lines of its log behind this size."""
+        with self.log.open(errors="replace") as text:
+            text.seek(size)
+            return text.read().splitlines()
+
+
+def end_all(servers: Sequence[Server], within_s: float) -> None:
+    """Ask each to end, then kill those that have not within the time."""
+    deadline = time.monotonic() + within_s
+    for server in servers:
+        server.signal(signal.SIGTERM)
+    for server in servers:
+        if not server.ended(max(0.0, deadline - time.monotonic())):
+            server.signal(signal.SIGKILL)
+            server.ended(_KILLED_S)
+
+
+def explain_end(server: Server, log_start: int, what: str) -> NoReturn:
+    """Say why it ended while it was starting, from what it logged since then.
+
+    Raises:
+        PortTaken: its port was not free. ClusterUnreachable: anything else.
+    """
+    lines = server.said_since(log_start)
+    bind = [line for line in lines if "Address already in use" in line]
+    if bind:
+        raise PortTaken(bind[0].strip())
+    raise ClusterUnreachable(f"{what} ended while starting: {first_complaint(lines)}.", f"See {server.log}.")
+
+
+def first_complaint(lines: Sequence[str]) -> str:
+    """The line of a JVM's output that says what went wrong: the exception without its trace, else what was logged as an error."""
+    exceptions = [line for line in lines if re.search(r"(Exception|Error): ", line)]
+    errors = [line for line in lines if " ERROR " in line or " FATAL " in line]
+    return (exceptions or errors or list(lines) or ["it said nothing"])[0].strip().rstrip(".")
+
+
+def started_with(variable: str, value: str) -> set[int]:
+    """Every process whose environment, as it was when it started, has this value: ours whoever its parent is by now."""
+    wanted = f"{variable}={value}"
+    listings = list(Path("/proc").glob("[0-9]*/environ"))
+    if listings:
+        return {int(listing.parent.name) for listing in listings if wanted in _environment_of(listing)} - {os.getpid()}
+    table = subprocess.run(["ps", "-A", "-E", "-ww", "-o", "pid=,command="], capture_output=True, text=True, check=False).stdout
+    found = (line.strip().partition(" ") for line in table.splitlines())
+    return {int(pid) for pid, _, rest in found if f" {wanted} " in f" {rest} "} - {os.getpid()}
+
+
+def _environment_of(listing: Path) -> list[str]:
+    try:
+        return listing.read_bytes().decode(errors="replace").split("\0")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return []
 
 
 def command_line(pid: int) -> str:

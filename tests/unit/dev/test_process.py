@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from samzapy.dev.process import Server, command_line
+from samzapy.dev.process import Server, command_line, end_all, first_complaint, started_with
 
 WAITS = [sys.executable, "-c", "import signal; signal.pause()"]
 LIMIT_S = 30.0
@@ -69,3 +69,33 @@ def test_a_tied_one_ends_when_its_starter_is_killed(tmp_path: Path) -> None:
 
 def test_the_command_line_of_this_very_process_is_seen() -> None:
     assert Path(sys.executable).name in command_line(os.getpid()) or "pytest" in command_line(os.getpid())
+
+
+def test_processes_are_found_by_what_they_were_started_with(tmp_path: Path) -> None:
+    marked, other = server(tmp_path), Server(tmp_path / "pid2", tmp_path / "log2", mark=str(tmp_path / "mark2"))
+    pid = marked.start([*WAITS, marked.mark], tied=False, environment={**os.environ, "SAMZAPY_MARK": f"{tmp_path}#1"})
+    other.start([*WAITS, other.mark], tied=False, environment={**os.environ, "SAMZAPY_MARK": f"{tmp_path}#11"})
+    try:
+        assert {pid} == started_with("SAMZAPY_MARK", f"{tmp_path}#1")
+    finally:
+        end_all([marked, other], within_s=LIMIT_S)
+    assert set() == started_with("SAMZAPY_MARK", f"{tmp_path}#1")
+
+
+def test_one_that_does_not_end_when_asked_is_killed(tmp_path: Path) -> None:
+    deaf = [sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); signal.pause()"]
+    server(tmp_path).start([*deaf, str(tmp_path / "mark")], tied=False)
+    while not server(tmp_path).said_since(0):
+        assert server(tmp_path).pid() is not None
+
+    end_all([server(tmp_path)], within_s=0)
+
+    assert server(tmp_path).pid() is None
+    assert not (tmp_path / "pid").exists()
+
+
+def test_of_a_long_output_the_telling_line_is_shown() -> None:
+    trace = ["10:00 INFO Starting", "10:01 ERROR Failed to start", "java.net.BindException: no such address.", "\tat java.base/Net.bind"]
+    assert "java.net.BindException: no such address" == first_complaint(trace)
+    assert "10:01 ERROR Failed to start" == first_complaint(trace[:2])
+    assert "it said nothing" == first_complaint([])
