@@ -23,6 +23,7 @@ from tests.broker import create_topic
 from tests.recovery import chain_task
 from tests.recovery.chain import ChainTopics
 from tests.recovery.chain_task import CHAIN, COUNTS
+from tests.recovery.faults import MARK
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120.0
@@ -86,7 +87,7 @@ class ChainJob:
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 cwd=self.folder,
-                env=_environment(),
+                env=_environment(self.name),
                 start_new_session=True,
             )
 
@@ -146,7 +147,7 @@ class ChainJob:
             timeout=PATIENCE_S,
             stdin=subprocess.DEVNULL,
             cwd=self.folder,
-            env=_environment(),
+            env=_environment(self.name),
             check=False,
         )
 
@@ -184,7 +185,7 @@ def has_reached(status: Status, ends: dict[str, int]) -> bool:
     return all(at.get(place, -1) >= end for place, end in ends.items())
 
 
-def _environment() -> dict[str, str]:
-    """Ours, with this checkout found whatever folder is current."""
+def _environment(job: str) -> dict[str, str]:
+    """Ours, with this checkout found whatever folder is current, and the job's mark."""
     path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
-    return {**os.environ, "PYTHONPATH": path}
+    return {**os.environ, "PYTHONPATH": path, MARK: job}
