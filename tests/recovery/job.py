@@ -1,7 +1,7 @@
 """A ChainTask job on a real broker, as a user would run it: files in a folder of its own, `samzapy run` as a process, the status over HTTP.
 
 The status is asked of the coordinator itself (`GET /api/v1/status`, what `samzapy status --json` prints): a command per look would cost more
-processor time than the job. Where the coordinator is, the command is asked once per run of the driver.
+processor time than the job. Where the coordinator is, `locate` tells if somebody set it, else the command is asked once per run of the driver.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ class ChainJob:
         self._arguments = arguments
         self._driver: subprocess.Popen[bytes] | None = None
         self._url: str | None = None
+        self.locate: Callable[[], str | None] | None = None
         create_topic(servers, self.topics.input, tasks)
         create_topic(servers, self.topics.output, tasks)
         module = "chain_" + name.replace("-", "_")
@@ -63,7 +65,7 @@ class ChainJob:
             "outputs": [{"topic": self.topics.output, "value": "json"}],
             "stores": {CHAIN: {"key": "string", "value": "json"}, COUNTS: {"value": "integer"}},
             "commit": {"interval": "200ms"},
-            "containers": {"count": containers, "lease": "3s", "heartbeat": "500ms", "max_restarts": 1000},
+            "containers": {"count": containers, "lease": "3s", "heartbeat": "500ms", "max_restarts": 1000, "restart_window": "10s"},
             "state": {"dir": str(folder / "state")},
             **sections,
         }
@@ -124,19 +126,20 @@ class ChainJob:
     def status(self) -> Status | None:
         """The coordinator's answer; None where none answers."""
         if self._url is None:
-            done = self.command("status", "--json")
-            if done.returncode != 0:
-                return None
-            first: Status = json.loads(done.stdout)
-            self._url = first["coordinator"]
-            return first
+            self._url = self._located() if self.locate is None else self.locate()
+        if self._url is None:
+            return None
         try:
             with urllib.request.urlopen(f"{self._url}/api/v1/status", timeout=HTTP_S) as answer:
                 status: Status = json.load(answer)
-        except (OSError, ValueError):
+        except (OSError, ValueError, HTTPException):
             self._url = None
             return None
-        return status
+        return status if status.get("job") == self.name else None
+
+    def _located(self) -> str | None:
+        done = self.command("status", "--json")
+        return str(json.loads(done.stdout)["coordinator"]) if done.returncode == 0 else None
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
         """`samzapy <words> <job file>` to its end."""

@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from samzapy.model.names import Job
 from tests.broker import read_all
-from tests.recovery.audit import Event, Seen, event_of
+from tests.recovery.audit import Event, Leased, Seen, event_of
 
 PASSING = {
     KafkaError._ALL_BROKERS_DOWN,
@@ -36,6 +36,7 @@ class Observer:
         self._events: dict[tuple[str, int, int], Event | None] = {}
         self._stopping = threading.Event()
         self._failure: Exception | None = None
+        self._url: str | None = None
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
 
     def __enter__(self) -> Observer:
@@ -56,6 +57,10 @@ class Observer:
             if self._failure is not None:
                 raise self._failure
             return [e for e in self._events.values() if e is not None]
+
+    def url(self) -> str | None:
+        """Where the newest lease says that the coordinator is."""
+        return self._url
 
     def finish(self) -> list[Event]:
         """Read what is left, up to the end as it is now, and stop. For a job that has stopped."""
@@ -114,3 +119,5 @@ class Observer:
             event = event_of(key, value, Seen(partition, offset, made_ms, time.time_ns() // 1_000_000))
             with self._lock:
                 self._events[place] = event
+            if isinstance(event, Leased):
+                self._url = event.lease.url or None
