@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker import ends, read_all
-from tests.recovery.audit import audit, summary
+from tests.recovery.audit import Committed, audit, summary
 from tests.recovery.chain import verify
 from tests.recovery.faults import (
     Fault,
@@ -66,7 +66,7 @@ class Trial:
             self.job.start()
             self._blocks.enter_context(self._watch)
             self._blocks.enter_context(self._load)
-            self.until(all_run, "every task running")
+            self.whole()
             self.until(lambda _: len(self._committed()) == self.job.tasks, "a first commit with records of every task")
             self._blocks = self._blocks.pop_all()
         return self
@@ -75,8 +75,6 @@ class Trial:
         self._blocks.close()
 
     def _committed(self) -> set[str]:
-        from tests.recovery.audit import Committed
-
         return {e.checkpoint.task for e in self._observer.events() if isinstance(e, Committed) and e.checkpoint.sequence > 0}
 
     def _kill_all(self) -> None:
@@ -98,6 +96,10 @@ class Trial:
                 return status
         raise AssertionError(f"not within {limit_s:.0f} s: {what}; the last status: {status}\n{self.job.log_tail()}")
 
+    def whole(self) -> None:
+        """Wait until every task runs."""
+        self.until(all_run, "every task running")
+
     def recovered(self) -> None:
         """Wait until every task runs and the tasks that were hit last have committed."""
         fault = self.faults[-1]
@@ -118,56 +120,60 @@ class Trial:
         self._known |= found.all()
         return found
 
-    def kill(self, kind: str, proc: Proc) -> Fault:
-        """SIGKILL one process of the job; every container below it goes with it."""
-        fault = self._fault(kind, proc, ended=True)
-        assert send(proc, signal.SIGKILL), f"{fault.target} ({proc.pid}) was gone before it was killed"
-        return fault
+    def kill(self, kind: str, proc: Proc) -> bool:
+        """SIGKILL one process of the job, and with it every container below it; False: it was gone already."""
+        return self._strike(kind, proc, signal.SIGKILL) is not None
 
-    def pause(self, kind: str, proc: Proc) -> Fault:
-        """SIGSTOP one container until the coordinator has taken its tasks away; then SIGCONT."""
-        fault = self._fault(kind, proc, ended=True)
-        assert send(proc, signal.SIGSTOP), f"{fault.target} ({proc.pid}) was gone before it was stopped"
-        self.until(lambda s: not all_run(s) or proc.pid not in sample_of(s, 0).pids, f"the lease of {fault.target} being over")
+    def pause(self, kind: str, proc: Proc) -> bool:
+        """SIGSTOP one container until the coordinator has taken its tasks away, then SIGCONT; False: it was gone already."""
+        fault = self._strike(kind, proc, signal.SIGSTOP)
+        if fault is None:
+            return False
+        self.until(lambda s: not _is_running(s, proc.pid), f"the lease of {fault.target} being over")
         fault.note = "woke up" if send(proc, signal.SIGCONT) else "was ended while stopped"
-        return fault
+        return True
 
-    def pause_driver(self, seconds: float) -> Fault:
+    def pause_driver(self, seconds: float) -> None:
         """SIGSTOP the driver, SIGCONT after a while: beyond the lease, every container has given up."""
-        found = self.processes()
-        assert found.driver is not None, "no driver"
-        fault = self._fault("pause driver", found.driver, ended=False)
-        assert send(found.driver, signal.SIGSTOP)
+        driver = self._driver()
+        fault = self._strike("pause driver", driver, signal.SIGSTOP)
+        assert fault is not None, f"the driver was gone:\n{self.job.log_tail()}"
         self.passed(seconds)
-        assert send(found.driver, signal.SIGCONT)
-        fault.note = f"for {seconds:.0f} s"
-        return fault
+        fault.note = f"for {seconds:.1f} s"
+        assert send(driver, signal.SIGCONT), f"the driver did not outlive its pause:\n{self.job.log_tail()}"
 
-    def kill_driver(self) -> Fault:
+    def kill_driver(self) -> None:
         """SIGKILL the driver and start another."""
-        found = self.processes()
-        assert found.driver is not None, "no driver"
-        fault = self.kill("kill driver", found.driver)
+        assert self.kill("kill driver", self._driver()), f"the driver was gone:\n{self.job.log_tail()}"
         code = self.job.wait()
-        assert code == -signal.SIGKILL, f"the driver ended with {code}"
+        assert code == -signal.SIGKILL, f"the driver ended with {code}:\n{self.job.log_tail()}"
         self.job.start()
-        return fault
 
-    def _fault(self, kind: str, proc: Proc, ended: bool) -> Fault:
-        status = self._watch.next() or {"containers": [], "tasks": []}
-        found = find(processes(), self.job.driver_pid, status)
-        self._known |= found.all()
-        hit = containers_below(processes(), found, proc)
-        everyone = found.driver is not None and proc.pid == found.driver.pid
-        tasks = [t for t in status["tasks"] if everyone or t["container"] in hit]
-        target = (
-            "driver" if everyone else f"container {hit[0]}" if hit and proc == found.containers[hit[0]] else f"pid {proc.pid} over {hit}"
-        )
-        phase = ", ".join(sorted({t["state"] for t in tasks}))
-        gone = frozenset(found.containers[n].pid for n in hit) if ended else frozenset[int]()
-        fault = Fault(time.time_ns() // 1_000_000, kind, target, tuple(t["name"] for t in tasks), gone, phase)
+    def _driver(self) -> Proc:
+        driver = self.processes().driver
+        assert driver is not None, f"the driver is gone:\n{self.job.log_tail()}"
+        return driver
+
+    def _strike(self, kind: str, proc: Proc, number: signal.Signals) -> Fault | None:
+        """The signal, and its record; None if there was nobody to take it."""
+        fault = self._fault(kind, proc)
+        if not send(proc, number):
+            return None
         self.faults.append(fault)
         return fault
+
+    def _fault(self, kind: str, proc: Proc) -> Fault:
+        status, table = self._watch.next() or {"containers": [], "tasks": []}, processes()
+        found = find(table, self.job.driver_pid, status)
+        self._known |= found.all()
+        hit = containers_below(table, found, proc)
+        is_driver = proc == found.driver
+        tasks = [t for t in status["tasks"] if is_driver or t["container"] in hit]
+        container = next((n for n, c in found.containers.items() if c == proc), None)
+        target = "driver" if is_driver else f"container {container}" if container is not None else f"{proc.pid} over {hit}"
+        phase = ", ".join(sorted({t["state"] for t in tasks}))
+        gone = frozenset(found.containers[n].pid for n in hit)
+        return Fault(time.time_ns() // 1_000_000, kind, target, tuple(t["name"] for t in tasks), gone, phase)
 
     # -- the end ---------------------------------------------------------------------------------------------------------------------
 
@@ -199,3 +205,7 @@ class Trial:
     def _aborted(self, topic: str) -> int:
         """Records that were written and never committed: work that faults hit in mid-transaction."""
         return len(read_all(self._servers, topic, "read_uncommitted")) - len(read_all(self._servers, topic))
+
+
+def _is_running(status: Status, pid: int) -> bool:
+    return any(c.get("pid") == pid and c["state"] == "RUNNING" for c in status["containers"])
