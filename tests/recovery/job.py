@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,14 @@ class ChainJob:
     """
 
     def __init__(
-        self, servers: str, folder: Path, name: str, tasks: int, containers: int, arguments: tuple[str, ...], **sections: Any
+        self,
+        servers: str,
+        folder: Path,
+        name: str,
+        tasks: int,
+        containers: int,
+        arguments: tuple[str, ...],
+        sections: Mapping[str, Any] | None = None,
     ) -> None:
         self.servers, self.folder, self.name, self.tasks = servers, folder, name, tasks
         self.topics = ChainTopics.of(name)
@@ -67,7 +74,7 @@ class ChainJob:
             "commit": {"interval": "200ms"},
             "containers": {"count": containers, "lease": "3s", "heartbeat": "500ms", "max_restarts": 1000, "restart_window": "10s"},
             "state": {"dir": str(folder / "state")},
-            **sections,
+            **(sections or {}),
         }
         self.file = folder / f"{name}.yaml"
         self.file.write_text(json.dumps(document, indent=1))

@@ -32,10 +32,12 @@ def main() -> int:
     trial = Trial(
         given.servers, folder, f"trial-{secrets.token_hex(4)}", given.tasks or 2 * given.containers, given.containers,
         (*where, *(word for pair in given.set for word in ("--set", pair))), given.rate, given.keys, given.seed,
-        commit={"interval": given.commit_interval, "guarantee": given.guarantee},
-        containers={
-            "count": given.containers, "lease": f"{given.lease}ms", "heartbeat": f"{given.lease // 6}ms",
-            "max_restarts": 100_000, "restart_window": "10s",
+        {
+            "commit": {"interval": given.commit_interval, "guarantee": given.guarantee},
+            "containers": {
+                "count": given.containers, "lease": f"{given.lease}ms", "heartbeat": f"{given.lease // 6}ms",
+                "max_restarts": 100_000, "restart_window": "10s",
+            },
         },
     )  # fmt: skip
     say(f"seed {given.seed}, job {trial.job.name}, folder {folder}")

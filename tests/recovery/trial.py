@@ -10,7 +10,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +45,12 @@ class Trial:
 
     def __init__(
         self, servers: str, folder: Path, name: str, tasks: int, containers: int, arguments: tuple[str, ...], rate: float, keys: int, seed: int,
-        **sections: Any,
+        sections: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
-        self.job = ChainJob(servers, folder, name, tasks, containers, arguments, **sections)
+        self.job = ChainJob(servers, folder, name, tasks, containers, arguments, sections)
         self.faults: list[Fault] = []
         self._servers = servers
-        self._exactly_once = dict(sections.get("commit", {})).get("guarantee", "exactly_once") == "exactly_once"
+        self._exactly_once = (sections or {}).get("commit", {}).get("guarantee", "exactly_once") == "exactly_once"
         self._observer = Observer(servers, self.job.topics.job)
         self._load = Load(servers, self.job.topics.input, tasks, rate, keys, seed)
         self._watch = Watch(self.job.status)
