@@ -1,0 +1,201 @@
+"""A ChainTask job on a real broker, as a user would run it: files in a folder of its own, `samzapy run` as a process, the status over HTTP.
+
+The status is asked of the coordinator itself (`GET /api/v1/status`, what `samzapy status --json` prints): a command per look would cost more
+processor time than the job. Where the coordinator is, `locate` tells if somebody set it, else the command is asked once per run of the driver.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+from tests.broker import create_topic
+from tests.recovery import chain_task
+from tests.recovery.chain import ChainTopics
+from tests.recovery.chain_task import CHAIN, COUNTS
+from tests.recovery.faults import MARK
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 120.0
+LOOK_S = 0.05
+HTTP_S = 5.0
+
+Status = dict[str, Any]
+
+
+class ChainJob:
+    """Topics `<name>-in` and `<name>-out`, the job file, and at most one driver at a time.
+
+    Args:
+        arguments: of `samzapy run`, e.g. `--local` or `--master spark://…`.
+        sections: of the job file, in place of the default ones.
+    """
+
+    def __init__(
+        self,
+        servers: str,
+        folder: Path,
+        name: str,
+        tasks: int,
+        containers: int,
+        arguments: tuple[str, ...],
+        sections: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.servers, self.folder, self.name, self.tasks = servers, folder, name, tasks
+        self.topics = ChainTopics.of(name)
+        self.log = folder / "run.log"
+        self._arguments = arguments
+        self._driver: subprocess.Popen[bytes] | None = None
+        self._url: str | None = None
+        self.locate: Callable[[], str | None] | None = None
+        create_topic(servers, self.topics.input, tasks)
+        create_topic(servers, self.topics.output, tasks)
+        module = "chain_" + name.replace("-", "_")
+        shutil.copy(str(chain_task.__file__), folder / f"{module}.py")
+        document = {
+            "job": name,
+            "task": f"{module}:ChainTask",
+            "params": {"out": self.topics.output},
+            "kafka": {"bootstrap.servers": servers},
+            "inputs": [{"topic": self.topics.input}],
+            "outputs": [{"topic": self.topics.output, "value": "json"}],
+            "stores": {CHAIN: {"key": "string", "value": "json"}, COUNTS: {"value": "integer"}},
+            "commit": {"interval": "200ms"},
+            "containers": {"count": containers, "lease": "3s", "heartbeat": "500ms", "max_restarts": 1000, "restart_window": "10s"},
+            "state": {"dir": str(folder / "state")},
+            **(sections or {}),
+        }
+        self.file = folder / f"{name}.yaml"
+        self.file.write_text(json.dumps(document, indent=1))
+
+    # -- the driver ------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def driver_pid(self) -> int:
+        assert self._driver is not None, "the driver was not started"
+        return self._driver.pid
+
+    def start(self) -> None:
+        """`samzapy run`, in a session of its own; its log goes on in run.log."""
+        assert self._driver is None, "one driver at a time"
+        with self.log.open("ab") as log:
+            self._driver = subprocess.Popen(
+                [sys.executable, "-m", "samzapy", "run", str(self.file), *self._arguments],
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                cwd=self.folder,
+                env=_environment(self.name),
+                start_new_session=True,
+            )
+
+    def exited(self) -> int | None:
+        """The driver's exit code; None while it runs."""
+        assert self._driver is not None, "the driver was not started"
+        return self._driver.poll()
+
+    def wait(self, limit_s: float = PATIENCE_S) -> int:
+        """The exit code of a driver that was asked to end, or killed."""
+        assert self._driver is not None, "the driver was not started"
+        code = self._driver.wait(limit_s)
+        self._driver, self._url = None, None
+        return code
+
+    def stop(self) -> int:
+        """Ctrl-C: final commits, then the exit code."""
+        assert self._driver is not None, "the driver was not started"
+        self._driver.send_signal(signal.SIGINT)
+        return self.wait()
+
+    def kill(self) -> None:
+        """End the driver now, if it runs, with what is in its process group."""
+        if self._driver is None:
+            return
+        try:
+            os.killpg(self._driver.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.wait()
+
+    # -- looking ---------------------------------------------------------------------------------------------------------------------
+
+    def status(self) -> Status | None:
+        """The coordinator's answer; None where none answers."""
+        if self._url is None:
+            self._url = self._located() if self.locate is None else self.locate()
+        if self._url is None:
+            return None
+        try:
+            with urllib.request.urlopen(f"{self._url}/api/v1/status", timeout=HTTP_S) as answer:
+                status: Status = json.load(answer)
+        except (OSError, ValueError, HTTPException):
+            self._url = None
+            return None
+        return status if status.get("job") == self.name else None
+
+    def _located(self) -> str | None:
+        done = self.command("status", "--json")
+        return str(json.loads(done.stdout)["coordinator"]) if done.returncode == 0 else None
+
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`samzapy <words> <job file>` to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "samzapy", *words, str(self.file)],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            stdin=subprocess.DEVNULL,
+            cwd=self.folder,
+            env=_environment(self.name),
+            check=False,
+        )
+
+    def until(self, condition: Callable[[Status], bool], what: str, limit_s: float = PATIENCE_S) -> Status:
+        """The first status that meets the condition; fails if the driver ends or nothing of it comes in time."""
+        deadline, pause = time.monotonic() + limit_s, threading.Event()
+        status: Status | None = None
+        while time.monotonic() < deadline:
+            assert self.exited() is None, f"the driver ended with {self.exited()} while waiting for {what}:\n{self.log_tail()}"
+            status = self.status()
+            if status is not None and condition(status):
+                return status
+            pause.wait(LOOK_S)
+        raise AssertionError(f"not within {limit_s:.0f} s: {what}; the last status: {json.dumps(status)}\n{self.log_tail()}")
+
+    def until_running(self) -> Status:
+        return self.until(all_run, "every task running")
+
+    def until_caught_up(self, ends: dict[int, int]) -> Status:
+        """Every task runs and has processed its partition up to these ends."""
+        places = {f"{self.topics.input}[{p}]": end for p, end in ends.items()}
+        return self.until(lambda s: all_run(s) and has_reached(s, places), "every task at its input's end")
+
+    def log_tail(self, size: int = 3000) -> str:
+        return self.log.read_text(errors="replace")[-size:] if self.log.exists() else ""
+
+
+def all_run(status: Status) -> bool:
+    return bool(status["state"] == "RUNNING" and status["tasks"]) and all(t["state"] == "RUNNING" for t in status["tasks"])
+
+
+def has_reached(status: Status, ends: dict[str, int]) -> bool:
+    """Whether the tasks' positions are at these ends, by `topic[partition]`."""
+    at = {place: position for t in status["tasks"] for place, position in t["positions"].items()}
+    return all(at.get(place, -1) >= end for place, end in ends.items())
+
+
+def _environment(job: str) -> dict[str, str]:
+    """Ours, with this checkout found whatever folder is current, and the job's mark."""
+    path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH", "")) if p)
+    return {**os.environ, "PYTHONPATH": path, MARK: job}

@@ -1,0 +1,101 @@
+"""`python -m tests.recovery.run`: a long trial with seeded faults; prints the table of faults, the verdict and the audit; exit code 0 if all is clean.
+
+    python -m tests.recovery.run --local --containers 3 --minutes 5 --seed 7
+    python -m tests.recovery.run --master spark://127.0.0.1:7077 --containers 6 --tasks 12 --minutes 20 --seed 7 --keys 10000
+
+The seed decides the load, and the kinds, times and victims of the faults; when exactly a fault meets which commit is the machine's to decide.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.recovery.scenario import WEIGHTS, WITHOUT_SPARK, play, steps
+from tests.recovery.trial import Trial
+
+
+def main() -> int:
+    given = arguments().parse_args()
+    kinds = tuple(given.kinds.split(",")) if given.kinds else WITHOUT_SPARK if is_without_executors(given.master) else tuple(WEIGHTS)
+    unknown = set(kinds) - set(WEIGHTS)
+    if unknown:
+        sys.exit(f"unknown kinds of faults: {', '.join(sorted(unknown))}; there are: {', '.join(WEIGHTS)}")
+    folder = Path(given.folder or tempfile.mkdtemp(prefix="samzapy-trial-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    where = ("--local",) if given.master is None else ("--master", given.master)
+    trial = Trial(
+        given.servers, folder, f"trial-{secrets.token_hex(4)}", given.tasks or 2 * given.containers, given.containers,
+        (*where, *(word for pair in given.set for word in ("--set", pair))), given.rate, given.keys, given.seed,
+        {
+            "commit": {"interval": given.commit_interval, "guarantee": given.guarantee},
+            "containers": {
+                "count": given.containers, "lease": f"{given.lease}ms", "heartbeat": f"{given.lease // 6}ms",
+                "max_restarts": 100_000, "restart_window": "10s",
+            },
+        },
+    )  # fmt: skip
+    say(f"seed {given.seed}, job {trial.job.name}, folder {folder}")
+    return conduct(trial, given, kinds)
+
+
+def conduct(trial: Trial, given: argparse.Namespace, kinds: tuple[str, ...]) -> int:
+    """The trial from start to report. What breaks it off is told with the faults up to then."""
+    try:
+        with trial:
+            end = time.monotonic() + 60 * given.minutes
+            script = steps(given.seed, kinds, given.calm, given.impatient)
+            play(trial, script, lambda: time.monotonic() >= end, given.lease / 1000, say)
+            report = trial.finish()
+    except AssertionError as failure:
+        for number, fault in enumerate(trial.faults, 1):
+            print(f"{number}: {fault}")
+        print(f"BROKEN OFF, seed {given.seed}: {failure}")
+        return 1
+    print(report)
+    print(f"seed {given.seed}: {'CLEAN' if report.clean else 'NOT CLEAN'}")
+    return 0 if report.clean else 1
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m tests.recovery.run", description="A long trial of recovery with seeded faults.")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--master", help="Spark's master; containers on its executors")
+    where.add_argument("--local", action="store_true", help="containers as child processes")
+    servers = os.environ.get("SAMZAPY_TEST_KAFKA") or os.environ.get("KAFKA_BOOTSTRAP", "localhost:9092")
+    parser.add_argument("--servers", default=servers, help="Kafka's bootstrap servers (default: %(default)s)")
+    parser.add_argument("--containers", type=int, default=3)
+    parser.add_argument("--tasks", type=int, help="how many partitions (default: two per container)")
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long to hit; the end takes some more (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keys", type=int, default=1000)
+    parser.add_argument("--rate", type=float, default=500.0, help="records a second (default: %(default)s)")
+    parser.add_argument(
+        "--calm", type=float, default=3.0, help="seconds between recovery and the next fault, on average (default: %(default)s)"
+    )
+    parser.add_argument("--impatient", type=float, default=0.2, help="share of faults during a recovery (default: %(default)s)")
+    parser.add_argument("--kinds", help=f"comma-separated, of: {', '.join(WEIGHTS)}")
+    parser.add_argument("--guarantee", choices=("exactly_once", "at_least_once"), default="exactly_once")
+    parser.add_argument("--commit-interval", default="200ms")
+    parser.add_argument("--lease", type=int, default=3000, help="milliseconds; heartbeats come six times as often (default: %(default)s)")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as of `samzapy run`; may be repeated")
+    parser.add_argument("--folder", help="where the job's files, state and log are kept (default: a new one in the temporary directory)")
+    return parser
+
+
+def is_without_executors(master: str | None) -> bool:
+    """No Spark, or Spark in one process."""
+    return master is None or (master.startswith("local") and not master.startswith("local-cluster"))
+
+
+def say(line: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
