@@ -12,8 +12,9 @@ from samzapy.coordinator.owning import Named, Owning
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.ownership import Ledger
-from samzapy.plan.assignment import plan, standbys
+from samzapy.plan.assignment import plan
 from samzapy.plan.moves import decide_moves
+from samzapy.plan.standby import standbys
 from samzapy.ports import Clock, Launcher
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -28,6 +29,7 @@ class Movement:
         self._settings = settings
         self._clock = clock
         self._launcher = launcher
+        self._copied: Mapping[int, tuple[str, ...]] = {}  # what the copies were last spread for
 
     def plan_anew(self, fixed: Mapping[int, str] | None = None) -> Mapping[int, str | None]:
         """Decide anew where every task should run. Those that run stay on their host unless `fixed` says otherwise. Returns the hosts to ask for."""
@@ -112,6 +114,9 @@ class Movement:
             return
         live = {m.number: m for m in self._roster.members.values() if m.is_live and not m.done}
         owners = {n: m.tasks for n, m in live.items()}
+        if owners == self._copied:
+            return
+        self._copied = owners
         before = {n: m.standby for n, m in live.items()}
         chosen = standbys(owners, {n: m.host for n, m in live.items()}, self._settings.standby, before, self._owning.locality)
         for number, member in live.items():

@@ -231,11 +231,10 @@ CASES: dict[str, tuple[str, list[Error]]] = {
         ],
     ),
     "not built": (
-        HEAD + "on_error: {retries: 3, then: dead_letter}\ncontainers: {standby: 1}\n",
+        HEAD + "on_error: {retries: 3, then: dead_letter}\n",
         [
             added(21, "on_error.retries", "known, not yet built", "retries: 0"),
             added(30, "on_error.then", "known, not yet built", "fail or skip"),
-            added(23, "containers.standby", "known, not yet built", "standby: 0", line=2),
         ],
     ),
     # YAML
