@@ -147,17 +147,21 @@ class Standbys:
 
     def _open(self, task: TaskModel) -> str:
         """Choose or make the local stores of a task and read on from them. Returns why that cannot be now, or ""."""
+        copies: list[_Copy] = []
+        why = ""
+        looking = self._log.restore_consumer("standby-start")  # one of its own: what the other copies wait for must not be read past
+        try:
+            checkpoint = self._checkpoint(looking, task)
+            for name, spec in self._stores.items():
+                copy = self._copy(looking, task, name, spec, checkpoint)
+                if isinstance(copy, str):
+                    why = copy
+                    break
+                copies.append(copy)
+        finally:
+            looking.close()
         if self._consumer is None:
             self._consumer = self._log.restore_consumer("standby")
-        checkpoint = self._checkpoint(self._consumer, task)
-        copies = []
-        why = ""
-        for name, spec in self._stores.items():
-            copy = self._copy(self._consumer, task, name, spec, checkpoint)
-            if isinstance(copy, str):
-                why = copy
-                break
-            copies.append(copy)
         if why:
             for copy in copies:
                 copy.store.close()

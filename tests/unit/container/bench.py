@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,10 @@ class Bench:
         task: Callable[[], StreamTask],
         partitions: int = 1,
         inputs: dict[str, dict[str, Any]] | None = None,
+        broadcast: Collection[str] = (),
         **settings: Any,
     ) -> None:
+        self.broadcast = broadcast
         self.clock = HandClock()
         self.cluster = MemoryCluster(self.clock)
         self.log = MemoryLog(self.cluster)
@@ -67,10 +69,10 @@ class Bench:
         admin.create([TopicSpec(t, partitions, config) for t in [JOB.checkpoint_topic, *(JOB.changelog_topic(s) for s in self.stores)]])
         admin.create([TopicSpec(JOB.coordinator_topic, 1, config)])
 
-    def spec(self) -> ContainerSpec:
+    def spec(self, number: int = 0, host: str = "h") -> ContainerSpec:
         topics = self.log.admin().topics([*self.input_settings, "out", *(JOB.changelog_topic(s) for s in self.stores)])
         string, integer = serde_named("string", []), serde_named("integer", [])
-        tasks = group({t: topics[t].partitions for t in self.input_settings}, set(), True)
+        tasks = group({t: topics[t].partitions for t in self.input_settings}, self.broadcast, True)
 
         def store(name: str, changelog: bool = True) -> StoreSpec:
             topic = JOB.changelog_topic(name)
@@ -81,14 +83,14 @@ class Bench:
                 86_400_000,
                 "string",
                 "integer",
-                lambda task: LocalStoreDirectory(store_path(self.state, "c", "h", str(JOB), task, name), RocksEngine),
+                lambda task: LocalStoreDirectory(store_path(self.state, "c", host, str(JOB), task, name), RocksEngine),
                 lambda task, engine: OverlayStore(name, engine, string, integer, 1 << 20, 1 << 20, task),
             )
 
         return ContainerSpec(
             JOB,
-            0,
-            "h",
+            number,
+            host,
             self.task,
             {},
             tasks,
@@ -100,17 +102,24 @@ class Bench:
 
     def start(self, ends: dict[str, int] | None = None) -> Container:
         """What the coordinator would do: name a new incarnation, then start it."""
-        self.epoch += 1
         spec = self.adjust(self.spec())
+        incarnation = f"i{self.epoch + 1}"
+        self.name(0, incarnation, spec.tasks)
+        container = Container(spec, incarnation, self.run_id, ends, self.log, self.clock)
+        container.start()
+        return container
+
+    def name(self, number: int, incarnation: str, tasks: Iterable[str]) -> int:
+        """A record that gives these tasks to an incarnation; its epoch."""
+        self.epoch += 1
         producer = self.log.transactional_producer(JOB.coordinator_transactional_id)
         producer.init()
         producer.begin()
-        record = ContainerRecord(0, self.epoch, f"i{self.epoch}", tuple(spec.tasks), self.run_id, "h", 1)
-        producer.send(JOB.coordinator_topic, record.to_bytes(), container_key(0), 0)
+        record = ContainerRecord(number, self.epoch, incarnation, tuple(tasks), self.run_id, f"h{number}", 1)
+        producer.send(JOB.coordinator_topic, record.to_bytes(), container_key(number), 0)
         producer.commit()
-        container = Container(spec, f"i{self.epoch}", self.run_id, ends, self.log, self.clock)
-        container.start()
-        return container
+        producer.close()
+        return self.epoch
 
     def feed(self, *records: tuple[str, int | None], topic: str = "in", partition: int = 0) -> None:
         producer = self.log.plain_producer("feed")

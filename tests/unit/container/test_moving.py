@@ -1,0 +1,227 @@
+"""Tasks join and leave running containers, and are kept warm where they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
+from samzapy.api.errors import Superseded
+from samzapy.container.container import Container
+from samzapy.ports import Line, Orders
+from tests.unit.container.bench import Bench
+
+OUT = SystemStream("kafka", "out")
+P0, P1, P2 = "Partition 0", "Partition 1", "Partition 2"
+
+
+class Summing(StreamTask):
+    """Sum per key in a store, every update sent to the partition of the task."""
+
+    def init(self, context):
+        self.sums = context.get_store("s")
+        self.partition = context.partitions[0].partition
+
+    def process(self, envelope, collector, coordinator):
+        total = (self.sums.get(envelope.key) or 0) + envelope.message
+        self.sums.put(envelope.key, total)
+        collector.send(OutgoingMessageEnvelope(OUT, key=envelope.key, message=total, partition=self.partition))
+
+
+@dataclass
+class Actor:
+    """A container on a host of its own, and what it is told."""
+
+    bench: Bench
+    number: int
+    tasks: list[str]
+    orders: Orders = field(default_factory=Orders)
+
+    def __post_init__(self) -> None:
+        self.incarnation = f"c{self.number}"
+        self.bench.name(self.number, self.incarnation, self.tasks)
+        spec = self.bench.spec(self.number, f"h{self.number}")
+        line = Line(lambda: None, lambda urgent: None, lambda: self.orders)
+        self.container = Container(spec, self.incarnation, "run", None, self.bench.log, self.bench.clock, line)
+        self.container.start()
+
+    def named(self, tasks: Iterable[str]) -> None:
+        """The coordinator wrote a newer record, and says so."""
+        self.tasks = list(tasks)
+        self.orders = Orders(self.bench.name(self.number, self.incarnation, self.tasks))
+
+    def turn(self, times: int = 30) -> None:
+        for _ in range(times):
+            self.bench.clock.passed += 0.05
+            self.container.step(0.0)
+
+    def restored(self, task: str) -> tuple[str, int]:
+        restored = self.container.tasks[task].restored["s"]
+        return restored.source, restored.records
+
+
+def feed(bench: Bench, *values: int, partitions: int = 3) -> None:
+    for partition in range(partitions):
+        bench.feed(*(("k", v) for v in values), partition=partition)
+
+
+def test_a_task_leaves_one_container_and_joins_another_and_counts_on(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, partitions=3)
+    one, two = Actor(bench, 0, [P0, P1]), Actor(bench, 1, [P2])
+    feed(bench, 1, 2)
+    one.turn()
+    two.turn()
+    one.orders = Orders(one.bench.epoch - 1, frozenset({P1}))
+    one.turn()
+    assert [P1] == one.container.status()["released"]
+    assert [P0] == list(one.container.tasks)
+    feed(bench, 3)
+    one.turn()
+    assert [("k", 1), ("k", 3)] == bench.read("out", 1), "it was given back: nobody processes it"
+    one.named([P0])
+    two.named([P2, P1])
+    one.turn()
+    two.turn()
+    assert [] == one.container.status()["released"]
+    for partition in range(3):
+        assert [("k", 1), ("k", 3), ("k", 6)] == bench.read("out", partition)
+        assert {"k": 6} == bench.changelog(partition)
+    assert ("changelog", 1) == two.restored(P1)
+
+
+def test_those_who_are_there_go_on_while_another_is_restored(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, partitions=3)
+    one, two = Actor(bench, 0, [P0]), Actor(bench, 1, [P1, P2])
+    bench.feed(*((f"k{i}", 1) for i in range(20_000)), partition=1)
+    two.turn(100)
+    two.orders = Orders(bench.epoch, frozenset({P1}))
+    two.turn()
+    two.named([P2])
+    one.named([P0, P1])
+    seen = []
+    for i in range(200):
+        bench.feed(("k", 1), partition=0)
+        bench.clock.passed += 0.01
+        one.container.step(0.0)
+        seen.append((one.container.tasks[P1].state if P1 in one.container.tasks else "", one.container.tasks[P0].lanes[0].processed))
+        if seen[-1][0] == "RUNNING":
+            break
+    restoring = [processed for state, processed in seen if state == "RESTORING"]
+    assert "RUNNING" == seen[-1][0]
+    assert len(restoring) > 5
+    assert restoring[-1] - restoring[0] >= len(restoring) - 2, "a record a turn, restore or not"
+    assert 20_000 == len(bench.changelog(1))
+
+
+def test_an_order_to_release_what_is_being_started_ends_that_and_the_rest_begins_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, partitions=3)
+    two = Actor(bench, 1, [P1, P2])
+    feed(bench, 5)
+    two.turn()
+    two.container.close()  # its process is gone
+    one = Actor(bench, 0, [P0])
+    one.named([P0, P1, P2])
+    one.turn(3)
+    assert "RESTORING" == one.container.tasks[P1].state
+    one.orders = Orders(one.orders.epoch, frozenset({P1}))
+    one.turn()
+    assert [P1] == one.container.status()["released"]
+    assert {P0: "RUNNING", P2: "RUNNING"} == {n: t.state for n, t in one.container.tasks.items()}
+    one.named([P0, P2, P1])  # and back again
+    one.turn()
+    feed(bench, 1)
+    one.turn()
+    assert [[("k", 5), ("k", 6)]] * 3 == [bench.read("out", p) for p in range(3)]
+
+
+@pytest.mark.parametrize("call", ["commit", "flush"])
+def test_an_abort_while_a_task_joins_loses_nothing(tmp_path: Path, call: str) -> None:
+    bench = Bench(tmp_path, Summing, partitions=3)
+    one = Actor(bench, 0, [P0])
+    feed(bench, 1)
+    one.turn()
+    one.named([P0, P1, P2])
+    bench.cluster.fail_next(call, "aborted")
+    feed(bench, 2)
+    one.turn(60)
+    assert [[("k", 1), ("k", 3)]] * 3 == [bench.read("out", p) for p in range(3)]
+
+
+def test_a_task_that_is_given_away_without_its_release_ends_the_container(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, partitions=3)
+    one = Actor(bench, 0, [P0, P1])
+    one.named([P0])
+    with pytest.raises(Superseded, match="Partition 1 was given away"):
+        one.turn()
+
+
+def test_warm_copies_hold_what_the_owners_committed_and_are_taken_over(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, partitions=3)
+    owner = Actor(bench, 0, [P0, P1])
+    for partition in (0, 1):
+        bench.feed(*((f"k{i}", i) for i in range(3000)), partition=partition)
+    owner.turn(60)
+    keeper = Actor(bench, 1, [P2])
+    keeper.orders = Orders(keeper.bench.epoch, standby=(P0, P1))
+    keeper.turn(60)
+    for partition in (0, 1):
+        bench.feed(*((f"k{i}", i) for i in range(10)), partition=partition)
+    owner.turn(60)
+    keeper.turn(60)
+    told = {c["task"]: c for c in keeper.container.status()["standbys"]}
+    assert {P0: "", P1: ""} == {task: c["reason"] for task, c in told.items()}
+    owner.container.close()  # killed
+    keeper.named([P0, P1, P2])
+    keeper.turn(60)
+    for task, partition in ((P0, 0), (P1, 1)):
+        source, records = keeper.restored(task)
+        assert "local" == source
+        assert records <= 20
+        assert bench.changelog(partition) == dict(keeper.container.tasks[task].stores["s"].all())
+        assert 3000 == len(bench.changelog(partition))
+
+
+def test_a_copy_that_is_not_wanted_any_more_is_let_go_of_and_comes_back(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, partitions=3)
+    owner, keeper = Actor(bench, 0, [P0, P1]), Actor(bench, 1, [P2])
+    bench.feed(("a", 1), ("b", 2))
+    owner.turn()
+    keeper.orders = Orders(bench.epoch, standby=(P0,))
+    keeper.turn()
+    keeper.orders = Orders(bench.epoch)
+    keeper.turn()
+    assert [] == keeper.container.status()["standbys"]
+    bench.feed(("a", 1))
+    owner.turn()
+    keeper.orders = Orders(bench.epoch, standby=(P0,))
+    keeper.turn()
+    owner.container.close()
+    keeper.named([P0, P2])
+    keeper.turn()
+    assert {"a": 2, "b": 2} == dict(keeper.container.tasks[P0].stores["s"].all())
+
+
+def test_a_task_that_joins_a_broadcast_stream_gets_all_of_it_and_the_others_nothing_twice(tmp_path: Path) -> None:
+    class Noting(StreamTask):
+        def init(self, context):
+            self.partition = context.partitions[0].partition
+
+        def process(self, envelope, collector, coordinator):
+            if envelope.stream == "all":
+                collector.send(OutgoingMessageEnvelope(OUT, key=envelope.key, message=envelope.message, partition=self.partition))
+
+    bench = Bench(tmp_path, Noting, partitions=2, inputs={"in": {}, "all": {}}, broadcast={"all"})
+    one = Actor(bench, 0, [P0])
+    bench.feed(("a", 1), ("b", 2), topic="all")
+    one.turn()
+    bench.feed(("c", 3), topic="all")
+    one.container.step(0.0)
+    one.named([P0, P1])
+    one.turn()
+    bench.feed(("d", 4), topic="all")
+    one.turn()
+    expected = [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
+    assert [expected, expected] == [bench.read("out", 0), bench.read("out", 1)]
