@@ -167,6 +167,7 @@ class Fault:
         gone: process ids of containers that it ended; a status that still names one of them is out of date.
         phase: the states that the hit tasks were in, as far as known.
         until_running_s, until_commit_s: see the module; None: not before the next fault, or the end.
+        over_ms: when a fault that lasts was over: what was committed meanwhile is no recovery.
     """
 
     at_ms: int
@@ -178,6 +179,7 @@ class Fault:
     until_running_s: float | None = None
     until_commit_s: float | None = None
     note: str = ""
+    over_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,7 @@ def seconds_until_commit(events: Iterable[Event], fault: Fault) -> float | None:
     """Until the last of the hit tasks had a checkpoint visible that was made after the fault; None if one had none."""
     first: dict[str, int] = {}
     for event in events:
-        if isinstance(event, Committed) and event.at.made_ms > fault.at_ms and event.checkpoint.task in fault.tasks:
+        if isinstance(event, Committed) and event.at.made_ms > max(fault.at_ms, fault.over_ms) and event.checkpoint.task in fault.tasks:
             task = event.checkpoint.task
             first[task] = min(first.get(task, event.at.seen_ms), event.at.seen_ms)
     if not fault.tasks or set(fault.tasks) - set(first):

@@ -12,8 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
-import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from http.client import HTTPException
@@ -28,7 +26,6 @@ from tests.recovery.faults import MARK
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120.0
-LOOK_S = 0.05
 HTTP_S = 5.0
 
 Status = dict[str, Any]
@@ -160,26 +157,6 @@ class ChainJob:
             env=_environment(self.name),
             check=False,
         )
-
-    def until(self, condition: Callable[[Status], bool], what: str, limit_s: float = PATIENCE_S) -> Status:
-        """The first status that meets the condition; fails if the driver ends or nothing of it comes in time."""
-        deadline, pause = time.monotonic() + limit_s, threading.Event()
-        status: Status | None = None
-        while time.monotonic() < deadline:
-            assert self.exited() is None, f"the driver ended with {self.exited()} while waiting for {what}:\n{self.log_tail()}"
-            status = self.status()
-            if status is not None and condition(status):
-                return status
-            pause.wait(LOOK_S)
-        raise AssertionError(f"not within {limit_s:.0f} s: {what}; the last status: {json.dumps(status)}\n{self.log_tail()}")
-
-    def until_running(self) -> Status:
-        return self.until(all_run, "every task running")
-
-    def until_caught_up(self, ends: dict[int, int]) -> Status:
-        """Every task runs and has processed its partition up to these ends."""
-        places = {f"{self.topics.input}[{p}]": end for p, end in ends.items()}
-        return self.until(lambda s: all_run(s) and has_reached(s, places), "every task at its input's end")
 
     def log_tail(self, size: int = 3000) -> str:
         return self.log.read_text(errors="replace")[-size:] if self.log.exists() else ""

@@ -167,6 +167,7 @@ def test_the_last_of_the_hit_tasks_decides_when_all_have_committed() -> None:
 
     assert 0.9 == seconds_until_commit([before, first, second, other, unhit], kill)
     assert None is seconds_until_commit([before, first, second, unhit], kill)
+    assert 0.8 == seconds_until_commit([first, second, other], replace(kill, tasks=("Partition 0",), over_ms=1600))
 
 
 def test_a_faults_time_ends_where_the_next_begins() -> None:

@@ -139,7 +139,7 @@ class Trial:
         fault = self._strike("pause driver", driver, signal.SIGSTOP)
         assert fault is not None, f"the driver was gone:\n{self.job.log_tail()}"
         self.passed(seconds)
-        fault.note = f"for {seconds:.1f} s"
+        fault.over_ms, fault.note = _now_ms(), f"for {seconds:.1f} s"
         assert send(driver, signal.SIGCONT), f"the driver did not outlive its pause:\n{self.job.log_tail()}"
 
     def kill_driver(self) -> None:
@@ -170,10 +170,16 @@ class Trial:
         is_driver = proc == found.driver
         tasks = [t for t in status["tasks"] if is_driver or t["container"] in hit]
         container = next((n for n, c in found.containers.items() if c == proc), None)
-        target = "driver" if is_driver else f"container {container}" if container is not None else f"{proc.pid} over {hit}"
+        target = (
+            "driver"
+            if is_driver
+            else f"container {container}"
+            if container is not None
+            else f"{proc.pid} (containers {', '.join(map(str, hit))})"
+        )
         phase = ", ".join(sorted({t["state"] for t in tasks}))
         gone = frozenset(found.containers[n].pid for n in hit)
-        return Fault(time.time_ns() // 1_000_000, kind, target, tuple(t["name"] for t in tasks), gone, phase)
+        return Fault(_now_ms(), kind, target, tuple(t["name"] for t in tasks), gone, phase)
 
     # -- the end ---------------------------------------------------------------------------------------------------------------------
 
@@ -183,7 +189,7 @@ class Trial:
         places = {f"{self.job.topics.input}[{p}]": end for p, end in ends(self._servers, self.job.topics.input).items()}
         self.until(lambda s: all_run(s) and has_reached(s, places), "every task at its input's end")
         self.processes()
-        until_ms = time.time_ns() // 1_000_000
+        until_ms = _now_ms()
         code = self.job.stop()
         left = self._left_behind()
         events = self._observer.finish()
@@ -209,3 +215,7 @@ class Trial:
 
 def _is_running(status: Status, pid: int) -> bool:
     return any(c.get("pid") == pid and c["state"] == "RUNNING" for c in status["containers"])
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
