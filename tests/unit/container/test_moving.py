@@ -102,7 +102,7 @@ def test_those_who_are_there_go_on_while_another_is_restored(tmp_path: Path) -> 
     two.named([P2])
     one.named([P0, P1])
     seen = []
-    for i in range(200):
+    for _ in range(200):
         bench.feed(("k", 1), partition=0)
         bench.clock.passed += 0.01
         one.container.step(0.0)
