@@ -198,6 +198,9 @@ class Admin(Protocol):
 
     def broker_count(self) -> int: ...
 
+    def broker_setting(self, name: str) -> str | None:
+        """A setting of a broker; None where it has none of that name, or does not show it to us."""
+
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         """Those of the named topics that exist, with their settings."""
 

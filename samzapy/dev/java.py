@@ -69,6 +69,30 @@ def find_java() -> Java:
     raise LauncherError(f"no Java {OLDEST_VERSION} or later: {seen}.", "Install one: pip install 'samzapy[java]'")
 
 
+def look_for_java() -> tuple[int | None, str]:
+    """Version and home of the Java that `find_java` would take, without running any; where there is none, the second says why.
+
+    A Java tells its version in the file `release`, which not all have: one without it may be good, or a stub, and is told as unknown.
+    """
+    passed_over = []
+    for source, executable in _candidates():
+        home = executable.resolve().parent.parent
+        version = _released(home)
+        if version is not None and version >= OLDEST_VERSION:
+            return version, f"{home}, from {source}"
+        told = f"is version {version}" if version is not None else "does not say its version" if executable.exists() else "is not there"
+        passed_over.append(f"{executable} ({source}) {told}")
+    return None, "; ".join(passed_over) or "neither JAVA_HOME nor PATH leads to one"
+
+
+def _released(home: Path) -> int | None:
+    try:
+        found = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', (home / "release").read_text(errors="replace"), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) if found else None
+
+
 def java_for_spark(java: Java) -> Java:
     """`java` itself, or a wrapper around it in the user's cache if it lacks what PySpark's launcher asks for."""
     if _has_module(java, VECTOR_MODULE):

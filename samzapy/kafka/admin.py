@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType  # type: ignore[attr-defined]
 
-from samzapy.api.errors import ClusterUnreachable, LogError
+from samzapy.api.errors import ClusterUnreachable, LogError, NotAuthorized
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, Settings, log_error, quiet
 from samzapy.ports import TopicFacts, TopicSpec
 
@@ -46,6 +46,17 @@ class KafkaAdmin:
 
     def broker_count(self) -> int:
         return len(self._metadata().brokers)
+
+    def broker_setting(self, name: str) -> str | None:
+        brokers = list(self._metadata().brokers)
+        [answer] = self._admin.describe_configs(
+            [ConfigResource(ResourceType.BROKER, str(brokers[0]))], request_timeout=REQUEST_TIMEOUT_S
+        ).values()
+        try:
+            found = _result(answer, "a broker's settings")
+        except NotAuthorized:
+            return None
+        return found[name].value if name in found else None
 
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         wanted = sorted(set(names))

@@ -41,6 +41,7 @@ STAMP_KEY = b"\x00stamp"
 DEFAULT_BUDGET_BYTES = 64 << 20
 MIN_BUDGET_BYTES = 4 << 20
 MAX_WRITE_BUFFER_BYTES = 32 << 20
+MAX_OPEN_FILES = 256  # of one store
 
 
 class SharedMemory:
@@ -212,7 +213,7 @@ def _options(memory: SharedMemory) -> Options:
     options.set_compression_type(DBCompressionType.lz4())
     options.set_level_compaction_dynamic_level_bytes(True)
     options.set_max_background_jobs(2)
-    options.set_max_open_files(256)
+    options.set_max_open_files(MAX_OPEN_FILES)
     options.set_bytes_per_sync(1 << 20)
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(1 << 20)

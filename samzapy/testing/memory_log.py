@@ -490,6 +490,9 @@ class MemoryAdmin:
     def broker_count(self) -> int:
         return 1
 
+    def broker_setting(self, name: str) -> str | None:
+        return None
+
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         found = {name: self._cluster.facts(name) for name in names}
         return {name: facts for name, facts in found.items() if facts is not None}

@@ -260,6 +260,12 @@ def test_unknown_topics_are_said_at_once(log: Log, consumer: Consumer) -> None:
     assert log.admin().topics(["no-such-topic"]) == {}
 
 
+def test_a_broker_setting_that_nobody_knows_is_none(log: Log) -> None:
+    admin = log.admin()
+    assert admin.broker_setting("no.such.setting") is None
+    admin.close()
+
+
 def test_topic_facts_tell_a_new_topic_of_the_same_name(log: Log) -> None:
     name, admin = f"probe-{secrets.token_hex(6)}", log.admin()
     admin.create([TopicSpec(name, 3, {"cleanup.policy": "compact"})])

@@ -10,7 +10,7 @@ import pytest
 
 from samzapy.api.errors import LauncherError
 from samzapy.dev import java as under_test
-from samzapy.dev.java import Java, find_java, java_for_spark
+from samzapy.dev.java import Java, find_java, java_for_spark, look_for_java
 
 
 def make_java(home: Path, version: str, modules: str = "java.base") -> Path:
@@ -93,3 +93,27 @@ def test_a_java_without_the_module_gets_a_wrapper_that_drops_the_option(machine:
     assert "-Xmx1g\n-Dx=a b\n\n--add-modules=other\nMain\n" == said
     assert wrapped.home / "bin" / "java" == wrapped.executable
     assert wrapped == java_for_spark(find_java())
+
+
+def test_a_java_is_looked_at_without_running_it(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, release in (("home", 'JAVA_VERSION="1.8.0_402"'), ("path", 'IMPLEMENTOR="x"\nJAVA_VERSION="21.0.2"')):
+        executable = make_java(machine / name, "99")
+        executable.write_text(f"#!/bin/sh\ntouch '{machine}/ran'\n")
+        (machine / name / "release").write_text(release)
+    monkeypatch.setenv("JAVA_HOME", str(machine / "home"))
+
+    assert (21, f"{machine}/path, from PATH") == look_for_java()
+    assert not (machine / "ran").exists()
+
+
+def test_a_java_that_does_not_tell_its_version_is_unknown(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_java(machine / "path", "21")
+    monkeypatch.setenv("JAVA_HOME", str(machine / "home"))
+
+    version, why = look_for_java()
+    assert version is None
+    assert f"{machine}/home/bin/java (JAVA_HOME) is not there; {machine}/path/bin/java (PATH) does not say its version" == why
+
+
+def test_where_there_is_no_java_that_is_said(machine: Path) -> None:
+    assert (None, "neither JAVA_HOME nor PATH leads to one") == look_for_java()

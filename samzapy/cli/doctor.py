@@ -1,0 +1,261 @@
+"""`samzapy doctor`: gathers what `samzapy.doctor` judges. Changes nothing, starts no JVM, and a check that fails does not hide the others."""
+
+from __future__ import annotations
+
+import http.client
+import importlib.metadata
+import json
+import os
+import re
+import resource
+import shutil
+import socket
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from samzapy import doctor as rules
+from samzapy.api.errors import SamzapyError
+from samzapy.cli.common import AsJson, MoreFiles, Sets, load, print_json
+from samzapy.config.errors import ConfigError
+from samzapy.config.load import LoadedJob
+from samzapy.config.schema import DEFAULT_STATE_DIR, Settings
+from samzapy.dev.java import OLDEST_VERSION, look_for_java
+from samzapy.dev.places import state_dir
+from samzapy.dev.spark import LocalSpark
+from samzapy.dev.spark_probe import Master, ask_master
+from samzapy.doctor import Check, State
+from samzapy.ports import Log
+from samzapy.spark.settings import LOOPBACK, NAMED_ELSEWHERE, OWNED, is_local, master_addresses
+
+FAILED = 1
+NEEDS_PYTHON = ">=3.11"
+REST_PORT = 6066
+WEB_PORT = 8080
+PROBE_S = 3.0
+_WIDTH = 120
+
+
+def doctor(
+    job: Annotated[
+        Path | None, typer.Argument(metavar="[JOB.yaml]", help="A job file, to look at what it needs too.", show_default=False)
+    ] = None,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    as_json: AsJson = False,
+) -> int:
+    """What is missing on this machine, or for a job, and the line that mends it; exit code 1 if a job could not run."""
+    checks = list(_checks(job, more, sets))
+    failed = rules.has_failed(checks)
+    if as_json:
+        told = [{"name": c.name, "state": str(c.state), "found": c.found, "remedy": c.remedy} for c in checks]
+        print_json({"ok": not failed, "checks": told})
+    else:
+        for check in checks:
+            print(_as_text(check))
+    return FAILED if failed else 0
+
+
+def _as_text(check: Check) -> str:
+    indent = " " * 6
+    text = textwrap.fill(f"{check.state:<4}  {check.name}: {check.found}", _WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+    return f"{text}\n{indent}-> {check.remedy}" if check.remedy else text
+
+
+def _checks(job: Path | None, more: list[Path] | None, sets: list[str] | None) -> Iterator[Check]:
+    yield from _machine()
+    if job is None:
+        yield _state_dir(Path(os.environ.get("SAMZAPY_STATE", DEFAULT_STATE_DIR)), True)
+        yield _open_files(1)
+        return
+    try:
+        loaded = load(job, more, sets, classes=True)
+    except ConfigError as error:
+        count, first = len(error.problems), error.problems[0].render().splitlines()[0]
+        yield Check("job file", State.FAIL, first if count == 1 else f"{count} errors, the first: {first}", f"samzapy validate {job}")
+        return
+    settings = loaded.settings
+    yield Check("job file", State.OK, f"{job}: {settings.job}-{settings.id}")
+    yield _state_dir(Path(settings.state.dir), _is_here(settings.spark.master))
+    kafka, tasks = _kafka(loaded, job)
+    yield from kafka
+    containers = min(settings.containers.count, tasks) if tasks else settings.containers.count
+    yield _open_files(len(settings.stores) * -(-(tasks or 1) // containers))
+    yield from _spark(settings, containers)
+    yield rules.check_web_host(settings.web.host)
+
+
+# -- this machine ------------------------------------------------------------------------------------------------------------------------
+
+
+def _machine() -> Iterator[Check]:
+    try:
+        needed = importlib.metadata.metadata("samzapy")["Requires-Python"]
+        requirements = importlib.metadata.requires("samzapy") or []
+    except importlib.metadata.PackageNotFoundError:
+        needed, requirements = NEEDS_PYTHON, []
+    yield rules.check_python(sys.version_info[:3], needed, sys.executable)
+    if requirements:
+        installed = {rules.normalised(d.name): d.version for d in importlib.metadata.distributions()}
+        yield from rules.check_packages(requirements, installed)
+    else:
+        found = "samzapy runs from a folder and is not installed, so what it needs is written down nowhere"
+        yield Check("packages", State.WARN, found, "pip install 'samzapy[spark]'")
+    version, where = look_for_java()
+    yield rules.check_java(version, where, OLDEST_VERSION)
+
+
+def _state_dir(directory: Path, is_here: bool) -> Check:
+    directory = directory.expanduser().absolute()
+    there = next(place for place in (directory, *directory.parents) if place.exists())
+    is_writable = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+    return rules.check_state_dir(str(directory), is_writable, shutil.disk_usage(there).free, is_here)
+
+
+def _open_files(stores: int) -> Check:
+    from samzapy.store.rocks import MAX_OPEN_FILES
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return rules.check_open_files(sys.maxsize if soft == resource.RLIM_INFINITY else soft, stores, MAX_OPEN_FILES)
+
+
+# -- Kafka -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _kafka(loaded: LoadedJob, job: Path) -> tuple[list[Check], int | None]:
+    """What Kafka has for the job, and how many tasks that makes."""
+    from samzapy.wiring import kafka_log
+
+    log = kafka_log(loaded.settings)
+    try:
+        reached = _reach(log)
+    except SamzapyError as error:
+        return [Check("kafka", State.FAIL, error.message, error.remedy)], None
+    try:
+        tasks, checks = _topics(loaded.settings, log, job)
+    except SamzapyError as error:
+        tasks, checks = None, [Check("topics", State.FAIL, error.message, error.remedy or f"samzapy topics {job}")]
+    return [reached, _transactions(loaded.settings, log), *checks], tasks
+
+
+def _reach(log: Log) -> Check:
+    admin = log.admin()
+    try:
+        brokers = admin.broker_count()
+        return Check("kafka", State.OK, f"cluster {admin.cluster_id()}, {brokers} {'broker' if brokers == 1 else 'brokers'}")
+    finally:
+        admin.close()
+
+
+def _transactions(settings: Settings, log: Log) -> Check:
+    admin = log.admin()
+    try:
+        told = admin.broker_setting("transaction.max.timeout.ms")
+    except SamzapyError as error:
+        return Check("commit.timeout", State.WARN, error.message, error.remedy)
+    finally:
+        admin.close()
+    return rules.check_transaction_timeout(settings.commit.timeout_ms, int(told) if told and told.isdigit() else None)
+
+
+def _topics(settings: Settings, log: Log, job: Path) -> tuple[int | None, list[Check]]:
+    from samzapy.inspection import look_around
+    from samzapy.topic_check import topic_rows
+
+    rows = [rules.TopicRow(kind, topic, role, state) for kind, (topic, role, _, _, state) in topic_rows(settings, log)]
+    tasks = len(look_around(settings, log).tasks)
+    return tasks or None, rules.check_topics(rows, str(job))
+
+
+# -- Spark -------------------------------------------------------------------------------------------------------------------------------
+
+
+def _spark(settings: Settings, containers: int) -> Iterator[Check]:
+    master, conf = settings.spark.master, {key: str(value) for key, value in settings.spark.conf.items()}
+    file = _defaults_file()
+    defaults = rules.read_defaults(file.read_text(errors="replace")) if file else {}
+    yield from rules.check_spark_settings(conf, defaults, str(file) if file else "", OWNED, NAMED_ELSEWHERE)
+    yield rules.check_authentication(master, {**defaults, **conf})
+    addresses = master_addresses(master)
+    rest = next((f"http://{host}:{REST_PORT}" for host, _ in addresses if _takes_jobs(host)), "")
+    looked = rest or ", ".join(f"{host}:{REST_PORT}" for host, _ in addresses)
+    yield rules.check_rest(master, looked, bool(rest))
+    silent = [f"{host}:{port}" for host, port in addresses if not _listens(host, port)]
+    if addresses and len(silent) == len(addresses):
+        remedy = "Start it, or correct spark.master; one on this machine: samzapy dev spark start"
+        yield Check("spark.master", State.FAIL, f"no Spark master answers at {', '.join(silent)}", remedy)
+        return
+    yield Check("spark.master", State.OK, master)
+    yield rules.check_slots(containers, *_cores(master, conf))
+
+
+def _defaults_file() -> Path | None:
+    """The spark-defaults.conf that PySpark would read."""
+    folder = os.environ.get("SPARK_CONF_DIR")
+    home = os.environ.get("SPARK_HOME")
+    package = find_spec("pyspark")
+    if not folder and not home and (package is None or package.origin is None):
+        return None
+    place = Path(folder) if folder else Path(home or Path(str(package.origin if package else "")).parent) / "conf"
+    file = place / "spark-defaults.conf"
+    return file if file.is_file() else None
+
+
+def _cores(master: str, conf: Mapping[str, str]) -> tuple[int | None, int | None, str]:
+    """Cores, free cores, and of what; None where only a started session would know."""
+    if is_local(master):
+        found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,.*)?\])?", master)
+        cores = (os.cpu_count() or 1) if found and found[1] == "*" else int(found[1] or 1) if found else None
+        return cores, cores, master
+    told = _asked(master)
+    if told is None:
+        return None, None, f"the web page of {master} was not found" if master.startswith("spark:") else master
+    cap = conf.get("spark.cores.max", "")
+    most = min(told.cores, int(cap)) if cap.isdigit() else told.cores
+    return most, min(told.free_cores, most), told.url
+
+
+def _asked(master: str) -> Master | None:
+    """What a standalone master says, if its web page is at the usual port, or it is one of `samzapy dev spark`."""
+    ours = [place.parent for place in state_dir().glob("spark*/cluster.json")]
+    clusters = [cluster for place in ours if (cluster := LocalSpark.at(place)) is not None]
+    for host, port in master_addresses(master):
+        url = f"spark://{host}:{port}"
+        pages = [WEB_PORT, *(cluster.ui_port for cluster in clusters if cluster.url == url)]
+        for page in pages:
+            told = ask_master(host, page, PROBE_S)
+            if told is not None and told.url == url and told.is_leading:
+                return told
+    return None
+
+
+def _takes_jobs(host: str) -> bool:
+    """Whether a standalone master's REST server answers there: it says which Spark it is, whatever it is asked."""
+    connection = http.client.HTTPConnection(host, REST_PORT, timeout=PROBE_S)
+    try:
+        connection.request("GET", "/v1/submissions/status/none")
+        told = json.loads(connection.getresponse().read(1 << 16))
+        return isinstance(told, dict) and "serverSparkVersion" in told
+    except (OSError, ValueError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _listens(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), PROBE_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _is_here(master: str) -> bool:
+    """Whether containers run on this machine."""
+    addresses = master_addresses(master)
+    return is_local(master) or (bool(addresses) and all(host in ("localhost", LOOPBACK) for host, _ in addresses))

@@ -1,0 +1,260 @@
+"""What is missing to run, and the line that mends it: facts in, checks out.
+
+Nothing here looks at the machine: whoever asks brings the facts (`cli/doctor.py`), so each rule is a row of values in a test. `fail` is what
+keeps a job from running or would break a promise; `warn` is what works, and will hurt one day. A check that is not `ok` has a remedy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+GIB, MIB = 1 << 30, 1 << 20
+LEAST_FREE, LOW_FREE = 64 * MIB, GIB
+OTHER_FILES = 512  # sockets, libraries, logs: beside the stores'
+WANTED_EXTRAS = ("spark",)  # `run` needs it; `run --local` does not
+LOOPBACK_NAMES = ("localhost", "::1")
+_REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*\(?(?P<bounds>[^;()]*)\)?\s*(?:;\s*(?P<marker>.*))?")
+_BOUND = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9][0-9.]*)")
+_EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
+_DEFAULT = re.compile(r"\s*([^\s=:#!][^\s=:]*)\s*[=:\s]\s*(.*?)\s*")
+
+
+class State(StrEnum):
+    """How a check ended."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at: what was found, and the line that mends it."""
+
+    name: str
+    state: State
+    found: str
+    remedy: str = ""
+
+
+def has_failed(checks: Iterable[Check]) -> bool:
+    return any(check.state is State.FAIL for check in checks)
+
+
+def _of(name: str, is_fine: bool, found: str, remedy: str, otherwise: State = State.FAIL) -> Check:
+    return Check(name, State.OK, found) if is_fine else Check(name, otherwise, found, remedy)
+
+
+# -- this machine ----------------------------------------------------------------------------------------------------------------
+
+
+def check_python(version: tuple[int, ...], needed: str, executable: str) -> Check:
+    """`needed`: bounds, as `>=3.11`."""
+    told = ".".join(map(str, version))
+    return _of("python", is_within(told, needed), f"{told} ({executable})", f"Use Python {needed}.")
+
+
+def check_packages(requirements: Iterable[str], installed: Mapping[str, str]) -> list[Check]:
+    """One check for what samzapy itself needs, one for each extra. `installed`: version by normalised name."""
+    wrong: dict[str, list[str]] = {}
+    right: dict[str, list[str]] = {}
+    for line in requirements:
+        found = _REQUIREMENT.fullmatch(line.strip())
+        if found is None:
+            continue
+        extra = _EXTRA.search(found["marker"] or "")
+        group, name, bounds = extra[1] if extra else "", normalised(found["name"]), found["bounds"].strip()
+        version = installed.get(name)
+        if version is None:
+            wrong.setdefault(group, []).append(f"{name} is not installed")
+        elif not is_within(version, bounds):
+            wrong.setdefault(group, []).append(f"{name} {version} is not {bounds}")
+        else:
+            right.setdefault(group, []).append(f"{name} {version}")
+    return [_packages(group, right.get(group, []), wrong.get(group, [])) for group in sorted({"", *wrong, *right})]
+
+
+def _packages(extra: str, right: list[str], wrong: list[str]) -> Check:
+    told = "; ".join([*wrong, *right])
+    if not extra:
+        return _of("packages", not wrong, told, "pip install --upgrade samzapy")
+    is_absent = not right and all(words.endswith("is not installed") for words in wrong)
+    if is_absent and extra not in WANTED_EXTRAS:
+        return Check(f"extra {extra}", State.OK, f"{told}; only who asks for it needs it")
+    return _of(f"extra {extra}", not wrong, told, f"pip install --upgrade 'samzapy[{extra}]'", State.WARN)
+
+
+def check_java(version: int | None, where: str, oldest: int) -> Check:
+    """Only Spark and `samzapy dev` need one. `version` None: there is none, or it does not say; `where` has the words."""
+    if version is None:
+        return Check("java", State.WARN, where, "pip install 'samzapy[java]'  (or JAVA_HOME=…; `run --local` needs none)")
+    return _of("java", version >= oldest, f"{version} ({where})", "pip install 'samzapy[java]'", State.WARN)
+
+
+def check_state_dir(directory: str, is_writable: bool, free_bytes: int, is_here: bool) -> Check:
+    """`is_here`: containers run on this very machine, so that this directory is theirs."""
+    name, gib = "state.dir", f"{free_bytes / GIB:.1f} GiB free"
+    elsewhere = "" if is_here else "; containers run on other hosts, this is the driver's"
+    if not is_writable:
+        return Check(name, State.FAIL, f"{directory} cannot be written", "Set state: {dir: …} to a directory that can.")
+    mend = "Make room, or set state: {dir: …} to a directory on another disk."
+    state = State.FAIL if free_bytes < LEAST_FREE else State.WARN if free_bytes < LOW_FREE and is_here else State.OK
+    return Check(name, state, f"{directory}, {gib}{elsewhere}", "" if state is State.OK else mend)
+
+
+def check_open_files(soft: int, stores: int, files_per_store: int) -> Check:
+    """`stores`: how many one container may have open."""
+    wanted = OTHER_FILES + stores * files_per_store
+    found = f"{soft} allowed, {wanted} may be wanted by a container with {stores} local {'store' if stores == 1 else 'stores'}"
+    return _of("open files", soft >= wanted, found, f"ulimit -n {max(wanted, 65536)}", State.WARN)
+
+
+# -- Kafka -----------------------------------------------------------------------------------------------------------------------
+
+
+def check_transaction_timeout(commit_timeout_ms: int, broker_ms: int | None) -> Check:
+    """The broker refuses producers that want a longer transaction than it allows. None: it did not tell."""
+    name, ours = "commit.timeout", f"{commit_timeout_ms} ms"
+    if broker_ms is None:
+        return Check(name, State.OK, f"{ours}; the broker does not show transaction.max.timeout.ms (15 minutes by default)")
+    found = f"{ours}; the broker's transaction.max.timeout.ms is {broker_ms}"
+    return _of(name, commit_timeout_ms <= broker_ms, found, f"Set commit: {{timeout: {broker_ms}ms}} or less, or raise the broker's limit.")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """A topic of the job as `topic_check` sees it: its kind is ok, missing, wrong or absent."""
+
+    kind: str
+    topic: str
+    role: str
+    state: str
+
+
+def check_topics(rows: Iterable[TopicRow], job_file: str) -> list[Check]:
+    """One check for each that is not as it must be, else one for all."""
+    rows = list(rows)
+    checks = []
+    for row in rows:
+        if row.kind == "missing":
+            by_hand = f"kafka-topics.sh --create --topic {row.topic} --partitions N"
+            remedy = (
+                f"{by_hand}, or outputs: [{{partitions: N}}] and: samzapy topics {job_file} --create" if row.role == "output" else by_hand
+            )
+            checks.append(Check(f"topic {row.topic}", State.FAIL, f"the {row.role} topic is missing", remedy))
+        elif row.kind == "wrong":
+            fact, _, command = row.state.partition("; ")
+            checks.append(Check(f"topic {row.topic}", State.FAIL, fact, command or f"samzapy topics {job_file}"))
+    absent = sum(row.kind == "absent" for row in rows)
+    told = f"{len(rows) - absent} as they must be" + (f", {absent} that run creates" if absent else "")
+    return checks or [Check("topics", State.OK, told)]
+
+
+# -- Spark -----------------------------------------------------------------------------------------------------------------------
+
+
+def read_defaults(text: str) -> dict[str, str]:
+    """The settings of a spark-defaults.conf."""
+    lines = (_DEFAULT.fullmatch(line) for line in text.splitlines())
+    return {found[1]: found[2] for found in lines if found and found[1].startswith("spark.")}
+
+
+def check_spark_settings(
+    conf: Mapping[str, str],
+    defaults: Mapping[str, str],
+    where: str,
+    owned: Mapping[str, tuple[str, str]],
+    named_elsewhere: Mapping[str, str],
+) -> list[Check]:
+    """What containers need of Spark, and who else has a say. `owned`: setting → (value, why); `where`: the file of `defaults`."""
+    refused = [f"{key} is always {owned[key][0]}: {owned[key][1]}" for key in sorted(conf) if key in owned]
+    refused += [f"{key} is set by {named_elsewhere[key]}" for key in sorted(conf) if key in named_elsewhere]
+    keep = f"{len(owned)} settings are samzapy's alone: " + ", ".join(f"{key}={value}" for key, (value, _) in sorted(owned.items()))
+    ours = _of("spark.conf", not refused, "; ".join(refused) or keep, "Remove it from the job file.")
+    losing = [
+        f"{key}={value} (here always {owned[key][0]}: {owned[key][1]})"
+        for key, value in sorted(defaults.items())
+        if _loses(key, value, owned)
+    ]
+    if losing:
+        return [ours, Check("spark-defaults", State.WARN, f"{where} is overruled in {'; '.join(losing)}", f"Remove it from {where}.")]
+    others = sorted(set(defaults) - set(owned))
+    told = f"{where} sets {', '.join(others)}" if others else "nothing is set there" if where else "there is no spark-defaults.conf"
+    return [ours, Check("spark-defaults", State.OK, told)]
+
+
+def _loses(key: str, value: str, owned: Mapping[str, tuple[str, str]]) -> bool:
+    return key in owned and value.lower() != owned[key][0].lower()
+
+
+def check_authentication(master: str, settings: Mapping[str, str]) -> Check:
+    """`settings`: the user's, of whatever file. With local[n] nothing listens beyond loopback and no other host takes part."""
+    name = "spark.authenticate"
+    if is_local(master):
+        return Check(name, State.OK, f"not needed with {master}")
+    is_on = settings.get(name, "false").lower() == "true"
+    secret = ", spark.authenticate.secret: ${file:…}" if master.startswith("spark:") else ""
+    mend = f'Set spark: {{conf: {{{name}: "true"{secret}}}}}, and the same for the cluster.'
+    return _of(name, is_on, "true" if is_on else "off: whoever reaches the cluster's ports can speak to it", mend, State.WARN)
+
+
+def check_rest(master: str, address: str, answers: bool) -> Check:
+    """The standalone master's REST server takes jobs from anybody. `address`: where it was looked for."""
+    found = f"{address} takes jobs" if answers else f"nothing takes jobs at {address}" if address else f"there is none with {master}"
+    return _of("spark.master.rest", not answers, found, "Set spark.master.rest.enabled=false for the master, and restart it.", State.WARN)
+
+
+def check_slots(containers: int, cores: int | None, free: int | None, where: str) -> Check:
+    """Each container has a core for itself. None: the master did not tell (then `run` does)."""
+    wanted = f"{containers} {'container' if containers == 1 else 'containers'}"
+    if cores is None:
+        return Check("containers.count", State.OK, f"{wanted}; how many cores there are shows at the start ({where})")
+    if containers > cores:
+        mend = f"Set containers: {{count: {cores}}} or less, or give Spark more cores." if cores else "Start workers."
+        return Check("containers.count", State.FAIL, f"{wanted}, {cores} cores at {where}: the others would wait for ever", mend)
+    if free is not None and containers > free:
+        used = f"{wanted}, {cores} cores at {where}, {free} of them free now"
+        return Check("containers.count", State.WARN, used, "Stop what uses the others, if it is not this job.")
+    return Check("containers.count", State.OK, f"{wanted}, {cores} cores at {where}")
+
+
+def check_web_host(host: str) -> Check:
+    is_loopback = host in LOOPBACK_NAMES or host.startswith("127.")
+    found = host if is_loopback else f"{host}: whoever reaches it reads the job's status and metrics"
+    return _of("web.host", is_loopback, found, "Set web: {host: 127.0.0.1}, or let a firewall decide who reaches it.", State.WARN)
+
+
+def is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+# -- versions --------------------------------------------------------------------------------------------------------------------
+
+
+def normalised(name: str) -> str:
+    """A package's name as registries compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def is_within(version: str, bounds: str) -> bool:
+    """Whether the numbers of a version are within bounds such as `>=4.1,<4.4`."""
+    return all(_compares(_numbers(version), operator, _numbers(bound)) for operator, bound in _BOUND.findall(bounds))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    found = re.match(r"\d+(\.\d+)*", version)
+    numbers = [int(part) for part in found[0].split(".")] if found else []
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def _compares(version: tuple[int, ...], operator: str, bound: tuple[int, ...]) -> bool:
+    results = {
+        ">=": version >= bound, "<=": version <= bound, ">": version > bound, "<": version < bound,
+        "==": version == bound, "!=": version != bound,
+    }  # fmt: skip
+    return results[operator]
