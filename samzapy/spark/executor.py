@@ -5,6 +5,10 @@ samzapy. A container knows its host as Spark names it (the contract's directory 
 tells; else what the executor's JVM was started with (`--hostname`, which is what the driver sees too), read from the command lines of
 our ancestors, since PySpark hands it to nobody. Only where that fails is it the machine's own name: a wrong name costs a restore, never
 a record.
+
+Only the coordinator starts containers. Spark runs a task again whose executor was lost through no fault of the task's (its worker was
+killed, its host decommissioned), and counts that as no failure, so spark.task.maxFailures=1 does not keep it from that. Such a second
+attempt ends at once, without a container: its payload names an incarnation that has been used.
 """
 
 from __future__ import annotations
@@ -23,9 +27,12 @@ from samzapy.container.process import end_with_parent, log_to_stderr, run_entry
 _GENERATIONS = 4  # worker, daemon, executor, and one for a shell in between
 
 
-def run_partition(payloads: Iterable[bytes]) -> Iterator[int]:
-    """The task: run the container of each payload (there is one); yields its exit code."""
+def run_partition(payloads: Iterable[bytes]) -> Iterator[int | None]:
+    """The task: run the container of each payload (there is one); yields its exit code, or None for an attempt that is not the first."""
     for text in payloads:
+        if not is_first_attempt():
+            yield None
+            continue
         parent = os.getppid()
         end_with_parent(parent)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -36,6 +43,14 @@ def run_partition(payloads: Iterable[bytes]) -> Iterator[int]:
         sys.stdout.flush()
         sys.stderr.flush()
         yield code
+
+
+def is_first_attempt() -> bool:
+    """Whether Spark runs this task for the first time."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context is None or context.attemptNumber() == 0
 
 
 def executor_host() -> str:

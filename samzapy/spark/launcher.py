@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCALHOST = "localhost"
+GIVEN_UP = "Spark gave the application up: see the logs of its master and workers for why"
+LOST_WITH_HOST = "its executor was lost, with its worker or its host"
 EXECUTORS_PATIENCE_S = 60.0
 EXECUTORS_SETTLED_S = 3.0
 _POLL_S = 0.25
@@ -120,7 +122,7 @@ class SparkLauncher:
         except Exception as error:  # noqa: BLE001 - whatever ended the job is the handle's answer
             handle.end("Spark was stopped" if self._is_closed else jvm_end(_patience_with(error)) or how_it_failed(text_of(error)))
         else:
-            handle.end(f"exit code {codes[0]}")
+            handle.end(LOST_WITH_HOST if codes[0] is None else f"exit code {codes[0]}")
 
     def _one_partition(self, payload: bytes, preferred_host: str | None) -> RDD[bytes]:
         jvm = self._context._jvm
@@ -135,14 +137,19 @@ class SparkLauncher:
         return RDD(rows.toJavaRDD(), self._context, NoOpSerializer())
 
     def _check(self, what_fails: str) -> None:
-        why = "its launcher is closed" if self._is_closed else jvm_end()
+        why = "its launcher is closed" if self._is_closed else jvm_end() or self._given_up()
         if why is not None:
             raise LauncherError(f"{what_fails}: {why}.", "")
+
+    def _given_up(self) -> str | None:
+        """Whether Spark stopped by itself: the master is gone for good, or took the application away since no executor comes to run."""
+        return GIVEN_UP if self._context._jsc.sc().isStopped() else None
 
     def _settled_slots(self) -> int:
         """Slots, once some have come and no more did for a while."""
         slots, since, started = 0, time.monotonic(), time.monotonic()
         while True:
+            self._check("slots cannot be told")
             now, found = time.monotonic(), sum(host_slots(registered(self._context)).values())
             if found != slots:
                 slots, since = found, now

@@ -3,6 +3,10 @@
 A container is one task that never ends by itself. Whatever Spark does to tasks that look stuck or slow (retries, speculation, reuse of
 workers, idle time-outs, fewer executors) would run a container twice or end it behind the coordinator's back, so these settings are
 ours: a job file that sets one is refused by name, with the reason. Everything else is a default that `spark.conf` overrides.
+
+Nor may Spark give up a whole job over what happened to its parts in weeks. It keeps two counts of failed executors. The one of Kubernetes
+and YARN never forgets and ends the application at twice their number: it is lifted here. The other is the standalone master's
+(spark.deploy.maxExecutorRetries, 10, set where the master starts): it starts anew with every executor that comes to run.
 """
 
 from __future__ import annotations
@@ -30,6 +34,9 @@ OWNED: Mapping[str, tuple[str, str]] = {
     "spark.python.worker.idleTimeoutSeconds": ("0", "a container may be silent for long"),
     "spark.python.worker.killOnIdleTimeout": ("false", "a container may be silent for long"),
     "spark.task.reaper.enabled": ("true", "a cancelled container has to be seen to its end"),
+    "spark.excludeOnFailure.enabled": ("false", "the coordinator decides where containers run"),
+    "spark.excludeOnFailure.application.enabled": ("false", "the coordinator decides where containers run"),
+    "spark.excludeOnFailure.taskAndStage.enabled": ("false", "the coordinator decides where containers run"),
     "spark.scheduler.mode": ("FIFO", "every container gets a slot of its own"),
     "spark.submit.deployMode": ("client", "the coordinator is the driver, here"),
 }
@@ -48,6 +55,12 @@ DEFAULTS: Mapping[str, str] = {
     "spark.python.task.killTimeout": "500ms",
     "spark.task.reaper.pollingInterval": "5s",
     "spark.cleaner.periodicGC.interval": "12h",
+    "spark.decommission.enabled": "true",  # without it the signal that announces the end of a host ends its executors at once
+    "spark.executor.maxNumFailures": "2147483647",
+    "spark.ui.retainedJobs": "100",  # each restart is a job
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+    "spark.ui.retainedDeadExecutors": "100",
     "spark.eventLog.enabled": "false",
     "spark.log.level": "ERROR",
 }

@@ -32,7 +32,7 @@ def fail(payload: Mapping[str, Any]) -> int:
 
 def stay(payload: Mapping[str, Any]) -> int:
     """Until somebody ends it."""
-    _tell(payload)
+    _tell(payload, host=payload.get("host"))
     threading.Event().wait()
     return 0
 
