@@ -161,6 +161,7 @@ def test_a_dead_container_is_ended_fenced_and_started_again() -> None:
         handle.ended = "killed by SIGKILL"
         _, second_launch, _ = stage.await_launch(2)
         assert stage.ledger().containers[0].incarnation == ""
+        zombie.send(JOB.coordinator_topic, b"late", b"late", 0)  # without a record a commit asks nobody
         with pytest.raises(Fenced):
             zombie.commit()
         with pytest.raises(Superseded):

@@ -1,0 +1,316 @@
+"""The broker's side of Kafka in memory: topics, requests of producers, reading, cleaning, and faults on purpose.
+
+It answers as Kafka 4 answers librdkafka (tests/contract/test_log.py runs the same probes on both). A commit is decided when its EndTxn has
+returned; its markers, and so what readers see, may come later, partition by partition. Everything that depends on time goes by the clock
+given; everything that goes wrong by itself is drawn from the Chance given, and without one nothing does. With a trace every request is told
+in one line, so two runs can be compared.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from samzapy.api.errors import TopicMissing
+from samzapy.model.murmur2 import murmur2
+from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.ports import Clock, TopicFacts, TopicSpec
+from samzapy.testing.memory_chance import Chance
+from samzapy.testing.memory_network import EVERYBODY, MARKER, MemoryNetwork, Reply
+from samzapy.testing.memory_partition import Answer, Headers, MemoryMessage, MemoryPartition, Refused
+from samzapy.testing.memory_transactions import Marker, Session, TransactionCoordinator
+
+T = TypeVar("T")
+
+DEFAULT_MAX_MESSAGE_BYTES = 1048588
+DEFAULT_DELETE_RETENTION_MS = 86_400_000
+DEFAULT_RETENTION_MS = 604_800_000
+RECORD_OVERHEAD_BYTES = 70
+FAULT_CALLS = ("send", "flush", "commit", "abort", "init")
+FAULT_KINDS = ("aborted", "in_doubt_committed", "in_doubt_lost", "fenced", "suspicious")
+
+
+@dataclass(slots=True)
+class _Topic:
+    topic_id: str
+    config: dict[str, str]
+    partitions: list[MemoryPartition]
+
+    def cleaned_by(self, policy: str) -> bool:
+        return policy in self.config.get("cleanup.policy", "delete").split(",")
+
+
+class MemoryCluster:
+    """The broker. Thread-safe."""
+
+    def __init__(self, clock: Clock, chance: Chance | None = None, trace: Callable[[str], None] | None = None) -> None:
+        self.clock = clock
+        self.cluster_id = "memory"
+        self.lock = threading.RLock()
+        self.arrived = threading.Condition(self.lock)
+        self.chance = chance or Chance(secrets.randbits(64))
+        self.network = MemoryNetwork(clock, self.chance, trace)
+        self.group_offsets: dict[str, dict[TopicPartition, int]] = {}
+        self._topics: dict[str, _Topic] = {}
+        self._transactions = TransactionCoordinator()
+        self._faults: dict[str, list[str]] = {}
+
+    # -- topics --------------------------------------------------------------------------------------------------------------------
+
+    def create(self, spec: TopicSpec) -> None:
+        with self.lock:
+            if spec.name not in self._topics:
+                partitions = [MemoryPartition(TopicPartition(spec.name, number)) for number in range(spec.partitions)]
+                self._topics[spec.name] = _Topic(self.chance.word(), dict(spec.config), partitions)
+
+    def delete(self, name: str) -> None:
+        """The topic is gone; one of the same name will be another."""
+        with self.lock:
+            self._topics.pop(name, None)
+
+    def add_partitions(self, name: str, count: int) -> None:
+        """So that there are `count`."""
+        with self.lock:
+            partitions = self._topic(name).partitions
+            partitions.extend(MemoryPartition(TopicPartition(name, number)) for number in range(len(partitions), count))
+
+    def facts(self, name: str) -> TopicFacts | None:
+        with self.lock:
+            topic = self._topics.get(name)
+            return None if topic is None else TopicFacts(name, topic.topic_id, len(topic.partitions), 1, dict(topic.config))
+
+    def _topic(self, name: str) -> _Topic:
+        topic = self._topics.get(name)
+        if topic is None:
+            raise TopicMissing(f"topic {name} does not exist.", "Create it.")
+        return topic
+
+    def partition(self, place: TopicPartition) -> MemoryPartition:
+        partitions = self._topic(place.topic).partitions
+        if not 0 <= place.partition < len(partitions):
+            raise TopicMissing(f"{place} does not exist: the topic has {len(partitions)} partitions.", "")
+        return partitions[place.partition]
+
+    def place_of(self, topic: str, key: bytes | None, partition: int) -> TopicPartition:
+        """Where a record goes: its partition if it names one, else by its key, else anywhere."""
+        count = len(self._topic(topic).partitions)
+        if partition < 0:
+            partition = murmur2(key) % count if key is not None else self.chance.between(0, count - 1)
+        return TopicPartition(topic, partition)
+
+    # -- requests of producers -----------------------------------------------------------------------------------------------------
+
+    def new_producer_id(self) -> int:
+        with self.lock:
+            return self._transactions.new_producer_id()
+
+    def init_producer(self, transactional_id: str, timeout_s: float) -> Session:
+        """InitProducerId: earlier producers of the id are fenced, and their open transaction is aborted first.
+
+        Raises:
+            Refused: that is still under way; ask again.
+        """
+        session, markers = self._transactions.init(transactional_id, timeout_s)
+        self._send_markers(markers)
+        if session is None:
+            raise Refused(Answer.CONCURRENT_TRANSACTIONS, f"init of {transactional_id}")
+        return session
+
+    def add_partition(self, session: Session, place: TopicPartition) -> None:
+        """AddPartitionsToTxn; from the first one on the transaction's time runs."""
+        self.partition(place)
+        known = self._transactions.add(session, place)
+        if len(known.partitions) == 1:
+            number = known.number
+            late_s = self.chance.seconds("timeout.late") if self.chance.happens("timeout.late") else 0.0
+            self.network.later(
+                known.timeout_s + late_s,
+                f"timeout of transaction {number} of {session.transactional_id}",
+                lambda: self._send_markers(self._transactions.time_out(session.transactional_id, number)),
+            )
+
+    def produce(
+        self, session: Session, sequence: int, place: TopicPartition, key: bytes | None, value: bytes | None, timestamp_ms: int,
+        headers: Headers,
+    ) -> int:  # fmt: skip
+        """Take a record. Returns its offset.
+
+        Raises:
+            Refused: it may not, or not any more, be written. TopicMissing.
+        """
+        topic, log = self._topic(place.topic), self.partition(place)
+        size = len(key or b"") + len(value or b"") + RECORD_OVERHEAD_BYTES
+        if size > int(topic.config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES)):
+            raise Refused(Answer.MESSAGE_TOO_LARGE, f"a record of {size} bytes for {place}")
+        if key is None and topic.cleaned_by("compact"):
+            raise Refused(Answer.INVALID_RECORD, f"a record for {place}")
+        transactional = session.transactional_id != ""
+        if transactional and not log.has_open(session.producer_id):
+            self._transactions.verify(session, place)
+        offset = log.append(
+            session.producer_id, session.epoch, sequence, key, value, timestamp_ms or self.clock.now_ms(), headers, transactional
+        )
+        if not transactional:
+            self.arrived.notify_all()
+        return offset
+
+    def end_transaction(self, session: Session, commit: bool) -> None:
+        """EndTxn: when it returns the transaction is decided; readers learn of it by its markers.
+
+        Raises:
+            Refused.
+        """
+        self._send_markers(self._transactions.end(session, commit))
+
+    def _send_markers(self, markers: Sequence[Marker]) -> None:
+        for marker in markers:
+            what = f"marker {marker.state.value} of {marker.session.transactional_id} for {marker.place}"
+            if self.network.planned(MARKER):
+                self.network.hold(MARKER, what, partial(self._write, marker))
+            elif self.chance.happens("marker.late"):
+                self.network.later(self.chance.seconds("marker.late"), what, partial(self._write, marker))
+            else:
+                self._write(marker)
+
+    def _write(self, marker: Marker) -> None:
+        place, session = marker.place, marker.session
+        topic = self._topics.get(place.topic)
+        if topic is not None and place.partition < len(topic.partitions):
+            topic.partitions[place.partition].mark(session.producer_id, session.epoch, marker.state)
+        self._transactions.wrote(marker)
+        self.arrived.notify_all()
+
+    # -- the way here --------------------------------------------------------------------------------------------------------------
+
+    def ask(self, request: str, what: str, origin: str, action: Callable[[], T]) -> Reply[T]:
+        """One try of a request that does `action`: see MemoryNetwork.carry."""
+        with self.lock:
+            return self.network.carry(request, what, origin, action)
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass for a client that reads: on a machine's clock it is woken when something comes."""
+        if seconds > 0 and self.clock.monotonic is time.monotonic:
+            with self.lock:
+                due = self.network.next_due()
+                self.arrived.wait(seconds if due is None else max(0.0, min(seconds, due - time.monotonic())))
+        else:
+            self.rest(seconds)
+
+    def rest(self, seconds: float) -> None:
+        """Let all of that time pass; nobody is kept from the cluster meanwhile."""
+        if seconds > 0:
+            self.clock.sleep(seconds)
+
+    def settle(self) -> None:
+        """Do what is due by now; any request does so too."""
+        with self.lock:
+            self.network.settle()
+
+    # -- faults on purpose ---------------------------------------------------------------------------------------------------------
+
+    def fail_next(self, call: str, kind: str) -> None:
+        """The next `call` (send, flush, commit, abort, init) of a transactional producer goes wrong for its caller.
+
+        Kinds: `aborted` (must be aborted), `in_doubt_committed` and `in_doubt_lost` (the reply is lost; it was, or was not, carried out),
+        `fenced`, `suspicious` (commit and abort: done, but slow).
+        """
+        if call not in FAULT_CALLS or kind not in FAULT_KINDS:
+            raise ValueError(f"{kind!r} of {call!r}: calls are {', '.join(FAULT_CALLS)}, kinds {', '.join(FAULT_KINDS)}")
+        with self.lock:
+            self._faults.setdefault(call, []).append(kind)
+
+    def fault(self, call: str) -> str:
+        with self.lock:
+            waiting = self._faults.get(call)
+            return waiting.pop(0) if waiting else ""
+
+    def disturb_next(self, request: str, fate: str) -> None:
+        """The next request of that kind (init, add, produce, end, bounds, admin) goes astray: `request_lost`, `reply_lost`, `slow`, or
+        `held` until `deliver_held`. For `marker` only `held`: the next marker waits, one partition each."""
+        with self.lock:
+            self.network.plan(request, fate)
+
+    def deliver_held(self, request: str) -> int:
+        """Requests or markers that were held on purpose arrive now. Returns how many."""
+        with self.lock:
+            self.network.settle()
+            return self.network.deliver_held(request)
+
+    def cut_off(self, seconds: float, origin: str = EVERYBODY) -> None:
+        """Nobody, or no client of one MemoryLog's `origin`, reaches the cluster for so long; 0 ends it."""
+        with self.lock:
+            self.network.cut_off(seconds, origin)
+
+    def expire(self, transactional_id: str) -> None:
+        """A transaction timeout, now: the open transaction is aborted and its producer fenced."""
+        with self.lock:
+            self._send_markers(self._transactions.time_out(transactional_id))
+
+    # -- reading -------------------------------------------------------------------------------------------------------------------
+
+    def bounds(self, place: TopicPartition) -> Bounds:
+        with self.lock:
+            self.network.settle()
+            return self.partition(place).bounds()
+
+    def dump(self) -> dict[TopicPartition, list[tuple[int, bytes | None, bytes | None, str]]]:
+        """Everything there is, for an oracle: per partition (offset, key, value, open | committed | aborted)."""
+        with self.lock:
+            self.network.settle()
+            return {
+                log.place: [(r.offset(), r.key(), r.value(), r.state.value) for r in log.records]
+                for topic in self._topics.values()
+                for log in topic.partitions
+            }
+
+    def fetchable(self, wanted: int, origin: str) -> int:
+        """How many records a poll may bring now."""
+        self.network.settle()
+        if self.network.is_cut_off(origin) or self.chance.happens("fetch.empty"):
+            return 0
+        return self.chance.between(1, wanted) if self.chance.happens("fetch.short") else wanted
+
+    def read(self, place: TopicPartition, position: int, limit: int) -> tuple[list[MemoryMessage], int]:
+        """Committed records from `position`, and the position behind them (markers and aborted records passed)."""
+        with self.lock:
+            return self.partition(place).read(position, limit)
+
+    # -- cleaning ------------------------------------------------------------------------------------------------------------------
+
+    def delete_records(self, place: TopicPartition, before: int) -> None:
+        """Move the start of the log; what lay before it is gone."""
+        with self.lock:
+            self.network.settle()
+            self.partition(place).delete_before(before)
+
+    def compact(self, name: str, drop_tombstones: bool = False, before: Mapping[int, int] | None = None) -> None:
+        """Keep the newest committed record of each key, in each partition below its offset in `before` and its last stable offset.
+
+        A tombstone goes when `delete.retention.ms` have passed since a compaction met it first, or at once if so told.
+        """
+        with self.lock:
+            self.network.settle()
+            topic = self._topic(name)
+            stay_ms = 0 if drop_tombstones else int(topic.config.get("delete.retention.ms", DEFAULT_DELETE_RETENTION_MS))
+            for log in topic.partitions:
+                log.compact((before or {}).get(log.place.partition, log.end), self.clock.now_ms(), stay_ms)
+
+    def clean(self) -> None:
+        """What the broker's cleaners do now and then: each topic by its cleanup.policy, a compacted one up to an offset drawn by chance."""
+        with self.lock:
+            self.network.settle()
+            for name, topic in self._topics.items():
+                if topic.cleaned_by("compact"):
+                    self.compact(name, before={} if self.chance.quiet else self._dirty(topic))
+                retention_ms = int(topic.config.get("retention.ms", DEFAULT_RETENTION_MS))
+                if topic.cleaned_by("delete") and retention_ms >= 0:
+                    for log in topic.partitions:
+                        log.expire(self.clock.now_ms() - retention_ms)
+
+    def _dirty(self, topic: _Topic) -> dict[int, int]:
+        return {log.place.partition: self.chance.between(log.start, log.bounds().end) for log in topic.partitions}

@@ -1,0 +1,144 @@
+"""What an in-memory producer has sent and not yet had acknowledged: a queue with sequence numbers per partition, as librdkafka's.
+
+A record is tried once per push; one that got no answer, or that must wait for the markers of the last transaction, is tried again when its
+time has come, and until then keeps back what follows it in its partition. A record sent again carries its first sequence number, so the
+broker takes it once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from samzapy.api.errors import LogError
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Delivered
+from samzapy.testing.memory_cluster import MemoryCluster
+from samzapy.testing.memory_partition import Answer, Headers, Refused
+from samzapy.testing.memory_transactions import Session
+
+RETRY_S = 0.01
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A record on its way."""
+
+    place: TopicPartition
+    sequence: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    headers: Headers
+    delivered: Delivered | None
+    expires_s: float
+    not_before_s: float = -math.inf
+
+
+class Outbox:
+    """What one producer session has not yet had acknowledged, in order per partition."""
+
+    def __init__(self, cluster: MemoryCluster, origin: str, session: Session) -> None:
+        self.session = session
+        self.waiting: list[Waiting] = []
+        self.added: set[TopicPartition] = set()
+        self.asked = False  # whether the broker may know of the transaction
+        self.disturbed = False  # whether an answer stayed away
+        self.reports: list[Callable[[], None]] = []
+        self._cluster = cluster
+        self._origin = origin
+        self._sequences: dict[TopicPartition, int] = {}
+
+    def put(
+        self, place: TopicPartition, key: bytes | None, value: bytes | None, timestamp_ms: int, headers: Headers,
+        delivered: Delivered | None = None, expires_s: float = math.inf,
+    ) -> None:  # fmt: skip
+        """Queue a record, and try to get rid of all that waits.
+
+        Raises:
+            Refused, LogError: as `push`.
+        """
+        self.queue(place, key, value, timestamp_ms, headers, delivered, expires_s)
+        if not self._cluster.chance.happens("linger"):
+            self.push()
+
+    def queue(
+        self, place: TopicPartition, key: bytes | None, value: bytes | None, timestamp_ms: int, headers: Headers,
+        delivered: Delivered | None, expires_s: float,
+    ) -> None:  # fmt: skip
+        sequence = self._sequences.get(place, 0)
+        self._sequences[place] = sequence + 1
+        self.waiting.append(Waiting(place, sequence, key, value, timestamp_ms, headers, delivered, expires_s))
+
+    def push(self) -> None:
+        """One try for each record that may go now.
+
+        Raises:
+            Refused, LogError: the broker's answer to one of them, which is then out.
+        """
+        trying, self.waiting = self.waiting, []
+        stuck: set[TopicPartition] = set()
+        for index, record in enumerate(trying):
+            try:
+                gone = record.place not in stuck and self._transmit(record)
+            except LogError:
+                self.waiting += trying[index + 1 :]
+                raise
+            if not gone:
+                stuck.add(record.place)
+                self.waiting.append(record)
+
+    def _transmit(self, record: Waiting) -> bool:
+        now = self._cluster.clock.monotonic()
+        if record.not_before_s > now:
+            return False
+        try:
+            if self.session.transactional_id and record.place not in self.added and not self._add(record, now):
+                return False
+            what = f"record {record.sequence} of {self.session.transactional_id or self.session.producer_id} for {record.place}"
+            reply = self._cluster.ask("produce", what, self._origin, lambda: self._produce(record))
+        except Refused as refused:
+            if refused.answer is not Answer.CONCURRENT_TRANSACTIONS:
+                raise
+            record.not_before_s = now + RETRY_S
+            return False
+        record.not_before_s = now + reply.after_s
+        if reply.answers and record.delivered is not None:
+            self.reports.append(partial(record.delivered, reply.answers[0]))
+        self.disturbed = self.disturbed or not reply.answers
+        return bool(reply.answers)
+
+    def _produce(self, record: Waiting) -> int:
+        return self._cluster.produce(
+            self.session, record.sequence, record.place, record.key, record.value, record.timestamp_ms, record.headers
+        )
+
+    def _add(self, record: Waiting, now: float) -> bool:
+        self.asked = True
+        what = f"add {record.place} to {self.session.transactional_id}"
+        reply = self._cluster.ask("add", what, self._origin, lambda: self._cluster.add_partition(self.session, record.place))
+        if reply.answers:
+            self.added.add(record.place)
+            return True
+        self.disturbed = True
+        record.not_before_s = now + reply.after_s
+        return False
+
+    def pause_s(self) -> float:
+        """How long until the first of what waits may go."""
+        return max(RETRY_S / 10, min(r.not_before_s for r in self.waiting) - self._cluster.clock.monotonic())
+
+    def drop(self) -> None:
+        """Forget what was not acknowledged, and its reports; sequence numbers stay used."""
+        self.waiting, self.reports = [], []
+
+    def report(self) -> None:
+        reports, self.reports = self.reports, []
+        for report in reports:
+            report()
+
+    def next_transaction(self) -> None:
+        self.added.clear()
+        self.asked = self.disturbed = False

@@ -1,0 +1,254 @@
+"""ports.TransactionalProducer and ports.PlainProducer over a MemoryCluster, as librdkafka behaves.
+
+A send never waits: its request goes out at once if it can, else the record lies in the client until the next send, or until a flush, which
+waits. `begin` asks nobody and a transaction without records asks nobody either, so a producer that was fenced learns of it from its next
+request, and from then on says so at every call. A record that the broker refuses is seen at the commit; one that the client refuses, at the
+flush.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, TransactionAborted
+from samzapy.ports import Delivered, Outgoing
+from samzapy.testing.memory_cluster import MemoryCluster
+from samzapy.testing.memory_network import SLOW_S
+from samzapy.testing.memory_outbox import RETRY_S, Outbox, Waiting
+from samzapy.testing.memory_partition import Answer, Headers, Refused
+from samzapy.testing.memory_transactions import Session
+
+T = TypeVar("T")
+
+INIT_TIMEOUT_S = 60.0
+MAX_MESSAGE_BYTES = 100_000_000  # as the real producer's message.max.bytes: each topic's own limit decides
+
+
+class MemoryTransactionalProducer:
+    """One producer of one transactional.id."""
+
+    def __init__(self, cluster: MemoryCluster, transactional_id: str, timeout_s: float = 60.0, origin: str = "") -> None:
+        self._cluster = cluster
+        self._id = transactional_id
+        self._timeout_s = timeout_s
+        self._origin = origin
+        self._outbox: Outbox | None = None
+        self._in_transaction = False
+        self._poison: LogError | None = None  # what this client refused
+        self._refused: LogError | None = None  # what the broker refused
+        self._fenced: Fenced | None = None
+
+    def init(self) -> None:
+        self._faulty("init", None)
+        self._fenced, self._in_transaction = None, False
+        doing = f"init of {self._id}"
+        deadline = self._cluster.clock.monotonic() + INIT_TIMEOUT_S
+        try:
+            session, _ = self._ask("init", doing, lambda: self._cluster.init_producer(self._id, self._timeout_s), deadline)
+        except InDoubt as silence:
+            raise ClusterUnreachable(f"{doing}: no answer in {INIT_TIMEOUT_S:.0f} s.", "Check that the brokers run.") from silence
+        self._outbox = Outbox(self._cluster, self._origin, session)
+
+    def begin(self) -> None:
+        self._check_fenced()
+        if self._in_transaction:
+            raise InDoubt(f"producer {self._id}: a transaction is open already.", "")
+        self._ready().next_transaction()
+        self._in_transaction, self._poison, self._refused = True, None, None
+
+    def send(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None,
+        delivered: Delivered | None = None,
+    ) -> None:  # fmt: skip
+        outbox = self._current()
+        if self._cluster.fault("send"):
+            self._poison = LogError(f"a record for {topic} was rejected (a fault on purpose).", "")
+        elif len(key or b"") + len(value or b"") > MAX_MESSAGE_BYTES:
+            self._poison = LogError(f"a record of {len(key or b'') + len(value or b'')} bytes for {topic}: too large.", "")
+        self._poison = self._poison or self._refused
+        if self._poison is not None:
+            return
+        try:
+            place = self._cluster.place_of(topic, key, partition)
+            outbox.put(place, key, value, timestamp_ms, headers, delivered)
+        except LogError as error:
+            self._note_refusal(outbox, error)
+
+    def send_all(self, records: Sequence[Outgoing]) -> None:
+        for record in records:
+            self.send(*record)
+
+    def flush(self) -> None:
+        outbox = self._current()
+        self._faulty("flush", outbox)
+        deadline = self._cluster.clock.monotonic() + self._timeout_s
+        while outbox.waiting:
+            try:
+                outbox.push()
+            except LogError as error:
+                self._note_refusal(outbox, error)
+            if outbox.waiting:
+                if self._cluster.clock.monotonic() >= deadline:
+                    raise InDoubt(f"flush of {self._id}: the brokers did not take everything in {self._timeout_s:.0f} s.", "")
+                self._cluster.rest(outbox.pause_s())
+        outbox.report()
+        self._check_fenced()
+        self._check_accepted(self._poison)
+
+    def commit(self) -> bool:
+        outbox = self._current()
+        self.flush()
+        fault = self._faulty("commit", outbox)
+        self._check_accepted(self._refused)
+        return self._end(outbox, commit=True) and fault != "suspicious"
+
+    def abort(self) -> bool:
+        """Never clean, as with the real producer."""
+        outbox = self._current()
+        self._faulty("abort", outbox)
+        outbox.drop()
+        self._check_fenced()
+        self._end(outbox, commit=False)
+        return False
+
+    def close(self) -> None:
+        self._outbox, self._in_transaction = None, False
+
+    # -- inside ------------------------------------------------------------------------------------------------------------------------
+
+    def _end(self, outbox: Outbox, commit: bool) -> bool:
+        """True: the first try was answered, and soon."""
+        started = self._cluster.clock.monotonic()
+        clean = True
+        if outbox.asked:
+            doing = f"{'commit' if commit else 'abort'} of {self._id}"
+            _, clean = self._ask("end", doing, lambda: self._cluster.end_transaction(outbox.session, commit), started + self._timeout_s)
+        self._in_transaction = False
+        return clean and not outbox.disturbed and self._cluster.clock.monotonic() - started < SLOW_S
+
+    def _ask(self, request: str, doing: str, action: Callable[[], T], deadline: float) -> tuple[T, bool]:
+        """Ask until there is an answer. Returns it, and whether the first try brought it.
+
+        Raises:
+            InDoubt: none until the deadline. Fenced.
+        """
+        undisturbed = True
+        while True:
+            try:
+                reply = self._cluster.ask(request, doing, self._origin, action)
+            except Refused as refused:
+                if refused.answer is not Answer.CONCURRENT_TRANSACTIONS:
+                    self._fenced = Fenced(f"{doing}: {refused.message}", "")
+                    raise self._fenced from None
+                self._cluster.rest(RETRY_S)
+            else:
+                self._cluster.rest(reply.after_s)
+                if reply.answers:
+                    return reply.answers[0], undisturbed
+                undisturbed = False
+            if self._cluster.clock.monotonic() >= deadline:
+                raise InDoubt(f"{doing}: no answer.", "")
+
+    def _note_refusal(self, outbox: Outbox, error: LogError) -> None:
+        outbox.drop()
+        if isinstance(error, Refused) and error.answer is Answer.PRODUCER_FENCED:
+            self._fenced = Fenced(f"producer {self._id}: {error.message}", "")
+        self._refused = self._refused or error
+
+    def _check_fenced(self) -> None:
+        if self._fenced is not None:
+            raise self._fenced
+
+    def _check_accepted(self, refusal: LogError | None) -> None:
+        if refusal is not None:
+            raise TransactionAborted(f"producer {self._id}: {refusal.message}", "")
+
+    def _ready(self) -> Outbox:
+        if self._outbox is None:
+            raise InDoubt(f"producer {self._id}: not initialised, or closed.", "Call init first.")
+        return self._outbox
+
+    def _current(self) -> Outbox:
+        if not self._in_transaction:
+            raise InDoubt(f"producer {self._id}: no transaction is open.", "Call begin first.")
+        return self._ready()
+
+    def _faulty(self, call: str, outbox: Outbox | None) -> str:
+        kind = self._cluster.fault(call)
+        if kind == "aborted":
+            raise TransactionAborted(f"{call} of {self._id} failed (a fault on purpose).", "")
+        if kind == "fenced":
+            raise Fenced(f"{call} of {self._id}: fenced (a fault on purpose).", "")
+        if kind == "in_doubt_committed" and outbox is not None and outbox.asked:
+            self._end(outbox, commit=call == "commit")
+        if kind.startswith("in_doubt"):
+            raise InDoubt(f"no reply to {call} of {self._id} (a fault on purpose).", "")
+        return kind
+
+
+class MemoryPlainProducer:
+    """An idempotent producer outside transactions. A record that nobody acknowledged in time is given up, and may still arrive."""
+
+    def __init__(self, cluster: MemoryCluster, timeout_s: float = 10.0, origin: str = "") -> None:
+        self._cluster = cluster
+        self._timeout_s = timeout_s
+        self._origin = origin
+        self._error: LogError | None = None
+        self._outbox = self._new_outbox()
+
+    def send(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None
+    ) -> None:
+        try:
+            place = self._cluster.place_of(topic, key, partition)
+        except LogError as error:
+            self._error = self._error or error
+            return
+        expires_s = self._cluster.clock.monotonic() + self._timeout_s
+        self._carefully(lambda: self._outbox.put(place, key, value, timestamp_ms, headers, None, expires_s))
+
+    def send_all(self, records: Sequence[Outgoing]) -> None:
+        for record in records:
+            self.send(*record)
+
+    def poll(self) -> None:
+        self._carefully(self._outbox.push)
+
+    def flush(self) -> None:
+        while self._outbox.waiting:
+            self.poll()
+            self._give_up_old()
+            if self._outbox.waiting:
+                self._cluster.rest(self._outbox.pause_s())
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def close(self) -> None:
+        self._outbox.drop()
+
+    def _carefully(self, doing: Callable[[], None]) -> None:
+        """A record that was refused leaves a gap in the sequence: the rest goes on in a new session."""
+        try:
+            doing()
+        except LogError as error:
+            self._error = self._error or LogError(error.message, error.remedy)
+            self._restart(self._outbox.waiting)
+
+    def _give_up_old(self) -> None:
+        now = self._cluster.clock.monotonic()
+        late = [r for r in self._outbox.waiting if r.expires_s <= now]
+        if late:
+            self._error = self._error or LogError(
+                f"{len(late)} records, the first for {late[0].place}: not acknowledged in {self._timeout_s:.0f} s.", ""
+            )
+            self._restart([r for r in self._outbox.waiting if r.expires_s > now])
+
+    def _restart(self, waiting: Sequence[Waiting]) -> None:
+        self._outbox = self._new_outbox()
+        for record in waiting:
+            self._outbox.queue(record.place, record.key, record.value, record.timestamp_ms, record.headers, None, record.expires_s)
+
+    def _new_outbox(self) -> Outbox:
+        return Outbox(self._cluster, self._origin, Session("", self._cluster.new_producer_id(), 0))
