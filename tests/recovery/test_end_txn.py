@@ -1,11 +1,13 @@
 """A commit's EndTxn that arrives late: after its sender gave up on it, sent it again, and went on with the next transaction.
 
 librdkafka has no KIP-890 part 2, so the late EndTxn carries the same producer epoch as the next transaction, and the broker takes it for
-that one's. The naive client shows that this happens; samzapy's producer, used as a container uses it, must not let it.
+that one's. The naive client shows that this happens; samzapy's producer, used as a container uses it, must not let it. `SAMZAPY_TEST_ROUNDS`
+says how often each is tried (3).
 """
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 
@@ -23,12 +25,12 @@ from samzapy.testing.wire import Api
 from tests.broker import create_topic, produce, read_all
 
 pytestmark = pytest.mark.kafka
+ROUNDS = int(os.environ.get("SAMZAPY_TEST_ROUNDS", "3"))
 FENCED = {47, 90}  # INVALID_PRODUCER_EPOCH, PRODUCER_FENCED
 CLIENT = {"socket.timeout.ms": 500, "retry.backoff.ms": 10}
 
 # how the sender loses sight of its EndTxn: it waits for the reply in vain, or its connection breaks at once
 ways = pytest.mark.parametrize("cut", [False, True], ids=["no reply in time", "connection lost"])
-rounds = pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=pytest.mark.slow)])
 
 
 @pytest.fixture
@@ -50,12 +52,11 @@ def arrive(held: Trap) -> int:
 
 
 @ways
-@rounds
 def test_a_client_that_goes_on_with_its_producer_shows_half_of_an_aborted_transaction(
-    kafka: str, proxy: KafkaProxy, unique: str, cut: bool, rounds: int
+    kafka: str, proxy: KafkaProxy, unique: str, cut: bool
 ) -> None:
     create_topic(kafka, unique, 2)
-    for n in range(rounds):
+    for n in range(ROUNDS):
         producer = Producer({**CLIENT, "bootstrap.servers": proxy.bootstrap_servers, "transactional.id": unique, "client.id": unique})
         producer.init_transactions()
         producer.begin_transaction()
@@ -71,17 +72,16 @@ def test_a_client_that_goes_on_with_its_producer_shows_half_of_an_aborted_transa
         producer.flush()
         producer.abort_transaction()  # and nothing was said
 
-    wrong = [text % n for n in range(rounds) for text in (b"committed %d", b"aborted %d")]
+    wrong = [text % n for n in range(ROUNDS) for text in (b"committed %d", b"aborted %d")]
     assert wrong == [record.value for record in read_all(kafka, unique)]
 
 
 @ways
-@rounds
-def test_samzapys_producer_does_not(kafka: str, proxy: KafkaProxy, unique: str, cut: bool, rounds: int) -> None:
+def test_samzapys_producer_does_not(kafka: str, proxy: KafkaProxy, unique: str, cut: bool) -> None:
     create_topic(kafka, unique, 2)
     own = an_owner(kafka, proxy, unique)
     client = Job(unique, "1").container_transactional_id(0)
-    for n in range(rounds):
+    for n in range(ROUNDS):
         producer = own.open()
         producer.send(unique, b"committed %d" % n, None, 0)
         producer.flush()
@@ -97,8 +97,8 @@ def test_samzapys_producer_does_not(kafka: str, proxy: KafkaProxy, unique: str, 
         own.decided(producer.abort())
     own.drop()
 
-    assert [b"committed %d" % n for n in range(rounds)] == [record.value for record in read_all(kafka, unique)]
-    assert 2 * rounds == own.renewals  # after each suspicious commit, and after each abort
+    assert [b"committed %d" % n for n in range(ROUNDS)] == [record.value for record in read_all(kafka, unique)]
+    assert 2 * ROUNDS == own.renewals  # after each suspicious commit, and after each abort
 
 
 def test_a_commit_that_nothing_disturbs_is_clean_and_keeps_its_producer(kafka: str, proxy: KafkaProxy, unique: str) -> None:
