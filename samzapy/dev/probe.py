@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _METADATA, _VERSION, _CORRELATION = 3, 2, 1
 _MOST_BYTES = 1 << 20
@@ -17,11 +17,15 @@ _MOST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a broker says of its cluster. `controller` is -1 on the wire while there is none: None here."""
+    """What a broker says of its cluster. `controller` is -1 on the wire while there is none: None here.
+
+    `addresses` is where the brokers say that clients reach them, host and port.
+    """
 
     cluster_id: str
     nodes: frozenset[int]
     controller: int | None
+    addresses: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
 
 def ask_cluster(host: str, port: int, timeout_s: float = 2.0) -> Cluster | None:
@@ -53,17 +57,16 @@ def read_metadata(reply: bytes) -> Cluster:
     fields = _Fields(reply)
     if fields.int32() != _CORRELATION:
         raise ValueError("not the answer to this question")
-    nodes = set()
+    nodes, addresses = set(), []
     for _ in range(fields.int32()):
         nodes.add(fields.int32())
-        fields.string()  # host
-        fields.int32()  # port
+        addresses.append((fields.string() or "", fields.int32()))
         fields.string()  # rack
     cluster_id = fields.string()
     if cluster_id is None:
         raise ValueError("no cluster id")
     controller = fields.int32()
-    return Cluster(cluster_id, frozenset(nodes), controller if controller >= 0 else None)
+    return Cluster(cluster_id, frozenset(nodes), controller if controller >= 0 else None, tuple(addresses))
 
 
 class _Fields:

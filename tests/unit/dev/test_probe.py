@@ -28,6 +28,7 @@ def test_the_answer_names_brokers_cluster_and_controller() -> None:
     reply = answer([(1, "127.0.0.1", 9092, None), (2, "localhost", 9093, "r")], "abc", 2)
 
     assert Cluster("abc", frozenset({1, 2}), 2) == read_metadata(reply)
+    assert (("127.0.0.1", 9092), ("localhost", 9093)) == read_metadata(reply).addresses
 
 
 def test_a_cluster_without_a_controller_says_so() -> None:

@@ -1,0 +1,96 @@
+"""A whole job over a bad network: replies to commits are lost, requests are late, lost, or done without anybody hearing of it.
+
+What is compared is exact: every count of every word once in the committed output, and the newest in the changelog. A run in which nothing
+was struck proves nothing, so that is checked too. `SAMZAPY_TEST_SEEDS=1,2,3` runs every weather with each of these seeds (half a minute a
+run); without it there is one run in which everything goes wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from samzapy.testing.faults import LoseReply, Rule, storm
+from samzapy.testing.proxy import KafkaProxy, Trap
+from samzapy.testing.wire import Api
+from tests.broker import ends
+from tests.integration.job import Job
+from tests.integration.test_job import counted, each_once, sentences
+
+pytestmark = pytest.mark.kafka
+PARTS, PART = 6, 600
+
+# apis, and of how many of their requests something becomes; InitProducerId comes after a suspicious commit only
+WEATHER = {
+    "Produce": ({Api.PRODUCE}, 0.2),
+    "AddPartitionsToTxn": ({Api.ADD_PARTITIONS_TO_TXN}, 0.3),
+    "InitProducerId": ({Api.INIT_PRODUCER_ID, Api.END_TXN}, 0.5),
+    "EndTxn": ({Api.END_TXN}, 0.4),
+    "Fetch": ({Api.FETCH}, 0.1),
+    "all": (set(Api), 0.04),
+}
+SEEDS = [int(seed) for seed in os.environ.get("SAMZAPY_TEST_SEEDS", "").split(",") if seed]
+RUNS = [(weather, seed) for seed in SEEDS for weather in WEATHER] or [("all", 1)]
+
+
+@pytest.fixture
+def proxy(kafka: str) -> Iterator[KafkaProxy]:
+    with KafkaProxy(kafka) as made:
+        yield made
+
+
+def a_job(kafka: str, proxy: KafkaProxy, folder: Path, guarantee: str = "exactly_once") -> Job:
+    """Its containers and its coordinator reach Kafka through the proxy; what looks on from outside does not."""
+    impatient = {"socket.timeout.ms": 1500}
+    through = {"bootstrap.servers": proxy.bootstrap_servers, "reconnect.backoff.max.ms": 200, "producer": impatient}
+    commit = {"interval": "100ms", "guarantee": guarantee, "timeout": "20s"}
+    return Job(kafka, folder, f"net-{secrets.token_hex(4)}", kafka=through, commit=commit)
+
+
+def run_through(job: Job, proxy: KafkaProxy, rules: Sequence[Rule]) -> list[Trap]:
+    """Feed it bit by bit under the rules; then the weather clears, and it catches up and is stopped."""
+    lines = sentences(PARTS * PART)
+    with job.running("--local") as run:
+        run.until_running()
+        traps = proxy.place_all(rules)
+        for part in range(PARTS):
+            job.feed(lines[part * PART : (part + 1) * PART])
+            run.until_caught_up(ends_of_inputs(job))
+        proxy.calm()
+        run.until_caught_up(ends_of_inputs(job))
+        assert run.stop() == 0
+    expected = counted(lines)
+    assert expected == job.stored()
+    updates = job.updates()
+    assert each_once(expected) == set(updates)
+    assert len(each_once(expected)) == len(updates), "some were there twice"
+    return traps
+
+
+def ends_of_inputs(job: Job) -> dict[str, int]:
+    return {f"{job.input}[{p}]": end for p, end in ends(job.servers, job.input).items()}
+
+
+@pytest.mark.slow
+def test_replies_to_commits_are_lost(kafka: str, proxy: KafkaProxy, tmp_path: Path) -> None:
+    job = a_job(kafka, proxy, tmp_path)
+    lost = Rule(LoseReply(), frozenset({Api.END_TXN}), f"{job.name}-1-container-", chance=0.5, seed=secrets.randbits(32))
+
+    (trap,) = run_through(job, proxy, [lost])
+
+    assert len(trap.answers) >= PARTS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("weather", "seed"), RUNS)
+def test_requests_are_late_or_lost_or_done_unheard(kafka: str, proxy: KafkaProxy, tmp_path: Path, weather: str, seed: int) -> None:
+    apis, chance = WEATHER[weather]
+    job = a_job(kafka, proxy, tmp_path)
+
+    traps = run_through(job, proxy, storm(seed, apis, chance, longest_s=2.0))
+
+    assert any(trap.caught for trap in traps)

@@ -1,0 +1,139 @@
+"""A transaction that a stranger leaves open on a topic that a job reads: what lies behind it cannot be read, by anybody.
+
+On an input the task waits at it and the others go on; on a changelog or a checkpoint partition the restore waits, for the barrier lies behind it.
+Either is told as the task's `reason`, and right when the transaction has ended.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.broker import ends, produce, wait_for_records
+from tests.integration.job import Job, Running
+from tests.integration.test_job import each_once, sentences
+
+pytestmark = pytest.mark.kafka
+unsaid = pytest.mark.xfail(reason="the container does not tell it yet", raises=AssertionError, strict=False)
+INTERNAL = {"changelog": "{job}-1-counts-changelog", "checkpoint": "__samza_checkpoint_{job}_1"}
+
+
+class Stranger:
+    """Somebody else's producer, with a transaction open on one partition."""
+
+    def __init__(self, servers: str, topic: str, partition: int, value: bytes) -> None:
+        own = {"transactional.id": f"stranger-{secrets.token_hex(4)}", "transaction.timeout.ms": 300_000}
+        self._producer = Producer({"bootstrap.servers": servers, **own})
+        self._producer.init_transactions()
+        self._producer.begin_transaction()
+        self._producer.produce(topic, value, b"stranger", partition)
+        self._producer.flush()
+        self.commit, self.abort = self._producer.commit_transaction, self._producer.abort_transaction
+
+
+@pytest.fixture
+def job(kafka: str, tmp_path: Path) -> Job:
+    return Job(kafka, tmp_path, f"open-{secrets.token_hex(4)}", partitions=2)
+
+
+def task(status: dict[str, Any], number: int) -> dict[str, Any]:
+    return next((one for one in status["tasks"] if one["name"] == f"Partition {number}"), {"state": "", "reason": "", "positions": {}})
+
+
+def at_the_ends(run: Running, job: Job) -> dict[str, Any]:
+    return run.until_caught_up({f"{job.input}[{p}]": end for p, end in ends(job.servers, job.input).items()})
+
+
+@contextmanager
+def waiting_at_an_input(job: Job) -> Iterator[tuple[Running, Stranger]]:
+    """A job that has caught up, a stranger's transaction at the end of partition 0 with a word in it, and more words behind it and beside it."""
+    with job.running("--local") as run:
+        run.until_running()
+        job.feed(["first", "first"])
+        at_the_ends(run, job)
+        stranger = Stranger(job.servers, job.input, 0, b"within")
+        produce(job.servers, job.input, [(None, b"behind", 0), (None, b"beside", 1)])
+        wait_for_records(job.servers, job.output, 3)
+        yield run, stranger
+
+
+@pytest.mark.parametrize("end", ["commit", "abort"])
+def test_on_an_input_the_task_waits_the_others_go_on_and_its_end_is_right(job: Job, end: str) -> None:
+    with waiting_at_an_input(job) as (run, stranger):
+        at_the_ends(run, job)  # those of whoever reads what is committed: before the open transaction
+        assert {(0, "first"): 1, (1, "first"): 1, (1, "beside"): 1} == job.stored()
+
+        getattr(stranger, end)()
+
+        wait_for_records(job.servers, job.output, 5 if end == "commit" else 4)
+        assert 0 == run.stop()
+    within = {(0, "within"): 1} if end == "commit" else {}
+    expected = {(0, "first"): 1, (1, "first"): 1, (1, "beside"): 1, (0, "behind"): 1, **within}
+    assert expected == job.stored()
+    assert sorted(each_once(expected)) == sorted(job.updates())
+
+
+@unsaid
+def test_on_an_input_it_is_said_while_it_lasts(job: Job) -> None:
+    with waiting_at_an_input(job) as (run, stranger):
+        status = said(run, lambda s: job.input in task(s, 0)["reason"])
+        assert "" == task(status, 1)["reason"]
+
+        stranger.commit()
+
+        run.until(lambda s: task(s, 0)["reason"] == "")
+
+
+@contextmanager
+def waiting_to_restore(job: Job, topic: str) -> Iterator[tuple[Running, Stranger]]:
+    """A job with state, stopped; a stranger's transaction on partition 0 of one of its topics; and started again."""
+    job.feed(sentences(200))
+    assert 0 == job.run_to_end().returncode
+    stranger = Stranger(job.servers, INTERNAL[topic].format(job=job.name), 0, b"\0" * 8)
+    with job.running("--local") as run:
+        run.until(lambda s: task(s, 0)["state"] == "RESTORING" and task(s, 1)["state"] == "RUNNING")
+        yield run, stranger
+
+
+@pytest.mark.parametrize("topic", INTERNAL)
+def test_on_a_topic_of_its_own_the_restore_waits_the_others_go_on_and_its_end_is_right(job: Job, topic: str) -> None:
+    with waiting_to_restore(job, topic) as (run, stranger):
+        before = job.stored()
+        produce(job.servers, job.input, [(None, b"more", 0), (None, b"more", 1)])
+        wait_for_records(job.servers, job.output, sum(before.values()) + 1)
+        assert {**before, (1, "more"): 1} == job.stored()
+
+        stranger.abort()
+
+        at_the_ends(run, job)
+        assert 0 == run.stop()
+    expected = {**before, (0, "more"): 1, (1, "more"): 1}
+    assert expected == job.stored()
+    assert sorted(each_once(expected)) == sorted(job.updates())
+
+
+@unsaid
+@pytest.mark.parametrize("topic", INTERNAL)
+def test_on_a_topic_of_its_own_it_is_said_while_it_lasts(job: Job, topic: str) -> None:
+    with waiting_to_restore(job, topic) as (run, stranger):
+        said(run, lambda s: INTERNAL[topic].format(job=job.name) in task(s, 0)["reason"])
+
+        stranger.abort()
+
+        status = at_the_ends(run, job)
+        assert "" == task(status, 0)["reason"]
+
+
+def said(run: Running, condition: Callable[[dict[str, Any]], bool], looks: int = 15) -> dict[str, Any]:
+    """The first of so many looks (each takes about a second) that shows it."""
+    for _ in range(looks):
+        status = run.job.status()
+        if status is not None and condition(status):
+            return status
+    raise AssertionError(f"never said: {status}")
