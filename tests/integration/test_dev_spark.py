@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import socket
+import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +41,16 @@ def place(tmp_path: Path) -> Iterator[Path]:
         cluster.stop(timeout_s=0)
 
 
+def packed_environment(folder: Path) -> Path:
+    """An archive whose `bin/python` is this Python."""
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    python.chmod(0o755)
+    with tarfile.open(folder / "environment.tar.gz", "w:gz") as archive:
+        archive.add(python, "bin/python")
+    return folder / "environment.tar.gz"
+
+
 def hosts(status: dict[str, Any]) -> list[str]:
     return sorted(c["host"] for c in status["containers"] if c["state"] == "RUNNING")
 
@@ -48,7 +61,9 @@ def pids(status: dict[str, Any]) -> list[int]:
 
 @pytest.mark.kafka
 @pytest.mark.timeout(400)
-def test_a_job_on_two_hosts_one_of_which_is_lost_and_comes_back(place: Path, kafka: str, unique: str, tmp_path: Path) -> None:
+def test_a_job_on_two_hosts_one_of_which_is_lost_and_comes_back(
+    place: Path, kafka: str, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started = dev_spark("start", place, "--workers", "2", "--cores", "1")
     assert 0 == started.exit_code, started.stderr
     url = started.stdout.strip()
@@ -57,7 +72,8 @@ def test_a_job_on_two_hosts_one_of_which_is_lost_and_comes_back(place: Path, kaf
     told = json.loads(dev_spark("status", place, "--json").stdout)
     assert (True, url, [FIRST, SECOND]) == (told["running"], url, [worker["host"] for worker in told["workers"]])
 
-    job = Job(kafka, tmp_path, unique)
+    monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")  # as CLUSTERS.md tells
+    job = Job(kafka, tmp_path, unique, spark={"conf": {"spark.archives": f"{packed_environment(tmp_path)}#environment"}})
     job.feed(["one two", "two", "two three", "three"])
     with job.running("--master", url) as running:
         before = running.until(lambda s: s["state"] == "RUNNING" and hosts(s) == [FIRST, SECOND])
@@ -76,6 +92,7 @@ def test_a_job_on_two_hosts_one_of_which_is_lost_and_comes_back(place: Path, kaf
         assert kept in pids(after)
         assert 0 == running.stop()
     assert {"one": 1, "two": 3, "three": 2} == job.export()
+    assert {"work-" + FIRST, "work-" + SECOND} == {found.parents[2].name for found in place.glob("work-*/*/*/environment")}
     assert {FIRST, SECOND} == {found.name for found in job.state.glob("*/127.*")}
 
     everything = cluster.processes()

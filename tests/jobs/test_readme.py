@@ -17,7 +17,7 @@ from samzapy.config.load import load_job
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-DOCUMENTS = ["README.md", "samzapy/ARCHITECTURE.md", "samzapy/DECISIONS.md"]
+DOCUMENTS = ["README.md", "samzapy/ARCHITECTURE.md", "samzapy/DECISIONS.md", "samzapy/CLUSTERS.md"]
 NAMED_BLOCK = re.compile(r"^`(?P<name>[\w.-]+)`[^\n]*:\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\(([^)#]+)(?:#[^)]*)?\)")

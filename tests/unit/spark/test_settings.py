@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from samzapy.api.errors import ConfigurationError
@@ -65,3 +68,11 @@ def test_the_addresses_of_masters() -> None:
 
 def test_a_properties_file_escapes_what_java_would_read_otherwise() -> None:
     assert "a\\ b\\=c\\:d=e\\\\f\\ng=h:i\nj=\\ k\n" == properties_text({"a b=c:d": "e\\f\ng=h:i", "j": " k"})
+
+
+def test_the_page_on_clusters_says_of_owned_settings_what_they_are() -> None:
+    text = Path(__file__).parents[3].joinpath("samzapy", "CLUSTERS.md").read_text()
+    told = {key: value for key, value in re.findall(r"`(spark\.[\w.]+)=([\w]+)`", text) if key in OWNED}
+
+    assert {"spark.dynamicAllocation.enabled", "spark.speculation", "spark.task.maxFailures", "spark.task.reaper.enabled"} <= set(told)
+    assert {key: OWNED[key][0] for key in told} == told
