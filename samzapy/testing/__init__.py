@@ -1,18 +1,22 @@
-"""For tests of tasks and of samzapy itself: an in-memory log, and a harness that runs the real container on it."""
+"""For tests of tasks and of samzapy itself: an in-memory log, a harness that runs the real container on it, and a proxy that makes the
+requests of a real Kafka's clients go wrong."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from samzapy.testing.faults import Rule
     from samzapy.testing.harness import Harness
+    from samzapy.testing.proxy import KafkaProxy
 
-__all__ = ["Harness"]
+__all__ = ["Harness", "KafkaProxy", "Rule"]
+
+_HOMES = {"Harness": "harness", "KafkaProxy": "proxy", "Rule": "faults"}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Harness":
-        from samzapy.testing.harness import Harness
-
-        return Harness
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(name)

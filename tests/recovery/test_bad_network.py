@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from samzapy.testing.faults import LoseReply, Rule, storm
+from samzapy.testing.faults import DelayReply, Hold, LoseReply, Rule, storm
 from samzapy.testing.proxy import KafkaProxy, Trap
 from samzapy.testing.wire import Api
 from tests.broker import ends
@@ -43,12 +45,12 @@ def proxy(kafka: str) -> Iterator[KafkaProxy]:
         yield made
 
 
-def a_job(kafka: str, proxy: KafkaProxy, folder: Path, guarantee: str = "exactly_once") -> Job:
+def a_job(kafka: str, proxy: KafkaProxy, folder: Path, **sections: Any) -> Job:
     """Its containers and its coordinator reach Kafka through the proxy; what looks on from outside does not."""
     impatient = {"socket.timeout.ms": 1500}
     through = {"bootstrap.servers": proxy.bootstrap_servers, "reconnect.backoff.max.ms": 200, "producer": impatient}
-    commit = {"interval": "100ms", "guarantee": guarantee, "timeout": "20s"}
-    return Job(kafka, folder, f"net-{secrets.token_hex(4)}", kafka=through, commit=commit)
+    sections.setdefault("commit", {"interval": "100ms", "timeout": "20s"})
+    return Job(kafka, folder, f"net-{secrets.token_hex(4)}", kafka=through, **sections)
 
 
 def run_through(job: Job, proxy: KafkaProxy, rules: Sequence[Rule]) -> list[Trap]:
@@ -63,12 +65,40 @@ def run_through(job: Job, proxy: KafkaProxy, rules: Sequence[Rule]) -> list[Trap
         proxy.calm()
         run.until_caught_up(ends_of_inputs(job))
         assert run.stop() == 0
+    assert_each_counted_once(job, lines)
+    return traps
+
+
+def assert_each_counted_once(job: Job, lines: list[str]) -> None:
     expected = counted(lines)
     assert expected == job.stored()
     updates = job.updates()
     assert each_once(expected) == set(updates)
     assert len(each_once(expected)) == len(updates), "some were there twice"
-    return traps
+
+
+@pytest.mark.slow
+def test_a_late_end_txn_and_a_kill_before_the_next_commit_count_nothing_twice(kafka: str, proxy: KafkaProxy, tmp_path: Path) -> None:
+    """What the late EndTxn finds open must not become visible: the container dies before it commits that, and reads it again."""
+    job = a_job(kafka, proxy, tmp_path, commit={"interval": "2s", "timeout": "20s"}, containers={"count": 1, "max_restarts": 50})
+    client = f"{job.name}-1-container-0"
+    lines = sentences(4 * PART)
+    with job.running("--local") as run:
+        for part in range(0, 4, 2):
+            held = proxy.place(Rule(Hold(cut=True), frozenset({Api.END_TXN}), client, times=1))
+            pid = run.until_running()["containers"][0]["pid"]
+            job.feed(lines[part * PART : (part + 1) * PART])
+            held.wait_caught()
+            written = proxy.place(Rule(DelayReply(0), frozenset({Api.PRODUCE}), client, times=1))
+            job.feed(lines[(part + 1) * PART : (part + 2) * PART])
+            written.wait_answered()
+            held.release()
+            held.wait_answered()
+            os.kill(pid, signal.SIGKILL)
+            run.until(lambda s, was=pid: s["containers"][0]["pid"] not in (was, None))
+        run.until_caught_up(ends_of_inputs(job))
+        assert run.stop() == 0
+    assert_each_counted_once(job, lines)
 
 
 def ends_of_inputs(job: Job) -> dict[str, int]:
