@@ -15,8 +15,9 @@ from typing import Any, Protocol
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from samzapy.api.errors import ClusterUnreachable
+from samzapy.api.errors import ClusterUnreachable, TopicMissing
 from samzapy.clock import SystemClock
+from samzapy.kafka.client import quiet
 from samzapy.kafka.log import KafkaLog
 from samzapy.log_reader import read_to_end
 from samzapy.model.offsets import Bounds, TopicPartition
@@ -79,6 +80,7 @@ class KafkaWorld:
     def __init__(self, servers: str) -> None:
         self._servers = servers
         self._settings = {"bootstrap.servers": servers}
+        self._admin = AdminClient(quiet(self._settings))
         self.log: Log = self.log_with(20_000)
 
     def log_with(self, commit_timeout_ms: int) -> Log:
@@ -105,11 +107,11 @@ class KafkaWorld:
                 return incoming.read(size)[4:]
 
     def delete_records(self, place: TopicPartition, before: int) -> None:
-        for future in AdminClient(self._settings).delete_records([Place(*place, before)]).values():
+        for future in self._admin.delete_records([Place(*place, before)]).values():
             future.result()
 
     def add_partitions(self, name: str, count: int) -> None:
-        for future in AdminClient(self._settings).create_partitions([NewPartitions(name, count)]).values():
+        for future in self._admin.create_partitions([NewPartitions(name, count)]).values():
             future.result()
 
     def compact(self, place: TopicPartition, gone: bytes) -> None:
@@ -134,17 +136,21 @@ def new_topic(log: Log, partitions: int = 2, config: dict[str, str] | None = Non
     """A topic whose partitions all have a leader: one that was just created has none for a moment."""
     name = f"probe-{secrets.token_hex(6)}"
     log.admin().create([TopicSpec(name, partitions, config or {})])
-    consumer = log.restore_consumer("leaders")
     for number in range(partitions):
-        until(lambda number=number: _has_leader(consumer, TopicPartition(name, number)))
-    consumer.close()
+        await_leader(log, TopicPartition(name, number))
     return name
+
+
+def await_leader(log: Log, place: TopicPartition) -> None:
+    consumer = log.restore_consumer("leader")
+    until(lambda: _has_leader(consumer, place))
+    consumer.close()
 
 
 def _has_leader(consumer: Consumer, place: TopicPartition) -> bool:
     try:
         consumer.bounds(place)
-    except ClusterUnreachable:
+    except (ClusterUnreachable, TopicMissing):
         return False
     return True
 

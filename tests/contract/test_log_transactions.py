@@ -7,7 +7,7 @@ import pytest
 from samzapy.api.errors import Fenced, TransactionAborted
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Consumer, Log, TransactionalProducer
-from tests.contract.log_worlds import World, messages, new_topic, send, until, values
+from tests.contract.log_worlds import World, messages, new_topic, send, until, values, visible
 
 COMMIT, ABORT = True, False
 
@@ -97,13 +97,22 @@ def test_a_fenced_producer_cannot_decide_what_it_had_open(log: Log, topic: str, 
     ],
 )
 def test_a_late_end_of_an_earlier_transaction_decides_half_of_the_next(
-    world: World, topic: str, producer: TransactionalProducer, late: bool, then_to: int | None, end: bool, ended: str, seen: list[str]
+    world: World,
+    topic: str,
+    producer: TransactionalProducer,
+    consumer: Consumer,
+    late: bool,
+    then_to: int | None,
+    end: bool,
+    ended: str,
+    seen: list[str],
 ) -> None:
     send(producer, topic, b"first")
     producer.begin()
     producer.send(topic, b"half", b"k", 0)
     producer.flush()
     assert "" == world.stray_end(topic, late)
+    visible(consumer, TopicPartition(topic, 0), 4)  # what comes before the marker belongs to it as well
     if then_to is not None:
         producer.send(topic, b"other", b"k", then_to)
         producer.flush()
