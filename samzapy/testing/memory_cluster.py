@@ -241,6 +241,17 @@ class MemoryCluster:
             self.network.settle()
             return self.network.deliver_held(request)
 
+    def stray_end(self, transactional_id: str, commit: bool) -> str:
+        """An EndTxn of this id's current producer arrives that nobody waits for: one sent again, or late. Returns why it was refused."""
+        with self.lock:
+            self.network.settle()
+            known = self._transactions.look(transactional_id)
+            try:
+                self.end_transaction(known.session if known else Session(transactional_id, -1, -1), commit)
+            except Refused as refused:
+                return refused.answer.name
+            return ""
+
     def cut_off(self, seconds: float, origin: str = EVERYBODY) -> None:
         """Nobody, or no client of one MemoryLog's `origin`, reaches the cluster for so long; 0 ends it."""
         with self.lock:

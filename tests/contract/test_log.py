@@ -4,99 +4,19 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from samzapy.api.errors import Fenced, LogError, OffsetOutOfRange, TopicMissing, TransactionAborted
-from samzapy.clock import SystemClock
-from samzapy.kafka.log import KafkaLog
-from samzapy.log_reader import read_to_end
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import Consumer, Log, TopicSpec, TransactionalProducer
-from samzapy.testing.memory_log import MemoryCluster, MemoryLog
-
-PATIENCE_S = 20.0
-
-
-@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
-def log(request: pytest.FixtureRequest) -> Log:
-    if request.param == "memory":
-        return MemoryLog(MemoryCluster(SystemClock()))
-    servers = {"bootstrap.servers": request.getfixturevalue("kafka")}
-    return KafkaLog(servers, servers, servers, commit_timeout_ms=20_000, lease_ms=10_000)
-
-
-@pytest.fixture
-def topic(log: Log) -> str:
-    name = f"probe-{secrets.token_hex(6)}"
-    log.admin().create([TopicSpec(name, 2)])
-    return name
-
-
-@pytest.fixture
-def producer(log: Log, topic: str) -> Iterator[TransactionalProducer]:
-    made = log.transactional_producer(topic)
-    made.init()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def consumer(log: Log) -> Iterator[Consumer]:
-    made = log.restore_consumer("probe")
-    yield made
-    made.close()
-
-
-def send(producer: TransactionalProducer, topic: str, *values: bytes, commit: bool = True) -> None:
-    producer.begin()
-    for value in values:
-        producer.send(topic, value, b"k", 0)
-    producer.flush()
-    if commit:
-        producer.commit()
-    else:
-        producer.abort()
+from tests.contract.log_worlds import PATIENCE_S, new_topic, send, settle, take, values, visible
 
 
 def _flush_and_commit(producer: TransactionalProducer) -> None:
     producer.flush()
     producer.commit()
-
-
-def take(consumer: Consumer, count: int) -> list[Any]:
-    """Exactly `count` records, then nothing more at once."""
-    found: list[Any] = []
-    deadline = time.monotonic() + PATIENCE_S
-    while len(found) < count and time.monotonic() < deadline:
-        found.extend(consumer.poll(100, 0.1))
-    return found
-
-
-def settle(consumer: Consumer, place: TopicPartition, position: int) -> int:
-    """Poll until the position is reached; returns what it is in the end."""
-    deadline = time.monotonic() + PATIENCE_S
-    while consumer.positions([place])[place] < position and time.monotonic() < deadline:
-        assert list(consumer.poll(100, 0.05)) == []
-    return consumer.positions([place])[place]
-
-
-def visible(consumer: Consumer, place: TopicPartition, end: int) -> Bounds:
-    """A commit that returned is not yet visible: wait until the stable end is there."""
-    deadline = time.monotonic() + PATIENCE_S
-    while consumer.bounds(place).end < end and time.monotonic() < deadline:
-        consumer.poll(1, 0.01)
-    return consumer.bounds(place)
-
-
-def values(log: Log, topic: str) -> list[bytes | None]:
-    consumer = log.restore_consumer("values")
-    found = [m.value() for batch in read_to_end(consumer, TopicPartition(topic, 0), SystemClock()) for m in batch]
-    consumer.close()
-    return found
 
 
 def test_committed_records_are_seen_and_markers_take_offsets(
@@ -124,7 +44,7 @@ def test_an_open_transaction_hides_what_follows_it_until_it_is_decided(
     assert consumer.bounds(place).end == 0
     producer.commit()
     visible(consumer, place, 3)
-    assert values(log, topic) == [b"open", b"plain"]
+    assert values(log, topic, count=2) == [b"open", b"plain"]
 
 
 def test_aborted_records_are_never_seen_and_positions_pass_them(
@@ -168,8 +88,7 @@ def test_a_delivered_callback_tells_the_offset_before_flush_returns(log: Log, to
 
 
 def test_a_record_that_the_broker_rejects_poisons_the_transaction_without_any_callback(log: Log, producer: TransactionalProducer) -> None:
-    small = f"probe-{secrets.token_hex(6)}"
-    log.admin().create([TopicSpec(small, 1, {"max.message.bytes": "1000"})])
+    small = new_topic(log, 1, {"max.message.bytes": "1000"})
     producer.begin()
     producer.send(small, b"ok", b"k", 0)
     producer.send(small, b"x" * 5000, b"k", 0)
@@ -180,7 +99,7 @@ def test_a_record_that_the_broker_rejects_poisons_the_transaction_without_any_ca
     successor = log.transactional_producer(small)
     successor.init()
     send(successor, small, b"after")
-    assert values(log, small) == [b"after"]
+    assert values(log, small, count=1) == [b"after"]
     successor.close()
 
 
@@ -189,7 +108,7 @@ def test_tombstones_and_empty_values_are_different(log: Log, topic: str, produce
     producer.send(topic, None, b"k", 0)
     producer.send(topic, b"", b"k", 0)
     producer.commit()
-    assert values(log, topic) == [None, b""]
+    assert values(log, topic, count=2) == [None, b""]
 
 
 def test_headers_and_timestamps_travel(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
@@ -286,15 +205,14 @@ def test_an_empty_partition_has_equal_bounds_and_reading_it_ends(log: Log, topic
 
 
 def test_a_plain_producer_that_fails_says_so_at_flush(log: Log) -> None:
-    small = f"probe-{secrets.token_hex(6)}"
-    log.admin().create([TopicSpec(small, 1, {"max.message.bytes": "1000"})])
+    small = new_topic(log, 1, {"max.message.bytes": "1000"})
     plain = log.plain_producer("plain")
     plain.send(small, b"x" * 5000, b"k", 0)
     with pytest.raises(LogError, match=small):
         plain.flush()
     plain.send(small, b"ok", b"k", 0)
     plain.flush()
-    assert values(log, small) == [b"ok"]
+    assert values(log, small, count=1) == [b"ok"]
 
 
 def test_the_offset_for_a_time_is_the_first_at_or_after_it(
@@ -319,7 +237,7 @@ def test_a_batch_goes_in_order_with_and_without_extras(log: Log, topic: str, pro
     plain = log.plain_producer("plain")
     plain.send_all([(topic, b"plain", b"k", 0, 0, None), (topic, b"timed", b"k", 0, 7, None)])
     plain.flush()
-    assert values(log, topic) == [*(str(i).encode() for i in range(30)), b"plain", b"timed"]
+    assert values(log, topic, count=32) == [*(str(i).encode() for i in range(30)), b"plain", b"timed"]
 
 
 def test_a_batch_with_a_record_that_cannot_go_poisons_the_transaction(log: Log, topic: str, producer: TransactionalProducer) -> None:
