@@ -64,6 +64,9 @@ class Consumer(Protocol):
             ClusterUnreachable: no answer in time. TopicMissing.
         """
 
+    def high_watermark(self, partition: TopicPartition) -> int:
+        """The end as it was last fetched, open transactions included; -1 while it is not known. Asks nobody."""
+
     def offset_for_time(self, partition: TopicPartition, timestamp_ms: int) -> int:
         """The offset of the first record at or after that time; the end if none."""
 

@@ -91,6 +91,7 @@ class Container:
         self._index = 0  # of the first record of the batch that is not processed
         self._aborts = 0
         self._next_commit = self._next_window = self._next_flush = self._next_duty = self._next_advance = 0.0
+        self._next_look = 0.0
         self._adopted = 0  # epoch of the record that is carried out
         self._released: set[str] = set()  # tasks of that record that were given back
         self._joining: _Joining | None = None
@@ -223,6 +224,7 @@ class Container:
         self._next_window = now + self._spec.window_s if self._spec.window_s else float("inf")
         self._next_flush = now + self._spec.flush_interval_s
         self._next_duty = now
+        self._next_look = now + 1.0
 
     def _offset_to_read(self, lane: Lane) -> int:
         """The committed offset; but a bootstrap input that feeds what no changelog keeps is read from its start each time."""
@@ -379,6 +381,9 @@ class Container:
                 for store in task.stores.values():
                     store.flush()
             self._next_flush = now + self._spec.flush_interval_s
+        if now >= self._next_look:
+            self._inputs.look_for_open_transactions(now)
+            self._next_look = now + 1.0
         self._line.published(False)
         self._next_duty = min(self._next_commit, self._next_window, self._clock.monotonic() + LOOK_S)
 

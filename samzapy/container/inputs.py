@@ -20,6 +20,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Consumer, Message
 
 LOG = logging.getLogger("samzapy.inputs")
+STILL_S = 1.5
 
 
 def first_offset(consumer: Consumer, spec: InputSpec, partition: TopicPartition, has_grown: bool = False) -> int:
@@ -66,6 +67,7 @@ class Inputs:
         self._paused: set[TopicPartition] = set()
         self._ends: dict[tuple[str, int], int] = {}
         self._nearest_end = 0
+        self._still: dict[TopicPartition, tuple[int, float, str]] = {}  # position, since when, and why
 
     def assign(self, tasks: Iterable[TaskInstance], positions: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         """T6: read the lanes of these tasks from `positions` (by task name); bootstrap gates are armed anew.
@@ -155,6 +157,24 @@ class Inputs:
                 finished.append(task)
         self._hold()
         return finished
+
+    def look_for_open_transactions(self, now: float) -> None:
+        """Tell the tasks that wait at a transaction which somebody left open: what lies behind it cannot be read, and lag does not show it."""
+        at = self._consumer.positions(self._by_partition)
+        for task in self.tasks():
+            task.reason = ""
+        for place, position in at.items():
+            since = self._still.get(place, (position, now, ""))
+            if since[0] != position or place in self._paused or self._consumer.high_watermark(place) <= position:
+                self._still.pop(place, None)
+                continue
+            why = since[2]
+            if not why and now - since[1] >= STILL_S and self._consumer.bounds(place).end <= position:
+                why = f"{place}: a transaction of somebody else's is open at {position}; what lies behind it is waited for"
+                LOG.warning("%s", why)
+            self._still[place] = (position, since[1], why)
+            for lane in self._by_partition[place] if why else ():
+                lane.task.reason = why
 
     def tasks(self) -> list[TaskInstance]:
         """The tasks that are read for."""

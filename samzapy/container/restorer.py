@@ -30,7 +30,7 @@ from samzapy.ports import Change, Claim, Clock, Consumer, Log, Message, StoreEng
 
 LOG = logging.getLogger("samzapy.restore")
 BATCH_RECORDS = 2000
-STUCK_S = 5.0
+STUCK_S = 2.0
 LOCKED_RETRY_S = 0.2
 T = TypeVar("T")
 Steps = Generator[bool, None, T]  # each step says whether it got on, or has to wait for something

@@ -83,9 +83,6 @@ class Changes:
                 )
             now = self._clock.monotonic()
             if container is None:
-                for member in self._roster.members.values():
-                    if member.is_parked:
-                        self._unpark(member, now)
                 self._roll_homes = dict(self._plan_anew({}))
             numbers = [container] if container is not None else sorted(n for n, m in self._roster.members.items() if not m.done)
             numbers.sort(key=lambda n: self._roster.members[n].host == self._roll_homes.get(n, self._roster.members[n].host))

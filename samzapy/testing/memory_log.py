@@ -105,6 +105,9 @@ class MemoryConsumer:
         self._known.add(partition)
         return found
 
+    def high_watermark(self, partition: TopicPartition) -> int:
+        return self._cluster.partition(partition).high_watermark
+
     def offset_for_time(self, partition: TopicPartition, timestamp_ms: int) -> int:
         doing = f"the offset of {partition} at {timestamp_ms}"
         log = self._cluster.partition(partition)
