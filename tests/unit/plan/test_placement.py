@@ -105,6 +105,16 @@ def test_no_two_containers_find_more_in_each_others_place(
         assert total(swapped, members, states) <= total(made, members, states)
 
 
+@given(facts(), st.sampled_from([None, 2, 3]))
+def test_no_container_finds_more_on_another_host_that_could_take_it(given_facts: tuple[Groups, States], each: int | None) -> None:
+    members, states = given_facts
+    made = {c: host for c, host in put(members, states, dict.fromkeys(HOSTS, each), {}).items() if host is not None}
+    load = Counter(made.values())
+    for c, host in made.items():
+        for other in (h for h in HOSTS if load[h] < load[host]):
+            assert found(members[c], other, states) <= found(members[c], host, states)
+
+
 @given(facts(), SLOTS)
 def test_after_a_run_each_container_comes_back_to_its_host(given_facts: tuple[Groups, States], slots: dict[str, int | None]) -> None:
     members, states = given_facts
