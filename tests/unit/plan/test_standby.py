@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from samzapy.plan.standby import standbys
 
 HOSTS = ["A", "B", "C", "D"]
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ def cases(draw: st.DrawFn, most: int = 12, unknown: bool = True) -> Case:
     )
 
 
+@unhurried
 @given(cases())
 def test_copies_lie_on_other_hosts_than_the_owner_and_each_other_and_there_are_as_many_as_can_be(case: Case) -> None:
     made = case.copies()
@@ -60,12 +62,14 @@ def test_copies_lie_on_other_hosts_than_the_owner_and_each_other_and_there_are_a
     assert all(made.values())
 
 
+@unhurried
 @given(cases())
 def test_a_result_given_back_is_kept(case: Case) -> None:
     made = case.copies()
     assert made == replace(case, before=made).copies()
 
 
+@unhurried
 @given(cases())
 def test_the_order_in_which_facts_are_listed_makes_no_difference(case: Case) -> None:
     turned = Case(
@@ -78,7 +82,7 @@ def test_the_order_in_which_facts_are_listed_makes_no_difference(case: Case) -> 
     assert case.copies() == turned.copies()
 
 
-@settings(max_examples=60)
+@settings(unhurried, max_examples=60)
 @given(cases(most=5, unknown=False))
 def test_the_containers_differ_as_little_as_the_hosts_allow(case: Case) -> None:
     made = case.copies()
@@ -144,6 +148,14 @@ def test_of_too_many_copies_the_newest_stays() -> None:
     before = {1: ["Partition 0"], 2: ["Partition 0"]}
     state = {"Partition 0": {"B": 1, "C": 2}}
     assert {2: ("Partition 0",)} == standbys(tasks, {0: "A", 1: "B", 2: "C"}, 1, before, state)
+
+
+def test_levelling_moves_what_was_placed_just_now_and_leaves_old_copies_alone() -> None:
+    tasks = {0: [f"Partition {i}" for i in range(8)], 1: [], 2: []}
+    state = {t: {"B": 1} for t in tasks[0][2:]}
+    made = standbys(tasks, {0: "A", 1: "B", 2: "C"}, 1, {1: tasks[0][:2]}, state)
+    assert [4, 4] == [len(made[1]), len(made[2])]
+    assert {"Partition 0", "Partition 1"} <= set(made[1])
 
 
 def test_within_a_host_a_copy_stays_in_its_container() -> None:
