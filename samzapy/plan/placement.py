@@ -9,8 +9,9 @@ comes back, the next start of the job must find its way back to it, although the
 
 The method has three steps. Seats are counted out one by one, each to the host that is least full with it; if the last ones could go to
 several hosts alike, they are spare and stay open. Then whoever would lose most by being sent to the second best host left (the regret)
-chooses first; those who lose nothing choose last, and take what is least full. Last, two containers that are better off together when
-they change hosts do so. No clock, no randomness, names and numbers break ties: the same facts give the same places.
+chooses first; those who lose nothing choose last, and take what is least full. Last, containers move on to a spare place that is still
+free, or two change hosts, wherever that is worth more. No clock, no randomness; names and numbers break ties: the same facts give the
+same places.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def place(
     loose = [c for c in total if c not in fixed]
     seats = count_out(len(loose), slots, [fixed[c] for c in total if c in fixed])
     found = seat(loose, total, seats)
-    _trade(found, total)
+    _trade(found, total, seats)
     return {c: fixed[c] if c in fixed else found.get(c) for c in total}
 
 
@@ -142,14 +143,14 @@ def count_out(count: int, slots: Mapping[str, int | None], occupied: Iterable[st
     A host without limit counts as large as the largest one with a limit, and takes what finds no slot elsewhere.
     """
     largest = max((s for s in slots.values() if s is not None), default=1)
-    weight: dict[str | None, int] = {h: largest if slots[h] is None else (slots[h] or 0) for h in sorted(slots)}
+    limits = {h: slots[h] for h in sorted(slots)}
+    weight: dict[str | None, int] = {h: max(1, largest if limit is None else limit) for h, limit in limits.items()}
     taken: dict[str | None, int] = dict.fromkeys(weight, 0)
     for host in occupied:
         taken[host] = taken.get(host, 0) + 1
-    weight = {h: max(1, w) for h, w in weight.items()}
     seats = Seats(dict.fromkeys(weight, 0), weight=weight, taken=dict(taken))
     while count > 0:
-        free = [h for h in weight if h is not None and ((limit := slots[h]) is None or taken[h] < limit)]
+        free = [h for h, limit in limits.items() if limit is None or taken[h] < limit]
         if not free:
             break
         level = min((taken[h] + 1) / weight[h] for h in free)
@@ -164,11 +165,21 @@ def count_out(count: int, slots: Mapping[str, int | None], occupied: Iterable[st
     return seats
 
 
-def _trade(places: dict[int, str | None], worth: Mapping[int, Mapping[str, int]]) -> None:
-    """Two containers change hosts if that is worth more to both together; again until no two would."""
+def _trade(places: dict[int, str | None], worth: Mapping[int, Mapping[str, int]], seats: Seats) -> None:
+    """Containers move to a spare place that is free, or two change hosts, where that is worth more; again until nothing is."""
+    free = [host for host, room in seats.room.items() if host is not None and room]
+    given = [host for host, room in seats.room.items() if not room]
     settled = False
     while not settled:
         settled = True
+        for c, host in places.items():
+            if host is None or host not in given or not free:
+                continue
+            better = max(free, key=lambda h: worth[c].get(h, 0))
+            if worth[c].get(better, 0) > worth[c].get(host, 0):
+                places[c] = better
+                free[free.index(better)], given[given.index(host)] = host, better
+                settled = False
         for one, other in combinations(places, 2):
             here, there = places[one], places[other]
             if here is None or there is None or here == there:
