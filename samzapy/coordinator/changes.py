@@ -23,7 +23,6 @@ class Changes:
 
     Args:
         plan_anew: decides where tasks run, given which containers stay on which host; returns the hosts to ask for.
-        unpark: has a container started for which there was no slot before.
     """
 
     def __init__(
@@ -34,7 +33,6 @@ class Changes:
         launcher: Launcher,
         world: World,
         plan_anew: Callable[[Mapping[int, str]], Mapping[int, str | None]],
-        unpark: Callable[[Member, float], None],
     ) -> None:
         self._roster = roster
         self._settings = settings
@@ -42,7 +40,6 @@ class Changes:
         self._launcher = launcher
         self._world = world
         self._plan_anew = plan_anew
-        self._unpark = unpark
         self._looked_at = self._left_at = clock.monotonic()
         self._roll: list[tuple[int, str]] = []  # to be restarted: container, and the launch that is to end
         self._roll_homes: dict[int, str | None] = {}
@@ -81,7 +78,6 @@ class Changes:
                 raise ConfigurationError(
                     f"there is no container {container}.", f"There are: {', '.join(map(str, sorted(self._roster.members)))}."
                 )
-            now = self._clock.monotonic()
             if container is None:
                 self._roll_homes = dict(self._plan_anew({}))
             numbers = [container] if container is not None else sorted(n for n, m in self._roster.members.items() if not m.done)

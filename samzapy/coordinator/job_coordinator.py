@@ -70,7 +70,7 @@ class JobCoordinator:
         self._liveness = Liveness(self.roster, self._owning, settings, clock)
         self._movement = Movement(self.roster, self._owning, settings, clock, launcher)
         self._starting = Starting(self.roster, self._owning, settings, clock, launcher, payload, self._movement.plan_anew)
-        self.changes = Changes(self.roster, settings, clock, launcher, self._world, self._movement.plan_anew, self._starting.unpark)
+        self.changes = Changes(self.roster, settings, clock, launcher, self._world, self._movement.plan_anew)
         self._kill_now = False
         self._was_running = False
 

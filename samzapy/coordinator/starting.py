@@ -123,10 +123,10 @@ class Starting:
             self._room_since = None
             with self._roster.lock:
                 for member in parked[:free]:
-                    self.unpark(member, now)
+                    self._unpark(member, now)
                 self._plan_anew()
 
-    def unpark(self, member: Member, now: float) -> None:
+    def _unpark(self, member: Member, now: float) -> None:
         member.is_parked, member.wanted_since, member.launch_at, member.reason = False, now, now, ""
         member.state = state.STARTING
         LOG.info("container %d is started again: there is a slot", member.number)

@@ -126,8 +126,7 @@ class KafkaConsumer:
         return Bounds(answer[0], max(answer))
 
     def high_watermark(self, partition: TopicPartition) -> int:
-        known = self._consumer.get_watermark_offsets(Place(*partition), cached=True)
-        return -1 if known is None else max(int(known[1]), -1)
+        return max(int(self._consumer.get_watermark_offsets(Place(*partition), cached=True)[1]), -1)
 
     def offset_for_time(self, partition: TopicPartition, timestamp_ms: int) -> int:
         place = Place(partition.topic, partition.partition, timestamp_ms)

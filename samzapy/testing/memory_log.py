@@ -106,7 +106,7 @@ class MemoryConsumer:
         return found
 
     def high_watermark(self, partition: TopicPartition) -> int:
-        return self._cluster.partition(partition).high_watermark
+        return self._cluster.partition(partition).end
 
     def offset_for_time(self, partition: TopicPartition, timestamp_ms: int) -> int:
         doing = f"the offset of {partition} at {timestamp_ms}"

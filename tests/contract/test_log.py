@@ -47,6 +47,23 @@ def test_an_open_transaction_hides_what_follows_it_until_it_is_decided(
     assert values(log, topic, count=2) == [b"open", b"plain"]
 
 
+def test_the_high_watermark_lies_behind_an_open_transaction_and_bounds_before_it(
+    log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer
+) -> None:
+    place = TopicPartition(topic, 0)
+    send(producer, topic, b"a")
+    visible(consumer, place, 2)
+    producer.begin()
+    producer.send(topic, b"open", b"k", 0)
+    producer.flush()
+    consumer.assign({place: 0})
+    assert [b"a"] == [m.value() for m in take(consumer, 1)]
+    deadline = time.monotonic() + PATIENCE_S
+    while consumer.high_watermark(place) < 3 and time.monotonic() < deadline:
+        consumer.poll(1, 0.05)
+    assert (3, 2) == (consumer.high_watermark(place), consumer.bounds(place).end)
+
+
 def test_aborted_records_are_never_seen_and_positions_pass_them(
     log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer
 ) -> None:

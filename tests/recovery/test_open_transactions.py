@@ -20,7 +20,6 @@ from tests.integration.job import Job, Running
 from tests.integration.test_job import each_once, sentences
 
 pytestmark = pytest.mark.kafka
-unsaid = pytest.mark.xfail(reason="the container does not tell it yet", raises=AssertionError, strict=False)
 INTERNAL = {"changelog": "{job}-1-counts-changelog", "checkpoint": "__samza_checkpoint_{job}_1"}
 
 
@@ -79,7 +78,6 @@ def test_on_an_input_the_task_waits_the_others_go_on_and_its_end_is_right(job: J
     assert sorted(each_once(expected)) == sorted(job.updates())
 
 
-@unsaid
 def test_on_an_input_it_is_said_while_it_lasts(job: Job) -> None:
     with waiting_at_an_input(job) as (run, stranger):
         status = said(run, lambda s: job.input in task(s, 0)["reason"])
@@ -118,7 +116,6 @@ def test_on_a_topic_of_its_own_the_restore_waits_the_others_go_on_and_its_end_is
     assert sorted(each_once(expected)) == sorted(job.updates())
 
 
-@unsaid
 @pytest.mark.parametrize("topic", INTERNAL)
 def test_on_a_topic_of_its_own_it_is_said_while_it_lasts(job: Job, topic: str) -> None:
     with waiting_to_restore(job, topic) as (run, stranger):
