@@ -157,7 +157,7 @@ class ContainerRunner:
         self._state = "FAILED" if outcome in (FAILED, SUPERSEDED) else "STOPPED"
         report = {**self._report(), "outcome": outcome, "error": None}
         if error is not None:
-            fatal = not isinstance(error, LogError) or outcome == SUPERSEDED
+            fatal = not isinstance(error, LogError) and outcome != SUPERSEDED
             report["error"] = {
                 "code": error.code,
                 "message": error.message,

@@ -133,7 +133,7 @@ class Liveness:
         member.launch_at = now + decision.delay_s
         member.last_error = ""
         holders = {m.number: m.holder() for m in self._roster.members.values() if m.is_live}
-        self._roster.desired.update(orphans(self._roster.desired, holders, lost, host))
+        self._roster.desired.update(orphans(holders, lost, host))
 
     def record(self, member: Member) -> ContainerRecord:
         return ContainerRecord(
