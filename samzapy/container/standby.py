@@ -115,11 +115,12 @@ class Standbys:
 
     def status(self) -> list[dict[str, object]]:
         """Per task: the positions of its copies by changelog partition, and why there are none."""
+        passed = {} if self._consumer is None else self._consumer.positions(self._copies)  # also what is no record: markers
         return [
             {
                 "task": name,
                 "reason": why,
-                "positions": {str(place): copy.position for place, copy in self._copies.items() if copy.task.name == name},
+                "positions": {str(place): max(copy.position, passed[place]) for place, copy in self._copies.items() if copy.task.name == name},
             }
             for name, why in sorted(self._followed.items())
         ]
