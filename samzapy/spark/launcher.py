@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCALHOST = "localhost"
-GIVEN_UP = "Spark gave the application up: see the logs of its master and workers for why"
+GIVEN_UP = "Spark gave the application up"
+_GIVEN_UP_REMEDY = (
+    "See the master's log. A standalone master gives up after 10 executors in a row that did not start: "
+    "on a single host, let SPARK_MASTER_OPTS hold -Dspark.deploy.maxExecutorRetries=-1."
+)
 LOST_WITH_HOST = "its executor was lost, with its worker or its host"
 EXECUTORS_PATIENCE_S = 60.0
 EXECUTORS_SETTLED_S = 3.0
@@ -137,13 +141,11 @@ class SparkLauncher:
         return RDD(rows.toJavaRDD(), self._context, NoOpSerializer())
 
     def _check(self, what_fails: str) -> None:
-        why = "its launcher is closed" if self._is_closed else jvm_end() or self._given_up()
+        why = "its launcher is closed" if self._is_closed else jvm_end()
         if why is not None:
             raise LauncherError(f"{what_fails}: {why}.", "")
-
-    def _given_up(self) -> str | None:
-        """Whether Spark stopped by itself: the master is gone for good, or took the application away since no executor comes to run."""
-        return GIVEN_UP if self._context._jsc.sc().isStopped() else None
+        if self._context._jsc.sc().isStopped():
+            raise LauncherError(f"{what_fails}: {GIVEN_UP}.", _GIVEN_UP_REMEDY)
 
     def _settled_slots(self) -> int:
         """Slots, once some have come and no more did for a while."""
