@@ -23,6 +23,7 @@ from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
 ASKED = "asked to stop"
+SUPERSEDED = "superseded"
 TOLD_DEATHS = 5
 
 
@@ -68,6 +69,9 @@ class Liveness:
             return True
         if outcome == "stopped":
             member.ending = ASKED
+            return True
+        if outcome == SUPERSEDED:  # by its own account, e.g. because this process was stopped for most of its lease
+            self._lose(member, str((error or {}).get("message", "")).rstrip(".") or "it gave its tasks up")
             return True
         if error and (error.get("fatal") or self._all_failed_alike(member, error)):
             self._roster.fail(member, error)

@@ -220,6 +220,19 @@ def test_a_tasks_own_error_stops_the_job_without_a_restart() -> None:
         assert stage.roster.status()["state"] == "FAILED"
 
 
+def test_a_container_that_gave_up_because_nobody_answered_it_is_started_again() -> None:
+    with Stage() as stage:
+        _, launch, handle = stage.await_launch(1)
+        stage.register(0, launch, "one", {})
+        said = {"code": "SZ313", "message": "container 0 stops: the coordinator was silent.", "fatal": True, "exit_code": 5}
+        stage.roster.took_leave(0, "one", {"outcome": "superseded", "error": said})
+        _, second, _ = stage.await_launch(2)
+        assert stage.register(0, second, "two", {}).incarnation == "two"
+        assert "the coordinator was silent" in str(stage.coordinator.roster.members[0].deaths[0])
+        assert handle.ended == "killed"
+        assert stage.code is None
+
+
 def test_a_stop_is_told_with_the_heartbeat_and_the_job_ends_with_0() -> None:
     with Stage() as stage:
         _, launch, handle = stage.await_launch(1)
