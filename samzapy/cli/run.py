@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, say
 from samzapy.cli.inspect import http_json
@@ -64,6 +65,7 @@ class _Run:
         from samzapy.topic_check import prepare_topics
         from samzapy.wiring import ENTRY, changelog_topic, job_of
 
+        failpoints.arm(os.environ)
         settings, containers = self._settings, self._settings.containers
         tasks = prepare_topics(settings, self._log)
         job, run_id, clock = job_of(settings), secrets.token_hex(8), SystemClock()

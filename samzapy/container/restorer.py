@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from samzapy import failpoints
 from samzapy.api.errors import StateMismatch, StateRefused, Superseded, check
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec, StoreSpec
@@ -81,6 +82,7 @@ class Restorer:
             yield from self._look_first(consumer, tasks)
             barriers, nonce = self._write_barriers(tasks)  # T1
             yield from self._read_checkpoints(consumer, tasks, barriers, nonce)  # T2
+            failpoints.hit("start.checkpoint.read")
             for task in tasks:
                 self._check_fingerprint(task)
             readings = {}
@@ -144,7 +146,9 @@ class Restorer:
                     delivered=lambda offset, place=place: offsets.__setitem__(place, offset),  # type: ignore[misc]
                 )
         producer.flush()
+        failpoints.hit("start.barrier.sent")
         self._own.decided(producer.commit())
+        failpoints.hit("start.barrier.committed")
         return offsets, nonce
 
     # -- T2 ----------------------------------------------------------------------------------------------------------------------
@@ -234,6 +238,7 @@ class Restorer:
         elif isinstance(decision, Keep) and decision.warning:
             LOG.warning("store %r of %s: %s", name, task.name, decision.warning)
         store.attach(engine)
+        failpoints.hit("restore.chosen")
         directory.clean()
         return _Reading(task, spec, barriers[place], decision.position, decision.reason, kept is not None, started, self._clock.now_ms())
 
@@ -273,6 +278,7 @@ class Restorer:
         yield from self._read_to_barriers(consumer, ranges, take, nonce, lambda p: (readings[p].task, readings[p].spec.name))
         for place, reading in readings.items():
             self._load(reading, next_offset(reading.barrier), at_end=True)
+            failpoints.hit("restore.done.before_flush")
             reading.task.stores[reading.spec.name].flush()  # so that a crash soon after finds a store that knows what it is
             seconds = self._clock.monotonic() - reading.started
             source = "local" if reading.local else "changelog" if reading.records else "empty"
@@ -298,6 +304,7 @@ class Restorer:
             job.name, job.id, task.name, spec.name, spec.topic_id, position, sequence, as_of_ms, spec.key_serde, spec.value_serde
         )  # fmt: skip
         task.stores[spec.name].load(reading.pending, stamp)
+        failpoints.hit("restore.batch.applied")
         reading.pending = []
 
     def _read_to_barriers(

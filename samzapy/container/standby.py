@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from samzapy import failpoints
 from samzapy.api.errors import SamzapyError, StateRefused
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.log_reader import read_to_end
@@ -109,6 +110,7 @@ class Standbys:
         for copy in self._copies.values():
             if copy.pending:
                 self._write(copy)
+                failpoints.hit("standby.batch.applied")
         if self._clock.monotonic() >= self._flush_at:
             self._flush()
         return bool(batch)
@@ -207,6 +209,7 @@ class Standbys:
         directory.clean()
         store = spec.make(task.name, None)
         store.attach(engine)
+        failpoints.hit("standby.opened")
         before = store.stamp if kept else None
         return _Copy(
             task, spec, store, place, decision.position, before.sequence if before else 0, before.as_of_ms if before else now_ms
@@ -231,6 +234,7 @@ class Standbys:
             if copy.position >= end:
                 copy.as_of_ms = now_ms
             self._write(copy)
+            failpoints.hit("standby.flush.before")
             copy.store.flush()
         self._flush_at = self._clock.monotonic() + FLUSH_S
 

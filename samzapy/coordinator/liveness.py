@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from samzapy import failpoints
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Death, Member
 from samzapy.coordinator.owning import Owning
@@ -100,6 +101,7 @@ class Liveness:
         gone = [m for m in self._roster.members.values() if m.ending]
         if not gone:
             return
+        failpoints.hit("coordinator.lost.before")
         self._owning.end([self.record(m) for m in gone if m.incarnation])
         with self._roster.lock:
             for member in gone:

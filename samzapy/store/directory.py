@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from samzapy import failpoints
 from samzapy.api.errors import ConfigurationError
 from samzapy.ports import Claim, StoreEngine
 from samzapy.store.memory import MemoryEngine
@@ -62,6 +63,7 @@ class LocalStoreDirectory:
             raise StoreProblem(
                 f"local store {path} cannot be made: {error.strerror}.", "Choose a `state.dir` that can be written."
             ) from None
+        failpoints.hit("store.create.made")
         return name, self._open(path)
 
     def set_aside(self, claim: Claim, reason: str) -> None:
@@ -76,6 +78,7 @@ class LocalStoreDirectory:
             mark_set_aside(path, reason)
         else:
             mark_set_aside(path, reason)
+            failpoints.hit("store.set_aside.marked")
             engine.close()
         LOG.info("local store %s is set aside: %s", path, reason)
 
@@ -165,5 +168,6 @@ def _delete(path: Path) -> None:
                 shutil.rmtree(child)
             else:
                 child.unlink()
+    failpoints.hit("store.delete.emptied")
     (path / MARKER).unlink()
     path.rmdir()
