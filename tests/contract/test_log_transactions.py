@@ -178,3 +178,23 @@ def test_a_compacted_topic_takes_no_record_without_a_key(log: Log) -> None:
     assert ["TransactionAborted", "fine"] == [outcome(producer, COMMIT), outcome(producer, ABORT)]
     assert [] == values(log, compacted)
     producer.close()
+
+
+def test_a_producer_whose_record_was_refused_leaves_a_gap_that_fails_its_next_transaction(log: Log) -> None:
+    """Why `abort` is never clean: the refused record's sequence number is missing at the broker."""
+    small = new_topic(log, 1, {"max.message.bytes": "1000"})
+    producer = log.transactional_producer(small)
+    producer.init()
+    send(producer, small, b"first")
+    producer.begin()
+    producer.send(small, b"x" * 5000, b"k", 0)
+    assert ["TransactionAborted", "fine"] == [outcome(producer, COMMIT), outcome(producer, ABORT)]
+    producer.begin()
+    producer.send(small, b"next", b"k", 0)
+    assert "TransactionAborted" == outcome(producer, COMMIT)
+    producer.close()
+    successor = log.transactional_producer(small)
+    successor.init()
+    send(successor, small, b"after")
+    assert [b"first", b"after"] == values(log, small, count=2)
+    successor.close()
