@@ -62,28 +62,30 @@ def live(job: MemoryJob) -> None:
 
 
 class Strikes:
-    """A callback that crashes whoever meets one of these points for the nth time, once each."""
+    """A callback that crashes whoever meets one of these points for the nth time, or raises something else there; once each."""
 
-    def __init__(self, names: Sequence[str], nth: int) -> None:
-        self._names, self._nth = set(names), nth
+    def __init__(self, names: Sequence[str], nth: int, error: type[BaseException] = failpoints.Crash) -> None:
+        self._names, self._nth, self._error = set(names), nth, error
         self.hits = Counter[str]()
 
     def __call__(self, name: str) -> None:
         self.hits[name] += 1
         if name in self._names and self.hits[name] == self._nth:
-            raise failpoints.Crash(name)
+            raise self._error(name)
 
     def struck(self) -> set[str]:
         return {name for name in self._names if self.hits[name] >= self._nth}
 
 
-def strike(folder: Path, names: Sequence[str], nth: int, exactly_once: bool, keep_state: bool) -> None:
+def strike(
+    folder: Path, names: Sequence[str], nth: int, exactly_once: bool, keep_state: bool, error: type[BaseException] = failpoints.Crash
+) -> None:  # fmt: skip
     job = MemoryJob(folder, exactly_once=exactly_once, keep_state=keep_state)
-    strikes = Strikes(names, nth)
+    strikes = Strikes(names, nth, error)
     with failpoints.calling(strikes):
         live(job)
     assert set(names) == strikes.struck()
-    assert len(names) == job.crashes
+    assert error is not failpoints.Crash or len(names) == job.crashes
     verdict = job.verdict()
     assert verdict.clean, str(verdict)
     assert 0 == job.exit_code
@@ -116,6 +118,13 @@ def test_every_point_crashed_at_once_in_the_life_of_a_job(folder: Path, group: i
 )
 def test_each_point_alone_in_every_way(folder: Path, name: str, nth: int, exactly_once: bool, keep_state: bool) -> None:
     strike(folder, [name], nth, exactly_once, keep_state)
+
+
+@pytest.mark.prove
+@pytest.mark.slow
+@pytest.mark.parametrize("name", POINTS)
+def test_an_error_that_nobody_foresaw_at_each_point(folder: Path, name: str) -> None:
+    strike(folder, [name], 2, True, True, failpoints.FailpointError)
 
 
 def test_the_verdict_sees_a_restore_that_loses_a_record(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
