@@ -70,6 +70,9 @@ class Actor:
         except failpoints.Crash:
             self._job.crashes += 1
             self.die("crashed")
+        except failpoints.FailpointError:
+            self._job.crashes += 1
+            self._fail()
         except Superseded:
             self.die("superseded")
         except IN_DOUBT:
@@ -98,8 +101,14 @@ class Actor:
             self.container.stop()
             self._leave(self.container, "stopped")
 
-    def _leave(self, container: Container, outcome: str) -> None:
-        report = self._report("STOPPED")
+    def _fail(self) -> None:
+        """An error that nobody foresaw ends the process in an orderly way, as it ends the runner."""
+        assert self.container is not None
+        with failpoints.calling(lambda _: None):
+            self._leave(self.container, "failed", "FAILED")
+
+    def _leave(self, container: Container, outcome: str, state: str = "STOPPED") -> None:
+        report = self._report(state)
         container.close()
         self._job.coordinator.roster.took_leave(self.number, self._incarnation, {**report, "outcome": outcome, "error": None})
         self.ended = outcome
@@ -199,7 +208,7 @@ class MemoryJob:
         self.clock.passed += TURN_S
         try:
             self._drive()
-        except failpoints.Crash:
+        except (failpoints.Crash, failpoints.FailpointError):
             self.crashes += 1
             self.kill_driver()
             self.start(until_end=self._ends is not None)

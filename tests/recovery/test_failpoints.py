@@ -1,7 +1,8 @@
 """Every failpoint, struck: whatever process ends at whatever step of the protocol, nothing is lost, doubled or out of step afterwards.
 
 On the in-memory log, with the real coordinator, containers and RocksDB stores of `MemoryJob`: by default each point once, several in one life
-of a job; `make prove` takes each alone, under both guarantees, with the local state kept and gone, at the first and the third hit.
+of a job; `make prove` takes each alone. On a real broker, with real processes (`StruckJob`): by default a handful, under `make prove` all of
+them, several in one life. Both proofs take both guarantees, local state kept and gone, and the first and the third hit.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from samzapy import failpoints
 from samzapy.store.overlay import OverlayStore
 from tests.recovery.chain import WRONG_STATE
 from tests.recovery.memory_job import MemoryJob
+from tests.recovery.struck import StruckJob, rule
 
 BY_PROCESS_ONLY = {"end.report.before"}  # stands in the runner, which MemoryJob has no use for
 POINTS = [name for name in failpoints.POINTS if name not in BY_PROCESS_ONLY]
@@ -60,28 +62,30 @@ def live(job: MemoryJob) -> None:
 
 
 class Strikes:
-    """A callback that crashes whoever meets one of these points for the nth time, once each."""
+    """A callback that crashes whoever meets one of these points for the nth time, or raises something else there; once each."""
 
-    def __init__(self, names: Sequence[str], nth: int) -> None:
-        self._names, self._nth = set(names), nth
+    def __init__(self, names: Sequence[str], nth: int, error: type[BaseException] = failpoints.Crash) -> None:
+        self._names, self._nth, self._error = set(names), nth, error
         self.hits = Counter[str]()
 
     def __call__(self, name: str) -> None:
         self.hits[name] += 1
         if name in self._names and self.hits[name] == self._nth:
-            raise failpoints.Crash(name)
+            raise self._error(name)
 
     def struck(self) -> set[str]:
         return {name for name in self._names if self.hits[name] >= self._nth}
 
 
-def strike(folder: Path, names: Sequence[str], nth: int, exactly_once: bool, keep_state: bool) -> None:
+def strike(
+    folder: Path, names: Sequence[str], nth: int, exactly_once: bool, keep_state: bool, error: type[BaseException] = failpoints.Crash
+) -> None:  # fmt: skip
     job = MemoryJob(folder, exactly_once=exactly_once, keep_state=keep_state)
-    strikes = Strikes(names, nth)
+    strikes = Strikes(names, nth, error)
     with failpoints.calling(strikes):
         live(job)
     assert set(names) == strikes.struck()
-    assert len(names) == job.crashes
+    assert error is not failpoints.Crash or len(names) == job.crashes
     verdict = job.verdict()
     assert verdict.clean, str(verdict)
     assert 0 == job.exit_code
@@ -116,6 +120,13 @@ def test_each_point_alone_in_every_way(folder: Path, name: str, nth: int, exactl
     strike(folder, [name], nth, exactly_once, keep_state)
 
 
+@pytest.mark.prove
+@pytest.mark.slow
+@pytest.mark.parametrize("name", POINTS)
+def test_an_error_that_nobody_foresaw_at_each_point(folder: Path, name: str) -> None:
+    strike(folder, [name], 2, True, True, failpoints.FailpointError)
+
+
 def test_the_verdict_sees_a_restore_that_loses_a_record(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted bug: without it a clean verdict would say nothing."""
     load = OverlayStore.load
@@ -124,3 +135,47 @@ def test_the_verdict_sees_a_restore_that_loses_a_record(folder: Path, monkeypatc
     live(job)
 
     assert WRONG_STATE in job.verdict().kinds()
+
+
+# -- on a broker, in processes -------------------------------------------------------------------------------------------------------
+
+ON_ONE_HOST_NEVER = {name for name in failpoints.POINTS if name.startswith("standby.")}  # a copy never lies on its owner's host
+IN_PROCESSES = [name for name in failpoints.POINTS if name not in ON_ONE_HOST_NEVER]
+LIVES = 4
+TWICE_AT_MOST = {"start.first_checkpoint.before", "start.first_checkpoint.after"}  # the first start of each container, and never again
+INSIDE_C4_S = (0.0005, 0.001, 0.002, 0.004)
+HANDFUL = (
+    "start.barrier.sent", "restore.batch.applied", "commit.C3.sent", "store.apply.written", "move.released.before_ack",
+    "coordinator.moved.after", "end.final_commit.after", "end.report.before",
+)  # fmt: skip
+
+
+def prove(servers: str, folder: Path, name: str, rules: Sequence[failpoints.Rule], exactly_once: bool, keep_state: bool) -> None:
+    job = StruckJob(servers, folder, name, rules, exactly_once, keep_state)
+    job.live()
+    verdict = job.verdict()
+    assert verdict.clean, f"{verdict}\n{job.job.log_tail(20_000)}"
+    assert [] == job.problems
+    assert [] == job.left(), "these did not strike"
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_processes_that_are_killed_at_a_handful_of_points(kafka: str, tmp_path: Path, unique: str) -> None:
+    prove(kafka, tmp_path, unique, [rule(name, 1, True) for name in HANDFUL], True, True)
+
+
+@pytest.mark.prove
+@pytest.mark.kafka
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("life", range(LIVES))
+@pytest.mark.parametrize("nth", [1, 3])
+@pytest.mark.parametrize("exactly_once", [True, False], ids=["exactly", "at_least"])
+@pytest.mark.parametrize("keep_state", [True, False], ids=["kept", "gone"])
+def test_processes_that_are_ended_at_every_point_in_every_way(
+    kafka: str, tmp_path: Path, unique: str, life: int, nth: int, exactly_once: bool, keep_state: bool
+) -> None:
+    rules = [rule(name, min(nth, 2) if name in TWICE_AT_MOST else nth, keep_state) for name in IN_PROCESSES[life::LIVES]]
+    inside_c4 = rule("commit.C4.before", 5 * nth, keep_state, INSIDE_C4_S[life])
+    prove(kafka, tmp_path, unique, [*rules, inside_c4], exactly_once, keep_state)

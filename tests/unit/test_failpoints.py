@@ -34,6 +34,14 @@ def test_every_point_of_the_table_stands_in_the_code_once_and_every_call_is_in_t
     assert dict.fromkeys(failpoints.POINTS, 1) == dict(names)
 
 
+def test_every_row_of_what_a_crash_leaves_has_points() -> None:
+    rows = {
+        failpoints.START, failpoints.OPEN, failpoints.INSIDE_C4, failpoints.DECIDED, failpoints.HANDED_OVER, failpoints.OWNING, failpoints.COPY,
+    }  # fmt: skip
+
+    assert rows == {point.row for point in failpoints.POINTS.values()}
+
+
 def test_a_point_is_called_by_the_module_so_that_arming_reaches_it() -> None:
     """`from samzapy.failpoints import hit` would keep the function that does nothing."""
     imported = [
