@@ -57,7 +57,7 @@ def start_session(master: str, conf: Mapping[str, str], app_name: str, java_home
 
     if SparkContext._active_spark_context is not None:
         raise LauncherError("a Spark session runs in this process already.", "Stop it first.")
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what it says of a JVM that was stopped is no news
+    _silence_py4j()
     output = _JvmOutput()
     with _properties_file(settings) as file, _signals_kept(), _environment(_launch_environment(master, java_home, file)):
         gateway = _launch(output)
@@ -73,6 +73,16 @@ def start_session(master: str, conf: Mapping[str, str], app_name: str, java_home
             raise
     output.pass_on(sys.stderr.buffer)
     return session
+
+
+def _silence_py4j() -> None:
+    """What it says of a JVM that was stopped is no news; and it says some of it, with a traceback, to the root logger."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_py4j)
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def stop_session(session: SparkSession) -> None:
