@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.model.names import Job
 from samzapy.ports import Assignment, Clock, Line, Log, StoreDirectory, StoreEngine, TaskStore, TopicFacts
 from samzapy.serde.registry import serde_named
-from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path
+from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path, sweep, tasks_there
 from samzapy.store.overlay import OverlayStore
 from samzapy.store.rocks import RocksEngine, SharedMemory
 
@@ -39,6 +40,7 @@ ENTRY = "samzapy.wiring:run_container"
 DEFAULT_DELETE_RETENTION_MS = 86_400_000
 CACHE_SHARE = 0.25  # of containers.memory: the read caches; as much again goes to RocksDB's block cache and write buffers
 EXIT_LEASE_LOST = 5
+MOVED_AWAY_S = 86_400.0
 
 
 def job_of(settings: Settings) -> Job:
@@ -102,6 +104,7 @@ def container_spec(
 
     job = job_of(settings)
     seconds = 1000.0
+    job_folder = state.expanduser() / cluster_id / host / str(job)
     stores = _store_specs(settings, topics, len(tasks), host, state, cluster_id, serde)
     return ContainerSpec(
         job=job,
@@ -127,6 +130,7 @@ def container_spec(
         lease_s=settings.containers.lease_ms / seconds,
         heartbeat_s=settings.containers.heartbeat_ms / seconds,
         fingerprint=fingerprint(settings, len(tasks)),
+        sweep=lambda held: sweep(job_folder, held, time.time() - MOVED_AWAY_S, lambda path: RocksEngine(path, None)),
     )
 
 
@@ -202,7 +206,8 @@ def run_container(payload: Mapping[str, Any]) -> int:
         LOG.critical("container %d ends at once: %s", number, why)
         os._exit(EXIT_LEASE_LOST)
 
-    facts = {"host": host, "pid": os.getpid()}
+    holds = tasks_there(local_state(settings, str(payload["cluster_id"]), host).expanduser())
+    facts = {"host": host, "pid": os.getpid(), "holds": holds}
     hang_s = settings.commit.timeout_ms / 1000
     return ContainerRunner(number, build, control, log, clock, facts, heartbeat_s, lease_s, hang_s, die).run()
 

@@ -38,6 +38,7 @@ T = TypeVar("T")
 RELEASE_S = 0.005  # the longest that what a hook sent waits for a slow one after it
 RELEASE_RECORDS = 1000
 MAX_ABORTS = 3
+SWEEP_S = 3600.0  # not at the start: what others on this host have not opened yet must not look abandoned
 
 
 @dataclass(slots=True)
@@ -93,6 +94,7 @@ class Container:
         self._aborts = 0
         self._next_commit = self._next_window = self._next_flush = self._next_duty = self._next_advance = 0.0
         self._next_look = 0.0
+        self._next_sweep = clock.monotonic() + SWEEP_S
         self._adopted = 0  # epoch of the record that is carried out
         self._released: set[str] = set()  # tasks of that record that were given back
         self._joining: _Joining | None = None
@@ -391,8 +393,22 @@ class Container:
         if now >= self._next_look:
             self._inputs.look_for_open_transactions(now)
             self._next_look = now + 1.0
+        if now >= self._next_sweep:
+            self._sweep()
+            self._next_sweep = now + SWEEP_S
         self._line.published(False)
         self._next_duty = min(self._next_commit, self._next_window, self._clock.monotonic() + LOOK_S)
+
+    def _sweep(self) -> None:
+        """The cleaner: stores of tasks that have been elsewhere for a day."""
+        held = {*self.tasks, *(str(c["task"]) for c in self._standbys.status())}
+        try:
+            gone = self._spec.sweep(held)
+        except (OSError, SamzapyError) as error:
+            LOG.warning("stores of tasks that moved away could not be removed: %s", error)
+            return
+        if gone:
+            LOG.info("removed the local stores of %s, which have been elsewhere for a day", ", ".join(gone))
 
     def _window(self) -> None:
         for task in self._inputs.tasks():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +56,10 @@ class StoreSpec:
 
 @dataclass(frozen=True, slots=True)
 class ContainerSpec:
-    """One container of one run. Durations in seconds."""
+    """One container of one run. Durations in seconds.
+
+    `sweep(held)` removes stores of tasks that are not `held` and left this host long ago; returns whose.
+    """
 
     job: Job
     number: int
@@ -78,3 +81,4 @@ class ContainerSpec:
     flush_interval_s: float = 10.0
     poll_records: int = 500
     fingerprint: Mapping[str, str] = field(default_factory=dict)
+    sweep: Callable[[Collection[str]], Collection[str]] = lambda held: ()

@@ -122,7 +122,9 @@ class Standbys:
             {
                 "task": name,
                 "reason": why,
-                "positions": {str(place): max(copy.position, passed[place]) for place, copy in self._copies.items() if copy.task.name == name},
+                "positions": {
+                    str(place): max(copy.position, passed[place]) for place, copy in self._copies.items() if copy.task.name == name
+                },
             }
             for name, why in sorted(self._followed.items())
         ]

@@ -70,6 +70,8 @@ class Movement:
                 (m, *m.applicant) for m in self._roster.members.values() if m.applicant is not None and not m.registered and not m.done
             ]
             for member, incarnation, facts in applicants:
+                if "holds" in facts:
+                    self._owning.confirm(str(facts.get("host", "")), facts["holds"])
                 tasks = tuple(t for t in roster.tasks if roster.desired.get(t) == member.number and t not in owned)
                 named.append(Named(member.number, incarnation, tasks, str(facts.get("host", "")), int(facts.get("pid", 0))))
         if not named:
@@ -110,9 +112,6 @@ class Movement:
             why = member.affinity or f"Spark had no free slot there within {self._settings.host_affinity_s:g} s"
             member.misses, member.affinity = member.misses + 1, f"not on {member.preferred_host}: {why}"
             LOG.warning("container %d runs on %s, %s", member.number, member.host, member.affinity)
-        for task in tasks:
-            if "holds" in facts and task not in facts["holds"]:
-                self._owning.forget_host(task, member.host)
 
     def _spread_copies(self) -> None:
         """Which containers keep warm copies of which tasks."""

@@ -7,7 +7,7 @@ write that is in doubt is never guessed about: the topic is read again, after a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from samzapy import failpoints
@@ -122,9 +122,11 @@ class Owning:
             self.is_in_doubt = True
             raise
 
-    def forget_host(self, task: str, host: str) -> None:
-        """A host was found to have nothing of this task any more."""
-        self.locality.get(task, {}).pop(host, None)
+    def confirm(self, host: str, holds: Collection[str]) -> None:
+        """A host told whose state it has: what it was thought to have besides is gone."""
+        for task, hosts in self.locality.items():
+            if task not in holds:
+                hosts.pop(host, None)
 
     def close(self) -> None:
         self._topic.close()

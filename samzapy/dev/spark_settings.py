@@ -26,9 +26,11 @@ MASTER_SETTINGS = {
     "spark.master.ui.decommission.allow.mode": "DENY",
     "spark.ui.killEnabled": "false",
     "spark.port.maxRetries": "0",
+    "spark.deploy.maxExecutorRetries": "-1",  # else ten executors in a row that do not start end the application
 }
 WORKER_SETTINGS = {
     "spark.ui.killEnabled": "false",
+    "spark.decommission.enabled": "true",
     "spark.worker.cleanup.enabled": "true",  # work directories of ended applications, after a week
 }
 

@@ -12,7 +12,7 @@ import logging
 import re
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from samzapy import failpoints
@@ -91,6 +91,26 @@ class LocalStoreDirectory:
                 except OSError as error:  # it is in nobody's way: what is left of it is still set aside
                     LOG.warning("local store %s is set aside and cannot be removed: %s", path, error.strerror)
 
+    def remove_older(self, before_s: float) -> int:
+        """Remove generations that nobody has open and nobody has written since `before_s` (seconds since 1970). How many."""
+        removed = 0
+        for path in self._generations():
+            if _written_at(path) >= before_s:
+                continue
+            try:
+                engine = self._open(path)
+            except StoreLocked:
+                continue
+            except StoreCorrupt:
+                mark_set_aside(path, "its task moved away")
+                _delete(path)
+            else:
+                mark_set_aside(path, "its task moved away")
+                _delete(path)
+                engine.close()
+            removed += 1
+        return removed
+
     def _generations(self) -> list[Path]:
         """What looks like a generation; what a link leads to is somebody else's."""
         try:
@@ -158,6 +178,40 @@ def store_path(state_dir: Path, cluster_id: str, host: str, job: str, task: str,
             )
         path = path / name
     return path
+
+
+def tasks_there(job_folder: Path) -> list[str]:
+    """The tasks that have a local store below a job's folder, set aside or not."""
+    if not job_folder.is_dir():
+        return []
+    return sorted(
+        {p.parents[1].name for p in job_folder.glob("*/*/*") if _GENERATION.fullmatch(p.name) and p.is_dir() and not p.is_symlink()}
+    )
+
+
+def sweep(job_folder: Path, held: Collection[str], before_s: float, open_engine: Callable[[Path], StoreEngine]) -> list[str]:
+    """Remove stores of tasks that moved away: not `held` here, not open, not written since `before_s` (seconds since 1970). Whose they were."""
+    gone = []
+    for task in tasks_there(job_folder):
+        if task in held:
+            continue
+        removed = 0
+        for store in sorted((job_folder / task).iterdir()):
+            removed += LocalStoreDirectory(store, open_engine).remove_older(before_s)
+            _remove_empty(store)
+        _remove_empty(job_folder / task)
+        if removed:
+            gone.append(task)
+    return gone
+
+
+def _remove_empty(folder: Path) -> None:
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _written_at(path: Path) -> float:
+    return max((child.stat().st_mtime for child in path.iterdir()), default=path.stat().st_mtime)
 
 
 def _delete(path: Path) -> None:

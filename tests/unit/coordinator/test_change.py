@@ -81,6 +81,8 @@ class Cast:
             if until(status):
                 return status
             assert time.monotonic() < deadline, f"never so: {status}"
+            with self.stage.launched:
+                self.stage.launched.wait(0.005)  # the coordinator's turn
 
     def of(self, number: int) -> Puppet:
         return [p for p in self.puppets if p.number == number][-1]
@@ -276,11 +278,17 @@ def test_partitions_that_come_are_given_to_tasks_of_their_own() -> None:
 
 
 def test_partitions_that_a_job_with_state_cannot_take_end_it_with_the_way_out() -> None:
+    has_grown = False
+
     def look() -> dict[str, Any]:
-        raise StateMismatch("4 partitions now, 2 when its state was begun.", "Give the job a new id.")
+        if has_grown:
+            raise StateMismatch("4 partitions now, 2 when its state was begun.", "Give the job a new id.")
+        return {}
 
     with Stage(world=World({}, look), growth_s=0.1) as stage:
         cast = Cast(stage)
+        cast.play(settled(1))
+        has_grown = True
         cast.play(lambda s: s["state"] == "STOPPING")
         cast.play(lambda s: cast.of(0).is_gone)
         assert StateMismatch.exit_code == stage.await_end()
