@@ -172,7 +172,7 @@ def test_a_rolling_restart_takes_one_at_a_time_and_brings_each_back() -> None:
             return len(cast.puppets) == 6 and settled(3)(status)
 
         status = cast.play(is_done)
-        assert 1 == max(down)
+        assert max(down) <= 1
         assert first.isdisjoint(p.incarnation for p in cast.puppets[3:])
         assert [0, 0, 0] == [c["restarts"] for c in status["containers"]], "a restart that was asked for is no death"
         with pytest.raises(ConfigurationError, match="no container 7"):
