@@ -21,8 +21,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, TransactionAborted
-from samzapy.kafka.client import LIBRARY_LOG, Settings, log_error, quiet, transaction_error
+from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, RecordRejected, TransactionAborted
+from samzapy.kafka.client import LIBRARY_LOG, Settings, delivery_error, log_error, quiet, transaction_error
 from samzapy.ports import Delivered, Outgoing
 
 Headers = Sequence[tuple[str, bytes | None]] | None
@@ -148,7 +148,7 @@ class KafkaTransactionalProducer:
         self._raise_poison()
 
     def _raise_poison(self) -> None:
-        if isinstance(self._poison, Fenced):
+        if isinstance(self._poison, Fenced | RecordRejected):
             raise self._poison
         if self._poison is not None:
             raise TransactionAborted(self._poison.message, self._poison.remedy)
@@ -208,7 +208,7 @@ class KafkaPlainProducer:
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         if error is not None and self._error is None:
-            self._error = log_error(error, f"a record for {message.topic()}[{message.partition()}], key {_short(message.key())}")
+            self._error = delivery_error(error, f"a record for {message.topic()}[{message.partition()}], key {_short(message.key())}")
 
     def send(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None
@@ -222,7 +222,7 @@ class KafkaPlainProducer:
             self._producer.poll(0.1)
             self.send(topic, value, key, partition, timestamp_ms, headers)
         except KafkaException as error:
-            self._error = self._error or log_error(error.args[0], f"a record for {topic}, key {_short(key)}")
+            self._error = self._error or delivery_error(error.args[0], f"a record for {topic}, key {_short(key)}")
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
         _send_all(self._produce, self.send, records)
