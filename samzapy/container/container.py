@@ -260,7 +260,7 @@ class Container:
             self._batch = self._inputs.poll(min(self._spec.poll_records, self._search.room(self._held)), timeout)
             self._index = 0
             if self._batch:
-                if self._search.condemned is None or not self._pass_by(self._search.condemned):
+                if not (self._search.condemned and self._pass_by()):
                     self._process(self._batch)
                 if self._search.is_full(self._records_held()):
                     self.commit()
@@ -431,19 +431,19 @@ class Container:
         self.commit()
         raise error from cause
 
-    def _pass_by(self, culprit: Culprit) -> bool:
-        """The batch is the record with which no transaction could be committed: it is not processed again. False: it is another one."""
+    def _pass_by(self) -> bool:
+        """The batch is a record with which no transaction could be committed: it is not processed again. False: it is another one."""
         message = self._batch[0]
-        here, record = origin_of(message), culprit.record
-        if here != record:
-            if here[:2] == record[:2] and here.offset > record.offset:
-                self._search.forget()  # the topic does not have it any more
+        here, condemned = origin_of(message), self._search.condemned
+        self._search.forget(r for r in condemned if r[:2] == here[:2] and r.offset < here.offset)  # the topic does not have it any more
+        culprit = condemned.get(here)
+        if culprit is None:
             return False
         for lane in self._inputs.lanes.get((message.topic(), message.partition()), ()):
             if message.offset() >= lane.resume_at:
                 self._settle(lane, message, culprit.error, culprit.attempts)
         self._index = len(self._batch)
-        self._search.carry_out()
+        self._search.carry_out(here)
         return True
 
     # -- what is due -------------------------------------------------------------------------------------------------------------------
@@ -451,8 +451,8 @@ class Container:
     def _duties(self) -> None:
         self._line.alive()
         self._heed()
-        if self._search.condemned is not None and self._search.condemned.record[:2] not in self._inputs.lanes:
-            self._search.forget()  # its task is another container's now
+        if self._search.condemned:
+            self._search.forget(r for r in self._search.condemned if r[:2] not in self._inputs.lanes)  # another container's now
         now = self._clock.monotonic()
         if now >= self._next_window:
             if self._search.is_on:

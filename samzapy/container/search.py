@@ -11,6 +11,7 @@ happens are the end.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from samzapy.api.errors import RecordRejected, TransactionAborted
@@ -50,16 +51,17 @@ class Search:
 
     Attributes:
         limit: records a transaction.
-        condemned: a record that was found guilty and is not passed yet.
+        condemned: records that were found guilty and are not passed yet; of several partitions there may be several.
     """
 
     def __init__(self, retries: int) -> None:
         self._retries = retries
         self.limit = NO_LIMIT
-        self.condemned: Culprit | None = None
-        self._is_carried_out = False
+        self.condemned: dict[Origin, Culprit] = {}
+        self._carried_out: Origin | None = None
+        self._attempts: dict[Origin, int] = {}
         self._began_at = 0
-        self._commits = self._strikes = self._attempts = 0
+        self._commits = self._strikes = 0
 
     @property
     def is_on(self) -> bool:
@@ -67,23 +69,23 @@ class Search:
 
     def room(self, held: int) -> int:
         """How many more records the transaction, which holds `held`, may take."""
-        return 1 if self.condemned is not None else max(1, self.limit - held)
+        return 1 if self.condemned else max(1, self.limit - held)
 
     def is_full(self, held: int) -> bool:
-        return held >= (1 if self.condemned is not None else self.limit)
+        return held >= (1 if self.condemned else self.limit)
 
     def aborted(self, held: int, last: Origin | None, error: TransactionAborted) -> Replay | Culprit | GiveUp:
         """A transaction of `held` records, the last of which was `last`, was aborted."""
         self._commits = 0
-        was_carried_out, self._is_carried_out = self._is_carried_out, False
+        carried_out, self._carried_out = self._carried_out, None
         if held == 1 and self.limit == 1 and last is not None and isinstance(error, RecordRejected):
-            if was_carried_out:
+            if carried_out == last:
                 return GiveUp(f"record {last} is refused, and cannot be set aside either", True)
-            self._attempts += 1
-            if self._attempts > self._retries:
-                self.condemned = Culprit(last, error, self._attempts)
-                return self.condemned
-            return Replay(1)
+            attempts = self._attempts[last] = self._attempts.get(last, 0) + 1
+            if attempts <= self._retries:
+                return Replay(1)
+            culprit = self.condemned[last] = Culprit(last, error, self._attempts.pop(last))
+            return culprit
         if held == 0 and isinstance(error, RecordRejected):
             return GiveUp("what a hook other than `process` sent or stored is refused", True)
         if held > 1:
@@ -97,9 +99,9 @@ class Search:
             return GiveUp(f"{MAX_ABORTS} transactions in a row were aborted without progress")
         return Replay(self.limit)
 
-    def carry_out(self) -> None:
+    def carry_out(self, record: Origin) -> None:
         """The condemned record is passed by, in the transaction that is open."""
-        self._is_carried_out = True
+        self._carried_out = record
 
     def committed(self, held: int) -> None:
         """A transaction of `held` records was committed."""
@@ -107,16 +109,20 @@ class Search:
             self._strikes = 0
         if not self.is_on or held == 0:  # what hooks other than `process` write again after each abort is no progress
             return
-        self._strikes = self._attempts = 0
-        if self._is_carried_out:
-            self.condemned, self._is_carried_out = None, False
+        self._strikes = 0
+        if self._carried_out is not None:
+            self.condemned.pop(self._carried_out, None)
+            self._carried_out = None
         self._commits += 1
         if self._commits >= COMMITS_TO_GROW:
             self._commits = 0
             self.limit *= 2
             if self.limit >= self._began_at:
                 self.limit, self._began_at = NO_LIMIT, 0
+                self._attempts.clear()
 
-    def forget(self) -> None:
-        """The condemned record is no longer ours."""
-        self.condemned, self._is_carried_out = None, False
+    def forget(self, records: Iterable[Origin]) -> None:
+        """These are no longer ours, or not there any more."""
+        for record in list(records):
+            self.condemned.pop(record, None)
+            self._attempts.pop(record, None)
