@@ -559,7 +559,10 @@ class Container:
         self._set_out()
         if had_window:
             self._next_window = self._next_duty  # what it did was undone as well
-        self._begin(tasks)
+        try:
+            self._begin(tasks)
+        except TransactionAborted as again:  # what init() put; not for ever, as no record is in it
+            self._roll_back(again)
 
     def _records_held(self) -> int:
         """How many records' effects are in the transaction, at a point between two records."""

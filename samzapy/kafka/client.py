@@ -54,6 +54,7 @@ REJECTED = frozenset(
         KafkaError.INVALID_TIMESTAMP, KafkaError.POLICY_VIOLATION, KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
     }
 )  # fmt: skip
+REJECTED_NAMES = frozenset(KafkaError(code).name() for code in REJECTED)
 REJECTED_REMEDY = "Look at the topic's settings (max.message.bytes, message.timestamp.*, cleanup.policy) and at the record."
 
 

@@ -74,6 +74,8 @@ class MemoryTransactionalProducer:
             outbox.put(place, key, value, timestamp_ms, headers, delivered)
         except LogError as error:
             self._note_refusal(outbox, error)
+            if delivered is not None:  # whoever wants to know learns of it at the flush
+                self._poison = error
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
         for record in records:
@@ -84,10 +86,13 @@ class MemoryTransactionalProducer:
         self._faulty("flush", outbox)
         deadline = self._cluster.clock.monotonic() + self._timeout_s
         while outbox.waiting:
+            is_awaited = any(r.delivered is not None for r in outbox.waiting)
             try:
                 outbox.push()
             except LogError as error:
                 self._note_refusal(outbox, error)
+                if is_awaited:
+                    self._poison = self._poison or error
             if outbox.waiting:
                 if self._cluster.clock.monotonic() >= deadline:
                     raise InDoubt(f"flush of {self._id}: the brokers did not take everything in {self._timeout_s:.0f} s.", "")
