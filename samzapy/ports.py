@@ -115,14 +115,15 @@ class TransactionalProducer(Protocol):
         """Wait until the broker has everything.
 
         Raises:
-            TransactionAborted: abort it. Fenced. InDoubt.
+            TransactionAborted: abort it (RecordRejected: for what lies in a record). Fenced. InDoubt.
         """
 
     def commit(self) -> bool:
         """Commit; True: clean. False: committed, but suspicious (slow, retried, reconnected): the next `begin` needs a new producer.
 
         Raises:
-            TransactionAborted: it can be aborted, nothing of it will be seen. Fenced. InDoubt: it is not known what became of it.
+            TransactionAborted: it can be aborted, nothing of it will be seen (RecordRejected: for what lies in a record). Fenced.
+            InDoubt: it is not known what became of it.
         """
 
     def abort(self) -> bool:
@@ -159,7 +160,7 @@ class PlainProducer(Protocol):
         """Wait until all is acknowledged.
 
         Raises:
-            LogError: a record was not delivered; named.
+            LogError: a record was not delivered; named. RecordRejected: for what lies in the record.
         """
 
     def close(self) -> None: ...

@@ -10,6 +10,7 @@ import logging
 
 from samzapy.api.errors import ConfigurationError, StateMismatch, TopicMisconfigured, TopicMissing
 from samzapy.config.schema import Settings
+from samzapy.container.failure import DEAD_LETTER
 from samzapy.model.job_model import TaskModel
 from samzapy.plan.grouping import group
 from samzapy.plan.topics import internal_topics, what_is_wrong
@@ -24,6 +25,11 @@ Row = tuple[str, tuple[str, str, str, str, str]]  # kind, (topic, role, expected
 def changelogs(settings: Settings) -> list[str]:
     """Changelog topics, in the order of the stores."""
     return [topic for topic in (changelog_topic(settings, store) for store in settings.stores) if topic is not None]
+
+
+def internal_specs(settings: Settings, tasks: int) -> list[TopicSpec]:
+    """The internal topics of the job as they must be."""
+    return internal_topics(job_of(settings), tasks, changelogs(settings), settings.on_error.then == DEAD_LETTER)
 
 
 def tasks_of(settings: Settings, facts: dict[str, TopicFacts]) -> dict[str, TaskModel]:
@@ -48,7 +54,7 @@ def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
         facts = admin.topics(users)
         _refuse_missing(settings, facts)
         tasks = tasks_of(settings, facts)
-        wanted = internal_topics(job_of(settings), len(tasks), changelogs(settings))
+        wanted = internal_specs(settings, len(tasks))
         _refuse_collisions(users, wanted)
         _follow_growth(settings, admin, len(tasks))
         there = admin.topics([s.name for s in wanted])
@@ -80,8 +86,11 @@ def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
 
 def _follow_growth(settings: Settings, admin: Admin, tasks: int) -> None:
     """More partitions than at the first start: fine for a job without state; with state, keys would meet other tasks than their state."""
-    topic = job_of(settings).checkpoint_topic
-    facts = admin.topics([topic]).get(topic)
+    topic, letters = job_of(settings).checkpoint_topic, job_of(settings).dead_letter_topic
+    there = admin.topics([topic, letters])
+    facts = there.get(topic)
+    if settings.on_error.then == DEAD_LETTER and letters in there and there[letters].partitions < tasks:
+        admin.grow(letters, tasks)
     if facts is None or facts.partitions >= tasks:
         return
     if settings.stores:
@@ -124,7 +133,7 @@ def topic_rows(settings: Settings, log: Log) -> list[Row]:
         rows = [_user_row(topic, role, partitions, facts.get(topic)) for topic, role, partitions in users]
         if not {i.topic for i in settings.inputs} <= set(facts):
             return rows
-        wanted = internal_topics(job_of(settings), len(tasks_of(settings, facts)), changelogs(settings))
+        wanted = internal_specs(settings, len(tasks_of(settings, facts)))
         there = admin.topics([s.name for s in wanted])
         return rows + [_internal_row(settings, s, there.get(s.name)) for s in wanted]
     finally:
@@ -140,8 +149,9 @@ def _user_row(topic: str, role: str, partitions: int | None, facts: TopicFacts |
 
 def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None) -> Row:
     job = job_of(settings)
-    role = {job.coordinator_topic: "coordinator", job.checkpoint_topic: "checkpoint"}.get(spec.name, "changelog")
-    expected = f"{spec.partitions} partitions, compact"
+    roles = {job.coordinator_topic: "coordinator", job.checkpoint_topic: "checkpoint", job.dead_letter_topic: "dead letters"}
+    role = roles.get(spec.name, "changelog")
+    expected = f"{spec.partitions} partitions, {spec.config['cleanup.policy']}"
     if facts is None:
         return ABSENT, (spec.name, role, expected, "-", "will be created by run")
     wrong = what_is_wrong(spec, facts)
@@ -169,7 +179,7 @@ def create_topics(settings: Settings, log: Log) -> list[str]:
                 f"there is no input topic {', '.join(missing)}.", "Create the inputs first: their partitions decide the number of tasks."
             )
         facts = admin.topics([i.topic for i in settings.inputs])
-        wanted = internal_topics(job_of(settings), len(tasks_of(settings, facts)), changelogs(settings))
+        wanted = internal_specs(settings, len(tasks_of(settings, facts)))
         there = admin.topics([s.name for s in wanted])
         new = [s for s in wanted if s.name not in there]
         admin.create(new)

@@ -24,8 +24,9 @@ from samzapy.config.schema import Settings
 from samzapy.config.task_class import import_task_class
 from samzapy.container.container import Container
 from samzapy.container.control_client import HttpControl
+from samzapy.container.failure import DEAD_LETTER
 from samzapy.container.runner import ContainerRunner
-from samzapy.container.spec import ContainerSpec, InputSpec, OutputSpec, StoreSpec
+from samzapy.container.spec import ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
 from samzapy.kafka.log import KafkaLog
 from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.model.names import Job
@@ -81,9 +82,13 @@ def fingerprint(settings: Settings, tasks: int) -> dict[str, str]:
 
 
 def topic_names(settings: Settings) -> list[str]:
-    """Inputs, outputs and changelogs: what a container has to know the facts of."""
+    """Inputs, outputs, changelogs, dead letters: what a container has to know the facts of."""
     logs = [t for t in (changelog_topic(settings, s) for s in settings.stores) if t]
-    return [*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs), *logs]
+    return [*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs), *logs, *_dead_letter_topics(settings)]
+
+
+def _dead_letter_topics(settings: Settings) -> list[str]:
+    return [job_of(settings).dead_letter_topic] if settings.on_error.then == DEAD_LETTER else []
 
 
 def container_spec(
@@ -126,7 +131,9 @@ def container_spec(
         commit_interval_s=settings.commit.interval_ms / seconds,
         max_uncommitted_bytes=settings.commit.max_uncommitted_bytes,
         window_s=settings.window_ms / seconds if settings.window_ms else None,
+        retries=settings.on_error.retries,
         on_error=settings.on_error.then,
+        dead_letters=next((DeadLetterSpec(t, topics[t].max_message_bytes) for t in _dead_letter_topics(settings) if t in topics), None),
         lease_s=settings.containers.lease_ms / seconds,
         heartbeat_s=settings.containers.heartbeat_ms / seconds,
         fingerprint=fingerprint(settings, len(tasks)),

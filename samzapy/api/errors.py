@@ -113,6 +113,12 @@ class TransactionAborted(LogError):
     code = "SZ310"
 
 
+class RecordRejected(TransactionAborted):
+    """Kafka refused a record of the transaction for what it is: its size, its timestamp, the topic's rules. The same record would be again."""
+
+    code = "SZ315"
+
+
 class InDoubt(LogError):
     """Something went wrong and it is not known what the broker did: keep nothing, take ownership anew, restore."""
 

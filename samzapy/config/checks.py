@@ -17,7 +17,6 @@ from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME, shown, suggested_n
 from samzapy.config.findings import Finding
 from samzapy.config.kafka_keys import CLIENT, GROUPS, refusal
 from samzapy.config.reader import read_scalar
-from samzapy.config.references import Interpolated
 from samzapy.config.schema import CommitSettings, ContainerSettings, Section, known_keys
 from samzapy.config.secrets import is_secret
 from samzapy.config.tree import Route
@@ -47,7 +46,6 @@ def check_together(document: Mapping[str, Any]) -> list[Finding]:
         *_socket_timeout(document),
         *_spark_conf(_map(_map(document, "spark"), "conf")),
         *_times(document),
-        *_not_built(document),
         *_bootstrap(document),
         *_listed_twice(document, "inputs"),
         *_listed_twice(document, "outputs"),
@@ -178,20 +176,6 @@ def _times(document: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(
             path, f"the lease ({lease}) must be shorter than commit.timeout ({timeout})", "Shorten the lease or lengthen the timeout."
         )
-
-
-def _not_built(document: Mapping[str, Any]) -> Iterator[Finding]:
-    """Keys that are read, and values of them that nothing answers to yet."""
-    on_error = _map(document, "on_error")
-    if _count(on_error.get("retries")) > 0:
-        yield Finding(("on_error", "retries"), "retries are known, not yet built", "Write retries: 0, or remove it.")
-    if on_error.get("then") == "dead_letter":
-        yield Finding(("on_error", "then"), "dead_letter is known, not yet built", "Write fail or skip.")
-
-
-def _count(value: Any) -> int:
-    number = read_scalar(value) if isinstance(value, Interpolated) else value
-    return number if isinstance(number, int) else 0
 
 
 def _bootstrap(document: Mapping[str, Any]) -> Iterator[Finding]:

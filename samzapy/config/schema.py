@@ -120,9 +120,11 @@ class CommitSettings(Section):
 class OnErrorSettings(Section):
     """What an exception in `process` leads to."""
 
-    retries: Times = Field(0, description="How often the record is tried again first; known, not yet built: must be 0.")
+    retries: Times = Field(0, description="How often the record is tried again first, after 10 ms, 20 ms and so on, up to 1 s.")
     then: Policy = Field(
-        "fail", description="fail: the job stops, the record is named; skip: it is counted and passed; dead_letter: known, not yet built."
+        "fail",
+        description="fail: the job stops, the record is named; skip: it is counted and passed; dead_letter: it is set aside in the topic"
+        " `<job>-<id>-dead-letter`, see `samzapy dlq`.",
     )
 
 

@@ -11,23 +11,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from samzapy import failpoints
 from samzapy.api.context import JobInfo
 from samzapy.api.envelope import IncomingMessageEnvelope
-from samzapy.api.errors import LogError, SamzapyError, Superseded, TaskError, TransactionAborted
+from samzapy.api.errors import LogError, RecordTooLarge, SamzapyError, Superseded, TaskError, TopicMissing, TransactionAborted
 from samzapy.container.collector import Collector
 from samzapy.container.committer import Committer
+from samzapy.container.failure import DEAD_LETTER, FAIL, backoff_s, brief, dead_letter_of, is_told, named, origin_of
 from samzapy.container.inputs import Inputs
 from samzapy.container.metrics import TaskMetrics
 from samzapy.container.ownership import Ownership
 from samzapy.container.requests import Requests
+from samzapy.container.search import Culprit, GiveUp, Search
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.standby import Standbys
 from samzapy.container.starter import Starter
 from samzapy.container.task_instance import RESTORING, RUNNING, STOPPED, Context, Lane, TaskInstance
-from samzapy.model.offsets import TopicPartition
+from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.ports import Clock, Line, Log, Message, Orders
 
 LOG = logging.getLogger("samzapy.container")
@@ -37,7 +39,6 @@ JOIN_WAIT_S = 0.01
 T = TypeVar("T")
 RELEASE_S = 0.005  # the longest that what a hook sent waits for a slow one after it
 RELEASE_RECORDS = 1000
-MAX_ABORTS = 3
 SWEEP_S = 3600.0  # not at the start: what others on this host have not opened yet must not look abandoned
 
 
@@ -74,6 +75,8 @@ class Container:
         clock: Clock,
         line: Line | None = None,
     ) -> None:
+        if spec.on_error == DEAD_LETTER and spec.dead_letters is None:
+            raise TopicMissing(f"there is no topic {spec.job.dead_letter_topic} for dead letters.", "`samzapy topics JOB.yaml --create`.")
         self._spec = spec
         self._models = dict(spec.tasks)
         self._run_id = run_id
@@ -91,7 +94,10 @@ class Container:
         self._collector = Collector(spec.outputs)
         self._batch: Sequence[Message] = ()
         self._index = 0  # of the first record of the batch that is not processed
-        self._aborts = 0
+        self._held = 0  # records in the transaction that came before this batch
+        self._held_from = 0  # of the first record of the batch that is in the transaction
+        self._window_held = False  # whether the transaction has what window() did
+        self._search = Search(spec.retries)
         self._next_commit = self._next_window = self._next_flush = self._next_duty = self._next_advance = 0.0
         self._next_look = 0.0
         self._next_sweep = clock.monotonic() + SWEEP_S
@@ -220,6 +226,8 @@ class Container:
         if any((p.topic, p.partition) in self._inputs.lanes for t in going for p in t.model.inputs):
             self.commit()  # so that the checkpoints of those who read the same say where they stand
         self._inputs.assign(going, {t.name: {lane.partition: self._offset_to_read(lane) for lane in t.lanes} for t in going})
+        if self._search.is_on:
+            self.commit()  # what init() put is not laid at a record's door
         self._line.published(True)
 
     def _set_out(self) -> None:
@@ -258,12 +266,16 @@ class Container:
             watching = self._watching()
             is_busy = self._joining is not None or self._copies_lag
             timeout = 0.0 if is_busy else max(0.0, min(wait_s, self._next_duty - now, WATCH_S if watching else wait_s))
-            self._batch = self._inputs.poll(self._spec.poll_records, timeout)
+            self._batch = self._inputs.poll(min(self._spec.poll_records, self._search.room(self._held)), timeout)
             self._index = 0
             if self._batch:
-                self._process(self._batch)
+                if not (self._search.condemned and self._pass_by()):
+                    self._process(self._batch)
+                if self._search.is_full(self._records_held()):
+                    self.commit()
             had_some = bool(self._batch)
-            self._batch, self._index = (), 0
+            self._held = self._records_held()
+            self._batch, self._index, self._held_from = (), 0, 0
             if watching and (not had_some or now >= self._next_advance):
                 self._advance()
                 self._next_advance = now + WATCH_S
@@ -315,6 +327,7 @@ class Container:
                     raise
                 except Exception as error:  # noqa: BLE001  whatever the task or a serde raises is the record's
                     self._failed(lane, message, index, error)
+                    kept, topic = len(pending), ""  # what waited may be gone, lanes may have changed
             if requests.pending or kept >= RELEASE_RECORDS or now() >= look_at:
                 self._index = index + 1
                 self._release()
@@ -332,25 +345,36 @@ class Container:
 
     def _share(self, lanes: Sequence[Lane], message: Message, index: int) -> None:
         """A record of a partition that several tasks read (broadcast), or that none reads any more."""
+        asked = Requests()
         for lane in lanes:
             if message.offset() < lane.resume_at:
                 continue
-            task = lane.task
-            try:
-                key, value = message.key(), message.value()
-                envelope = IncomingMessageEnvelope(
-                    None if key is None else lane.decode_key(key), None if value is None else lane.decode_value(value), lane.ssp, message
-                )
-                task.user.process(envelope, self._collector, self._requests)  # type: ignore[union-attr]
-                task.keep()
-                self._collector.keep()
-                lane.processed += 1
-            except (LogError, MemoryError):
-                raise
-            except Exception as error:  # noqa: BLE001
+            error = self._attempt(lane, message)
+            if error is not None:
                 self._failed(lane, message, index, error)
             if self._requests.shutdown_task:
-                task.closing = True
+                lane.task.closing = True
+            asked.add(self._requests)
+            self._requests.clear()
+            lane.resume_at = next_offset(message.offset())  # it stands behind this record, even if a later one makes the container commit
+        self._requests.add(asked)
+
+    def _attempt(self, lane: Lane, message: Message) -> Exception | None:
+        """A record outside the hot loop; what it raised."""
+        try:
+            key, value = message.key(), message.value()
+            envelope = IncomingMessageEnvelope(
+                None if key is None else lane.decode_key(key), None if value is None else lane.decode_value(value), lane.ssp, message
+            )
+            lane.task.user.process(envelope, self._collector, self._requests)  # type: ignore[union-attr]
+        except (LogError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001  whatever the task or a serde raises is the record's
+            return error
+        lane.task.keep()
+        self._collector.keep()
+        lane.processed += 1
+        return None
 
     def _release(self) -> None:
         """Hand what hooks sent to the producer that the guarantee asks for."""
@@ -359,29 +383,94 @@ class Container:
             self._collector.release(self._own.open().send_all if self._outputs is None else self._outputs.send_all)
 
     def _failed(self, lane: Lane, message: Message, index: int, error: Exception) -> None:
-        """`process` or a decoding raised: nothing of this record remains; then as `on_error` says."""
+        """`process` or a decoding raised: nothing of this record remains; it is tried again, then as `on_error` says."""
+        self._index = index
+        self._undo(lane)
+        failure: Exception | None = error
+        attempts = 1
+        while failure is not None and attempts <= self._spec.retries:
+            error = failure
+            self._back_off(backoff_s(attempts))
+            if lane not in self._inputs.lanes.get((message.topic(), message.partition()), ()):
+                return  # its task was given back or stopped meanwhile, and stands before this record
+            attempts += 1
+            failure = self._attempt(lane, message)
+            if failure is not None:
+                self._undo(lane)
+        if failure is not None:
+            self._settle(lane, message, failure, attempts)
+
+    def _undo(self, lane: Lane) -> None:
         lane.task.undo()
         self._collector.drop()
         self._requests.clear()
-        if self._spec.on_error == "skip":
+
+    def _back_off(self, seconds: float) -> None:
+        """Wait, between two records; what becomes due meanwhile is done."""
+        self._release()
+        until = self._clock.monotonic() + seconds
+        while (now := self._clock.monotonic()) < until:
+            self.seen_at = now
+            if now >= self._next_duty:
+                self._duties()
+            else:
+                self._clock.sleep(min(until, self._next_duty) - now)
+
+    def _settle(self, lane: Lane, message: Message, error: Exception, attempts: int) -> None:
+        """What `on_error` says of a record that is given up, and that nothing is left of."""
+        task, spec = lane.task, self._spec.dead_letters
+        if self._spec.on_error == FAIL:
+            self._stop_at(named(task.name, "process", error, str(origin_of(message)), attempts), error)
+        elif self._spec.on_error == DEAD_LETTER and spec is not None:
+            try:
+                letter = dead_letter_of(message, task.name, error, attempts, self._clock.now_ms(), spec)
+            except RecordTooLarge as too_large:
+                self._stop_at(too_large, error)
+            headers = letter.to_headers()
+            self._own.open().send(spec.topic, letter.value, letter.key, task.model.partition, letter.time_ms, headers)
+            self._collector.released_bytes += letter.size
+            lane.dead_letters += 1
+        else:
             lane.skipped += 1
-            if lane.skipped <= 10 or lane.skipped % 10_000 == 0:
-                LOG.warning(
-                    "%s: skipped %s: %s (record %d to be skipped there)", lane.task.name, _where(message), _brief(error), lane.skipped
-                )
-            return
-        self._index = index
+        number = lane.skipped + lane.dead_letters
+        if is_told(number):
+            what = f"set aside in {spec.topic}" if spec is not None else "skipped"
+            LOG.warning("%s: %s: record %s: %s (the task's number %d)", task.name, what, origin_of(message), brief(error), number)
+
+    def _stop_at(self, error: SamzapyError, cause: BaseException) -> NoReturn:
+        """All that was done before the record is committed, then the job stops."""
         self.commit()
-        raise _named(lane.task.name, "process", error, _where(message)) from error
+        raise error from cause
+
+    def _pass_by(self) -> bool:
+        """The batch is a record with which no transaction could be committed: it is not processed again. False: it is another one."""
+        message = self._batch[0]
+        here, condemned = origin_of(message), self._search.condemned
+        self._search.forget(r for r in condemned if r[:2] == here[:2] and r.offset < here.offset)  # the topic does not have it any more
+        culprit = condemned.get(here)
+        if culprit is None:
+            return False
+        for lane in self._inputs.lanes.get((message.topic(), message.partition()), ()):
+            if message.offset() >= lane.resume_at:
+                self._settle(lane, message, culprit.error, culprit.attempts)
+        self._index = len(self._batch)
+        self._search.carry_out(here)
+        return True
 
     # -- what is due -------------------------------------------------------------------------------------------------------------------
 
     def _duties(self) -> None:
         self._line.alive()
         self._heed()
+        if self._search.condemned:
+            self._search.forget(r for r in self._search.condemned if r[:2] not in self._inputs.lanes)  # another container's now
         now = self._clock.monotonic()
         if now >= self._next_window:
+            if self._search.is_on:
+                self.commit()  # so that a record is alone in its transaction
             self._window()
+            if self._search.is_on:
+                self.commit()
             self._next_window = max(self._next_window + (self._spec.window_s or 0.0), now)
         if now >= self._next_commit or self._is_full():
             self.commit()
@@ -411,6 +500,7 @@ class Container:
             LOG.info("removed the local stores of %s, which have been elsewhere for a day", ", ".join(gone))
 
     def _window(self) -> None:
+        self._window_held = True
         for task in self._inputs.tasks():
             if task.state == RUNNING and not task.ended and task.user is not None:
                 user = task.user
@@ -432,6 +522,8 @@ class Container:
     def _advance(self) -> None:
         """Open bootstrap gates; call end_of_stream where all inputs have ended, and commit that with the run's id."""
         finished = self._inputs.advance(self._inputs.positions(self._batch[self._index :]))
+        if finished and self._search.is_on:
+            self.commit()
         for task in finished:
             if task.user is not None:
                 user = task.user
@@ -452,7 +544,9 @@ class Container:
         tasks = self._inputs.tasks()
         positions = {t.name: {p: max(at, t.committed.inputs[str(p)].next_offset) for p, at in raw[t.name].items()} for t in tasks}
         if self._committer.commit(tasks, positions):
-            self._aborts = 0
+            self._search.committed(self._records_held())
+        self._held, self._held_from = 0, self._index
+        self._window_held = False
         self._collector.released_bytes = 0
         self._next_commit = self._clock.monotonic() + self._spec.commit_interval_s
 
@@ -469,15 +563,15 @@ class Container:
     # -- going back, stopping ------------------------------------------------------------------------------------------------------------
 
     def _roll_back(self, error: TransactionAborted) -> None:
-        """Abort: lose what a crash would lose, and read again from the checkpoint."""
-        self._aborts += 1
-        LOG.warning("transaction aborted (%d in a row): %s", self._aborts, error)
+        """Abort: lose what a crash would lose, and read again from the checkpoint, in transactions so small that a culprit is found."""
+        held = self._records_held()
+        last = self._batch[self._index - 1] if self._index > self._held_from else None
+        lanes = () if last is None else self._inputs.lanes.get((last.topic(), last.partition()), ())
+        decision = self._search.aborted(held, None if last is None else origin_of(last), error)
+        LOG.warning("a transaction of %d records was aborted: %s", held, error)
         if self._own.producer is not None and self._own.in_transaction:
             self._own.decided(self._own.producer.abort())
-        if self._aborts >= MAX_ABORTS:
-            raise LogError(
-                f"{MAX_ABORTS} transactions in a row were aborted without progress; the last one because: {error.message}", error.remedy
-            ) from error
+        had_window = self._window_held
         self._forget()
         self._stop_joining()
         tasks = [t for t in self.tasks.values() if t.state != STOPPED]
@@ -485,11 +579,29 @@ class Container:
             for store in task.stores.values():
                 store.discard()
         self._inputs.drop(tasks)
+        if isinstance(decision, GiveUp):  # whoever stops the container now commits nothing of what was aborted
+            at = f" at record {origin_of(last)}" if held == 1 and last is not None else ""
+            kind = TaskError if decision.is_final else LogError
+            raise kind(f"{decision.why}{at}; the last one because: {error.message}", error.remedy) from error
+        if isinstance(decision, Culprit) and self._spec.on_error == FAIL:
+            who = ", ".join(lane.task.name for lane in lanes)
+            raise named(who, "what it sends or stores", error, str(decision.record), decision.attempts) from error
         self._set_out()
-        self._begin(tasks)
+        if had_window:
+            self._next_window = self._next_duty  # what it did was undone as well
+        try:
+            self._begin(tasks)
+        except TransactionAborted as again:  # what init() put; not for ever, as no record is in it
+            self._roll_back(again)
+
+    def _records_held(self) -> int:
+        """How many records' effects are in the transaction, at a point between two records."""
+        return self._held + max(0, self._index - self._held_from)
 
     def _forget(self) -> None:
         self._batch, self._index = (), 0
+        self._held = self._held_from = 0
+        self._window_held = False
         self._collector.clear()
         self._collector.released_bytes = 0
         self._requests.clear()
@@ -588,7 +700,7 @@ class Container:
         except LogError:
             raise
         except Exception as error:
-            raise _named(task.name, name, error) from error
+            raise named(task.name, name, error) from error
 
     # -- what people see ---------------------------------------------------------------------------------------------------------------------
 
@@ -625,6 +737,7 @@ class Container:
             "positions": {str(p): offset for p, offset in positions.items()},
             "processed": sum(lane.processed for lane in task.lanes),
             "skipped": sum(lane.skipped for lane in task.lanes),
+            "dead_letters": sum(lane.dead_letters for lane in task.lanes),
             "sequence": task.checkpoint.sequence if task.checkpoint else -1,
             "stores": {name: {"restore": r.to_json()} for name, r in task.restored.items()},
             "metrics": task.metrics.snapshot(),
@@ -634,37 +747,3 @@ class Container:
 def _committed_offset(task: TaskInstance, lane: Lane) -> int:
     mark = task.checkpoint.inputs.get(str(lane.partition)) if task.checkpoint else None
     return mark.next_offset if mark else 0
-
-
-def _where(message: Message) -> str:
-    return f"record {message.topic()}[{message.partition()}]@{message.offset()}"
-
-
-def _brief(error: BaseException) -> str:
-    return error.message if isinstance(error, SamzapyError) else f"{type(error).__name__}: {error}"
-
-
-def _named(task: str, hook: str, error: Exception, where: str = "") -> TaskError:
-    """The error with the task, the hook, the record and the line of the user's code that raised."""
-    place = _user_line(error)
-    at = f" on {where}" if where else ""
-    remedy = (
-        error.remedy
-        if isinstance(error, SamzapyError)
-        else "Mend the task, or set `on_error: {then: skip}` to pass such records by."
-        if where
-        else ""
-    )
-    kind = type(error) if isinstance(error, TaskError) else TaskError
-    return kind(f"{task}: {hook} failed{at}: {_brief(error)}{place}.".replace("..", "."), remedy)
-
-
-def _user_line(error: BaseException) -> str:
-    frame = error.__traceback__
-    last = ""
-    while frame is not None:
-        name = frame.tb_frame.f_code.co_filename
-        if "/samzapy/" not in name:
-            last = f" ({name.rsplit('/', 1)[-1]}:{frame.tb_lineno})"
-        frame = frame.tb_next
-    return last

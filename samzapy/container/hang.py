@@ -14,7 +14,7 @@ from types import FrameType
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CONTAINER = str(Path(__file__).with_name("container.py").resolve())
-LOOP = ("_process", "_share")
+LOOP = ("_process", "_attempt")
 
 
 def user_frames(thread_id: int) -> tuple[list[str], str]:

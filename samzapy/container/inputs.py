@@ -128,7 +128,7 @@ class Inputs:
     def positions(self, unprocessed: Sequence[Message]) -> dict[str, dict[TopicPartition, int]]:
         """By task: where each of its lanes stands, given the records that were handed out but not processed.
 
-        That may lie before what the task has committed, where a partition is read again for another task or for a bootstrap.
+        That may lie before what the task has committed, where a partition is read again for a bootstrap.
         """
         at = self._consumer.positions(self._by_partition)
         first: dict[TopicPartition, int] = {}
@@ -138,7 +138,8 @@ class Inputs:
         for partition, lanes in self._by_partition.items():
             here = min(at[partition], first.get(partition, at[partition]))
             for lane in lanes:
-                result.setdefault(lane.task.name, {})[partition] = here if lane.end is None else min(here, lane.end)
+                at_least = max(here, lane.resume_at)
+                result.setdefault(lane.task.name, {})[partition] = at_least if lane.end is None else min(at_least, lane.end)
         return result
 
     def advance(self, positions: Mapping[str, Mapping[TopicPartition, int]]) -> list[TaskInstance]:

@@ -26,5 +26,10 @@ class Requests:
             self.shutdown_all = True
         self.pending = True
 
+    def add(self, other: Requests) -> None:
+        """Ask for what the other asks for, too."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) or getattr(other, name))
+
     def clear(self) -> None:
         self.commit_requested = self.shutdown_task = self.shutdown_all = self.pending = False

@@ -55,6 +55,14 @@ class StoreSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class DeadLetterSpec:
+    """The job's dead-letter topic, and the largest record it takes, in bytes. A task's dead letters go to its own partition."""
+
+    topic: str
+    max_record_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerSpec:
     """One container of one run. Durations in seconds.
 
@@ -76,6 +84,7 @@ class ContainerSpec:
     window_s: float | None = None
     retries: int = 0
     on_error: str = "fail"
+    dead_letters: DeadLetterSpec | None = None  # with on_error "dead_letter"
     lease_s: float = 10.0
     heartbeat_s: float = 2.0
     flush_interval_s: float = 10.0

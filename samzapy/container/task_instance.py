@@ -70,10 +70,12 @@ class Lane:
     Attributes:
         gate: the next offset at which a bootstrap input counts as caught up; None where that is no matter (any more).
         end: where `--until-end` ends it; None otherwise.
-        resume_at: where this task began to read; a shared partition may be read from further back for another task.
+        resume_at: where this task began to read, or how far it is in a record that several tasks read; a shared partition may be read from
+            further back for another task.
     """
 
     __slots__ = (
+        "dead_letters",
         "decode_key",
         "decode_value",
         "end",
@@ -103,6 +105,7 @@ class Lane:
         self.resume_at = 0
         self.processed = 0
         self.skipped = 0
+        self.dead_letters = 0
 
 
 @dataclass(slots=True)

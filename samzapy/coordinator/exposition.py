@@ -31,16 +31,20 @@ class _Collector:
         skipped = CounterMetricFamily(
             "samzapy_skipped_records", "Records passed by (on_error: skip), since the container started.", labels=labels
         )
+        dead = CounterMetricFamily(
+            "samzapy_dead_letters", "Records set aside (on_error: dead_letter), since the container started.", labels=labels
+        )
         lag = GaugeMetricFamily("samzapy_lag_records", "read_committed end minus next offset, over the task's partitions.", labels=labels)
         running = GaugeMetricFamily("samzapy_task_running", "1 while the task runs.", labels=labels)
         for task in self._status["tasks"]:
             values = [self._job, str(task["container"]), task["name"]]
             processed.add_metric(values, task["processed"])
             skipped.add_metric(values, task["skipped"])
+            dead.add_metric(values, task["dead_letters"])
             running.add_metric(values, float(task["state"] == "RUNNING"))
             if task["lag"] is not None:
                 lag.add_metric(values, task["lag"])
-        yield from (processed, skipped, lag, running)
+        yield from (processed, skipped, dead, lag, running)
 
     def _of_containers(self) -> Iterator[Metric]:
         labels = ["job", "container"]

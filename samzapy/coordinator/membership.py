@@ -125,6 +125,7 @@ def task_json(
         "lag": report.get("lag"),
         "processed": report.get("processed", 0),
         "skipped": report.get("skipped", 0),
+        "dead_letters": report.get("dead_letters", 0),
         "positions": report.get("positions", {}),
         "sequence": report.get("sequence", -1),
         "reason": report.get("reason") or waits_for,

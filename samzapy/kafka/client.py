@@ -8,7 +8,16 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
-from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, NotAuthorized, TopicMissing, TransactionAborted
+from samzapy.api.errors import (
+    ClusterUnreachable,
+    Fenced,
+    InDoubt,
+    LogError,
+    NotAuthorized,
+    RecordRejected,
+    TopicMissing,
+    TransactionAborted,
+)
 
 T = TypeVar("T")
 Settings = Mapping[str, Any]
@@ -38,6 +47,15 @@ FORBIDDEN = frozenset(
 FENCED = frozenset(
     {KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.PRODUCER_FENCED}
 )
+# what a broker says against a record itself; the same record would be refused again
+REJECTED = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP, KafkaError.POLICY_VIOLATION, KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    }
+)  # fmt: skip
+REJECTED_NAMES = frozenset(KafkaError(code).name() for code in REJECTED)
+REJECTED_REMEDY = "Look at the topic's settings (max.message.bytes, message.timestamp.*, cleanup.policy) and at the record."
 
 
 def quiet(settings: Settings) -> dict[str, Any]:
@@ -58,6 +76,13 @@ def log_error(error: KafkaError, doing: str) -> LogError:
     return LogError(text, "See the brokers' logs.")
 
 
+def delivery_error(error: KafkaError, doing: str) -> LogError:
+    """The error of ours for a record that was not delivered, outside transactions."""
+    if error.code() in REJECTED:
+        return RecordRejected(f"{doing}: {error.str()} ({error.name()}).", REJECTED_REMEDY)
+    return log_error(error, doing)
+
+
 def transaction_error(error: KafkaError, doing: str) -> LogError:
     """The error of ours for one that a transactional call raised. What is not known to be harmless is in doubt."""
     text = f"{doing}: {error.str()} ({error.name()})."
@@ -65,6 +90,8 @@ def transaction_error(error: KafkaError, doing: str) -> LogError:
         return Fenced(text, "")
     if error.code() in FORBIDDEN:
         return NotAuthorized(text, "Check the ACLs of the transactional.id and the topics.")
+    if error.code() in REJECTED:  # of the client's own, before anything was sent, or of the broker's, after which it wants an abort
+        return RecordRejected(text, REJECTED_REMEDY)
     if error.txn_requires_abort():
         return TransactionAborted(text, "")
     if error.fatal():

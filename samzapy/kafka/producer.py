@@ -2,7 +2,8 @@
 
 What goes wrong asynchronously needs no callback per record: measured, a record that the broker rejects puts the transaction into a state in
 which `commit_transaction` demands an abort. What goes wrong in `produce()` itself is not noticed by librdkafka's transaction, so it poisons
-ours.
+ours. Measured: after a rejection the next `produce()` fails with no more than "erroneous state"; that it was a record's fault is then heard in
+the library's log. Should a later version word it otherwise, the culprit is not found and the job stops after three aborts.
 
 A commit whose EndTxn may still be on its way somewhere is `suspicious`: librdkafka has no KIP-890 part 2, so that EndTxn, delayed, would
 decide the next transaction of the same producer epoch. The owner then makes a new producer. Measured: when the connection breaks while an
@@ -21,8 +22,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, TransactionAborted
-from samzapy.kafka.client import LIBRARY_LOG, Settings, log_error, quiet, transaction_error
+from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, RecordRejected, TransactionAborted
+from samzapy.kafka.client import LIBRARY_LOG, REJECTED_NAMES, REJECTED_REMEDY, Settings, delivery_error, log_error, quiet, transaction_error
 from samzapy.ports import Delivered, Outgoing
 
 Headers = Sequence[tuple[str, bytes | None]] | None
@@ -41,19 +42,25 @@ INIT_TIMEOUT_S = 60.0
 SUSPICIOUS_S = 1.0
 END_TXN_ANSWER = re.compile(r"\bEndTxn returned (\w+)")
 ASKED_ONCE = ["NO_ERROR"]
+TXN_FAILED = re.compile(r"\bCurrent transaction failed in state \w+: (?P<why>.*) \((?P<name>\w+)\)")
 
 
 class _Listener:
-    """A logger for librdkafka that notes what brokers answered to EndTxn (debug context `eos`: some 40 lines a transaction, none a record)."""
+    """A logger for librdkafka that notes what brokers answered to EndTxn, and a record that they refused (debug context `eos`: some 40 lines
+    a transaction, none a record)."""
 
     def __init__(self) -> None:
         self.end_txn: list[str] = []
+        self.rejected = ""
 
     def log(self, level: int, text: str, *args: Any) -> None:
         line = text % args if args else text
         answer = END_TXN_ANSWER.search(line)
         if answer is not None:
             self.end_txn.append(answer[1])
+        failed = TXN_FAILED.search(line)
+        if failed is not None and failed["name"] in REJECTED_NAMES:
+            self.rejected = self.rejected or f"{failed['why']} ({failed['name']})."
         LIBRARY_LOG.log(level, "%s", line)
 
 
@@ -91,7 +98,7 @@ class KafkaTransactionalProducer:
                 self._producer.poll(0.05)
 
     def begin(self) -> None:
-        self._poison, self._disturbed = None, False
+        self._poison, self._disturbed, self._heard.rejected = None, False, ""
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
@@ -130,12 +137,21 @@ class KafkaTransactionalProducer:
     ) -> None:  # fmt: skip
         more: dict[str, Any] = {}
         if delivered is not None:
-            more["on_delivery"] = _reporting(delivered)
+            more["on_delivery"] = self._reporting(delivered)
         if timestamp_ms:
             more["timestamp"] = timestamp_ms
         if headers:
             more["headers"] = list(headers)
         self._produce(topic, value, key, partition, **more)
+
+    def _reporting(self, delivered: Delivered) -> Callable[[KafkaError | None, Any], None]:
+        def on_delivery(error: KafkaError | None, message: Any) -> None:
+            if error is None:
+                delivered(message.offset())
+            else:
+                self._poison = self._poison or transaction_error(error, f"a record for {message.topic()}, key {_short(message.key())}")
+
+        return on_delivery
 
     def flush(self) -> None:
         deadline = time.monotonic() + self._timeout_s
@@ -148,10 +164,15 @@ class KafkaTransactionalProducer:
         self._raise_poison()
 
     def _raise_poison(self) -> None:
-        if isinstance(self._poison, Fenced):
+        if self._poison is None:
+            return
+        with contextlib.suppress(KafkaException):  # so that all is heard; what is raised here anew is behind the poison
+            self._producer.poll(0)
+        if isinstance(self._poison, Fenced | RecordRejected):
             raise self._poison
-        if self._poison is not None:
-            raise TransactionAborted(self._poison.message, self._poison.remedy)
+        if self._heard.rejected:
+            raise RecordRejected(f"{self._id}: {self._heard.rejected}", REJECTED_REMEDY)
+        raise TransactionAborted(self._poison.message, self._poison.remedy)
 
     def commit(self) -> bool:
         self._raise_poison()
@@ -208,7 +229,7 @@ class KafkaPlainProducer:
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         if error is not None and self._error is None:
-            self._error = log_error(error, f"a record for {message.topic()}[{message.partition()}], key {_short(message.key())}")
+            self._error = delivery_error(error, f"a record for {message.topic()}[{message.partition()}], key {_short(message.key())}")
 
     def send(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None
@@ -222,7 +243,7 @@ class KafkaPlainProducer:
             self._producer.poll(0.1)
             self.send(topic, value, key, partition, timestamp_ms, headers)
         except KafkaException as error:
-            self._error = self._error or log_error(error.args[0], f"a record for {topic}, key {_short(key)}")
+            self._error = self._error or delivery_error(error.args[0], f"a record for {topic}, key {_short(key)}")
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
         _send_all(self._produce, self.send, records)
@@ -256,14 +277,6 @@ def _send_all(produce: Callable[..., None], send: Callable[..., None], records: 
     except (BufferError, KafkaException):
         for record in records[done:]:
             send(*record)
-
-
-def _reporting(delivered: Delivered) -> Callable[[KafkaError | None, Any], None]:
-    def on_delivery(error: KafkaError | None, message: Any) -> None:
-        if error is None:
-            delivered(message.offset())
-
-    return on_delivery
 
 
 def _short(key: bytes | None) -> str:

@@ -260,6 +260,7 @@ class Harness:
         specs = [TopicSpec(i.topic, self._tasks) for i in self._settings.inputs]
         specs += [TopicSpec(o.topic, o.partitions or self._tasks) for o in self._settings.outputs]
         specs += [TopicSpec(t, self._tasks, {"cleanup.policy": "compact"}) for t in [*logs, job.checkpoint_topic]]
+        specs += [TopicSpec(job.dead_letter_topic, self._tasks)]
         specs.append(TopicSpec(job.coordinator_topic, 1, {"cleanup.policy": "compact"}))
         admin.create({s.name: s for s in specs}.values())
 

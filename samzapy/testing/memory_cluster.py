@@ -73,6 +73,11 @@ class MemoryCluster:
         with self.lock:
             self._topics.pop(name, None)
 
+    def configure(self, name: str, settings: Mapping[str, str]) -> None:
+        """Change settings of a topic while it is in use."""
+        with self.lock:
+            self._topic(name).config.update(settings)
+
     def add_partitions(self, name: str, count: int) -> None:
         """So that there are `count`."""
         with self.lock:

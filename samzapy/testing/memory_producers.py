@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, TransactionAborted
+from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, RecordRejected, TransactionAborted
 from samzapy.ports import Delivered, Outgoing
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_network import SLOW_S
@@ -65,7 +65,7 @@ class MemoryTransactionalProducer:
         if self._cluster.fault("send"):
             self._poison = LogError(f"a record for {topic} was rejected (a fault on purpose).", "")
         elif len(key or b"") + len(value or b"") > MAX_MESSAGE_BYTES:
-            self._poison = LogError(f"a record of {len(key or b'') + len(value or b'')} bytes for {topic}: too large.", "")
+            self._poison = RecordRejected(f"a record of {len(key or b'') + len(value or b'')} bytes for {topic}: too large.", "")
         self._poison = self._poison or self._refused
         if self._poison is not None:
             return
@@ -74,6 +74,8 @@ class MemoryTransactionalProducer:
             outbox.put(place, key, value, timestamp_ms, headers, delivered)
         except LogError as error:
             self._note_refusal(outbox, error)
+            if delivered is not None:  # whoever wants to know learns of it at the flush
+                self._poison = error
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
         for record in records:
@@ -84,10 +86,13 @@ class MemoryTransactionalProducer:
         self._faulty("flush", outbox)
         deadline = self._cluster.clock.monotonic() + self._timeout_s
         while outbox.waiting:
+            is_awaited = any(r.delivered is not None for r in outbox.waiting)
             try:
                 outbox.push()
             except LogError as error:
                 self._note_refusal(outbox, error)
+                if is_awaited:
+                    self._poison = self._poison or error
             if outbox.waiting:
                 if self._cluster.clock.monotonic() >= deadline:
                     raise InDoubt(f"flush of {self._id}: the brokers did not take everything in {self._timeout_s:.0f} s.", "")
@@ -161,6 +166,8 @@ class MemoryTransactionalProducer:
             raise self._fenced
 
     def _check_accepted(self, refusal: LogError | None) -> None:
+        if refusal is not None and _is_of_the_record(refusal):
+            raise RecordRejected(f"producer {self._id}: {refusal.message}", refusal.remedy)
         if refusal is not None:
             raise TransactionAborted(f"producer {self._id}: {refusal.message}", "")
 
@@ -185,6 +192,13 @@ class MemoryTransactionalProducer:
         if kind.startswith("in_doubt"):
             raise InDoubt(f"no reply to {call} of {self._id} (a fault on purpose).", "")
         return kind
+
+
+def _is_of_the_record(error: LogError) -> bool:
+    """Whether it would be refused again, whoever sends it."""
+    return isinstance(error, RecordRejected) or (
+        isinstance(error, Refused) and error.answer in (Answer.MESSAGE_TOO_LARGE, Answer.INVALID_RECORD)
+    )
 
 
 class MemoryPlainProducer:
@@ -233,7 +247,8 @@ class MemoryPlainProducer:
         try:
             doing()
         except LogError as error:
-            self._error = self._error or LogError(error.message, error.remedy)
+            kind = RecordRejected if _is_of_the_record(error) else LogError
+            self._error = self._error or kind(error.message, error.remedy)
             self._restart(self._outbox.waiting)
 
     def _give_up_old(self) -> None:

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from samzapy.api.errors import Fenced, LogError, OffsetOutOfRange, TopicMissing, TransactionAborted
+from samzapy.api.errors import Fenced, LogError, OffsetOutOfRange, RecordRejected, TopicMissing, TransactionAborted
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import Consumer, Log, TopicSpec, TransactionalProducer
@@ -118,6 +118,44 @@ def test_a_record_that_the_broker_rejects_poisons_the_transaction_without_any_ca
     send(successor, small, b"after")
     assert values(log, small, count=1) == [b"after"]
     successor.close()
+
+
+@pytest.mark.parametrize("then", ["commit", "send more", "flush a record whose offset is asked for"])
+def test_that_a_record_itself_was_refused_is_told_whatever_is_done_next(
+    log: Log, topic: str, producer: TransactionalProducer, then: str
+) -> None:
+    small = f"probe-{secrets.token_hex(6)}"
+    log.admin().create([TopicSpec(small, 1, {"max.message.bytes": "1000"})])
+    told: list[int] = []
+    producer.begin()
+    producer.send(small, b"x" * 5000, b"k", 0, delivered=told.append if then.startswith("flush") else None)
+    with pytest.raises(RecordRejected):
+        _next(producer, topic, then)
+    producer.abort()
+    assert [] == told
+    assert [] == values(log, topic)
+
+
+def _next(producer: TransactionalProducer, topic: str, then: str) -> None:
+    if then == "commit":
+        producer.commit()
+    producer.flush()
+    for i in range(10):
+        producer.send(topic, b"more", b"k", 0, delivered=None if i else lambda offset: None)
+    _flush_and_commit(producer)
+
+
+def test_a_plain_producer_tells_that_a_record_itself_was_refused_and_goes_on(log: Log) -> None:
+    small = f"probe-{secrets.token_hex(6)}"
+    log.admin().create([TopicSpec(small, 1, {"max.message.bytes": "1000"})])
+    producer = log.plain_producer("probe")
+    producer.send(small, b"x" * 5000, b"k", 0)
+    with pytest.raises(RecordRejected):
+        producer.flush()
+    producer.send(small, b"after", b"k", 0)
+    producer.flush()
+    producer.close()
+    assert [b"after"] == values(log, small)
 
 
 def test_tombstones_and_empty_values_are_different(log: Log, topic: str, producer: TransactionalProducer) -> None:

@@ -230,13 +230,6 @@ CASES: dict[str, tuple[str, list[Error]]] = {
             added(23, "stores.s.partition_by", "known, not yet built", "Remove", line=4),
         ],
     ),
-    "not built": (
-        HEAD + "on_error: {retries: 3, then: dead_letter}\n",
-        [
-            added(21, "on_error.retries", "known, not yet built", "retries: 0"),
-            added(30, "on_error.then", "known, not yet built", "fail or skip"),
-        ],
-    ),
     # YAML
     "tag": (
         HEAD + "params: {a: !!python/object:os.system x}\n",

@@ -8,9 +8,10 @@ from typing import Any
 
 from samzapy.api.task import StreamTask
 from samzapy.container.container import Container
-from samzapy.container.spec import ContainerSpec, InputSpec, OutputSpec, StoreSpec
+from samzapy.container.spec import ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
 from samzapy.log_reader import read_to_end
 from samzapy.model.barrier import BARRIER_KEY
+from samzapy.model.dead_letter import DeadLetter, read_letter
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, container_key
@@ -65,12 +66,14 @@ class Bench:
         self.adjust: Callable[[ContainerSpec], ContainerSpec] = lambda spec: spec
         config = {"cleanup.policy": "compact"}
         admin = self.log.admin()
-        admin.create([TopicSpec(t, partitions) for t in [*self.input_settings, "out"]])
+        admin.create([TopicSpec(t, partitions) for t in [*self.input_settings, "out", JOB.dead_letter_topic]])
         admin.create([TopicSpec(t, partitions, config) for t in [JOB.checkpoint_topic, *(JOB.changelog_topic(s) for s in self.stores)]])
         admin.create([TopicSpec(JOB.coordinator_topic, 1, config)])
 
     def spec(self, number: int = 0, host: str = "h") -> ContainerSpec:
-        topics = self.log.admin().topics([*self.input_settings, "out", *(JOB.changelog_topic(s) for s in self.stores)])
+        topics = self.log.admin().topics(
+            [*self.input_settings, "out", JOB.dead_letter_topic, *(JOB.changelog_topic(s) for s in self.stores)]
+        )
         string, integer = serde_named("string", []), serde_named("integer", [])
         tasks = group({t: topics[t].partitions for t in self.input_settings}, self.broadcast, True)
 
@@ -97,6 +100,7 @@ class Bench:
             {t: InputSpec(t, topics[t].topic_id, string, integer, **s) for t, s in self.input_settings.items()},
             {"out": OutputSpec("out", string, integer, topics["out"].partitions, 1_000_000)},
             {n: store(n, **s) for n, s in self.stores.items()},
+            dead_letters=DeadLetterSpec(JOB.dead_letter_topic, topics[JOB.dead_letter_topic].max_message_bytes),
             **self.settings,
         )
 
@@ -138,6 +142,13 @@ class Bench:
                 if key != BARRIER_KEY:
                     found.append((key.decode(), None if value is None else int.from_bytes(value, "big", signed=True)))
         return found
+
+    def letters(self, partition: int = 0) -> list[DeadLetter]:
+        """Committed dead letters of a partition."""
+        place = TopicPartition(JOB.dead_letter_topic, partition)
+        batches = read_to_end(self.log.restore_consumer("t"), place, self.clock)
+        found = [read_letter(m.key(), m.value(), m.headers()) for batch in batches for m in batch]
+        return [letter for letter in found if letter is not None]
 
     def changelog(self, partition: int = 0, store: str = "s") -> dict[str, int]:
         return {k: v for k, v in dict(self.read(JOB.changelog_topic(store), partition)).items() if v is not None}

@@ -1,0 +1,124 @@
+"""What becomes of a record that fails: how long to wait before it is tried again, how it is named, the dead letter that is made of it.
+
+Decisions and words only; `Container` carries them out. A stack tells files, lines and functions, never values of variables and no message
+of an exception, so nothing of the record gets into it.
+"""
+
+from __future__ import annotations
+
+import linecache
+from functools import lru_cache
+from types import TracebackType
+
+from samzapy.api.errors import RecordTooLarge, SamzapyError, TaskError
+from samzapy.container.spec import DeadLetterSpec
+from samzapy.model.dead_letter import DeadLetter, Origin
+from samzapy.ports import Message
+
+FAIL, SKIP, DEAD_LETTER = "fail", "skip", "dead_letter"
+FIRST_BACKOFF_S = 0.01
+MAX_BACKOFF_S = 1.0
+MAX_FRAMES = 50
+MAX_CAUSES = 5
+TOLD, TOLD_EVERY = 10, 10_000  # of a task's records that are passed by: the first ones, then one in so many
+PASS_BY = "Mend the task, or set `on_error: {then: dead_letter}` (or skip) to pass such records by."
+
+
+def backoff_s(attempts: int) -> float:
+    """Seconds to wait after so many attempts at a record."""
+    return min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(attempts - 1, 30))
+
+
+def is_told(number: int) -> bool:
+    """Whether the record that is passed by as the task's `number`th is worth a line in the log."""
+    return number <= TOLD or number % TOLD_EVERY == 0
+
+
+def origin_of(message: Message) -> Origin:
+    return Origin(message.topic(), message.partition(), message.offset())
+
+
+def dead_letter_of(message: Message, task: str, error: BaseException, attempts: int, now_ms: int, spec: DeadLetterSpec) -> DeadLetter:
+    """The dead letter of a record, no larger than the topic takes.
+
+    Raises:
+        RecordTooLarge: the record does not fit there.
+    """
+    origin = origin_of(message)
+    letter = DeadLetter(
+        origin, message.key(), message.value(), message.headers() or (), task, told(error), stack_of(error), attempts,
+        message.timestamp()[1], now_ms,
+    )  # fmt: skip
+    fitted = letter.fitted(spec.max_record_bytes)
+    if fitted is None:
+        raise RecordTooLarge(
+            f"{task}: record {origin} failed ({told(error)}) and is too large for {spec.topic}, which takes {spec.max_record_bytes} bytes.",
+            f"Raise max.message.bytes of {spec.topic}, then start the job again.",
+        )
+    return fitted
+
+
+def told(error: BaseException) -> str:
+    """`class: message`."""
+    return f"{type(error).__name__}: {error.message if isinstance(error, SamzapyError) else _text(error)}"
+
+
+def brief(error: BaseException) -> str:
+    return error.message if isinstance(error, SamzapyError) else told(error)
+
+
+def named(task: str, hook: str, error: BaseException, where: str = "", attempts: int = 1) -> TaskError:
+    """The error with the task, the hook, the record and the line of the user's code that raised."""
+    at = f" on record {where}" if where else ""
+    often = f" {attempts} times" if attempts > 1 else ""
+    remedy = error.remedy if isinstance(error, SamzapyError) and error.remedy else PASS_BY if where else ""
+    kind = type(error) if isinstance(error, TaskError) else TaskError
+    return kind(f"{task}: {hook} failed{often}{at}: {brief(error)}{_user_line(error)}.".replace("..", "."), remedy)
+
+
+def stack_of(error: BaseException) -> str:
+    """Frames as `file:line in function: code`, the innermost last; causes before what they led to."""
+    parts: list[str] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen and len(seen) < MAX_CAUSES:
+        seen.add(id(current))
+        frames = _frames(current.__traceback__)
+        parts.insert(0, "\n".join([*frames, f"-> {type(current).__name__}"]))
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    return "\n".join(parts)
+
+
+def _frames(trace: TracebackType | None) -> list[str]:
+    """Without the first, which is the run loop's, where there are more."""
+    frames: list[str] = []
+    trace = trace.tb_next or trace if trace is not None else None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        frames.append(_frame(code.co_filename, trace.tb_lineno, code.co_name))
+        trace = trace.tb_next
+    return frames[-MAX_FRAMES:]
+
+
+@lru_cache(maxsize=1000)
+def _frame(path: str, line: int, function: str) -> str:
+    return f"{path.rsplit('/', 1)[-1]}:{line} in {function}: {linecache.getline(path, line).strip()}"
+
+
+def _text(error: BaseException) -> str:
+    """What it says; a user's exception may fail even at that."""
+    try:
+        return str(error)
+    except Exception as worse:  # noqa: BLE001  it is told instead
+        return f"(its text cannot be had: {type(worse).__name__})"
+
+
+def _user_line(error: BaseException) -> str:
+    frame = error.__traceback__
+    last = ""
+    while frame is not None:
+        name = frame.tb_frame.f_code.co_filename
+        if "/samzapy/" not in name:
+            last = f" ({name.rsplit('/', 1)[-1]}:{frame.tb_lineno})"
+        frame = frame.tb_next
+    return last

@@ -1,0 +1,128 @@
+"""The search for a record with which no transaction can be committed: a state machine over plain values.
+
+A broker that refuses a record, or asks for an abort, does not say which record of the input it was about. So after an abort the same records
+are processed again in transactions of half as many, and so on: what commits is done, and the record that is left alone in a transaction
+that the broker refuses for a reason that lies in a record is the culprit. Two commits in a row double the size again; the search is over
+when it is back where it began.
+
+Why it ends: every abort but of a single record makes the transactions smaller, every commit is progress, and three aborts at which neither
+happens are the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from samzapy.api.errors import RecordRejected, TransactionAborted
+from samzapy.model.dead_letter import Origin
+
+NO_LIMIT = 1 << 62
+MAX_ABORTS = 3
+COMMITS_TO_GROW = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Read again from the checkpoint, in transactions of at most `limit` records."""
+
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """The record alone is refused, so often: `on_error` applies to it."""
+
+    record: Origin
+    error: RecordRejected
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Nothing gets on any more."""
+
+    why: str
+    is_final: bool = False  # the cause lies in what the job writes: a restart would not help
+
+
+class Search:
+    """How large transactions may be, and which record is to be passed by.
+
+    Attributes:
+        limit: records a transaction.
+        condemned: records that were found guilty and are not passed yet; of several partitions there may be several.
+    """
+
+    def __init__(self, retries: int) -> None:
+        self._retries = retries
+        self.limit = NO_LIMIT
+        self.condemned: dict[Origin, Culprit] = {}
+        self._carried_out: Origin | None = None
+        self._attempts: dict[Origin, int] = {}
+        self._began_at = 0
+        self._commits = self._strikes = 0
+
+    @property
+    def is_on(self) -> bool:
+        return self.limit != NO_LIMIT
+
+    def room(self, held: int) -> int:
+        """How many more records the transaction, which holds `held`, may take."""
+        return 1 if self.condemned else max(1, self.limit - held)
+
+    def is_full(self, held: int) -> bool:
+        return held >= (1 if self.condemned else self.limit)
+
+    def aborted(self, held: int, last: Origin | None, error: TransactionAborted) -> Replay | Culprit | GiveUp:
+        """A transaction of `held` records, the last of which was `last`, was aborted."""
+        self._commits = 0
+        carried_out, self._carried_out = self._carried_out, None
+        if held == 1 and self.limit == 1 and last is not None and isinstance(error, RecordRejected):
+            if carried_out == last:
+                return GiveUp(f"record {last} is refused, and cannot be set aside either", True)
+            attempts = self._attempts[last] = self._attempts.get(last, 0) + 1
+            if attempts <= self._retries:
+                return Replay(1)
+            culprit = self.condemned[last] = Culprit(last, error, self._attempts.pop(last))
+            return culprit
+        if held == 0 and isinstance(error, RecordRejected):
+            return GiveUp("what a hook other than `process` sent or stored is refused", True)
+        if held > 1:
+            self._began_at = max(self._began_at, held)
+            self.limit = held // 2
+            return Replay(self.limit)
+        self._strikes += 1
+        if held == 1:
+            self.limit, self._began_at = 1, max(self._began_at, 1)
+        if self._strikes >= MAX_ABORTS:
+            return GiveUp(f"{MAX_ABORTS} transactions in a row were aborted without progress")
+        return Replay(self.limit)
+
+    def carry_out(self, record: Origin) -> None:
+        """The condemned record is passed by, in the transaction that is open."""
+        self._carried_out = record
+
+    def committed(self, held: int) -> None:
+        """A transaction of `held` records was committed."""
+        if not self.is_on:
+            self._strikes = 0
+        if not self.is_on or held == 0:  # what hooks other than `process` write again after each abort is no progress
+            return
+        self._strikes = 0
+        if self._carried_out is not None:
+            self.condemned.pop(self._carried_out, None)
+            self._carried_out = None
+        self._commits += 1
+        if self._commits >= COMMITS_TO_GROW:
+            self._commits = 0
+            self.limit *= 2
+            if self.limit >= self._began_at:
+                self.limit, self._began_at = NO_LIMIT, 0
+                self._attempts.clear()
+
+    def forget(self, records: Iterable[Origin]) -> None:
+        """These are no longer ours, or not there any more."""
+        for record in list(records):
+            self.condemned.pop(record, None)
+            self._attempts.pop(record, None)

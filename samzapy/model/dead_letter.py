@@ -1,0 +1,144 @@
+"""What lies in a dead-letter topic: records that a task could not process, as they came, and what became of them.
+
+A dead letter is the record's own key and value with its own headers first and samzapy's behind them, in a fixed order that begins with
+`samzapy-topic`. So the record can be had back exactly, whatever headers it had: it may have been a dead letter before. Two more kinds of
+records lie between them, without key and value, for `samzapy dlq replay`: a trace says which dead letters of its partition were sent back,
+and a barrier is what a replay waits for before it believes that it has seen every trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from samzapy.api.envelope import Headers
+
+TOPIC, PARTITION, OFFSET, TIMESTAMP = "samzapy-topic", "samzapy-partition", "samzapy-offset", "samzapy-timestamp"
+TASK, ERROR, STACK, ATTEMPTS, TIME = "samzapy-task", "samzapy-error", "samzapy-stack", "samzapy-attempts", "samzapy-time"
+REPLAYED, BARRIER = "samzapy-replayed", "samzapy-barrier"
+REPLAY_OF = "samzapy-replay-of"  # of a record that was sent back: the dead letter that it was
+MAX_ERROR_BYTES = 1000
+MAX_STACK_BYTES = 8000
+OVERHEAD_BYTES, HEADER_OVERHEAD_BYTES = 100, 10  # batch and record headers, varints: rounded up
+_ORIGIN = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})\[(?P<partition>[0-9]{1,9})\]@(?P<offset>[0-9]{1,18})")
+
+
+class Origin(NamedTuple):
+    """A record of a topic. Prints as `page-views[0]@17`."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.offset}"
+
+
+def parse_origin(text: str) -> Origin | None:
+    """The record that `page-views[0]@17` names; None if it names none."""
+    found = _ORIGIN.fullmatch(text)
+    return Origin(found["topic"], int(found["partition"]), int(found["offset"])) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that could not be processed. Times in milliseconds since 1970: `timestamp_ms` is the record's own, `time_ms` that of failing."""
+
+    origin: Origin
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+    task: str
+    error: str
+    stack: str
+    attempts: int
+    timestamp_ms: int
+    time_ms: int
+
+    def to_headers(self) -> list[tuple[str, bytes | None]]:
+        """The record's headers, then samzapy's."""
+        own = (
+            (TOPIC, self.origin.topic), (PARTITION, str(self.origin.partition)), (OFFSET, str(self.origin.offset)),
+            (TIMESTAMP, str(self.timestamp_ms)), (TASK, self.task), (ERROR, self.error), (STACK, self.stack),
+            (ATTEMPTS, str(self.attempts)), (TIME, str(self.time_ms)),
+        )  # fmt: skip
+        return [*self.headers, *((name, _bytes(text)) for name, text in own)]
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in the topic, rounded up."""
+        return record_size(self.key, self.value, self.to_headers())
+
+    def fitted(self, limit: int) -> DeadLetter | None:
+        """So that it takes at most `limit` bytes: cut in its stack, then in its error; None if the record itself is too large."""
+        letter = replace(self, error=cut(self.error, MAX_ERROR_BYTES), stack=cut_front(self.stack, MAX_STACK_BYTES))
+        if (excess := letter.size - limit) > 0:
+            letter = replace(letter, stack=cut_front(letter.stack, len(_bytes(letter.stack)) - excess))
+        if (excess := letter.size - limit) > 0:
+            letter = replace(letter, error=cut(letter.error, len(_bytes(letter.error)) - excess))
+        return letter if letter.size <= limit else None
+
+
+def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """Bytes that a record takes in a topic, rounded up."""
+    size = len(key or b"") + len(value or b"") + OVERHEAD_BYTES
+    return size + sum(len(name.encode()) + len(data or b"") + HEADER_OVERHEAD_BYTES for name, data in headers)
+
+
+def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None) -> DeadLetter | None:
+    """The dead letter that a record is; None if it is none."""
+    given = list(headers or ())
+    begin = max((i for i, (name, _) in enumerate(given) if name == TOPIC), default=-1)
+    if begin < 0:
+        return None
+    own = {name: _text(data) for name, data in given[begin:]}
+    numbers = [own.get(name, "") for name in (PARTITION, OFFSET, TIMESTAMP, ATTEMPTS, TIME)]
+    if not all(re.fullmatch(r"-?[0-9]{1,18}", n, re.ASCII) for n in numbers) or not {TASK, ERROR, STACK} <= set(own):
+        return None
+    partition, offset, timestamp_ms, attempts, time_ms = map(int, numbers)
+    origin = Origin(own[TOPIC], partition, offset)
+    return DeadLetter(origin, key, value, given[:begin], own[TASK], own[ERROR], own[STACK], attempts, timestamp_ms, time_ms)
+
+
+def trace_headers(offset: int, time_ms: int) -> list[tuple[str, bytes | None]]:
+    """Of a record that says: the dead letter at this offset of this partition was sent back."""
+    return [(REPLAYED, _bytes(str(offset))), (TIME, _bytes(str(time_ms)))]
+
+
+def read_trace(headers: Headers | None) -> tuple[int, int] | None:
+    """(offset of the dead letter that was sent back, when); None if the record is no trace."""
+    own = {name: _text(data) for name, data in headers or ()}
+    offset, time_ms = own.get(REPLAYED, ""), own.get(TIME, "")
+    return (int(offset), int(time_ms)) if offset.isdecimal() and time_ms.isdecimal() and TOPIC not in own else None
+
+
+def replay_headers(letter: DeadLetter, place: Origin) -> list[tuple[str, bytes | None]]:
+    """Those of the record that is sent back: its own, and which dead letter it was; of several replays, only the last is told."""
+    return [*((name, data) for name, data in letter.headers if name != REPLAY_OF), (REPLAY_OF, _bytes(str(place)))]
+
+
+def is_internal(headers: Headers | None) -> bool:
+    """Whether a record is a trace or a barrier."""
+    names: Iterable[str] = (name for name, _ in headers or ())
+    return TOPIC not in (found := set(names)) and bool(found & {REPLAYED, BARRIER})
+
+
+def cut(text: str, limit: int) -> str:
+    """At most so many bytes of UTF-8, from the front."""
+    return _bytes(text)[: max(0, limit)].decode("utf-8", "ignore")
+
+
+def cut_front(text: str, limit: int) -> str:
+    """At most so many bytes of UTF-8, from the end: of a stack, the innermost frames."""
+    data = _bytes(text)
+    return data[max(0, len(data) - max(0, limit)) :].decode("utf-8", "ignore")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _text(data: bytes | None) -> str:
+    return (data or b"").decode("utf-8", "replace")
