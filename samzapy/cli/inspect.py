@@ -121,7 +121,7 @@ def _lease_url(loaded: LoadedJob, log: Log) -> str | None:
 def read_lease(loaded: LoadedJob, log: Log) -> Any:
     """The newest lease record of the coordinator topic, or None."""
     from samzapy.clock import SystemClock
-    from samzapy.ledger_reader import read_ledger
+    from samzapy.ledger_reader import read_lease as newest_lease
     from samzapy.wiring import job_of
 
     topic = job_of(loaded.settings).coordinator_topic
@@ -133,7 +133,7 @@ def read_lease(loaded: LoadedJob, log: Log) -> Any:
         admin.close()
     consumer = log.restore_consumer("status")
     try:
-        return read_ledger(consumer, topic, SystemClock()).lease
+        return newest_lease(consumer, topic, SystemClock())
     finally:
         consumer.close()
 

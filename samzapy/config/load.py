@@ -21,10 +21,13 @@ from samzapy.config.fields import CLASS, shown
 from samzapy.config.findings import Finding, check_types
 from samzapy.config.overrides import apply_set
 from samzapy.config.reader import Stop, parse, read_file, read_scalar
-from samzapy.config.references import Interpolated, resolve
+from samzapy.config.references import Interpolated, resolve, secret_texts
 from samzapy.config.schema import Settings, known_keys, section_at
 from samzapy.config.secrets import is_secret
 from samzapy.config.tree import Node, Route, Table, dotted, from_plain, hide_secrets, locate, merged, plain
+
+TELLING, LONG = 6, 12  # characters of a secret that a message must not have in a row; of one that is looked for everywhere
+UNSHOWN = "this key takes another value; what it has is not shown, since it comes from a file or variable that may hold a secret"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ def load_job(
         findings += check_client_keys(values, check_client)
     if check_classes:
         findings += _check_classes(values, folders, {finding.path for finding in findings})
-    problems += _problems(findings, failed, root)
+    problems += _problems(findings, failed, root, secret_texts(root, environ))
     if problems or settings is None:
         raise ConfigError(problems)
     return LoadedJob(settings, _travelling(root, environ, settings), folders, tuple(paths))
@@ -94,7 +97,7 @@ def settings_from_document(document: Mapping[str, Any], environ: Mapping[str, st
     problems: list[Problem] = []
     values, failed = resolve(root, environ, problems)
     settings, findings = _check(values)
-    problems += _problems(findings, failed, root)
+    problems += _problems(findings, failed, root, secret_texts(root, environ))
     if problems or settings is None:
         raise ConfigError(problems)
     return settings
@@ -148,23 +151,30 @@ def _check_classes(values: Mapping[str, Any], folders: Sequence[Path], wrong: se
     return findings
 
 
-def _problems(findings: list[Finding], failed: set[Route], root: Node) -> list[Problem]:
-    """Findings at their places; what only follows from a reference that could not be resolved is left out."""
+def _problems(findings: list[Finding], failed: set[Route], root: Node, secrets: Mapping[str, set[Route]]) -> list[Problem]:
+    """Findings at their places, without secrets; what only follows from a reference that could not be resolved is left out."""
     told: dict[tuple[Route, bool], Problem] = {}
     for finding in findings:
         path = finding.path
         if any(path[: len(bad)] == bad for bad in failed):
             continue
-        message = _without_value(finding, root)
+        message, hint = _unrevealing(finding, secrets)
         place = locate(root, path, finding.at_key)
-        problem = place.problem(path, message, finding.hint) if place else Problem("", 0, 0, dotted(path), message, finding.hint)
+        problem = place.problem(path, message, hint) if place else Problem("", 0, 0, dotted(path), message, hint)
         told.setdefault((path, finding.at_key), problem)
     return list(told.values())
 
 
-def _without_value(finding: Finding, root: Node) -> str:
-    """The message, without what was found if that is a secret."""
-    return finding.message.partition(", found ")[0] if is_secret(finding.path) else finding.message
+def _unrevealing(finding: Finding, secrets: Mapping[str, set[Route]]) -> tuple[str, str]:
+    """Message and hint, without what was found if that is a secret, or the beginning of one: long values are shown shortened.
+
+    What stands elsewhere in the file counts if it is long: a word like `json` may be in a message by itself.
+    """
+    near = {text for text, paths in secrets.items() if len(text) >= LONG or finding.path in paths}
+    beginnings = {form[:TELLING] for text in near for form in (text, repr(text)[1:-1])}
+    if any(beginning in finding.message + finding.hint for beginning in beginnings):
+        return UNSHOWN, ""
+    return (finding.message.partition(", found ")[0] if is_secret(finding.path) else finding.message), finding.hint
 
 
 def _travelling(root: Node, environ: Mapping[str, str], settings: Settings) -> dict[str, Any]:

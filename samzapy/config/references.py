@@ -19,6 +19,7 @@ MAX_SECRET_BYTES = 64 << 10
 ESCAPE_HINT = "Write $${ for a literal ${."
 
 _OPEN = re.compile(r"\$?\$\{")
+_REFERENCE = re.compile(r"(?<!\$)\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -84,6 +85,22 @@ def fill(text: str, environ: Mapping[str, str]) -> str:
         position = end + 1
     parts.append(text[position:])
     return "".join(parts)
+
+
+def secret_texts(root: Node, environ: Mapping[str, str]) -> dict[str, set[Route]]:
+    """What references that may hold secrets stand for, and where they are, whatever keys that is: not to be shown in a message."""
+    found: dict[str, set[Route]] = {}
+
+    def leaf(node: Leaf, path: Route) -> None:
+        if isinstance(node.value, str) and _may_be_secret(node.value, path):
+            for match in _REFERENCE.finditer(node.value):
+                try:
+                    found.setdefault(_value(match[1], environ, 0), set()).add(path)
+                except Unresolved:
+                    continue  # told by `resolve`; there is nothing to hide
+
+    _map(root, (), leaf)
+    return {text: paths for text, paths in found.items() if text}
 
 
 def _may_be_secret(text: str, path: Route) -> bool:

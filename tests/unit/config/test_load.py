@@ -251,6 +251,27 @@ def test_no_error_shows_a_secret(text: str, sets: list[str], folder: Path) -> No
 
 
 @pytest.mark.parametrize(
+    "key", ["window", "task", "job", "inputs.0.topic", "inputs.0.value", "commit.guarantee", "kafka.bootstrap.servers"]
+)
+def test_a_secret_put_under_a_key_that_holds_none_is_not_shown_either(key: str, folder: Path) -> None:
+    (folder / "token").write_text("hunter2 hunter3 " * 20)
+    path = folder / "job.yaml"
+    path.write_text(HEAD)
+    for reference in ("${TOKEN}", f"${{file:{folder / 'token'}}}"):
+        with pytest.raises(ConfigError) as raised:
+            load_job([path], [f"{key}={reference}"], {"TOKEN": "hunter2 'hunter3'"}, check_classes=True)
+        assert [f"{key}: this key takes another value"] == [f"{p.path}: {p.message[:28]}" for p in raised.value.problems]
+        assert "hunter" not in raised.value.render()
+
+
+def test_a_word_that_a_secret_happens_to_be_stays_in_other_messages(folder: Path) -> None:
+    path = folder / "job.yaml"
+    path.write_text(HEAD + 'params: {api_token: "${TOKEN}"}\nstores: {s: {value: jsn}}\n')
+    with pytest.raises(ConfigError, match=r"unknown serde 'jsn'[^!]*json"):
+        load_job([path], [], {"TOKEN": "json"})
+
+
+@pytest.mark.parametrize(
     ("path", "secret"),
     [
         (("kafka", "sasl.password"), True),

@@ -268,7 +268,7 @@ def test_a_wrong_file_is_told_all_its_errors(name: str, folder: Path) -> None:
     path = folder / "job.yaml"
     path.write_text(text)
 
-    started = time.perf_counter()
+    started = time.process_time()
     found = problems_of(path).problems
 
     assert [(e.line, e.column, e.path) for e in expected] == [(p.line, p.column, p.path) for p in found], [p.render() for p in found]
@@ -277,7 +277,7 @@ def test_a_wrong_file_is_told_all_its_errors(name: str, folder: Path) -> None:
         assert error.message in problem.message
         assert error.hint in problem.hint
         assert "\n" not in problem.message + problem.hint
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_the_table_is_long_enough() -> None:
