@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv demo test lint check lock clean
+.PHONY: help venv demo test prove lint check lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -33,10 +33,13 @@ lint: venv  ## style, types, layers
 	$(BIN)/lint-imports
 
 check: lint  ## lint and the tests that need neither Kafka nor Spark
-	$(BIN)/pytest -m "not kafka and not spark and not slow"
+	$(BIN)/pytest -m "not kafka and not spark and not slow and not prove"
 
 test: lint  ## everything
 	$(BIN)/pytest
+
+prove: venv  ## the long proofs: every failpoint in every way; up to 45 minutes
+	$(BIN)/pytest -m prove
 
 lock:  ## write the lock files anew from pyproject.toml
 	$(PYTHON) -m venv $(VENV)-lock

@@ -19,7 +19,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition, next_offset
 from samzapy.model.stamp import StoreStamp
 from samzapy.plan.grouping import group
-from samzapy.plan.restore import ChangelogFacts, Found, Keep, StoreIdentity, decide
+from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide
 from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
 from samzapy.serde.registry import serde_named
 from samzapy.store.sorting import from_signed
@@ -189,11 +189,17 @@ class LocalState:
         ]
 
     def restore(self, task: str, store: str, progress: Progress) -> StoreReport:
-        """Build the store from its changelog, unless the local one is complete; the next run keeps it."""
+        """Build the store from its changelog, unless the local one is complete; the next run keeps it.
+
+        Raises:
+            StateRefused: what the changelog holds is not the state; a store built from it would pass for complete at the next run.
+        """
         consumer = self._log.restore_consumer("state-restore")
         try:
             place = self._place(consumer, task, store)
-            engine, claim_detail = self._kept(place)
+            engine, claim_detail, remedy = self._kept(place)
+            if remedy:
+                raise StateRefused(f"store {store!r} of {task}: {claim_detail}", remedy)
             if engine is not None:
                 engine.close()
                 return StoreReport(task, store, "kept", 0, claim_detail)
@@ -223,7 +229,9 @@ class LocalState:
                     f"the checkpoint names position {mark.position}, {place.log} ends at {place.bounds.end}",
                     good=False,
                 )
-            engine, detail = self._kept(place)
+            engine, detail, remedy = self._kept(place)
+            if remedy:
+                return StoreReport(task, store, "refused", 0, f"{detail} {remedy}", good=False)
             if engine is None:
                 return StoreReport(task, store, "no local store", 0, f"{detail}; the next run restores it from {place.log}")
             return self._compare(consumer, place, engine)
@@ -258,8 +266,8 @@ class LocalState:
         place = TopicPartition(topic, model.partition)
         return _Place(model, store, place, consumer.bounds(place), facts, self._checkpoints.get(model.partition))
 
-    def _kept(self, place: _Place) -> tuple[StoreEngine | None, str]:
-        """The generation that the next run would keep, opened, and why; others are closed."""
+    def _kept(self, place: _Place) -> tuple[StoreEngine | None, str, str]:
+        """The generation that the next run would keep, opened, and why; others are closed. The third: what to do where it would refuse."""
         spec = self._spec.stores[place.store]
         claims = spec.open_directory(place.task.name).claims()
         if any(c.locked for c in claims):
@@ -284,8 +292,8 @@ class LocalState:
         mark = place.checkpoint.stores.get(place.store) if place.checkpoint else None
         if engine is not None and mark is not None and isinstance(decision, Keep) and decision.position < mark.position:
             engine.close()
-            return None, "the local store is behind the checkpoint"
-        return engine, decision.reason
+            return None, "the local store is behind the checkpoint", ""
+        return engine, decision.reason, decision.remedy if isinstance(decision, Refuse) else ""
 
     def _build(self, consumer: Consumer, place: _Place, progress: Progress) -> int:
         spec, job = self._spec.stores[place.store], job_of(self._settings)

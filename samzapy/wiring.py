@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from samzapy import failpoints
 from samzapy.api.errors import StateMismatch
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
@@ -178,6 +179,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
     number, host = int(payload["container"]), str(payload["host"])
+    failpoints.arm(os.environ, number)
     clock: Clock = SystemClock()
     log = kafka_log(settings)
     heartbeat_s, lease_s = settings.containers.heartbeat_ms / 1000, settings.containers.lease_ms / 1000

@@ -15,7 +15,8 @@ from typing import Annotated, Any
 
 import typer
 
-from samzapy.api.errors import ClusterUnreachable
+from samzapy import failpoints
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, say
 from samzapy.cli.inspect import http_json
 from samzapy.config.load import LoadedJob
@@ -58,12 +59,13 @@ class _Run:
         from samzapy.coordinator.http import Listener
         from samzapy.coordinator.job_coordinator import JobCoordinator
         from samzapy.coordinator.settings import CoordinatorSettings, Process
-        from samzapy.coordinator.token import token_path, write_token
+        from samzapy.coordinator.token import token_path
         from samzapy.coordinator.web_app import web_app
         from samzapy.plan.assignment import check_slots
         from samzapy.topic_check import prepare_topics
         from samzapy.wiring import ENTRY, changelog_topic, job_of
 
+        failpoints.arm(os.environ)
         settings, containers = self._settings, self._settings.containers
         tasks = prepare_topics(settings, self._log)
         job, run_id, clock = job_of(settings), secrets.token_hex(8), SystemClock()
@@ -73,13 +75,13 @@ class _Run:
         admin = self._log.admin()
         cluster_id = admin.cluster_id()
         admin.close()
+        token_file = token_path(Path(settings.state.dir), cluster_id, str(job), run_id)
+        token = _new_token(token_file, settings.state.dir)
         launcher = self._launcher()
         coordinator: JobCoordinator | None = None
         try:
             if not self._local:
                 check_slots(count, launcher.slots(), settings.spark.master)
-            token_file = token_path(Path(settings.state.dir), cluster_id, str(job), run_id)
-            token = write_token(token_file)
             payload = {
                 "entry": ENTRY, "document": self._loaded.document, "folders": [str(f) for f in self._loaded.folders],
                 "host": LOCALHOST if self._local or settings.spark.master.startswith("local") else "",  # elsewhere the executor knows
@@ -183,6 +185,19 @@ class _Run:
 
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, handle)
+
+
+def _new_token(path: Path, state: Path) -> str:
+    """The run's token, written; the first thing that needs the state directory, so what is wrong with that shows here."""
+    from samzapy.coordinator.token import write_token
+
+    try:
+        return write_token(path)
+    except OSError as error:
+        raise ConfigurationError(
+            f"state.dir {state} cannot be used: {error.filename or path}: {error.strerror}.",
+            "Name a directory that this user can write to.",
+        ) from None
 
 
 def process_start(pid: int) -> str:

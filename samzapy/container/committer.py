@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from samzapy import failpoints
 from samzapy.api.errors import InDoubt, SamzapyError, check
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
@@ -71,10 +72,14 @@ class Committer:
         cuts = [c for c in (self._cut(t, positions.get(t.name, {})) for t in tasks) if c is not None]
         if not cuts and not self._own.in_transaction:
             return False
+        failpoints.hit("commit.C0.cut")
         self._send_changes(cuts)
         self._flush()
+        failpoints.hit("commit.C2.flushed")
         checkpoints = self._send_checkpoints(cuts)
+        failpoints.hit("commit.C4.before")
         clean = self._own.open().commit()  # C4: decided
+        failpoints.hit("commit.C4.after")
         try:
             self._apply(cuts, checkpoints)
         except SamzapyError:
@@ -114,6 +119,7 @@ class Committer:
                     send(topic, value, key, partition)
                 key, value = changes[-1]
                 send(topic, value, key, partition, delivered=_note(cut.offsets, name))
+            failpoints.hit("commit.C1.sent")
 
     def _flush(self) -> None:
         if self._outputs is not None:
@@ -129,6 +135,7 @@ class Committer:
             checkpoint = self._next_checkpoint(cut)
             producer.send(self._spec.job.checkpoint_topic, checkpoint.to_bytes(), CHECKPOINT_KEY, cut.task.model.partition)
             checkpoints.append(checkpoint)
+            failpoints.hit("commit.C3.sent")
         return checkpoints
 
     def _next_checkpoint(self, cut: Cut) -> Checkpoint:
@@ -161,9 +168,12 @@ class Committer:
         for cut, checkpoint in zip(cuts, checkpoints, strict=True):
             for name in cut.changes:
                 cut.task.stores[name].apply(self._stamp(cut.task, name, checkpoint, now_ms))
+                failpoints.hit("commit.C5.between_stores")
             cut.task.checkpoint = checkpoint
             mirrored.update(cut.positions)
+        failpoints.hit("commit.C5.applied")
         self._mirror.mirror(mirrored)
+        failpoints.hit("commit.C6.done")
 
     def _stamp(self, task: TaskInstance, name: str, checkpoint: Checkpoint, now_ms: int) -> StoreStamp:
         spec = self._spec.stores[name]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from samzapy import failpoints
 from samzapy.api.context import JobInfo
 from samzapy.api.envelope import IncomingMessageEnvelope
 from samzapy.api.errors import LogError, SamzapyError, Superseded, TaskError, TransactionAborted
@@ -155,11 +156,13 @@ class Container:
         leaving = [self.tasks[n] for n in names if n in self.tasks]
         if any(t.state != STOPPED for t in leaving):
             self.commit()
+            failpoints.hit("move.commit.before_release")
         for task in leaving:
             if task.state != STOPPED:
                 self._stop_task(task)
             del self.tasks[task.name]
         self._released.update(names)
+        failpoints.hit("move.released.before_ack")
         LOG.info("gave back %s", ", ".join(names))
         self._line.published(True)
 
@@ -237,7 +240,9 @@ class Container:
         user = self._user(task, "the constructor", self._spec.make_task)
         context = Context(task.model, self._spec.params, job, task.stores, task.metrics)
         task.user = user
+        failpoints.hit("init.before")
         self._hook(task, "init", lambda: user.init(context))
+        failpoints.hit("init.after")
 
     # -- the loop --------------------------------------------------------------------------------------------------------------------
 
@@ -321,6 +326,7 @@ class Container:
                 look_at = min(self._next_duty, self.seen_at + RELEASE_S)
         self._index = len(batch)
         self._release()
+        failpoints.hit("process.batch")
 
     def _share(self, lanes: Sequence[Lane], message: Message, index: int) -> None:
         """A record of a partition that several tasks read (broadcast), or that none reads any more."""
@@ -347,6 +353,7 @@ class Container:
     def _release(self) -> None:
         """Hand what hooks sent to the producer that the guarantee asks for."""
         if self._collector.pending:
+            failpoints.hit("release.before")
             self._collector.release(self._own.open().send_all if self._outputs is None else self._outputs.send_all)
 
     def _failed(self, lane: Lane, message: Message, index: int, error: Exception) -> None:
@@ -416,7 +423,9 @@ class Container:
             self._requests.clear()
             task.ended = True
         if finished:
+            failpoints.hit("end.final_commit.before")
             self.commit()
+            failpoints.hit("end.final_commit.after")
             for task in finished:
                 self._stop_task(task)
 
@@ -509,7 +518,9 @@ class Container:
         """
         self._stop_joining()
         try:
+            failpoints.hit("stop.final_commit.before")
             self.commit()
+            failpoints.hit("stop.final_commit.after")
         except TransactionAborted as error:
             self._roll_back(error)
         errors: list[SamzapyError] = []

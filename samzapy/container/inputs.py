@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
+from samzapy import failpoints
 from samzapy.api.errors import OffsetOutOfRange
 from samzapy.container.spec import InputSpec
 from samzapy.container.task_instance import BOOTSTRAPPING, RUNNING, Lane, TaskInstance
@@ -99,6 +100,7 @@ class Inputs:
         self._consumer.resume(again)
         self._paused -= again
         self._hold()
+        failpoints.hit("inputs.assigned")
 
     def drop(self, tasks: Iterable[TaskInstance]) -> None:
         """Stop reading for these tasks."""

@@ -10,6 +10,7 @@ container whose incarnation was ended meanwhile is fenced, and whatever it write
 
 from __future__ import annotations
 
+from samzapy import failpoints
 from samzapy.api.errors import Superseded
 from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job
@@ -47,8 +48,11 @@ class Ownership:
         self.drop()
         producer = self._log.transactional_producer(self._job.container_transactional_id(self._container))
         try:
+            failpoints.hit("own.init.before")
             producer.init()  # O1
+            failpoints.hit("own.init.after")
             self.check()  # O2
+            failpoints.hit("own.checked")
         except BaseException:
             producer.close()
             raise

@@ -16,11 +16,12 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from samzapy import failpoints
 from samzapy.api.errors import StateMismatch, StateRefused, Superseded, check
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.container.task_instance import Restored, TaskInstance
-from samzapy.log_reader import read_to_end
+from samzapy.log_reader import read_ranges, read_to_end
 from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition, next_offset
@@ -80,8 +81,9 @@ class Restorer:
         try:
             yield from self._look_first(consumer, tasks)
             barriers, nonce = self._write_barriers(tasks)  # T1
+            yield from self._read_checkpoints(consumer, tasks, barriers, nonce)  # T2
+            failpoints.hit("start.checkpoint.read")
             for task in tasks:
-                task.checkpoint = yield from self._read_checkpoint(consumer, task, barriers, nonce)  # T2
                 self._check_fingerprint(task)
             readings = {}
             for task in tasks:
@@ -99,9 +101,10 @@ class Restorer:
 
     def _look_first(self, consumer: Consumer, tasks: Sequence[TaskInstance]) -> Steps[None]:
         """Before the first barrier: a changelog that no checkpoint of ours vouches for must not be another job's."""
+        newest = self._newest_checkpoints(consumer, tasks)
+        yield True
         for task in tasks:
-            old = self._newest_checkpoint(consumer, task)
-            yield True
+            old = newest.get(task.name)
             for name, spec in self._spec.stores.items():
                 mark = old.stores.get(name) if old else None
                 if spec.changelog is None or (mark is not None and mark.topic_id == spec.topic_id):
@@ -113,13 +116,15 @@ class Restorer:
                             self._check_barrier(message, task, name)
                     yield True
 
-    def _newest_checkpoint(self, consumer: Consumer, task: TaskInstance) -> Checkpoint | None:
-        newest = None
-        for batch in read_to_end(consumer, self._checkpoint_partition(task), self._clock):
+    def _newest_checkpoints(self, consumer: Consumer, tasks: Sequence[TaskInstance]) -> dict[str, Checkpoint]:
+        places = {self._checkpoint_partition(task): task for task in tasks}
+        bounds = {place: consumer.bounds(place) for place in places}
+        newest: dict[TopicPartition, bytes | None] = {}
+        for batch in read_ranges(consumer, {place: (b.start, b.end) for place, b in bounds.items()}, self._clock):
             for message in batch:
                 if message.key() == CHECKPOINT_KEY:
-                    newest = message.value()
-        return None if newest is None else self._parsed(newest, task)
+                    newest[TopicPartition(message.topic(), message.partition())] = message.value()
+        return {places[p].name: self._parsed(data, places[p]) for p, data in newest.items() if data is not None}
 
     def _write_barriers(self, tasks: Sequence[TaskInstance]) -> tuple[dict[TopicPartition, int], str]:
         offsets: dict[TopicPartition, int] = {}
@@ -141,29 +146,31 @@ class Restorer:
                     delivered=lambda offset, place=place: offsets.__setitem__(place, offset),  # type: ignore[misc]
                 )
         producer.flush()
+        failpoints.hit("start.barrier.sent")
         self._own.decided(producer.commit())
+        failpoints.hit("start.barrier.committed")
         return offsets, nonce
 
     # -- T2 ----------------------------------------------------------------------------------------------------------------------
 
-    def _read_checkpoint(
-        self, consumer: Consumer, task: TaskInstance, barriers: Mapping[TopicPartition, int], nonce: str
-    ) -> Steps[Checkpoint | None]:
-        place = self._checkpoint_partition(task)
-        newest: bytes | None = None
+    def _read_checkpoints(
+        self, consumer: Consumer, tasks: Sequence[TaskInstance], barriers: Mapping[TopicPartition, int], nonce: str
+    ) -> Steps[None]:
+        """The newest checkpoint of each task before its barrier, or None."""
+        places = {self._checkpoint_partition(task): task for task in tasks}
+        newest: dict[TopicPartition, bytes | None] = {}
 
         def take(message: Message) -> None:
-            nonlocal newest
             if message.key() == CHECKPOINT_KEY:
-                newest = message.value()
+                newest[TopicPartition(message.topic(), message.partition())] = message.value()
 
-        yield from self._read_to_barriers(
-            consumer, {place: (consumer.bounds(place).start, barriers[place])}, lambda m: take(m), nonce, lambda _: (task, "")
-        )
-        checkpoint = None if newest is None else self._parsed(newest, task)
-        if checkpoint is not None and checkpoint.epoch > self._own.epoch:
-            raise Superseded(f"{task.name}: its checkpoint is of epoch {checkpoint.epoch}, this owner's is {self._own.epoch}.", "")
-        return checkpoint
+        ranges = {place: (consumer.bounds(place).start, barriers[place]) for place in places}
+        yield from self._read_to_barriers(consumer, ranges, take, nonce, lambda place: (places[place], ""))
+        for place, task in places.items():
+            data = newest.get(place)
+            task.checkpoint = None if data is None else self._parsed(data, task)
+            if task.checkpoint is not None and task.checkpoint.epoch > self._own.epoch:
+                raise Superseded(f"{task.name}: its checkpoint is of epoch {task.checkpoint.epoch}, this owner's is {self._own.epoch}.", "")
 
     def _parsed(self, data: bytes, task: TaskInstance) -> Checkpoint:
         where = self._checkpoint_partition(task)
@@ -231,6 +238,7 @@ class Restorer:
         elif isinstance(decision, Keep) and decision.warning:
             LOG.warning("store %r of %s: %s", name, task.name, decision.warning)
         store.attach(engine)
+        failpoints.hit("restore.chosen")
         directory.clean()
         return _Reading(task, spec, barriers[place], decision.position, decision.reason, kept is not None, started, self._clock.now_ms())
 
@@ -270,6 +278,7 @@ class Restorer:
         yield from self._read_to_barriers(consumer, ranges, take, nonce, lambda p: (readings[p].task, readings[p].spec.name))
         for place, reading in readings.items():
             self._load(reading, next_offset(reading.barrier), at_end=True)
+            failpoints.hit("restore.done.before_flush")
             reading.task.stores[reading.spec.name].flush()  # so that a crash soon after finds a store that knows what it is
             seconds = self._clock.monotonic() - reading.started
             source = "local" if reading.local else "changelog" if reading.records else "empty"
@@ -295,6 +304,7 @@ class Restorer:
             job.name, job.id, task.name, spec.name, spec.topic_id, position, sequence, as_of_ms, spec.key_serde, spec.value_serde
         )  # fmt: skip
         task.stores[spec.name].load(reading.pending, stamp)
+        failpoints.hit("restore.batch.applied")
         reading.pending = []
 
     def _read_to_barriers(
@@ -368,17 +378,23 @@ class Restorer:
     # -- after T4 ----------------------------------------------------------------------------------------------------------------
 
     def _refuse_orphans(self, task: TaskInstance) -> None:
-        """T5's first half: without a checkpoint every changelog must be empty, else what it counts would be counted again."""
-        if task.checkpoint is not None:
-            return
+        """T5's first half: what a changelog holds must belong to a checkpoint that knows it, else it would be counted again, or is old."""
+        known = task.checkpoint.stores if task.checkpoint is not None else {}
         for name, restored in task.restored.items():
-            if restored.records:
-                topic = self._spec.stores[name].changelog
+            if name in known or not restored.records:
+                continue
+            place = TopicPartition(self._spec.stores[name].changelog or "", task.model.partition)
+            if task.checkpoint is None:
                 raise StateRefused(
-                    f"{task.name}: there is no checkpoint in {self._checkpoint_partition(task)}, but {topic}[{task.model.partition}] holds "
+                    f"{task.name}: there is no checkpoint in {self._checkpoint_partition(task)}, but {place} holds "
                     f"{restored.records} records of state: starting over on them would count twice.",
                     "Run `samzapy reset` to remove the state and start over, or restore the checkpoint topic.",
                 )
+            raise StateRefused(
+                f"{task.name}: store {name!r} is new to the checkpoint, but {place} holds {restored.records} records: it was a store of this job "
+                "before, and its inputs have been read on since.",
+                f"Delete {place.topic} to begin store {name!r} empty, give it another `changelog`, or run `samzapy reset`.",
+            )
 
     def _checkpoint_partition(self, task: TaskInstance) -> TopicPartition:
         return TopicPartition(self._spec.job.checkpoint_topic, task.model.partition)

@@ -18,6 +18,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, Superseded, TransactionAborted
 from samzapy.container.container import Container
 from samzapy.container.hang import user_frames
@@ -157,7 +158,7 @@ class ContainerRunner:
         self._state = "FAILED" if outcome in (FAILED, SUPERSEDED) else "STOPPED"
         report = {**self._report(), "outcome": outcome, "error": None}
         if error is not None:
-            fatal = not isinstance(error, LogError) or outcome == SUPERSEDED
+            fatal = not isinstance(error, LogError) and outcome != SUPERSEDED
             report["error"] = {
                 "code": error.code,
                 "message": error.message,
@@ -167,6 +168,7 @@ class ContainerRunner:
             }
         self._heartbeat.stop()
         self._lags.stop()
+        failpoints.hit("end.report.before")
         self._control.finished(self._incarnation, report)
 
     # -- between the loop and the heartbeat ----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from samzapy import failpoints
 from samzapy.api.errors import SamzapyError, StateRefused
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.log_reader import read_to_end
@@ -109,17 +110,19 @@ class Standbys:
         for copy in self._copies.values():
             if copy.pending:
                 self._write(copy)
+                failpoints.hit("standby.batch.applied")
         if self._clock.monotonic() >= self._flush_at:
             self._flush()
         return bool(batch)
 
     def status(self) -> list[dict[str, object]]:
         """Per task: the positions of its copies by changelog partition, and why there are none."""
+        passed = {} if self._consumer is None else self._consumer.positions(self._copies)  # also what is no record: markers
         return [
             {
                 "task": name,
                 "reason": why,
-                "positions": {str(place): copy.position for place, copy in self._copies.items() if copy.task.name == name},
+                "positions": {str(place): max(copy.position, passed[place]) for place, copy in self._copies.items() if copy.task.name == name},
             }
             for name, why in sorted(self._followed.items())
         ]
@@ -206,6 +209,7 @@ class Standbys:
         directory.clean()
         store = spec.make(task.name, None)
         store.attach(engine)
+        failpoints.hit("standby.opened")
         before = store.stamp if kept else None
         return _Copy(
             task, spec, store, place, decision.position, before.sequence if before else 0, before.as_of_ms if before else now_ms
@@ -230,6 +234,7 @@ class Standbys:
             if copy.position >= end:
                 copy.as_of_ms = now_ms
             self._write(copy)
+            failpoints.hit("standby.flush.before")
             copy.store.flush()
         self._flush_at = self._clock.monotonic() + FLUSH_S
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from samzapy import failpoints
 from samzapy.container.inputs import checked_offset, first_offset
 from samzapy.container.ownership import Ownership
 from samzapy.container.restorer import Restorer, Steps
@@ -49,7 +50,9 @@ class Starter:
             for task in fresh:
                 producer.send(self._spec.job.checkpoint_topic, task.committed.to_bytes(), CHECKPOINT_KEY, task.model.partition)
             producer.flush()
+            failpoints.hit("start.first_checkpoint.before")
             self._own.decided(producer.commit())
+            failpoints.hit("start.first_checkpoint.after")
 
     def may_wait(self, seconds: float) -> None:
         """How long a step may wait for records."""

@@ -99,7 +99,7 @@ class Changes:
             others = [m for m in self._roster.members.values() if m.number != number and not m.done and not m.is_parked]
             if member is None or member.done or (member.launch_id != launch_id and self._is_at_work(member)):
                 self._roll.pop(0)
-            elif member.launch_id == launch_id and not member.stop_wanted and all(self._is_at_work(m) for m in others):
+            elif member.launch_id == launch_id and member.is_live and not member.stop_wanted and all(self._is_at_work(m) for m in others):
                 member.stop_wanted = True
                 LOG.info("restarting container %d", number)
             if member is not None and not member.is_live and self._roll_homes.get(number):

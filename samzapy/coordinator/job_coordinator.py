@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, TransactionAborted
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.changes import Changes
@@ -101,11 +102,13 @@ class JobCoordinator:
         """The start of a coordinator: refuse while another is alive; else fence it and every container of earlier runs, then assign."""
         self._lease.await_the_other(self._topic.read)
         ledger = self._owning.take_over()
+        failpoints.hit("coordinator.taken_over")
         self._lease.renew(self.roster.url)
         earlier = [r for r in ledger.containers.values() if r.incarnation]
         self._owning.end(earlier)
         for number in sorted(({*ledger.containers} | set(range(self.roster.target))) - {r.container for r in earlier}):
             self._owning.fence(number)
+        failpoints.hit("coordinator.fenced")
         self._note_inputs(ledger)
         self._await_home_hosts()
         with self.roster.lock:
@@ -117,6 +120,7 @@ class JobCoordinator:
 
     def end(self) -> int:
         """The end of this run, written; the exit code."""
+        failpoints.hit("coordinator.finish.before")
         failure = self.roster.failure
         self.roster.state = state.FAILED if failure else state.FINISHED
         try:

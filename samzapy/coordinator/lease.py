@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from samzapy import failpoints
 from samzapy.api.errors import OwnedElsewhere
 from samzapy.coordinator.owning import Owning
 from samzapy.coordinator.settings import CoordinatorSettings, Process
@@ -70,6 +71,7 @@ class Lease:
             Fenced: another coordinator has taken over. LogError.
         """
         now = self._clock.monotonic()
+        failpoints.hit("coordinator.lease.before")
         self._owning.write((LEASE_KEY, self._record(url).to_bytes()))
         self._renewed_at = now
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from samzapy import failpoints
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Death, Member
 from samzapy.coordinator.owning import Owning
@@ -100,6 +101,7 @@ class Liveness:
         gone = [m for m in self._roster.members.values() if m.ending]
         if not gone:
             return
+        failpoints.hit("coordinator.lost.before")
         self._owning.end([self.record(m) for m in gone if m.incarnation])
         with self._roster.lock:
             for member in gone:
@@ -136,7 +138,7 @@ class Liveness:
         member.launch_at = now + decision.delay_s
         member.last_error = ""
         holders = {m.number: m.holder() for m in self._roster.members.values() if m.is_live}
-        self._roster.desired.update(orphans(self._roster.desired, holders, lost, host))
+        self._roster.desired.update(orphans(holders, lost, host))
 
     def record(self, member: Member) -> ContainerRecord:
         return ContainerRecord(

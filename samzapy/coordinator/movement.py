@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from samzapy import failpoints
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Member
 from samzapy.coordinator.owning import Named, Owning
@@ -73,11 +74,16 @@ class Movement:
                 named.append(Named(member.number, incarnation, tasks, str(facts.get("host", "")), int(facts.get("pid", 0))))
         if not named:
             return
+        if steps.records:
+            failpoints.hit("coordinator.moved.before")
+        failpoints.hit("coordinator.named.before")
         epochs = self._owning.name(named)
+        failpoints.hit("coordinator.named.after")
         with self._roster.lock:
             self._roster.left.update({t: (n, now) for n, tasks in steps.records.items() for t in holders[n].tasks if t not in tasks})
             tasks_of = {one.container: one.tasks for one in named}
             for number in steps.records:
+                failpoints.hit("coordinator.moved.after")
                 member = self._roster.members[number]
                 member.tasks, member.epoch = tasks_of[number], epochs[number]
                 kept = set(member.tasks) - holders[number].released

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from samzapy import failpoints
 from samzapy.api.errors import LogError
 from samzapy.coordinator.metadata import CoordinatorLog
 from samzapy.model.ownership import ContainerRecord, Ledger, container_key, locality_key, locality_to_bytes
@@ -97,10 +98,13 @@ class Owning:
         if not ended:
             return
         self.write(*((container_key(r.container), r.to_bytes()) for r in ended))  # (a)
+        failpoints.hit("coordinator.end.a")
         self.epoch = epoch
         self._await_visible({r.container: r.epoch for r in ended})  # (b): a commit that returned is not yet visible
+        failpoints.hit("coordinator.end.b")
         for r in ended:
             self.fence(r.container)  # (c)
+            failpoints.hit("coordinator.end.c")
 
     def fence(self, container: int) -> None:
         """Make every producer of this container's id dead at the broker."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from samzapy.model.bounded_json import read_object
+
 BARRIER_KEY = b"\x00samzapy/barrier"  # 16 bytes; user keys equal to it are refused at put, get and delete
 assert len(BARRIER_KEY) == 16
 MAX_BYTES = 4096
@@ -36,13 +38,14 @@ def barrier_from_bytes(data: bytes | None) -> Barrier:
     Raises:
         ValueError: not a barrier of a known version.
     """
-    if data is None or len(data) > MAX_BYTES:
-        raise ValueError("a barrier record of a size that samzapy never writes")
-    raw = json.loads(data)
-    if not isinstance(raw, dict) or raw.get("v") != 1:
+    try:
+        raw = read_object(data, MAX_BYTES)
+    except ValueError as error:
+        raise ValueError(f"a barrier that cannot be read: {error}") from None
+    if raw.get("v") != 1:
         raise ValueError("a barrier of an unknown version")
     strings = {k: raw.get(k) for k in ("job", "id", "task", "store", "incarnation", "nonce")}
     epoch = raw.get("epoch")
-    if not isinstance(epoch, int) or not all(isinstance(v, str) for v in strings.values()):
+    if type(epoch) is not int or not all(isinstance(v, str) for v in strings.values()):
         raise ValueError("a barrier with fields of wrong types")
     return Barrier(epoch=epoch, **{k: str(v) for k, v in strings.items()})

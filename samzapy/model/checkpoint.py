@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from samzapy.model.bounded_json import brief, read_object
+
 VERSION = 1
 CHECKPOINT_KEY = b"checkpoint"
 MAX_BYTES = 1 << 20
@@ -98,13 +100,11 @@ def checkpoint_from_bytes(data: bytes) -> Checkpoint:
     Raises:
         UnreadableCheckpoint: too large, no JSON, wrong version, wrong CRC, or a field of the wrong type.
     """
-    if len(data) > MAX_BYTES:
-        raise UnreadableCheckpoint(f"{len(data)} bytes, more than a checkpoint ever has ({MAX_BYTES})")
     try:
-        raw = json.loads(data)
+        raw = read_object(data, MAX_BYTES)
         crc = raw.pop("crc")
         if raw["version"] != VERSION:
-            raise UnreadableCheckpoint(f"version {raw['version']!r}, this samzapy reads version {VERSION}")
+            raise UnreadableCheckpoint(f"version {brief(raw['version'])}, this samzapy reads version {VERSION}")
         if crc != _crc(raw):
             raise UnreadableCheckpoint("its CRC does not match its content")
         return Checkpoint(
@@ -127,7 +127,9 @@ def checkpoint_from_bytes(data: bytes) -> Checkpoint:
     except UnreadableCheckpoint:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UnreadableCheckpoint(f"{type(error).__name__}: {error}") from None
+        raise UnreadableCheckpoint(
+            brief(str(error)) if isinstance(error, ValueError) else brief(f"{type(error).__name__}: {error}")
+        ) from None
 
 
 def _dumps(value: object) -> bytes:
@@ -146,5 +148,5 @@ def _text(value: object) -> str:
 
 def _number(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError(f"expected a number of 0 or more, found {value!r}")
+        raise TypeError(f"expected a number of 0 or more, found {brief(value)}")
     return value

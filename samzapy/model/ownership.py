@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from samzapy.model.bounded_json import brief, read_object
+
 VERSION = 1
 MAX_BYTES = 4 << 20
 LEASE_KEY = b"lease"
@@ -130,8 +132,8 @@ class Ledger:
                 _put(self.locality, name, None if value is None else {str(h): int(e) for h, e in _loads(value)["hosts"].items()})
             elif kind == "input":
                 _put(self.first_partitions, name, None if value is None else int(_loads(value)["partitions"]))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise UnreadableRecord(f"coordinator record {kind}/{name}: {error}") from None
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise UnreadableRecord(f"coordinator record {brief(kind + '/' + name)}: {brief(str(error))}") from None
 
     def _container(self, number: int, value: bytes | None) -> None:
         if value is None:
@@ -155,10 +157,8 @@ def _dumps(body: Mapping[str, Any]) -> bytes:
 
 
 def _loads(data: bytes) -> dict[str, Any]:
-    if len(data) > MAX_BYTES:
-        raise ValueError(f"{len(data)} bytes, more than samzapy ever writes")
-    raw = json.loads(data)
-    if not isinstance(raw, dict) or raw.pop("v", None) != VERSION:
+    raw = read_object(data, MAX_BYTES)
+    if raw.pop("v", None) != VERSION:
         raise ValueError("an unknown version")
     return raw
 
@@ -173,5 +173,5 @@ def _fields(data: bytes, record: type) -> dict[str, Any]:
         if name not in raw and declared.type == "bool":
             continue
         if type(raw.get(name)) is not _TYPES[declared.type]:
-            raise ValueError(f"field {name!r} is {raw.get(name)!r}")
+            raise ValueError(f"field {name!r} is {brief(raw.get(name))}")
     return {k: v for k, v in raw.items() if k in record.__dataclass_fields__}  # type: ignore[attr-defined]

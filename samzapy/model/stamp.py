@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 
+from samzapy.model.bounded_json import read_object
+
 VERSION = 1
+MAX_BYTES = 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,8 @@ def stamp_from_bytes(data: bytes) -> StoreStamp:
     Raises:
         ValueError: not a stamp of a known version, or fields of wrong types.
     """
-    raw = json.loads(data[:65536])
-    if not isinstance(raw, dict) or raw.pop("v", None) != VERSION:
+    raw = read_object(data, MAX_BYTES)
+    if raw.pop("v", None) != VERSION:
         raise ValueError("a store stamp of an unknown version")
     expected = {f.name: int if f.name in ("position", "sequence", "as_of_ms") else str for f in fields(StoreStamp)}
     if set(raw) != set(expected) or not all(type(raw[k]) is t for k, t in expected.items()):

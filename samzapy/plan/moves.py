@@ -63,6 +63,7 @@ def decide_moves(desired: Mapping[str, int], holders: Mapping[int, Holder], has_
     waiting: dict[str, str] = {}
     for number, holder in holders.items():
         leaving = set(holder.releasing) - holder.released
+        waiting.update({t: f"released, to be given to container {desired[t]}" for t in sorted(holder.released) if t in desired})
         for task in tasks[number]:
             to = desired.get(task, number)
             if to == number or task in holder.released or task not in holder.tasks:
@@ -94,7 +95,7 @@ def _why_wait(task: str, owner: Holder, target: Holder | None, has_changelogs: b
     return ""
 
 
-def orphans(desired: Mapping[str, int], takers: Mapping[int, Holder], lost: Sequence[str], lost_host: str) -> dict[str, int]:
+def orphans(takers: Mapping[int, Holder], lost: Sequence[str], lost_host: str) -> dict[str, int]:
     """Who takes over the tasks of a lost container at once: for each, the container on another host whose copy is least behind."""
     chosen: dict[str, int] = {}
     for task in lost:

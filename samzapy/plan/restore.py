@@ -128,6 +128,12 @@ def decide(
             f"changelog {log.topic}[{log.partition}] was deleted and made again since the checkpoint: its content is not this state.",
             "Run `samzapy reset` to start over, or bring the old topic back.",
         )
+    if mark.position > log.barrier:
+        return Refuse(
+            f"changelog {log.topic}[{log.partition}] ends at {log.barrier}, the checkpoint says {mark.position}: its end was lost "
+            "(an unclean leader election, or a topic brought back from an older copy), and with it committed state.",
+            "Bring back the replica or the copy that has it, or run `samzapy reset` to start over.",
+        )
     good, reasons = _sift(found, identity, checkpoint, mark, log, now_ms)
     if good:
         best = max(good, key=lambda f: f.stamp.position if f.stamp else -1)

@@ -43,6 +43,12 @@ def leaving_hosts(executors: Sequence[Executor]) -> frozenset[str]:
     return frozenset(executor.host for executor in executors if executor.is_leaving)
 
 
+def host_of(host_port: str) -> str:
+    """The host of `host:port`; an executor has no port yet for the moment between its own registration and its block manager's."""
+    host, _, port = host_port.rpartition(":")
+    return (host if host and port.isdecimal() else host_port).strip("[]")
+
+
 def registered(context: SparkContext) -> list[Executor]:
     """Every executor that is registered now; of no use with a local master, which has none."""
     spark = context._jsc.sc()
@@ -52,8 +58,7 @@ def registered(context: SparkContext) -> list[Executor]:
         summary = listed.apply(i)
         name = str(summary.id())
         if name != DRIVER:
-            host = str(summary.hostPort()).rpartition(":")[0].strip("[]")
-            found.append(Executor(name, host, int(summary.totalCores()), not scheduler.isExecutorActive(name)))
+            found.append(Executor(name, host_of(str(summary.hostPort())), int(summary.totalCores()), not scheduler.isExecutorActive(name)))
     return found
 
 

@@ -12,6 +12,8 @@ def how_it_failed(text: str) -> str:
     lost = re.search(r"ExecutorLostFailure.*?Reason: ([^\n]*)", text)
     if lost:
         return f"its executor was lost: {lost[1].strip()}"
+    if re.search(r"SparkContext (was|has been) (shut down|stopped|shutdown)", text):
+        return "Spark gave the application up"
     if re.search(r"cancelled|TaskKilled|killed intentionally", text) and "Python worker exited" not in text:
         return "killed: its Spark job was cancelled"
     if re.search(r"Python worker exited unexpectedly|Python worker failed to connect back", text):
@@ -20,5 +22,6 @@ def how_it_failed(text: str) -> str:
     python = [line for line in raised if not line.startswith(("SparkException", "Py4J", "PythonException"))]
     if python:
         return str(python[0]).strip()
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
+    first = next((line for line in lines if not line.startswith("An error occurred while calling")), "no reason given")
     return f"Spark: {first[:_LONGEST]}"

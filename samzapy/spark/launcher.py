@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from samzapy.api.errors import LauncherError
 from samzapy.spark.executor import run_partition
@@ -26,8 +26,13 @@ if TYPE_CHECKING:
     from pyspark.core.rdd import RDD
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
 LOCALHOST = "localhost"
-GIVEN_UP = "Spark gave the application up: see the logs of its master and workers for why"
+GIVEN_UP = "Spark gave the application up"
+_GIVEN_UP_REMEDY = (
+    "See the master's log. A standalone master gives up after 10 executors in a row that did not start: "
+    "on a single host, let SPARK_MASTER_OPTS hold -Dspark.deploy.maxExecutorRetries=-1."
+)
 LOST_WITH_HOST = "its executor was lost, with its worker or its host"
 EXECUTORS_PATIENCE_S = 60.0
 EXECUTORS_SETTLED_S = 3.0
@@ -47,9 +52,16 @@ class SparkHandle:
         return self._ended
 
     def kill(self) -> None:
-        """Cancel the job; Spark ends the worker within seconds."""
-        if self._ended is None and jvm_end() is None:
+        """Cancel the job; Spark ends the worker within seconds. Nothing is left to do if Spark has ended."""
+        from py4j.protocol import Py4JError
+
+        if self._ended is not None or jvm_end() is not None:
+            return
+        try:
             self._context._jsc.sc().cancelJobGroupAndFutureJobs(self.group)
+        except (OSError, Py4JError) as error:
+            if jvm_end(_patience_with(error)) is None and not is_given_up(self._context):
+                raise
 
     def end(self, words: str) -> None:
         self._ended = words
@@ -75,8 +87,7 @@ class SparkLauncher:
         Raises:
             LauncherError: the launcher was closed, or Spark's JVM died.
         """
-        self._check("hosts cannot be told")
-        return {LOCALHOST: local_slots(self._context)} if self._is_local else dict(host_slots(registered(self._context)))
+        return self._ask("hosts cannot be told", lambda spark: {LOCALHOST: local_slots(spark)} if self._is_local else _host_slots(spark))
 
     def leaving(self) -> Collection[str]:
         """Hosts that Spark is about to lose: their executors are being decommissioned, and get no more tasks.
@@ -84,12 +95,17 @@ class SparkLauncher:
         Raises:
             LauncherError: the launcher was closed, or Spark's JVM died.
         """
-        self._check("leaving hosts cannot be told")
-        return frozenset() if self._is_local else leaving_hosts(registered(self._context))
+        return self._ask("leaving hosts cannot be told", lambda spark: () if self._is_local else leaving_hosts(registered(spark)))
 
     def slots(self) -> int | None:
-        """Slots of all hosts; waits until executors have registered."""
-        return local_slots(self._context) if self._is_local else self._settled_slots()
+        """Slots of all hosts; waits until executors have registered.
+
+        Raises:
+            LauncherError: the launcher was closed, Spark's JVM died, or its master ended the application.
+        """
+        if not self._is_local:
+            self._wait_for_hosts()
+        return sum(slots or 0 for slots in self.hosts().values())
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> SparkHandle:
         """Start one, on `preferred_host` if that has a free slot within the locality wait.
@@ -99,7 +115,7 @@ class SparkLauncher:
         """
         from pyspark import InheritableThread
 
-        self._check(f"container {container} was not started")
+        self._ask(f"container {container} was not started", lambda _: None)
         text = json.dumps({**payload, "host": LOCALHOST if self._is_local else ""}).encode()
         handle = SparkHandle(self._context, f"samzapy-container-{container}-{secrets.token_hex(4)}")
         InheritableThread(
@@ -136,26 +152,41 @@ class SparkLauncher:
         rows = self._context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq([row]), any_class)
         return RDD(rows.toJavaRDD(), self._context, NoOpSerializer())
 
-    def _check(self, what_fails: str) -> None:
-        why = "its launcher is closed" if self._is_closed else jvm_end() or self._given_up()
-        if why is not None:
-            raise LauncherError(f"{what_fails}: {why}.", "")
+    def _ask(self, what_fails: str, question: Callable[[SparkContext], T]) -> T:
+        """What Spark answers, if it still runs."""
+        from py4j.protocol import Py4JError
 
-    def _given_up(self) -> str | None:
-        """Whether Spark stopped by itself: the master is gone for good, or took the application away since no executor comes to run."""
-        return GIVEN_UP if self._context._jsc.sc().isStopped() else None
+        why, remedy = "its launcher is closed" if self._is_closed else jvm_end(), ""
+        if why is None:
+            try:
+                if not is_given_up(self._context):
+                    return question(self._context)
+                why, remedy = GIVEN_UP, _GIVEN_UP_REMEDY
+            except (OSError, Py4JError) as error:
+                why = jvm_end(_patience_with(error)) or how_it_failed(text_of(error))
+                raise LauncherError(f"{what_fails}: {why}.", "") from error
+        raise LauncherError(f"{what_fails}: {why}.", remedy)
 
-    def _settled_slots(self) -> int:
-        """Slots, once some have come and no more did for a while."""
-        slots, since, started = 0, time.monotonic(), time.monotonic()
+    def _wait_for_hosts(self) -> None:
+        """Until some have come and no more did for a while."""
+        seen: Mapping[str, int | None] = {}
+        since = started = time.monotonic()
         while True:
-            self._check("slots cannot be told")
-            now, found = time.monotonic(), sum(host_slots(registered(self._context)).values())
-            if found != slots:
-                slots, since = found, now
-            if (slots and now - since >= EXECUTORS_SETTLED_S) or now - started >= EXECUTORS_PATIENCE_S:
-                return slots
+            now, found = time.monotonic(), self.hosts()
+            if found != seen:
+                seen, since = found, now
+            if (seen and now - since >= EXECUTORS_SETTLED_S) or now - started >= EXECUTORS_PATIENCE_S:
+                return
             time.sleep(_POLL_S)
+
+
+def is_given_up(context: SparkContext) -> bool:
+    """Whether Spark stopped by itself: its master ended the application, or is gone for good."""
+    return bool(context._jsc.sc().isStopped())
+
+
+def _host_slots(context: SparkContext) -> dict[str, int | None]:
+    return dict(host_slots(registered(context)))
 
 
 def _patience_with(error: Exception) -> float:

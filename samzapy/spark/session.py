@@ -57,7 +57,7 @@ def start_session(master: str, conf: Mapping[str, str], app_name: str, java_home
 
     if SparkContext._active_spark_context is not None:
         raise LauncherError("a Spark session runs in this process already.", "Stop it first.")
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what it says of a JVM that was stopped is no news
+    _silence_py4j()
     output = _JvmOutput()
     with _properties_file(settings) as file, _signals_kept(), _environment(_launch_environment(master, java_home, file)):
         gateway = _launch(output)
@@ -73,6 +73,16 @@ def start_session(master: str, conf: Mapping[str, str], app_name: str, java_home
             raise
     output.pass_on(sys.stderr.buffer)
     return session
+
+
+def _silence_py4j() -> None:
+    """What it says of a JVM that was stopped is no news; and it says some of it, with a traceback, to the root logger."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_py4j)
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def stop_session(session: SparkSession) -> None:
@@ -192,7 +202,7 @@ def _start_failure(master: str, text: str, output: _JvmOutput) -> Exception:
     why = next((line for line in lines if line.startswith(": ")), lines[-1] if lines else "no reason given").removeprefix(": ")
     if not is_local(master):
         if "stopped SparkContext" in why:  # what is left of Spark's giving up, after a minute
-            why = "it took the connection, and did not answer"
+            why = "it took the connection, and then did not answer, or gave the application up"
         why = " / ".join(w for w in (why, output.words()) if w)
         return ClusterUnreachable(f"Spark's master {master} did not take the job: {why}.", "See the master's log.")
     return LauncherError(f"Spark did not start with master {master}: {why}.", "Check spark.master and spark.conf.")

@@ -15,10 +15,11 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from samzapy import failpoints
 from samzapy.api.errors import ConfigurationError
 from samzapy.ports import Claim, StoreEngine
 from samzapy.store.memory import MemoryEngine
-from samzapy.store.problems import MARKER, StoreCorrupt, StoreLocked, StoreProblem, is_set_aside, mark_set_aside
+from samzapy.store.problems import MARKER, StoreCorrupt, StoreLocked, StoreProblem, is_set_aside, mark_set_aside, problem
 
 LOG = logging.getLogger("samzapy.store")
 _GENERATION = re.compile(r"[0-9a-f]{16}")
@@ -62,6 +63,7 @@ class LocalStoreDirectory:
             raise StoreProblem(
                 f"local store {path} cannot be made: {error.strerror}.", "Choose a `state.dir` that can be written."
             ) from None
+        failpoints.hit("store.create.made")
         return name, self._open(path)
 
     def set_aside(self, claim: Claim, reason: str) -> None:
@@ -76,6 +78,7 @@ class LocalStoreDirectory:
             mark_set_aside(path, reason)
         else:
             mark_set_aside(path, reason)
+            failpoints.hit("store.set_aside.marked")
             engine.close()
         LOG.info("local store %s is set aside: %s", path, reason)
 
@@ -83,12 +86,19 @@ class LocalStoreDirectory:
         """Remove generations that were set aside and that nobody has open."""
         for path in self._generations():
             if is_set_aside(path):
-                self._remove(path)
+                try:
+                    self._remove(path)
+                except OSError as error:  # it is in nobody's way: what is left of it is still set aside
+                    LOG.warning("local store %s is set aside and cannot be removed: %s", path, error.strerror)
 
     def _generations(self) -> list[Path]:
-        if not self.root.is_dir():
-            return []
-        return sorted(p for p in self.root.iterdir() if _GENERATION.fullmatch(p.name) and p.is_dir() and not p.is_symlink())
+        """What looks like a generation; what a link leads to is somebody else's."""
+        try:
+            if not self.root.is_dir():
+                return []
+            return sorted(p for p in self.root.iterdir() if _GENERATION.fullmatch(p.name) and p.is_dir() and not p.is_symlink())
+        except OSError as error:
+            raise problem(self.root, "looking for it", error.strerror or str(error)) from None
 
     def _claim(self, path: Path) -> Claim | None:
         """None: it was set aside between the look and the opening."""
@@ -158,5 +168,6 @@ def _delete(path: Path) -> None:
                 shutil.rmtree(child)
             else:
                 child.unlink()
+    failpoints.hit("store.delete.emptied")
     (path / MARKER).unlink()
     path.rmdir()

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from samzapy import failpoints
 from samzapy.api.errors import RecordTooLarge, StoreClosed, TaskError, check
 from samzapy.api.serde import Serde
 from samzapy.model.barrier import BARRIER_KEY
@@ -207,6 +208,7 @@ class OverlayStore:
     def apply(self, stamp: StoreStamp) -> None:
         """C5, C6: write the frozen overlay and the stamp in one batch, move it to the read cache, drop it."""
         self._opened().write(self._frozen.items(), stamp)
+        failpoints.hit("store.apply.written")
         self.stamp = stamp
         self._cache.take_in(self._frozen, self._frozen_bytes)
         self._frozen, self._frozen_bytes = {}, 0

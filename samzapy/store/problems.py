@@ -49,8 +49,15 @@ def problem(path: Path, doing: str, text: str) -> StoreProblem:
 
 
 def mark_set_aside(path: Path, reason: str) -> None:
-    """Write the mark. The caller holds the store's lock, or has found that it cannot be opened by anybody."""
-    (path / MARKER).write_text(reason + "\n")
+    """Write the mark. The caller holds the store's lock, or has found that it cannot be opened by anybody.
+
+    Raises:
+        StoreDiskFull, StoreProblem: it cannot be written.
+    """
+    try:
+        (path / MARKER).write_text(reason + "\n")
+    except OSError as error:
+        raise problem(path, "setting it aside", error.strerror or str(error)) from None
 
 
 def is_set_aside(path: Path) -> bool:

@@ -30,6 +30,7 @@ from rocksdict import (
     WriteOptions,
 )
 
+from samzapy import failpoints
 from samzapy.api.errors import InDoubt, SamzapyError
 from samzapy.model.stamp import StoreStamp, stamp_from_bytes
 from samzapy.ports import Change, Scan
@@ -133,10 +134,12 @@ class RocksEngine:
 
     def flush(self) -> None:
         """Releases the interpreter lock while it waits for the disk."""
+        failpoints.hit("store.flush.before")
         try:
             self._db.flush(True)
         except Exception as error:
             raise self._failed("flushing", error) from error
+        failpoints.hit("store.flush.after")
 
     def close(self) -> None:
         """Closes every scan that is still open, and RocksDB, which flushes. Closing twice does nothing."""

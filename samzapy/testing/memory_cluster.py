@@ -187,7 +187,7 @@ class MemoryCluster:
 
     # -- the way here --------------------------------------------------------------------------------------------------------------
 
-    def ask(self, request: str, what: str, origin: str, action: Callable[[], T]) -> Reply[T]:
+    def ask(self, request: str, what: object, origin: str, action: Callable[[], T]) -> Reply[T]:
         """One try of a request that does `action`: see MemoryNetwork.carry."""
         with self.lock:
             return self.network.carry(request, what, origin, action)
@@ -210,6 +210,11 @@ class MemoryCluster:
         """Do what is due by now; any request does so too."""
         with self.lock:
             self.network.settle()
+
+    def next_due(self) -> float | None:
+        """When the next thing will happen by itself, on the clock's monotonic scale: how far a scheduler may jump."""
+        with self.lock:
+            return self.network.next_due()
 
     # -- faults on purpose ---------------------------------------------------------------------------------------------------------
 

@@ -37,13 +37,14 @@ class MemoryNetwork:
         self._clock = clock
         self._chance = chance
         self._trace = trace
+        self._calm = chance.quiet and trace is None
         self._later: list[tuple[float, int, str, Callable[[], object]]] = []
         self._numbers = 0
         self._held: list[tuple[str, str, Callable[[], object]]] = []  # until somebody delivers them
         self._planned: dict[str, list[str]] = {}
         self._cut_until: dict[str, float] = {}
 
-    def say(self, line: str) -> None:
+    def say(self, line: object) -> None:
         if self._trace is not None:
             self._trace(f"{self._clock.monotonic():.6f} {line}")
 
@@ -55,8 +56,12 @@ class MemoryNetwork:
         self._planned.setdefault(request, []).append(fate)
 
     def planned(self, request: str) -> str:
-        waiting = self._planned.get(request)
-        return waiting.pop(0) if waiting else ""
+        if request not in self._planned:
+            return ""
+        fate = self._planned[request].pop(0)
+        if not self._planned[request]:
+            del self._planned[request]
+        return fate
 
     def cut_off(self, seconds: float, origin: str) -> None:
         self._cut_until[origin] = self._clock.monotonic() + seconds
@@ -104,30 +109,31 @@ class MemoryNetwork:
 
     # -- a request -----------------------------------------------------------------------------------------------------------------
 
-    def carry(self, request: str, what: str, origin: str, action: Callable[[], T]) -> Reply[T]:
-        """One try of one request.
+    def carry(self, request: str, what: object, origin: str, action: Callable[[], T]) -> Reply[T]:
+        """One try of one request; `what` is how it prints.
 
         Raises:
             LogError: the broker's refusal, and it arrived.
         """
         self.settle()
+        if self._calm and not self._planned and not self._cut_until:
+            return Reply((action(),))
         planned = self.planned(request)
-        if not self._chance.quiet and self._chance.happens("outage"):
+        if self._chance.happens("outage"):
             self.cut_off(self._chance.seconds("outage"), origin)
         if self.is_cut_off(origin):
             return Reply((), REQUEST_TIMEOUT_S)
         fate = planned or self._chance.fate(request)
         if not fate:
-            if self._trace is not None:
-                self.say(what)
+            self.say(what)
             return Reply((action(),))
         self.say(f"{fate}: {what}")
         if fate == "slow":
             return Reply((action(),), SLOW_S if planned else self._chance.seconds("slow"))
         if fate == "reply_lost":
-            self._arrive(what, action)
+            self._arrive(str(what), action)
         elif fate == "held" and planned:
-            self.hold(request, what, action)
+            self.hold(request, str(what), action)
         elif fate == "held":
-            self.later(REQUEST_TIMEOUT_S + self._chance.seconds("held"), what, action)
+            self.later(REQUEST_TIMEOUT_S + self._chance.seconds("held"), str(what), action)
         return Reply((), REQUEST_TIMEOUT_S)

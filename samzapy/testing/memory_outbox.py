@@ -26,6 +26,7 @@ RETRY_S = 0.01
 class Waiting:
     """A record on its way."""
 
+    session: Session
     place: TopicPartition
     sequence: int
     key: bytes | None
@@ -35,6 +36,9 @@ class Waiting:
     delivered: Delivered | None
     expires_s: float
     not_before_s: float = -math.inf
+
+    def __str__(self) -> str:
+        return f"record {self.sequence} of {self.session.transactional_id or self.session.producer_id} for {self.place}"
 
 
 class Outbox:
@@ -70,7 +74,7 @@ class Outbox:
     ) -> None:  # fmt: skip
         sequence = self._sequences.get(place, 0)
         self._sequences[place] = sequence + 1
-        self.waiting.append(Waiting(place, sequence, key, value, timestamp_ms, headers, delivered, expires_s))
+        self.waiting.append(Waiting(self.session, place, sequence, key, value, timestamp_ms, headers, delivered, expires_s))
 
     def push(self) -> None:
         """One try for each record that may go now.
@@ -97,8 +101,7 @@ class Outbox:
         try:
             if self.session.transactional_id and record.place not in self.added and not self._add(record, now):
                 return False
-            what = f"record {record.sequence} of {self.session.transactional_id or self.session.producer_id} for {record.place}"
-            reply = self._cluster.ask("produce", what, self._origin, lambda: self._produce(record))
+            reply = self._cluster.ask("produce", record, self._origin, partial(self._produce, record))
         except Refused as refused:
             if refused.answer is not Answer.CONCURRENT_TRANSACTIONS:
                 raise
@@ -112,13 +115,13 @@ class Outbox:
 
     def _produce(self, record: Waiting) -> int:
         return self._cluster.produce(
-            self.session, record.sequence, record.place, record.key, record.value, record.timestamp_ms, record.headers
+            record.session, record.sequence, record.place, record.key, record.value, record.timestamp_ms, record.headers
         )
 
     def _add(self, record: Waiting, now: float) -> bool:
         self.asked = True
-        what = f"add {record.place} to {self.session.transactional_id}"
-        reply = self._cluster.ask("add", what, self._origin, lambda: self._cluster.add_partition(self.session, record.place))
+        joining = partial(self._cluster.add_partition, self.session, record.place)
+        reply = self._cluster.ask("add", f"add {record.place} to {self.session.transactional_id}", self._origin, joining)
         if reply.answers:
             self.added.add(record.place)
             return True

@@ -94,7 +94,7 @@ def test_compaction_drops_aborted_records_and_touches_nothing_behind_an_open_tra
     producer.init()
     producer.begin()
     for key, value in ((b"a", b"first"), (b"a", b"second"), (b"b", b"b1")):
-        producer.send(topic, value, key, 0)
+        producer.send(topic, value, key, 0, timestamp_ms=1000)  # so old that what follows opens a new segment: only closed ones are cleaned
     producer.commit()
     visible(consumer, place, 4)
     opened = world.log_with(commit_timeout_ms=600_000).transactional_producer(f"{topic}-open")  # longer than the cleaner takes

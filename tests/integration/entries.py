@@ -42,3 +42,7 @@ def stay_with_child(payload: Mapping[str, Any]) -> int:
     _tell(payload, other=other.pid)
     threading.Event().wait()
     return 0
+
+
+def end(payload: Mapping[str, Any]) -> int:
+    return 0

@@ -157,6 +157,7 @@ def test_a_dead_jvm_is_told(java_home: str, tmp_path: Path) -> None:
     assert ["Spark's JVM ended (killed by SIGKILL)", "container 1 was not started: Spark's JVM ended (killed by SIGKILL).", "closed"] == (
         driver.stdout.splitlines()
     )
+    assert "Traceback" not in driver.stderr
 
 
 def test_a_master_that_does_not_answer_is_named_at_once(java_home: str) -> None:
@@ -206,13 +207,14 @@ print(words, "beside", first.exited(), flush=True)
 until(lambda: None, "the end by SIGKILL", 600)
 """
 JVM_DIES = f"""
-import os, signal, sys
+import logging, os, signal, sys
 from pathlib import Path
 from pyspark import SparkContext
 from samzapy.api.errors import LauncherError
 from samzapy.spark.launcher import SparkLauncher
 from samzapy.spark.session import start_session
 from tests.integration.processes import told, until
+logging.basicConfig(level=logging.INFO)
 launcher = SparkLauncher(start_session("local[2]", {{}}, "samzapy test-1", sys.argv[1], 5.0))
 payload = {{"entry": "{ENTRIES}:stay", "container": 0, "file": sys.argv[2] + "/a"}}
 handle = launcher.launch(0, payload, None)
@@ -224,5 +226,6 @@ try:
 except LauncherError as error:
     print(error)
 launcher.close()
+handle.kill()
 print("closed")
 """

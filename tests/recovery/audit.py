@@ -11,7 +11,7 @@ that fence, so an owner that still runs may commit in between, and rightly so: `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
@@ -136,36 +136,63 @@ def _leases(leases: Sequence[Leased]) -> list[str]:
 
 
 def _names(names: Sequence[Named]) -> list[str]:
-    """The coordinator topic alone: epochs, incarnations that come back, a task that is listed twice."""
+    """The coordinator topic alone: epochs, incarnations that come back, a task that two containers have after a transaction."""
     problems: list[str] = []
     epoch = 0
     by_epoch: dict[int, tuple[int, str]] = {}
-    live: dict[int, ContainerRecord] = {}
+    live: dict[int, Named] = {}
     past: set[str] = set()
-    for event in names:
-        place, record = f"coordinator[0]@{event.at.offset}", event.record
-        previous = live.pop(event.container, None)
-        if previous is not None and previous.incarnation != event.incarnation:
-            past.add(previous.incarnation)
-        if record is None:
-            continue
-        if record.epoch < epoch:
-            problems.append(f"{place}: epoch {record.epoch} of container {event.container} after epoch {epoch}")
-        epoch = max(epoch, record.epoch)
-        if not record.incarnation:
-            continue
-        if by_epoch.setdefault(record.epoch, (event.container, record.incarnation)) != (event.container, record.incarnation):
-            problems.append(f"{place}: epoch {record.epoch} names {record.incarnation}, and {by_epoch[record.epoch][1]} before")
-        if record.incarnation in past:
-            problems.append(f"{place}: incarnation {record.incarnation} of container {event.container} is named again after it was ended")
-        for other in live.values():
-            for task in sorted({*record.tasks} & {*other.tasks}):
+    for together in _transactions(names):
+        for event in together:
+            place, record = _in_topic(event), event.record
+            previous = live.pop(event.container, None)
+            if previous is not None and previous.incarnation != event.incarnation:
+                past.add(previous.incarnation)
+            if record is None:
+                continue
+            if record.epoch < epoch:
+                problems.append(f"{place}: epoch {record.epoch} of container {event.container} after epoch {epoch}")
+            epoch = max(epoch, record.epoch)
+            if not record.incarnation:
+                continue
+            if by_epoch.setdefault(record.epoch, (event.container, record.incarnation)) != (event.container, record.incarnation):
+                problems.append(f"{place}: epoch {record.epoch} names {record.incarnation}, and {by_epoch[record.epoch][1]} before")
+            if record.incarnation in past:
                 problems.append(
-                    f"{place}: {task} is given to container {event.container} ({record.incarnation}) while container {other.container}"
-                    f" ({other.incarnation}) has it"
+                    f"{place}: incarnation {record.incarnation} of container {event.container} is named again after it was ended"
                 )
-        live[event.container] = record
+            live[event.container] = event
+        problems += _given_twice(together, live)
     return problems
+
+
+def _given_twice(together: Sequence[Named], live: Mapping[int, Named]) -> Iterable[str]:
+    """Tasks that one of these records gives to a container while another one has them, by what is live after all of them."""
+    for event in together:
+        if live.get(event.container) is not event or event.record is None:
+            continue
+        for other in live.values():
+            if other.record is not None and other.at.offset < event.at.offset:
+                for task in sorted({*event.record.tasks} & {*other.record.tasks}):
+                    yield (
+                        f"{_in_topic(event)}: {task} is given to container {event.container} ({event.incarnation}) while container"
+                        f" {other.container} ({other.incarnation}) has it"
+                    )
+
+
+def _transactions(names: Sequence[Named]) -> list[list[Named]]:
+    """Records that were committed together: between those of two transactions there is at least the offset of a marker."""
+    groups: list[list[Named]] = []
+    for event in names:
+        if groups and event.at.offset == groups[-1][-1].at.offset + 1:
+            groups[-1].append(event)
+        else:
+            groups.append([event])
+    return groups
+
+
+def _in_topic(event: Named) -> str:
+    return f"coordinator[0]@{event.at.offset}"
 
 
 def _sequences(commits: Sequence[Committed], from_start: bool) -> list[str]:

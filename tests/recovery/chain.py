@@ -11,7 +11,7 @@ is a finding of its own unless the caller did not expect the job to have come to
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -235,15 +235,22 @@ class ChainTopics:
 
 def verify(servers: str, topics: ChainTopics, exactly_once: bool = True, to_the_end: bool = True) -> Verdict:
     """Read everything that is committed and judge it. For a job that has stopped: the topics are read one after the other."""
-    inputs = _by_partition(read_all(servers, topics.input))
-    outputs = _by_partition(read_all(servers, topics.output))
+    return verdict(lambda topic: read_all(servers, topic), topics, exactly_once, to_the_end)
+
+
+def verdict(
+    read: Callable[[str], list[Record]], topics: ChainTopics, exactly_once: bool = True, to_the_end: bool = True
+) -> Verdict:  # fmt: skip
+    """As `verify`, of whatever log `read` reads: all committed records of a topic."""
+    inputs = _by_partition(read(topics.input))
+    outputs = _by_partition(read(topics.output))
     states = {
-        CHAIN: latest(read_all(servers, topics.job.changelog_topic(CHAIN)), _json),
-        COUNTS: latest(read_all(servers, topics.job.changelog_topic(COUNTS)), _integer),
+        CHAIN: latest(read(topics.job.changelog_topic(CHAIN)), _json),
+        COUNTS: latest(read(topics.job.changelog_topic(COUNTS)), _integer),
     }
     return judge(
         {p: [InputRecord(r.offset, r.key, r.value) for r in records] for p, records in inputs.items()},
-        committed_positions(read_all(servers, topics.job.checkpoint_topic), topics.input),
+        committed_positions(read(topics.job.checkpoint_topic), topics.input),
         {p: [Found(r.offset, output_of(r.key, r.value)) for r in records] for p, records in outputs.items()},
         states,
         exactly_once,

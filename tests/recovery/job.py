@@ -61,6 +61,7 @@ class ChainJob:
         self._driver: subprocess.Popen[bytes] | None = None
         self._url: str | None = None
         self.locate: Callable[[], str | None] | None = None
+        self.environment: dict[str, str] = {}  # of the driver, besides ours
         create_topic(servers, self.topics.input, tasks)
         create_topic(servers, self.topics.output, tasks)
         module = "chain_" + name.replace("-", "_")
@@ -88,17 +89,17 @@ class ChainJob:
         assert self._driver is not None, "the driver was not started"
         return self._driver.pid
 
-    def start(self) -> None:
-        """`samzapy run`, in a session of its own; its log goes on in run.log."""
+    def start(self, *more: str) -> None:
+        """`samzapy run`, with `more` arguments, in a session of its own; its log goes on in run.log."""
         assert self._driver is None, "one driver at a time"
         with self.log.open("ab") as log:
             self._driver = subprocess.Popen(
-                [sys.executable, "-m", *self._program, str(self.file), *self._arguments],
+                [sys.executable, "-m", *self._program, str(self.file), *self._arguments, *more],
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 cwd=self.folder,
-                env=_environment(self.name),
+                env={**_environment(self.name), **self.environment},
                 start_new_session=True,
             )
 
@@ -116,9 +117,13 @@ class ChainJob:
 
     def stop(self) -> int:
         """Ctrl-C: final commits, then the exit code."""
+        self.interrupt()
+        return self.wait()
+
+    def interrupt(self) -> None:
+        """Ctrl-C."""
         assert self._driver is not None, "the driver was not started"
         self._driver.send_signal(signal.SIGINT)
-        return self.wait()
 
     def kill(self) -> None:
         """End the driver now, if it runs, with what is in its process group."""
@@ -166,6 +171,18 @@ class ChainJob:
             env=_environment(self.name),
             check=False,
         )
+
+    def begin(self, *words: str) -> subprocess.Popen[bytes]:
+        """`samzapy <words> <job file>`, begun; what it says goes to commands.log."""
+        with (self.folder / "commands.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "samzapy", *words, str(self.file)],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                cwd=self.folder,
+                env=_environment(f"{self.name} {words[0]}"),  # it is none of the job's processes
+            )
 
     def log_tail(self, size: int = 3000) -> str:
         return self.log.read_text(errors="replace")[-size:] if self.log.exists() else ""

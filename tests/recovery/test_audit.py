@@ -54,6 +54,11 @@ class History:
         self.events.append(Committed(self._at(f"checkpoint-{task}", task), replace(made, **changes)))
         return self
 
+    def marker(self) -> History:
+        """The end of a transaction in the coordinator topic; without it records are of one."""
+        self._at("coordinator")
+        return self
+
     def later(self, passed_ms: int) -> History:
         self._now_ms += passed_ms
         return self
@@ -107,6 +112,16 @@ def test_a_task_may_move_by_agreement_and_come_back_to_a_live_incarnation_under_
     )
 
     assert [] == audit(history.events)
+
+
+def test_within_a_transaction_a_task_may_be_given_before_it_is_taken() -> None:
+    start = History().named(0, 1, "a", T0, T1).named(1, 2, "b").marker()
+    assert [] == audit(start.named(1, 3, "b", T1).named(0, 4, "a", T0).events)
+
+    start = History().named(0, 1, "a", T0, T1).named(1, 2, "b").marker()
+    assert ["coordinator[0]@3: Partition 1 is given to container 1 (b) while container 0 (a) has it"] == audit(
+        start.named(1, 3, "b", T1).marker().named(0, 4, "a", T0).events
+    )
 
 
 PLANTED: dict[str, tuple[Callable[[History], History], list[str]]] = {

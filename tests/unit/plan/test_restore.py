@@ -72,6 +72,13 @@ def test_a_truncated_changelog_is_refused_unless_the_local_store_is_complete() -
     assert "truncated" in kept.warning
 
 
+def test_a_changelog_that_lost_its_end_is_refused_even_over_a_store_that_looks_good() -> None:
+    for stamp in (STAMP, replace(STAMP, position=90, as_of_ms=NOW_MS), None):
+        refused = decided(stamp, replace(LOG, barrier=99))
+        assert isinstance(refused, Refuse)
+        assert "ends at 99, the checkpoint says 100" in refused.reason
+
+
 def test_a_replaced_changelog_is_refused() -> None:
     refused = decided(STAMP, replace(LOG, topic_id="new"))
     assert isinstance(refused, Refuse)

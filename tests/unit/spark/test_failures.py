@@ -30,6 +30,12 @@ ModuleNotFoundError: No module named 'samzapy'
 
 \tat org.apache.spark.x
 """
+GIVEN_UP = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: org.apache.spark.SparkException: Job 1 cancelled because SparkContext was shut down
+"""
+OTHER = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: org.apache.spark.SparkException: Something that is new
+"""
 
 
 @pytest.mark.parametrize(
@@ -39,6 +45,8 @@ ModuleNotFoundError: No module named 'samzapy'
         (CANCELLED, "killed: its Spark job was cancelled"),
         (EXECUTOR_LOST, "its executor was lost: Command exited with code 137"),
         (NOT_INSTALLED, "ModuleNotFoundError: No module named 'samzapy'"),
+        (GIVEN_UP, "Spark gave the application up"),
+        (OTHER, "Spark: org.apache.spark.SparkException: Something that is new"),
         ("something else\nand more", "Spark: something else"),
         ("", "Spark: no reason given"),
     ],

@@ -152,7 +152,7 @@ def test_a_transaction_times_out_by_the_clock_and_not_before() -> None:
     assert Bounds(0, 0) == world.cluster.bounds(P0)
     world.clock.sleep(0.2)
     assert Bounds(0, 2) == world.cluster.bounds(P0)
-    for call in (producer.commit, producer.abort, producer.begin):
+    for call in (producer.abort, producer.commit, producer.begin):
         with pytest.raises(Fenced):
             call()
     assert [] == world.seen()
