@@ -92,7 +92,7 @@ class Liveness:
         if member.handle is not None:
             member.handle.kill()
         if self._roster.failure is None and not self._roster.is_stopping:
-            LOG.warning("container %d (process %s on %s): %s", member.number, member.pid, member.host, why)
+            LOG.warning("container %d (%s): %s", member.number, _where(member), why)
         member.ending = why
         member.state = state.LOST
 
@@ -109,13 +109,12 @@ class Liveness:
 
     def _after_end(self, member: Member) -> None:
         now, why = self._clock.monotonic(), member.ending
-        lost, host = member.tasks, member.host or ""
+        lost, host, where = member.tasks, member.host or "", _where(member)
         self._roster.left.update({t: (member.number, now) for t in lost if t not in self._roster.left})
-        where = f"process {member.pid} on {member.host}" if member.registered else "before it registered"
         asked = member.stop_wanted and why == ASKED
         member.tasks, member.incarnation, member.registered, member.applicant = (), "", False, None
         member.handle, member.launched_on, member.ending, member.last_word = None, None, "", None
-        member.releasing, member.standby, member.report, member.stop_wanted = {}, (), {}, False
+        member.releasing, member.standby, member.report, member.stop_wanted, member.pid = {}, (), {}, False, None
         if self._roster.is_stopping or (asked and self._roster.finished >= set(self._roster.tasks)):
             member.done, member.state = True, state.STOPPED
             return
@@ -145,3 +144,7 @@ class Liveness:
         return ContainerRecord(
             member.number, member.epoch, member.incarnation, member.tasks, self._roster.run_id, member.host or "", member.pid or 0
         )
+
+
+def _where(member: Member) -> str:
+    return f"process {member.pid} on {member.host}" if member.registered else "before it registered"

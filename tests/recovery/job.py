@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,12 @@ from tests.broker import create_topic
 from tests.recovery import chain_task
 from tests.recovery.chain import ChainTopics
 from tests.recovery.chain_task import CHAIN, COUNTS
+from tests.recovery.driver import ask
 from tests.recovery.faults import MARK
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120.0
+COMMAND_S = 400.0
 HTTP_S = 5.0
 
 Status = dict[str, Any]
@@ -37,6 +39,7 @@ class ChainJob:
     Args:
         arguments: of `samzapy run`, e.g. `--local` or `--master spark://…`.
         sections: of the job file, in place of the default ones.
+        links: run through `tests.recovery.driver`, so that `cut` works; else by the command itself.
     """
 
     def __init__(
@@ -48,11 +51,13 @@ class ChainJob:
         containers: int,
         arguments: tuple[str, ...],
         sections: Mapping[str, Any] | None = None,
+        links: bool = False,
     ) -> None:
         self.servers, self.folder, self.name, self.tasks = servers, folder, name, tasks
         self.topics = ChainTopics.of(name)
         self.log = folder / "run.log"
         self._arguments = arguments
+        self._program = ("tests.recovery.driver",) if links else ("samzapy", "run")
         self._driver: subprocess.Popen[bytes] | None = None
         self._url: str | None = None
         self.locate: Callable[[], str | None] | None = None
@@ -89,7 +94,7 @@ class ChainJob:
         assert self._driver is None, "one driver at a time"
         with self.log.open("ab") as log:
             self._driver = subprocess.Popen(
-                [sys.executable, "-m", "samzapy", "run", str(self.file), *self._arguments, *more],
+                [sys.executable, "-m", *self._program, str(self.file), *self._arguments, *more],
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -130,6 +135,10 @@ class ChainJob:
             pass
         self.wait()
 
+    def cut(self, numbers: Collection[int]) -> None:
+        """Part exactly these containers from the coordinator; none: all links are whole."""
+        ask(self.folder, self.driver_pid, numbers)
+
     # -- looking ---------------------------------------------------------------------------------------------------------------------
 
     def status(self) -> Status | None:
@@ -151,12 +160,12 @@ class ChainJob:
         return str(json.loads(done.stdout)["coordinator"]) if done.returncode == 0 else None
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """`samzapy <words> <job file>` to its end."""
+        """`samzapy <words> <job file>` to its end; options may be among the words."""
         return subprocess.run(
             [sys.executable, "-m", "samzapy", *words, str(self.file)],
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=COMMAND_S,
             stdin=subprocess.DEVNULL,
             cwd=self.folder,
             env=_environment(self.name),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tests.recovery.chain import Verdict
 from tests.recovery.faults import Fault
+from tests.recovery.state import LocalStores
 
 HEADER = ("#", "at s", "fault", "target", "tasks", "phase", "all run again s", "hit tasks committed s", "note")
 
@@ -24,10 +25,11 @@ class Report:
     left_behind: tuple[str, ...]
     aborted_outputs: int
     aborted_checkpoints: int
+    stores: LocalStores
 
     @property
     def clean(self) -> bool:
-        return self.verdict.clean and not self.problems and not self.left_behind and self.exit_code == 0
+        return self.verdict.clean and not self.problems and not self.stores.problems and not self.left_behind and self.exit_code == 0
 
     def __str__(self) -> str:
         return "\n".join(
@@ -40,6 +42,8 @@ class Report:
                 f"verdict: {self.verdict}",
                 f"audit: {'clean' if not self.problems else f'{len(self.problems)} PROBLEMS'}: {self.audited}",
                 *(f"  {p}" for p in self.problems),
+                f"local stores: {'intact' if not self.stores.problems else f'{len(self.stores.problems)} PROBLEMS'}: {self.stores.summary}",
+                *(f"  {p}" for p in self.stores.problems),
                 f"exit code of the last run: {self.exit_code}",
                 f"left behind: {'nothing' if not self.left_behind else ''}",
                 *(f"  {p}" for p in self.left_behind),

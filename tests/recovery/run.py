@@ -1,7 +1,9 @@
 """`python -m tests.recovery.run`: a long trial with seeded faults; prints the table of faults, the verdict and the audit; exit code 0 if all is clean.
 
     python -m tests.recovery.run --local --containers 3 --minutes 5 --seed 7
-    python -m tests.recovery.run --master spark://127.0.0.1:7077 --containers 6 --tasks 12 --minutes 20 --seed 7 --keys 10000
+    python -m tests.recovery.run --standalone 3x2 --containers 6 --minutes 20 --seed 7 --keys 10000
+
+`--standalone` starts a Spark of its own, whose hosts can be lost and come back.
 
 The seed decides the load, and the kinds, times and victims of the faults; when exactly a fault meets which commit is the machine's to decide.
 """
@@ -9,6 +11,7 @@ The seed decides the load, and the kinds, times and victims of the faults; when 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import secrets
 import sys
@@ -16,32 +19,46 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.recovery.scenario import WEIGHTS, WITHOUT_SPARK, play, steps
+from samzapy.dev.spark import LocalSpark
+from tests.recovery.scenario import OF_LINKS, WEIGHTS, kinds_for, play, steps
 from tests.recovery.trial import Trial
 
 
 def main() -> int:
     given = arguments().parse_args()
-    kinds = tuple(given.kinds.split(",")) if given.kinds else WITHOUT_SPARK if is_without_executors(given.master) else tuple(WEIGHTS)
+    kinds = tuple(given.kinds.split(",")) if given.kinds else kinds_for(not is_without_executors(given), given.standalone is not None)
     unknown = set(kinds) - set(WEIGHTS)
     if unknown:
         sys.exit(f"unknown kinds of faults: {', '.join(sorted(unknown))}; there are: {', '.join(WEIGHTS)}")
     folder = Path(given.folder or tempfile.mkdtemp(prefix="samzapy-trial-"))
     folder.mkdir(parents=True, exist_ok=True)
-    where = ("--local",) if given.master is None else ("--master", given.master)
-    trial = Trial(
+    with contextlib.ExitStack() as blocks:
+        cluster = None
+        if given.standalone:
+            workers, _, cores = given.standalone.partition("x")
+            cluster = LocalSpark.start(directory=folder / "spark", workers=int(workers), cores=int(cores), say=say, tied=True)
+            blocks.callback(cluster.stop)
+        trial = trial_of(given, folder, kinds, cluster)
+        say(f"seed {given.seed}, job {trial.job.name}, folder {folder}")
+        return conduct(trial, given, kinds)
+
+
+def trial_of(given: argparse.Namespace, folder: Path, kinds: tuple[str, ...], cluster: LocalSpark | None) -> Trial:
+    master = cluster.url if cluster else given.master
+    where = ("--local",) if master is None else ("--master", master)
+    return Trial(
         given.servers, folder, f"trial-{secrets.token_hex(4)}", given.tasks or 2 * given.containers, given.containers,
         (*where, *(word for pair in given.set for word in ("--set", pair))), given.rate, given.keys, given.seed,
         {
             "commit": {"interval": given.commit_interval, "guarantee": given.guarantee},
             "containers": {
                 "count": given.containers, "lease": f"{given.lease}ms", "heartbeat": f"{given.lease // 6}ms",
-                "max_restarts": 100_000, "restart_window": "10s",
+                "max_restarts": 100_000, "restart_window": "10s", "standby": given.standby,
             },
+            **({"spark": {"conf": {"spark.executor.memory": "512m"}}} if cluster else {}),
         },
+        cluster, links=bool({*kinds} & {*OF_LINKS}),
     )  # fmt: skip
-    say(f"seed {given.seed}, job {trial.job.name}, folder {folder}")
-    return conduct(trial, given, kinds)
 
 
 def conduct(trial: Trial, given: argparse.Namespace, kinds: tuple[str, ...]) -> int:
@@ -66,6 +83,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m tests.recovery.run", description="A long trial of recovery with seeded faults.")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--master", help="Spark's master; containers on its executors")
+    where.add_argument("--standalone", metavar="WxC", help="a Spark of its own with W workers of C cores, on hosts 127.0.0.2 and on")
     where.add_argument("--local", action="store_true", help="containers as child processes")
     servers = os.environ.get("SAMZAPY_TEST_KAFKA") or os.environ.get("KAFKA_BOOTSTRAP", "localhost:9092")
     parser.add_argument("--servers", default=servers, help="Kafka's bootstrap servers (default: %(default)s)")
@@ -79,6 +97,7 @@ def arguments() -> argparse.ArgumentParser:
         "--calm", type=float, default=3.0, help="seconds between recovery and the next fault, on average (default: %(default)s)"
     )
     parser.add_argument("--impatient", type=float, default=0.2, help="share of faults during a recovery (default: %(default)s)")
+    parser.add_argument("--standby", type=int, default=0, help="warm copies of each task (default: %(default)s)")
     parser.add_argument("--kinds", help=f"comma-separated, of: {', '.join(WEIGHTS)}")
     parser.add_argument("--guarantee", choices=("exactly_once", "at_least_once"), default="exactly_once")
     parser.add_argument("--commit-interval", default="200ms")
@@ -88,9 +107,10 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def is_without_executors(master: str | None) -> bool:
+def is_without_executors(given: argparse.Namespace) -> bool:
     """No Spark, or Spark in one process."""
-    return master is None or (master.startswith("local") and not master.startswith("local-cluster"))
+    master = given.master
+    return given.local or (master is not None and master.startswith("local") and not master.startswith("local-cluster"))
 
 
 def say(line: str) -> None:

@@ -1,4 +1,9 @@
-"""What a long trial does: faults of several kinds in an order that its seed decides, some of them while the job still recovers from the last."""
+"""What a long trial does: faults of several kinds in an order that its seed decides, some of them while the job still recovers from the last.
+
+Kinds differ in whom they need: some need Spark's processes, some a cluster of ours (whose workers can be brought back), some the driver
+whose links can be cut. Each is a function of the trial, the step and the lease; what it cannot do now, because there is no such process, it
+says by False.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,28 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.recovery.faults import Proc, containers_below, processes
+from tests.recovery.faults import JobProcesses, Proc, Table, containers_below, processes
 from tests.recovery.trial import Trial
 
 KILL_CONTAINER, PAUSE_CONTAINER, KILL_DRIVER, PAUSE_DRIVER = "kill container", "pause container", "kill driver", "pause driver"
-KILL_EXECUTOR, KILL_DAEMON = "kill executor", "kill daemon"
-WEIGHTS = {KILL_CONTAINER: 12, PAUSE_CONTAINER: 3, KILL_DRIVER: 1, PAUSE_DRIVER: 1, KILL_EXECUTOR: 3, KILL_DAEMON: 2}
-WITHOUT_SPARK = (KILL_CONTAINER, PAUSE_CONTAINER, KILL_DRIVER, PAUSE_DRIVER)
-NEEDS_A_WHOLE_JOB = {PAUSE_CONTAINER}  # its end is told by a change of the status
+PAUSE_BOTH, CUT_LINK, CUT_LINKS = "pause driver and container", "cut link", "cut all links"
+SCALE, RESTART_ONE, RESTART_ALL = "scale", "restart one", "restart all"
+KILL_EXECUTOR, KILL_DAEMON, PAUSE_EXECUTOR, PAUSE_DAEMON = "kill executor", "kill daemon", "pause executor", "pause daemon"
+PAUSE_WORKER, KILL_WORKER, KILL_HOST = "pause worker", "kill worker", "kill host"
+WEIGHTS = {
+    KILL_CONTAINER: 12, PAUSE_CONTAINER: 3, KILL_DRIVER: 1, PAUSE_DRIVER: 1, PAUSE_BOTH: 2, CUT_LINK: 2, CUT_LINKS: 1,
+    SCALE: 4, RESTART_ONE: 2, RESTART_ALL: 1, KILL_EXECUTOR: 3, KILL_DAEMON: 2, PAUSE_EXECUTOR: 1, PAUSE_DAEMON: 1, PAUSE_WORKER: 1,
+    KILL_WORKER: 2, KILL_HOST: 2,
+}  # fmt: skip
+OF_EXECUTORS = (KILL_EXECUTOR, KILL_DAEMON, PAUSE_EXECUTOR, PAUSE_DAEMON, PAUSE_WORKER)
+OF_OUR_CLUSTER = (KILL_WORKER, KILL_HOST)
+OF_LINKS = (CUT_LINK, CUT_LINKS)
+NEEDS_A_WHOLE_JOB = {PAUSE_CONTAINER, PAUSE_BOTH, CUT_LINK, CUT_LINKS, SCALE, RESTART_ONE, RESTART_ALL, *OF_OUR_CLUSTER}
+
+
+def kinds_for(has_executors: bool, has_cluster: bool) -> tuple[str, ...]:
+    """All that can be done to a job that runs so."""
+    return tuple(k for k in WEIGHTS if (has_executors or k not in OF_EXECUTORS) and (has_cluster or k not in OF_OUR_CLUSTER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +56,12 @@ def steps(seed: int, kinds: Sequence[str], calm_s: float, impatient: float) -> I
 
 
 def play(trial: Trial, script: Iterator[Step], enough: Callable[[], bool], lease_s: float, say: Callable[[str], None]) -> None:
-    """One step after the other until `enough`; the job is whole when this returns."""
+    """One step after the other until `enough`; after each that is waited for, owners and output are looked at. The job is whole at the end."""
     while not enough():
         step = next(script)
         if trial.faults and step.patient:
             trial.recovered()
+            trial.look()
         trial.passed(step.calm_s if step.patient else step.calm_s / 4)
         if not strike(trial, step, lease_s):
             say(f"{step.kind}: no such process now")
@@ -53,29 +73,107 @@ def play(trial: Trial, script: Iterator[Step], enough: Callable[[], bool], lease
         )
     if trial.faults:
         trial.recovered()
+        trial.look()
 
 
 def strike(trial: Trial, step: Step, lease_s: float) -> bool:
     """Carry a step out; False: there is no process of that kind now."""
-    if step.kind == KILL_DRIVER:
-        trial.kill_driver()
-        return True
-    if step.kind == PAUSE_DRIVER:
-        trial.pause_driver(lease_s + 1.0 + step.pick)
-        return True
     if step.kind in NEEDS_A_WHOLE_JOB:
         trial.whole()
-    victims = _victims(trial, step.kind)
-    if not victims:
+    return STRIKES[step.kind](trial, step, lease_s + 1.0 + step.pick)
+
+
+# -- one function per kind: (trial, step, how long something that lasts is to last) ----------------------------------------------------
+
+
+def _kill(trial: Trial, step: Step, _: float) -> bool:
+    victim = _victim(trial, step)
+    return victim is not None and trial.kill(step.kind, victim)
+
+
+def _pause_container(trial: Trial, step: Step, _: float) -> bool:
+    victim = _victim(trial, step)
+    return victim is not None and trial.pause(step.kind, victim)
+
+
+def _pause(trial: Trial, step: Step, seconds: float) -> bool:
+    """What lies above containers stops, they themselves go on."""
+    victim = _victim(trial, step)
+    return victim is not None and trial.stop_for(step.kind, [victim], seconds, ends_containers=False)
+
+
+def _pause_driver(trial: Trial, step: Step, seconds: float) -> bool:
+    """Every container gives up: nobody answers it."""
+    return trial.stop_for(step.kind, [trial.driver()], seconds, ends_containers=True)
+
+
+def _pause_both(trial: Trial, step: Step, seconds: float) -> bool:
+    """The container that wakes up with its coordinator must not have kept its tasks; who wakes first is the seed's to choose."""
+    victim = _victim(trial, step)
+    if victim is None:
         return False
-    victim = victims[int(step.pick * len(victims)) % len(victims)]
-    return (trial.pause if step.kind == PAUSE_CONTAINER else trial.kill)(step.kind, victim)
+    both = [trial.driver(), victim]
+    return trial.stop_for(step.kind, both if step.pick < 0.5 else both[::-1], seconds, ends_containers=True)
 
 
-def _victims(trial: Trial, kind: str) -> list[Proc]:
-    """The processes that a kind may hit: of Spark's, those that have containers below them."""
+def _kill_driver(trial: Trial, _: Step, __: float) -> bool:
+    trial.kill_driver()
+    return True
+
+
+def _cut(trial: Trial, step: Step, seconds: float) -> bool:
+    numbers = sorted(trial.processes().containers)
+    if not numbers:
+        return False
+    trial.cut(step.kind, numbers if step.kind == CUT_LINKS else [numbers[int(step.pick * len(numbers)) % len(numbers)]], seconds)
+    return True
+
+
+def _scale(trial: Trial, step: Step, _: float) -> bool:
+    now = trial.containers()
+    others = [n for n in range(1, trial.most_containers + 1) if n != now]
+    wanted = others[int(step.pick * len(others)) % len(others)]
+    trial.command(step.kind, f"{now} -> {wanted}", "scale", "--containers", str(wanted))
+    return True
+
+
+def _restart(trial: Trial, step: Step, _: float) -> bool:
+    numbers = sorted(trial.processes().containers)
+    if step.kind == RESTART_ALL or not numbers:
+        trial.command(step.kind, "all", "restart")
+        return True
+    number = str(numbers[int(step.pick * len(numbers)) % len(numbers)])
+    trial.command(step.kind, f"container {number}", "restart", "--container", number)
+    return True
+
+
+def _lose(trial: Trial, step: Step, _: float) -> bool:
+    victim = _victim(trial, step)
+    return victim is not None and trial.lose_worker(step.kind, victim, whole_host=step.kind == KILL_HOST)
+
+
+STRIKES: dict[str, Callable[[Trial, Step, float], bool]] = {
+    KILL_CONTAINER: _kill, KILL_EXECUTOR: _kill, KILL_DAEMON: _kill, KILL_DRIVER: _kill_driver,
+    PAUSE_CONTAINER: _pause_container, PAUSE_EXECUTOR: _pause, PAUSE_DAEMON: _pause, PAUSE_WORKER: _pause,
+    PAUSE_DRIVER: _pause_driver, PAUSE_BOTH: _pause_both, CUT_LINK: _cut, CUT_LINKS: _cut,
+    SCALE: _scale, RESTART_ONE: _restart, RESTART_ALL: _restart, KILL_WORKER: _lose, KILL_HOST: _lose,
+}  # fmt: skip
+
+
+def _victim(trial: Trial, step: Step) -> Proc | None:
     found, table = trial.processes(), processes()
-    if kind in (KILL_CONTAINER, PAUSE_CONTAINER):
+    victims = _victims(found, table, step.kind)
+    return victims[int(step.pick * len(victims)) % len(victims)] if victims else None
+
+
+def _victims(found: JobProcesses, table: Table, kind: str) -> list[Proc]:
+    """The processes that a kind may hit: of Spark's, those that have containers below them."""
+    if kind in (KILL_CONTAINER, PAUSE_CONTAINER, PAUSE_BOTH):
         return [found.containers[n] for n in sorted(found.containers)]
-    spark = found.executors if kind == KILL_EXECUTOR else found.daemons
+    if kind in (KILL_EXECUTOR, PAUSE_EXECUTOR):
+        spark = found.executors
+    elif kind in (KILL_DAEMON, PAUSE_DAEMON):
+        spark = found.daemons
+    else:
+        spark = found.workers
     return [p for p in sorted(spark, key=lambda p: p.pid) if containers_below(table, found, p)]

@@ -7,13 +7,21 @@ from itertools import islice
 from tests.recovery.chain import Finding, Verdict
 from tests.recovery.faults import Fault
 from tests.recovery.report import Report, p95
-from tests.recovery.scenario import KILL_CONTAINER, NEEDS_A_WHOLE_JOB, WEIGHTS, steps
+from tests.recovery.scenario import KILL_CONTAINER, NEEDS_A_WHOLE_JOB, OF_EXECUTORS, OF_OUR_CLUSTER, STRIKES, WEIGHTS, kinds_for, steps
+from tests.recovery.state import LocalStores
 
 CLEAN = Verdict((), 2, 10, 10)
 
 
-def report(*faults: Fault, verdict: Verdict = CLEAN, problems: tuple[str, ...] = (), code: int = 0, left: tuple[str, ...] = ()) -> Report:
-    return Report(faults, verdict, problems, "7 checkpoints", code, left, 5, 1)
+def report(
+    *faults: Fault,
+    verdict: Verdict = CLEAN,
+    problems: tuple[str, ...] = (),
+    code: int = 0,
+    left: tuple[str, ...] = (),
+    stores: tuple[str, ...] = (),
+) -> Report:
+    return Report(faults, verdict, problems, "7 checkpoints", code, left, 5, 1, LocalStores(stores, "4 stores on 1 hosts"))
 
 
 def test_the_same_seed_makes_the_same_faults_and_every_kind_comes_first_once() -> None:
@@ -24,6 +32,12 @@ def test_the_same_seed_makes_the_same_faults_and_every_kind_comes_first_once() -
     assert set(WEIGHTS) == {s.kind for s in first[: len(WEIGHTS)]}
     assert {True, False} == {s.patient for s in first if s.kind == KILL_CONTAINER}
     assert {True} == {s.patient for s in first if s.kind in NEEDS_A_WHOLE_JOB}
+
+
+def test_every_kind_can_be_struck_and_needs_what_it_hits() -> None:
+    assert set(WEIGHTS) == set(STRIKES)
+    assert set(WEIGHTS) == set(kinds_for(has_executors=True, has_cluster=True))
+    assert {*OF_EXECUTORS, *OF_OUR_CLUSTER} == set(WEIGHTS) - set(kinds_for(has_executors=False, has_cluster=False))
 
 
 def test_p95_is_the_smallest_value_that_95_of_100_do_not_exceed() -> None:
@@ -55,3 +69,4 @@ def test_a_report_is_clean_only_if_everything_is() -> None:
     assert not report(problems=("two owners",)).clean
     assert not report(code=1).clean
     assert not report(left=("4711: java",)).clean
+    assert not report(stores=("Partition 0 differs",)).clean

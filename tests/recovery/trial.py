@@ -10,10 +10,12 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from samzapy.dev.spark import LocalSpark
 from tests.broker import ends, read_all
 from tests.recovery.audit import Committed, audit, summary
 from tests.recovery.chain import verify
@@ -34,20 +36,31 @@ from tests.recovery.faults import (
 from tests.recovery.job import ChainJob, Status, all_run, has_reached
 from tests.recovery.load import Load
 from tests.recovery.observer import Observer
+from tests.recovery.outputs import Outputs
 from tests.recovery.report import Report
+from tests.recovery.state import verify_stores
 from tests.recovery.watch import Watch
 
 PATIENCE_S = 120.0
+AGREED_S = 20.0  # the observer reads two topics, one may be ahead for a moment
 
 
 class Trial:
-    """Runs a job with `tasks` partitions; arguments as ChainJob and Load take them."""
+    """Runs a job with `tasks` partitions; arguments as ChainJob and Load take them.
+
+    Args:
+        cluster: the Spark that the job runs on, if its workers may be killed and brought back.
+        links: run with links between containers and coordinator that can be cut.
+    """
 
     def __init__(
         self, servers: str, folder: Path, name: str, tasks: int, containers: int, arguments: tuple[str, ...], rate: float, keys: int, seed: int,
-        sections: Mapping[str, Any] | None = None,
+        sections: Mapping[str, Any] | None = None, cluster: LocalSpark | None = None, links: bool = False,
     ) -> None:  # fmt: skip
-        self.job = ChainJob(servers, folder, name, tasks, containers, arguments, sections)
+        self.job = ChainJob(servers, folder, name, tasks, containers, arguments, sections, links)
+        self.cluster, self.links = cluster, links
+        self.most_containers = min(tasks, cluster.size.workers * cluster.size.cores if cluster else 2 * containers)
+        self.outputs = Outputs(servers, self.job.topics.output)
         self.faults: list[Fault] = []
         self._servers = servers
         self._exactly_once = (sections or {}).get("commit", {}).get("guarantee", "exactly_once") == "exactly_once"
@@ -106,7 +119,24 @@ class Trial:
         self.until(
             lambda s: all_run(s) and not sample_of(s, 0).pids & fault.gone, f"every task running after {fault.kind} of {fault.target}"
         )
-        self.until(lambda _: seconds_until_commit(self._observer.events(), fault) is not None, f"a commit of {', '.join(fault.tasks)}")
+        if fault.tasks:
+            self.until(lambda _: seconds_until_commit(self._observer.events(), fault) is not None, f"a commit of {', '.join(fault.tasks)}")
+
+    def look(self) -> None:
+        """So far nothing was lost or doubled, and no task had two owners; else the trial is broken off here, next to what did it."""
+        wrong = self.outputs.look()
+        assert not wrong, f"the output after {self._last_fault()}: {wrong}\n{self.job.log_tail()}"
+        deadline = time.monotonic() + AGREED_S
+        while (problems := audit(self._observer.events())) and time.monotonic() < deadline:
+            self._watch.next()
+        assert not problems, f"owners after {self._last_fault()}: {problems}"
+
+    def _last_fault(self) -> str:
+        return f"fault {len(self.faults)} ({self.faults[-1].kind} of {self.faults[-1].target})" if self.faults else "the start"
+
+    def containers(self) -> int:
+        """How many there are now."""
+        return len(self.until(lambda s: bool(s["containers"]), "containers")["containers"])
 
     def passed(self, seconds: float) -> None:
         """Let the job work for a while: the time between faults is part of a scenario."""
@@ -133,23 +163,83 @@ class Trial:
         fault.note = "woke up" if send(proc, signal.SIGCONT) else "was ended while stopped"
         return True
 
-    def pause_driver(self, seconds: float) -> None:
-        """SIGSTOP the driver, SIGCONT after a while: beyond the lease, every container has given up."""
-        driver = self._driver()
-        fault = self._strike("pause driver", driver, signal.SIGSTOP)
-        assert fault is not None, f"the driver was gone:\n{self.job.log_tail()}"
+    def stop_for(self, kind: str, procs: Sequence[Proc], seconds: float, ends_containers: bool) -> bool:
+        """SIGSTOP these, SIGCONT after a while, in their order; False: the first was gone already.
+
+        Args:
+            ends_containers: their containers will be replaced, because they give up or are given up meanwhile.
+        """
+        faults = [self._fault(kind, proc) for proc in procs]
+        widest = max(faults, key=lambda f: len(f.tasks))
+        fault = replace(widest, target=" and ".join(f.target for f in faults), gone=widest.gone if ends_containers else frozenset())
+        if not all(send(proc, signal.SIGSTOP) for proc in procs):
+            for proc in procs:
+                send(proc, signal.SIGCONT)
+            return False
+        self.faults.append(fault)
         self.passed(seconds)
         fault.over_ms, fault.note = _now_ms(), f"for {seconds:.1f} s"
-        assert send(driver, signal.SIGCONT), f"the driver did not outlive its pause:\n{self.job.log_tail()}"
+        for proc in procs:
+            if not send(proc, signal.SIGCONT):
+                fault.note += f"; {proc.pid} was ended meanwhile"
+        return True
+
+    def cut(self, kind: str, numbers: Sequence[int], seconds: float) -> None:
+        """Part these containers from the coordinator until it has taken their tasks away; both live. Then mend the links."""
+        assert self.links, "the driver's links cannot be cut: Trial(links=True)"
+        fault, found = self._fault(kind, self.driver()), self.processes()
+        status = self._watch.next() or {"tasks": []}
+        fault.target = "every container" if len(numbers) == len(found.containers) else f"container {', '.join(map(str, numbers))}"
+        fault.tasks = tuple(t["name"] for t in status["tasks"] if t["container"] in numbers)
+        fault.gone = frozenset(found.containers[n].pid for n in numbers)
+        self.faults.append(fault)
+        self.job.cut(numbers)
+        try:
+            self.passed(seconds)
+            self.until(lambda s: not any(_is_running(s, pid) for pid in fault.gone), f"the lease of {fault.target} being over")
+        finally:
+            self.job.cut(())
+        fault.over_ms, fault.note = _now_ms(), f"for {(_now_ms() - fault.at_ms) / 1000:.1f} s"
+
+    def command(self, kind: str, target: str, *words: str) -> None:
+        """A command that changes the running job, to its end; 2 (refused) is an answer too."""
+        fault = self._fault(kind, self.driver())
+        before = self._watch.next() or {"tasks": []}
+        fault.target, fault.gone, fault.tasks = target, frozenset(), ()
+        self.faults.append(fault)
+        done = self.job.command(*words)
+        assert done.returncode in (0, 2), f"{' '.join(words)}: exit code {done.returncode}\n{done.stderr}\n{self.job.log_tail()}"
+        after = self.until(all_run, f"every task running after {' '.join(words)}")
+        were = {t["name"]: (t["container"], t.get("last_move")) for t in before["tasks"]}
+        changed = [t for t in after["tasks"] if were.get(t["name"]) != (t["container"], t.get("last_move"))]
+        away = [t["last_move"]["seconds"] for t in changed if t.get("last_move")]
+        fault.tasks = tuple(t["name"] for t in changed)
+        fault.note = f"longest away {max(away):.1f} s" if away else f"exit code {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"
+
+    def lose_worker(self, kind: str, worker: Proc, whole_host: bool) -> bool:
+        """SIGKILL a worker, or all of its host; when the job is whole again elsewhere the worker is started again. False: it was gone."""
+        assert self.cluster is not None, "the cluster is not the trial's: Trial(cluster=…)"
+        host = worker.command[worker.command.index("--host") + 1]
+        fault = self._fault(kind, worker)
+        fault.target = host
+        self.faults.append(fault)
+        if whole_host:
+            self.cluster.kill_host(host)
+        elif not send(worker, signal.SIGKILL):
+            self.faults.remove(fault)
+            return False
+        self.recovered()
+        self.cluster.start_worker(host)
+        return True
 
     def kill_driver(self) -> None:
         """SIGKILL the driver and start another."""
-        assert self.kill("kill driver", self._driver()), f"the driver was gone:\n{self.job.log_tail()}"
+        assert self.kill("kill driver", self.driver()), f"the driver was gone:\n{self.job.log_tail()}"
         code = self.job.wait()
         assert code == -signal.SIGKILL, f"the driver ended with {code}:\n{self.job.log_tail()}"
         self.job.start()
 
-    def _driver(self) -> Proc:
+    def driver(self) -> Proc:
         driver = self.processes().driver
         assert driver is not None, f"the driver is gone:\n{self.job.log_tail()}"
         return driver
@@ -197,6 +287,7 @@ class Trial:
         return Report(
             tuple(self.faults), verify(self._servers, self.job.topics, self._exactly_once), tuple(audit(events)), summary(events), code,
             tuple(left), self._aborted(self.job.topics.output), self._aborted(self.job.topics.job.checkpoint_topic),
+            verify_stores(self.job.file),
         )  # fmt: skip
 
     def _left_behind(self, limit_s: float = 30.0) -> list[str]:
