@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from samzapy.api.errors import SamzapyError
-from samzapy.cli import change, demo, dev, doctor, inspect, reset, run, state
+from samzapy.cli import change, demo, dev, doctor, inspect, records, reset, run, schema, state
 from samzapy.config.errors import ConfigError
 
 EXIT_OF_SIGINT = 130
@@ -34,6 +34,9 @@ app.command("validate")(inspect.validate)
 app.command("status")(inspect.status)
 app.command("topics")(inspect.topics)
 app.command("reset")(reset.reset)
+app.command("send")(records.send)
+app.command("tail")(records.tail)
+app.command("schema")(schema.schema)
 app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 app.add_typer(inspect.checkpoint_app, name="checkpoint")
