@@ -13,6 +13,7 @@ import typer
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError, SamzapyError, TopicMissing
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
 from samzapy.config.load import LoadedJob
+from samzapy.model.ownership import Ledger
 from samzapy.ports import Log
 
 checkpoint_app = typer.Typer(help="Look at a job's checkpoints.", no_args_is_help=True)
@@ -120,6 +121,11 @@ def _lease_url(loaded: LoadedJob, log: Log) -> str | None:
 
 def read_lease(loaded: LoadedJob, log: Log) -> Any:
     """The newest lease record of the coordinator topic, or None."""
+    return ledger_of(loaded, log).lease
+
+
+def ledger_of(loaded: LoadedJob, log: Log) -> Ledger:
+    """What the coordinator topic says; nothing where there is none yet."""
     from samzapy.clock import SystemClock
     from samzapy.ledger_reader import read_ledger
     from samzapy.wiring import job_of
@@ -128,12 +134,12 @@ def read_lease(loaded: LoadedJob, log: Log) -> Any:
     admin = log.admin()
     try:
         if topic not in admin.topics([topic]):
-            return None
+            return Ledger()
     finally:
         admin.close()
     consumer = log.restore_consumer("status")
     try:
-        return read_ledger(consumer, topic, SystemClock()).lease
+        return read_ledger(consumer, topic, SystemClock())
     finally:
         consumer.close()
 
