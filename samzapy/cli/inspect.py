@@ -16,14 +16,14 @@ from samzapy.config.load import LoadedJob
 from samzapy.model.ownership import Ledger
 from samzapy.ports import Log
 
-checkpoint_app = typer.Typer(help="Look at a job's checkpoints.", no_args_is_help=True)
+checkpoint_app = typer.Typer(help="Look at a job's checkpoints, and set where it goes on.", no_args_is_help=True)
 NOT_RUNNING = 3
 HTTP_TIMEOUT_S = 5.0
 
 
 @checkpoint_app.callback()
 def _checkpoint() -> None:
-    """Look at a job's checkpoints."""
+    """Look at a job's checkpoints, and set where it goes on."""
 
 
 # -- validate --------------------------------------------------------------------------------------------------------------------------
@@ -193,13 +193,19 @@ def _print_status(answer: dict[str, Any]) -> None:
 
 @checkpoint_app.command("show")
 def checkpoint_show(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
-    """The newest checkpoint of each task: next offsets, and the changelog positions that belong to them."""
+    """The newest checkpoint of each task: next offsets, and the changelog positions that belong to them. What was set is told on stderr."""
     from samzapy.clock import SystemClock
     from samzapy.inspection import look_around, read_checkpoints
+    from samzapy.plan.startpoints import pending
 
     loaded = load(job, more, sets)
     with connected(loaded) as log:
         found = read_checkpoints(loaded.settings, look_around(loaded.settings, log), log, SystemClock())
+        orders = ledger_of(loaded, log).startpoints
+    done = {c.task: c for c in found.values()}
+    for task, order in orders.items():
+        if pending(order, done.get(task)) is not None:
+            say(f"{task}: `checkpoint set` waits for its next start: {', '.join(f'{p} at {at}' for p, at in order.offsets.items())}")
     if as_json:
         for checkpoint in found.values():
             print_json(json.loads(checkpoint.to_bytes()))

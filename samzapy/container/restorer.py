@@ -368,8 +368,13 @@ class Restorer:
     # -- after T4 ----------------------------------------------------------------------------------------------------------------
 
     def _refuse_orphans(self, task: TaskInstance) -> None:
-        """T5's first half: without a checkpoint every changelog must be empty, else what it counts would be counted again."""
-        if task.checkpoint is not None:
+        """T5's first half: without a checkpoint every changelog must be empty, else what it counts would be counted again.
+
+        Unless a `checkpoint set` says of every input where to go on: then somebody has decided what belongs to this state.
+        """
+        order = self._own.ledger.startpoints.get(task.name)
+        is_ordered = order is not None and all(str(place) in order.offsets for place in task.model.inputs)
+        if task.checkpoint is not None or is_ordered:
             return
         for name, restored in task.restored.items():
             if restored.records:
@@ -377,7 +382,7 @@ class Restorer:
                 raise StateRefused(
                     f"{task.name}: there is no checkpoint in {self._checkpoint_partition(task)}, but {topic}[{task.model.partition}] holds "
                     f"{restored.records} records of state: starting over on them would count twice.",
-                    "Run `samzapy reset` to remove the state and start over, or restore the checkpoint topic.",
+                    "Run `samzapy reset` to remove the state and start over, or say with `samzapy checkpoint set … --keep-state` where every input goes on.",
                 )
 
     def _checkpoint_partition(self, task: TaskInstance) -> TopicPartition:
