@@ -11,10 +11,11 @@ from pathlib import Path
 
 from samzapy.api.errors import StateRefused
 from samzapy.api.task import StreamTask
+from samzapy.checkpoint_reader import read_checkpoint
 from samzapy.config.schema import Settings
-from samzapy.log_reader import read_ranges, read_to_end
+from samzapy.log_reader import read_ranges
 from samzapy.model.barrier import BARRIER_KEY
-from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
+from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition, next_offset
 from samzapy.model.stamp import StoreStamp
@@ -65,22 +66,14 @@ def read_checkpoints(settings: Settings, around: Surroundings, log: Log, clock: 
     """
     topic = job_of(settings).checkpoint_topic
     facts = around.topics.get(topic)
-    found: dict[int, bytes] = {}
     if facts is None:
         return {}
     consumer = log.restore_consumer("checkpoints")
     try:
-        for partition in range(facts.partitions):
-            for batch in read_to_end(consumer, TopicPartition(topic, partition), clock):
-                for message in batch:
-                    if message.key() == CHECKPOINT_KEY:
-                        found[partition] = message.value() or b""
+        found = {p: read_checkpoint(consumer, TopicPartition(topic, p), clock) for p in range(facts.partitions)}
     finally:
         consumer.close()
-    try:
-        return {p: checkpoint_from_bytes(data) for p, data in sorted(found.items())}
-    except UnreadableCheckpoint as error:
-        raise StateRefused(f"a checkpoint in {topic} cannot be read: {error}.", "Use the samzapy version that wrote it.") from None
+    return {p: checkpoint for p, checkpoint in found.items() if checkpoint is not None}
 
 
 def changelog_of(settings: Settings, store: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 import typer
@@ -13,16 +14,18 @@ import typer
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError, SamzapyError, TopicMissing
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
 from samzapy.config.load import LoadedJob
-from samzapy.ports import Log
+from samzapy.model.ownership import LeaseRecord, Ledger
+from samzapy.ports import Consumer, Log
 
-checkpoint_app = typer.Typer(help="Look at a job's checkpoints.", no_args_is_help=True)
+checkpoint_app = typer.Typer(help="Look at a job's checkpoints, and set where it goes on.", no_args_is_help=True)
 NOT_RUNNING = 3
 HTTP_TIMEOUT_S = 5.0
+T = TypeVar("T")
 
 
 @checkpoint_app.callback()
 def _checkpoint() -> None:
-    """Look at a job's checkpoints."""
+    """Look at a job's checkpoints, and set where it goes on."""
 
 
 # -- validate --------------------------------------------------------------------------------------------------------------------------
@@ -118,22 +121,35 @@ def _lease_url(loaded: LoadedJob, log: Log) -> str | None:
     return lease.url if lease is not None and lease.url else None
 
 
-def read_lease(loaded: LoadedJob, log: Log) -> Any:
-    """The newest lease record of the coordinator topic, or None."""
+def read_lease(loaded: LoadedJob, log: Log) -> LeaseRecord | None:
+    """The newest lease record of the coordinator topic, or None; readable or not, other records are left alone."""
     from samzapy.clock import SystemClock
     from samzapy.ledger_reader import read_lease as newest_lease
+
+    return _read_coordinator_topic(loaded, log, lambda consumer, topic: newest_lease(consumer, topic, SystemClock()), None)
+
+
+def ledger_of(loaded: LoadedJob, log: Log) -> Ledger:
+    """What the coordinator topic says; nothing where there is none yet."""
+    from samzapy.clock import SystemClock
+    from samzapy.ledger_reader import read_ledger
+
+    return _read_coordinator_topic(loaded, log, lambda consumer, topic: read_ledger(consumer, topic, SystemClock()), Ledger())
+
+
+def _read_coordinator_topic(loaded: LoadedJob, log: Log, read: Callable[[Consumer, str], T], absent: T) -> T:
     from samzapy.wiring import job_of
 
     topic = job_of(loaded.settings).coordinator_topic
     admin = log.admin()
     try:
         if topic not in admin.topics([topic]):
-            return None
+            return absent
     finally:
         admin.close()
     consumer = log.restore_consumer("status")
     try:
-        return newest_lease(consumer, topic, SystemClock())
+        return read(consumer, topic)
     finally:
         consumer.close()
 
@@ -187,13 +203,19 @@ def _print_status(answer: dict[str, Any]) -> None:
 
 @checkpoint_app.command("show")
 def checkpoint_show(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
-    """The newest checkpoint of each task: next offsets, and the changelog positions that belong to them."""
+    """The newest checkpoint of each task: next offsets, and the changelog positions that belong to them. What was set is told on stderr."""
     from samzapy.clock import SystemClock
     from samzapy.inspection import look_around, read_checkpoints
+    from samzapy.plan.startpoints import pending
 
     loaded = load(job, more, sets)
     with connected(loaded) as log:
         found = read_checkpoints(loaded.settings, look_around(loaded.settings, log), log, SystemClock())
+        orders = ledger_of(loaded, log).startpoints
+    done = {c.task: c for c in found.values()}
+    for task, order in orders.items():
+        if pending(order, done.get(task)) is not None:
+            say(f"{task}: `checkpoint set` waits for its next start: {', '.join(f'{p} at {at}' for p, at in order.offsets.items())}")
     if as_json:
         for checkpoint in found.values():
             print_json(json.loads(checkpoint.to_bytes()))

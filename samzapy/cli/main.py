@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from samzapy.api.errors import SamzapyError
-from samzapy.cli import change, demo, dev, doctor, inspect, reset, run, state
+from samzapy.cli import change, checkpoint, demo, dev, doctor, inspect, lag, plan, records, reset, run, schema, state
 from samzapy.config.errors import ConfigError
 
 EXIT_OF_SIGINT = 130
@@ -32,11 +32,16 @@ app.command("scale")(change.scale)
 app.command("restart")(change.restart)
 app.command("validate")(inspect.validate)
 app.command("status")(inspect.status)
+app.command("lag")(lag.lag)
+app.command("plan")(plan.plan)
 app.command("topics")(inspect.topics)
 app.command("reset")(reset.reset)
+app.command("send")(records.send)
+app.command("tail")(records.tail)
+app.command("schema")(schema.schema)
 app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
-app.add_typer(inspect.checkpoint_app, name="checkpoint")
+app.add_typer(checkpoint.app, name="checkpoint")
 app.add_typer(state.app, name="state")
 app.add_typer(dev.app, name="dev")
 

@@ -92,7 +92,7 @@ class _Run:
                 containers.max_restarts, containers.restart_window_ms / 1000, stop_timeout_s=settings.commit.timeout_ms / 1000,
                 takeover=self._takeover, has_changelogs=any(changelog_topic(settings, s) for s in settings.stores),
             )  # fmt: skip
-            process = Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), _is_gone)
+            process = Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), is_gone)
             coordinator = JobCoordinator(
                 job, run_id, tasks, payload, ends, pace, self._log, clock, launcher, process, self._answers, self._world()
             )
@@ -208,7 +208,7 @@ def process_start(pid: int) -> str:
         return ""
 
 
-def _is_gone(host: str, pid: int, start: str) -> bool:
+def is_gone(host: str, pid: int, start: str) -> bool:
     """Whether a process of this very host is provably not there any more."""
     if host != socket.gethostname() or not pid:
         return False

@@ -51,7 +51,7 @@ def checked_offset(consumer: Consumer, spec: InputSpec, partition: TopicPartitio
     if spec.on_out_of_range == "fail":
         raise OffsetOutOfRange(
             f"input {partition}: {what}.",
-            f"Set `on_out_of_range: earliest` or `latest` for {spec.topic} to go on and lose what is missing, or run `samzapy reset`.",
+            f"Set `on_out_of_range: earliest` or `latest` for {spec.topic} to lose what is missing, or choose where to go on with `samzapy checkpoint set`.",
         )
     offset = bounds.start if spec.on_out_of_range == "earliest" else bounds.end
     LOG.warning("input %s: %s; going on from %d (on_out_of_range: %s)", partition, what, offset, spec.on_out_of_range)

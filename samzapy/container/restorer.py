@@ -378,7 +378,13 @@ class Restorer:
     # -- after T4 ----------------------------------------------------------------------------------------------------------------
 
     def _refuse_orphans(self, task: TaskInstance) -> None:
-        """T5's first half: what a changelog holds must belong to a checkpoint that knows it, else it would be counted again, or is old."""
+        """T5's first half: what a changelog holds must belong to a checkpoint that knows it, else it would be counted again, or is old.
+
+        Unless a `checkpoint set` says of every input where to go on: then somebody has decided what belongs to this state.
+        """
+        order = self._own.ledger.startpoints.get(task.name)
+        if order is not None and all(str(place) in order.offsets for place in task.model.inputs):
+            return
         known = task.checkpoint.stores if task.checkpoint is not None else {}
         for name, restored in task.restored.items():
             if name in known or not restored.records:
@@ -388,7 +394,7 @@ class Restorer:
                 raise StateRefused(
                     f"{task.name}: there is no checkpoint in {self._checkpoint_partition(task)}, but {place} holds "
                     f"{restored.records} records of state: starting over on them would count twice.",
-                    "Run `samzapy reset` to remove the state and start over, or restore the checkpoint topic.",
+                    "Run `samzapy reset` to remove the state and start over, or say with `samzapy checkpoint set … --keep-state` where every input goes on.",
                 )
             raise StateRefused(
                 f"{task.name}: store {name!r} is new to the checkpoint, but {place} holds {restored.records} records: it was a store of this job "

@@ -5,6 +5,7 @@ Start, restart and move are this code. It is taken in steps, so that a task that
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -16,7 +17,11 @@ from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark, StoreMark
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.ownership import Startpoint
+from samzapy.plan.startpoints import pending
 from samzapy.ports import Clock, Consumer, Log
+
+LOG = logging.getLogger("samzapy.container")
 
 
 class Starter:
@@ -59,22 +64,35 @@ class Starter:
         self._restorer.wait_s = seconds
 
     def _settle(self, task: TaskInstance) -> bool:
-        """T5: where each input is read from; True if the checkpoint is a new one that has to be committed first."""
+        """T5: where each input is read from; True if the checkpoint is a new one that has to be committed first.
+
+        A `checkpoint set` that no start has carried out yet comes before the checkpoint; its id is committed even if nothing moves.
+        """
         old = task.checkpoint
+        order = pending(self._own.ledger.startpoints.get(task.name), old)
         inputs: dict[str, InputMark] = {}
         for lane in task.lanes:
             partition, spec = lane.partition, lane.spec
-            mark = old.inputs.get(str(partition)) if old else None
+            mark = _ordered(order, partition) or (old.inputs.get(str(partition)) if old else None)
             if mark is not None:
                 offset = checked_offset(self._consumer, spec, partition, mark)
             else:
                 offset = first_offset(self._consumer, spec, partition, self._has_grown(partition))
             inputs[str(partition)] = InputMark(spec.topic_id, offset)
         stores = {name: self._mark(task, name, old) for name, s in self._spec.stores.items() if s.changelog}
-        if old is not None and old.inputs == inputs:
+        if old is not None and order is None and old.inputs == inputs:
             task.checkpoint = replace(old, stores=stores)
             return False
-        task.checkpoint = self._checkpoint(task, old, inputs, stores)
+        checkpoint = self._checkpoint(task, old, inputs, stores)
+        if order is not None:
+            LOG.info(
+                "%s: inputs as `checkpoint set` %s says: %s",
+                task.name,
+                order.id,
+                ", ".join(f"{p} at {o}" for p, o in order.offsets.items()),
+            )
+            checkpoint = replace(checkpoint, startpoint_id=order.id, ended_run_id="")
+        task.checkpoint = checkpoint
         return True
 
     def _has_grown(self, partition: TopicPartition) -> bool:
@@ -102,3 +120,8 @@ class Starter:
         if old is None:
             return new
         return replace(new, sequence=old.sequence + 1, startpoint_id=old.startpoint_id, ended_run_id=old.ended_run_id)
+
+
+def _ordered(order: Startpoint | None, partition: TopicPartition) -> InputMark | None:
+    place = str(partition)
+    return InputMark(order.topic_ids[place], order.offsets[place]) if order is not None and place in order.offsets else None

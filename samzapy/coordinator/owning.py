@@ -106,6 +106,17 @@ class Owning:
             self.fence(r.container)  # (c)
             failpoints.hit("coordinator.end.c")
 
+    def end_all(self, ledger: Ledger, numbers: Iterable[int]) -> None:
+        """End every container of earlier runs; fence their ids and these, which may have been launched and never named.
+
+        Raises:
+            Fenced, LogError, ClusterUnreachable: as `end`.
+        """
+        earlier = [r for r in ledger.containers.values() if r.incarnation]
+        self.end(earlier)
+        for number in sorted(({*ledger.containers} | set(numbers)) - {r.container for r in earlier}):
+            self.fence(number)
+
     def fence(self, container: int) -> None:
         """Make every producer of this container's id dead at the broker."""
         self._topic.fence(container)

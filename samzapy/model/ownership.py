@@ -76,13 +76,17 @@ class LeaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class Startpoint:
-    """Offsets that a task's next start commits before `init()`, once: its id is then in the checkpoint."""
+    """Offsets that a task's next start commits before `init()`, once: its id is then in the checkpoint.
+
+    `offsets` and `topic_ids` (Kafka's id of the topic that the offset was meant for) are by str(TopicPartition).
+    """
 
     id: str
     offsets: Mapping[str, int]
+    topic_ids: Mapping[str, str]
 
     def to_bytes(self) -> bytes:
-        return _dumps({"id": self.id, "offsets": dict(self.offsets)})
+        return _dumps({"id": self.id, "offsets": dict(self.offsets), "topic_ids": dict(self.topic_ids)})
 
 
 def end_offsets_to_bytes(ends: Mapping[str, int]) -> bytes:
@@ -127,7 +131,7 @@ class Ledger:
             elif kind == "end-offsets":
                 _put(self.end_offsets, name, None if value is None else {str(k): int(v) for k, v in _loads(value)["ends"].items()})
             elif kind == "startpoint":
-                _put(self.startpoints, name, None if value is None else Startpoint(**_fields(value, Startpoint)))
+                _put(self.startpoints, name, None if value is None else _startpoint(value))
             elif kind == "locality":
                 _put(self.locality, name, None if value is None else {str(h): int(e) for h, e in _loads(value)["hosts"].items()})
             elif kind == "input":
@@ -143,6 +147,12 @@ class Ledger:
         record = ContainerRecord(**{**raw, "tasks": tuple(str(t) for t in raw["tasks"])})
         self.containers[number] = record
         self.epoch = max(self.epoch, record.epoch)
+
+
+def _startpoint(value: bytes) -> Startpoint:
+    raw = _fields(value, Startpoint)
+    offsets = {str(place): int(offset) for place, offset in raw["offsets"].items()}
+    return Startpoint(str(raw["id"]), offsets, {place: str(raw["topic_ids"][place]) for place in offsets})
 
 
 def _put(table: dict[str, Any], name: str, value: Any) -> None:
@@ -163,7 +173,7 @@ def _loads(data: bytes) -> dict[str, Any]:
     return raw
 
 
-_TYPES = {"int": int, "str": str, "bool": bool, "tuple[str, ...]": list, "Mapping[str, int]": dict}
+_TYPES = {"int": int, "str": str, "bool": bool, "tuple[str, ...]": list, "Mapping[str, int]": dict, "Mapping[str, str]": dict}
 
 
 def _fields(data: bytes, record: type) -> dict[str, Any]:

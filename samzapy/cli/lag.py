@@ -1,0 +1,128 @@
+"""`samzapy lag`: how far behind a job is, running or not, in the columns of Kafka's own tool for groups.
+
+Of a running job the positions come from its coordinator, of a stopped one from the checkpoints: what the next start would read from. The
+ends are asked of the brokers now. A broadcast partition shows the task that is furthest behind in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from samzapy.api.errors import TopicMissing
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
+from samzapy.cli.inspect import ledger_of, running_status
+from samzapy.config.load import LoadedJob
+from samzapy.model.job_model import TaskModel
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Log
+
+HEADER = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
+Positions = dict[str, dict[TopicPartition, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Where a task runs, as the columns show it."""
+
+    consumer_id: str | None = None
+    host: str | None = None
+    client_id: str | None = None
+
+
+def lag(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
+    """How far behind the job is in each input partition, running or not."""
+    from samzapy.inspection import look_around
+    from samzapy.plan.lag import standings
+    from samzapy.wiring import job_of
+
+    loaded = load(job, more, sets)
+    with connected(loaded) as log:
+        tasks = look_around(loaded.settings, log).tasks
+        if not tasks:
+            _refuse(loaded, log)
+        status = running_status(loaded, log)
+        at = committed(loaded, log)
+        if status is not None:
+            at = {name: {**at.get(name, {}), **found} for name, found in _reported(tasks, status).items()}
+        found = standings(tasks, at, _ends(log, tasks))
+    readers = {} if status is None else _readers(status)
+    if status is None:
+        say(f"job {job_of(loaded.settings)} is not running{'' if at else ', and has no checkpoint yet'}")
+    group = job_of(loaded.settings).group_id
+    rows: list[tuple[object, ...]] = []
+    for one in found:
+        reader = readers.get(one.task, _Reader())
+        rows.append(
+            (
+                group,
+                one.place.topic,
+                one.place.partition,
+                one.next_offset,
+                one.end,
+                one.lag,
+                reader.consumer_id,
+                reader.host,
+                reader.client_id,
+            )
+        )
+    if as_json:
+        names = [h.lower().replace("-", "_") for h in HEADER]
+        for one, row in zip(found, rows, strict=True):
+            print_json({**dict(zip(names, row, strict=True)), "task": one.task})
+    else:
+        print_table(HEADER, rows)
+
+
+def committed(loaded: LoadedJob, log: Log) -> Positions:
+    """By task, where its next start would read on: by its checkpoint, and by a `checkpoint set` that waits for it."""
+    from samzapy.clock import SystemClock
+    from samzapy.inspection import look_around, read_checkpoints
+    from samzapy.plan.startpoints import pending, standing
+
+    around = look_around(loaded.settings, log)
+    checkpoints = {c.task: c for c in read_checkpoints(loaded.settings, around, log, SystemClock()).values()}
+    orders = ledger_of(loaded, log).startpoints
+    result: Positions = {}
+    for name, task in around.tasks.items():
+        order = pending(orders.get(name), checkpoints.get(name))
+        known = {place: standing(place, checkpoints.get(name), order) for place in task.inputs}
+        if any(offset is not None for offset in known.values()):
+            result[name] = {place: offset for place, offset in known.items() if offset is not None}
+    return result
+
+
+def _reported(tasks: Mapping[str, TaskModel], status: Mapping[str, Any]) -> Positions:
+    told = {t["name"]: t["positions"] for t in status["tasks"]}
+    return {name: {p: int(told[name][str(p)]) for p in task.inputs if str(p) in told.get(name, {})} for name, task in tasks.items()}
+
+
+def _readers(status: Mapping[str, Any]) -> dict[str, _Reader]:
+    containers = {c["id"]: c for c in status["containers"]}
+    found = {}
+    for task in status["tasks"]:
+        container = containers.get(task["container"])
+        if container is not None and container["pid"]:
+            client = f"container-{container['id']}"
+            found[task["name"]] = _Reader(f"{client}-{container['pid']}", container["host"], client)
+    return found
+
+
+def _ends(log: Log, tasks: Mapping[str, TaskModel]) -> dict[TopicPartition, int]:
+    consumer = log.restore_consumer("lag")
+    try:
+        return {p: consumer.bounds(p).end for p in {p for task in tasks.values() for p in task.inputs}}
+    finally:
+        consumer.close()
+
+
+def _refuse(loaded: LoadedJob, log: Log) -> None:
+    admin = log.admin()
+    try:
+        inputs = [i.topic for i in loaded.settings.inputs]
+        there = admin.topics(inputs)
+    finally:
+        admin.close()
+    missing = ", no ".join(f"input topic {t}" for t in inputs if t not in there)
+    raise TopicMissing(f"there is no {missing}.", "Create it first; `samzapy topics JOB.yaml` shows what the job needs.")

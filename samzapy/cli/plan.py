@@ -1,0 +1,122 @@
+"""`samzapy plan`: what a run would do that began now. It reads the topics and what earlier runs left in them; it changes nothing and starts no JVM."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from samzapy.api.errors import LauncherError, SamzapyError, TopicMisconfigured, TopicMissing
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
+from samzapy.cli.inspect import ledger_of
+from samzapy.config.schema import Settings
+from samzapy.model.job_model import TaskModel
+from samzapy.plan.outlook import Outlook, outlook
+
+TOPICS = ("TOPIC", "ROLE", "EXPECTED", "ACTUAL", "STATE")
+
+
+def plan(
+    job: JobFile,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    master: Annotated[str | None, typer.Option(help="Spark's master, in place of the job file's.", show_default=False)] = None,
+    local: Annotated[bool, typer.Option("--local", help="As for `samzapy run --local`.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """What `run` would do: tasks, containers, hosts, topics to create. Changes nothing; a run that would be refused has that run's exit code."""
+    from samzapy.inspection import look_around
+    from samzapy.topic_check import topic_rows
+
+    loaded = load(job, more, [*(sets or []), *([f"spark.master={master}"] if master else [])])
+    settings = loaded.settings
+    with connected(loaded) as log:
+        tasks = look_around(settings, log).tasks
+        rows = topic_rows(settings, log)
+        ledger = ledger_of(loaded, log)
+    problems = _topic_problems(rows)
+    seen: Outlook | None = None
+    if tasks:
+        seen = outlook(list(tasks), settings.containers.count, ledger, None if local else settings.spark.master, os.cpu_count() or 1)
+        problems += _slot_problems(settings, seen)
+    if as_json:
+        print_json(_document(settings, local, tasks, seen, rows, problems))
+    else:
+        _print(settings, local, tasks, seen, rows)
+        for problem in problems:
+            say(f"error[{problem.code}]: {problem}")
+    return problems[0].exit_code if problems else 0
+
+
+def _topic_problems(rows: list[Any]) -> list[SamzapyError]:
+    from samzapy.topic_check import MISSING, WRONG
+
+    found: list[SamzapyError] = []
+    for kind, (topic, role, *_, state) in rows:
+        if kind == MISSING:
+            found.append(TopicMissing(f"there is no {role} topic {topic}.", "`run` never creates inputs or outputs; see `samzapy topics`."))
+        elif kind == WRONG:
+            found.append(TopicMisconfigured(f"{topic} {state}.", "samzapy never alters a topic that exists."))
+    return found
+
+
+def _slot_problems(settings: Settings, seen: Outlook) -> list[SamzapyError]:
+    from samzapy.plan.assignment import check_slots
+
+    try:
+        check_slots(len(seen.plan.tasks), seen.slots, settings.spark.master)
+    except LauncherError as error:
+        return [error]
+    return []
+
+
+def _where(settings: Settings, local: bool) -> str:
+    return "child processes of `samzapy run --local`" if local else f"Spark at {settings.spark.master}"
+
+
+def _print(settings: Settings, local: bool, tasks: dict[str, TaskModel], seen: Outlook | None, rows: list[Any]) -> None:
+    print(f"job {settings.job}-{settings.id} on {_where(settings, local)}")
+    if seen is not None:
+        _print_outlook(settings, local, tasks, seen)
+    print()
+    print_table(TOPICS, [row for _, row in rows])
+
+
+def _print_outlook(settings: Settings, local: bool, tasks: dict[str, TaskModel], seen: Outlook) -> None:
+    used = len(seen.plan.tasks)
+    slots = f"; {seen.slots} slots" if seen.slots is not None else "" if local else "; how many slots there are is known when Spark runs"
+    print(f"{len(tasks)} tasks in {used} containers{slots}")
+    if used < settings.containers.count:
+        say(f"containers.count is {settings.containers.count}, but {len(tasks)} tasks fill {used}; the others are not started")
+    if seen.hosts_are_assumed:
+        say("hosts: where earlier runs left the tasks' state, if Spark has executors there again")
+    print()
+    print_table(("CONTAINER", "HOST", "TASKS"), [(n, seen.plan.hosts.get(n) or "any", len(names)) for n, names in seen.plan.tasks.items()])
+    print()
+    container = {t: n for n, names in seen.plan.tasks.items() for t in names}
+    lines = [(t.name, container[t.name], seen.before.get(t.name), ", ".join(str(p) for p in t.inputs)) for t in tasks.values()]
+    print_table(("TASK", "CONTAINER", "BEFORE", "PARTITIONS"), lines)
+
+
+def _document(
+    settings: Settings, local: bool, tasks: dict[str, TaskModel], seen: Outlook | None, rows: list[Any], problems: list[SamzapyError]
+) -> dict[str, Any]:
+    from samzapy.topic_check import ABSENT
+
+    container = {} if seen is None else {t: n for n, names in seen.plan.tasks.items() for t in names}
+    return {
+        "job": settings.job, "id": settings.id, "master": None if local else settings.spark.master,
+        "slots": None if seen is None else seen.slots,
+        "containers": [] if seen is None else [
+            {"id": n, "host": seen.plan.hosts.get(n), "tasks": list(names)} for n, names in seen.plan.tasks.items()
+        ],
+        "tasks": [
+            {"name": t.name, "container": container.get(t.name), "before": seen.before.get(t.name) if seen else None,
+             "partitions": [f"kafka.{p.topic}.{p.partition}" for p in t.inputs]}
+            for t in tasks.values()
+        ],
+        "topics": [dict(zip([h.lower() for h in TOPICS], row, strict=True)) for _, row in rows],
+        "creates": [row[0] for kind, row in rows if kind == ABSENT],
+        "problems": [{"code": p.code, "message": p.message, "remedy": p.remedy} for p in problems],
+    }  # fmt: skip

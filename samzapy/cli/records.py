@@ -1,0 +1,225 @@
+"""`samzapy send` and `samzapy tail`: small helpers to put records into a topic, and to look at what is in one.
+
+What is sent is checked first: of a file every line before the first is sent; of a pipe or terminal, which has no end to wait for, each line
+as it comes. What is shown is what a read_committed reader sees.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import stat
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+
+from samzapy.api.errors import ConfigurationError, SerdeError, TopicMissing
+from samzapy.cli.common import AsJson, print_json, say
+from samzapy.cli.lines import BadLine, LineForm, Record, Shown, records_of
+from samzapy.log_reader import read_ranges
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec
+
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)]
+Servers = Annotated[str, typer.Option("--kafka", metavar="HOST:PORT", envvar="KAFKA_BOOTSTRAP", help="The brokers.")]
+SERDES = "string, integer, json, bytes, avro:<schema file>, or module:Class"
+MESSAGE_TIMEOUT_MS = 30_000
+SERVE_EVERY = 100
+BATCH = 500
+LAST = 10
+
+
+# -- send ------------------------------------------------------------------------------------------------------------------------------
+
+
+def send(
+    topic: Topic,
+    servers: Servers = "localhost:9092",
+    keyed: Annotated[bool, typer.Option("--key", help="Lines are key<TAB>value; without this, values only.")] = False,
+    key_serde: Annotated[str | None, typer.Option(help=f"How keys are written: {SERDES}; string by default.", show_default=False)] = None,
+    value_serde: Annotated[
+        str, typer.Option(help=f"How values are written: {SERDES}. All but string and bytes are read as JSON.")
+    ] = "string",
+    null_marker: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="A value of exactly this text is a tombstone.", show_default=False)
+    ] = None,
+    partitions: Annotated[
+        int | None, typer.Option(min=1, help="Create the topic with so many partitions if there is none.", show_default=False)
+    ] = None,
+) -> None:
+    """Send lines from stdin as records."""
+    if key_serde is not None and not keyed:
+        raise ConfigurationError("--key-serde without --key: the lines have no keys.", "Add --key, and write key<TAB>value.")
+    log = _log(servers)
+    facts = _facts(log, topic, servers, partitions)
+    if "compact" in facts.config.get("cleanup.policy", "") and not keyed:
+        raise ConfigurationError(f"{topic} is compacted: it takes no records without a key.", "Add --key, and write key<TAB>value.")
+    form = LineForm(
+        (value_serde, _serde(value_serde)),
+        (key_serde or "string", _serde(key_serde or "string")) if keyed else None,
+        None if null_marker is None else null_marker.encode(),
+        facts.max_message_bytes,
+    )
+    source = sys.stdin.buffer
+    count = send_lines(source, stat.S_ISREG(os.fstat(source.fileno()).st_mode), form, topic, log)
+    say(f"sent {count} records to {topic}")
+
+
+def send_lines(source: IO[bytes], is_file: bool, form: LineForm, topic: str, log: Log, tell: Callable[[str], None] = say) -> int:
+    """Send the lines of `source`; returns how many there were.
+
+    Raises:
+        ConfigurationError: some lines are no records. They were all told; of a file nothing was sent, of a stream the others were.
+        LogError: a record was not delivered.
+    """
+    bad: list[BadLine] = []
+
+    def note(line: BadLine) -> None:
+        bad.append(line)
+        tell(str(line))
+
+    remedy = "Mend these lines; see `samzapy send --help` for what a line has to be."
+    if is_file:
+        at = source.tell()
+        lines = sum(1 for _ in records_of(source, form, note)) + len(bad)
+        if bad:
+            raise ConfigurationError(f"{len(bad)} of {lines} lines are no records; nothing was sent.", remedy)
+        source.seek(at)
+    producer = log.plain_producer("samzapy-send")
+    try:
+        count = _send_all(producer, topic, records_of(source, form, note))
+    finally:
+        producer.flush()
+        producer.close()
+    if bad:
+        raise ConfigurationError(f"{len(bad)} of {count + len(bad)} lines are no records; the other {count} were sent.", remedy)
+    return count
+
+
+def _send_all(producer: PlainProducer, topic: str, records: Iterator[Record]) -> int:
+    count = 0
+    for count, (key, value) in enumerate(records, 1):
+        producer.send(topic, value, key)
+        if count % SERVE_EVERY == 0:
+            producer.poll()
+    return count
+
+
+# -- tail ------------------------------------------------------------------------------------------------------------------------------
+
+
+def tail(
+    topic: Topic,
+    servers: Servers = "localhost:9092",
+    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Begin at the oldest record.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C; begins at the end unless --from-beginning.")
+    ] = False,
+    max_records: Annotated[
+        int | None, typer.Option("--max", min=1, metavar="N", help=f"Stop after N records; the last {LAST} by default.", show_default=False)
+    ] = None,
+    key_serde: Annotated[
+        str | None, typer.Option(help=f"What keys are: {SERDES}; by default they are shown as text.", show_default=False)
+    ] = None,
+    value_serde: Annotated[str | None, typer.Option(help="What values are.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show records as a read_committed reader sees them: partition@offset, key, value, headers. Exit code 1 if some cannot be decoded."""
+    from samzapy.clock import SystemClock
+
+    shown = Shown(None if key_serde is None else _serde(key_serde), None if value_serde is None else _serde(value_serde))
+    log = _log(servers)
+    facts = _facts(log, topic, servers)
+    places = [TopicPartition(topic, p) for p in range(facts.partitions)]
+    consumer = log.consumer("samzapy-tail", "samzapy-tail")
+    try:
+        with closing(_batches(consumer, places, from_beginning, follow, max_records or LAST, SystemClock())) as batches:
+            return _print(batches, max_records, shown, as_json)
+    finally:
+        consumer.close()
+
+
+def _batches(
+    consumer: Consumer, places: Sequence[TopicPartition], from_beginning: bool, follow: bool, last: int, clock: Clock
+) -> Generator[Sequence[Message], None, None]:
+    bounds = {p: consumer.bounds(p) for p in places}
+    if follow:
+        consumer.assign({p: b.start if from_beginning else b.end for p, b in bounds.items()})
+        while True:
+            yield consumer.poll(BATCH, 0.5)
+    elif from_beginning:
+        yield from read_ranges(consumer, {p: (b.start, b.end) for p, b in bounds.items()}, clock)
+    else:
+        yield last_records(consumer, places, last, clock)
+
+
+def last_records(consumer: Consumer, places: Sequence[TopicPartition], count: int, clock: Clock) -> list[Message]:
+    """The newest `count` records of these partitions as they are now; those of a partition stay in their order."""
+    found = [_last_of(consumer, place, count, clock) for place in places]
+    return list(heapq.merge(*found, key=lambda message: message.timestamp()[1]))[-count:]
+
+
+def _last_of(consumer: Consumer, place: TopicPartition, count: int, clock: Clock) -> list[Message]:
+    """Offsets have holes (markers, aborted records, compaction), so look further and further back until there are enough."""
+    start, end = consumer.bounds(place)
+    span = count
+    while True:
+        begin = max(start, end - span)
+        found = [m for batch in read_ranges(consumer, {place: (begin, end)}, clock) for m in batch]
+        if len(found) >= count or begin == start:
+            return found[-count:]
+        span *= 4
+
+
+def _print(batches: Iterator[Sequence[Message]], limit: int | None, shown: Shown, as_json: bool) -> int:
+    count, code = 0, 0
+    for batch in batches:
+        for message in batch:
+            try:
+                if as_json:
+                    print_json(shown.document(message))
+                else:
+                    sys.stdout.write(shown.line(message) + "\n")
+            except SerdeError as error:
+                say(f"{message.topic()}[{message.partition()}]@{message.offset()}: {error.message}")
+                code = 1
+            count += 1
+            if count == limit:
+                return code
+        sys.stdout.flush()
+    return code
+
+
+# -- both ------------------------------------------------------------------------------------------------------------------------------
+
+
+def _log(servers: str) -> Log:
+    from samzapy.kafka.log import KafkaLog
+
+    client = {"bootstrap.servers": servers}
+    return KafkaLog(client, client, client, commit_timeout_ms=60_000, lease_ms=MESSAGE_TIMEOUT_MS)
+
+
+def _facts(log: Log, topic: str, servers: str, partitions: int | None = None) -> TopicFacts:
+    admin = log.admin()
+    try:
+        facts = admin.topics([topic]).get(topic)
+        if facts is None and partitions is not None:
+            admin.create([TopicSpec(topic, partitions)])
+            say(f"created {topic} with {partitions} partitions")
+            facts = admin.topics([topic]).get(topic)
+    finally:
+        admin.close()
+    if facts is None:
+        raise TopicMissing(f"there is no topic {topic} at {servers}.", "Create it (`samzapy send --partitions N` does), or see --kafka.")
+    return facts
+
+
+def _serde(name: str) -> Any:
+    from samzapy.serde.registry import serde_named
+
+    return serde_named(name, [Path.cwd()])

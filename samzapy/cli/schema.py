@@ -1,0 +1,12 @@
+"""`samzapy schema`: the JSON Schema of the job file, for editors and for checks elsewhere. The same text as in `config/job.schema.json`."""
+
+from __future__ import annotations
+
+import sys
+
+
+def schema() -> None:
+    """Print the JSON Schema of the job file."""
+    from samzapy.config.reference import json_schema
+
+    sys.stdout.write(json_schema())

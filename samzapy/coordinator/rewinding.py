@@ -1,0 +1,258 @@
+"""`checkpoint set`: a coordinator that starts nothing. It makes sure that nobody runs the job, then orders where its tasks go on.
+
+What it promises: either everything is ordered (the startpoints of all tasks touched, and with `reset_state` a deletion of every key of
+their changelogs) or nothing is, because it is one transaction of the job's coordinator id. It is safe because it owns the job as a run
+does: another run that is alive is refused, earlier coordinators and every container id are fenced, and only then are checkpoints and
+changelogs read. A run that begins meanwhile fences this one, and the transaction fails.
+
+A task carries its order out at its next start (container/starter.py) and commits the order's id with it: once, whatever crashes.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from samzapy.api.errors import ConfigurationError, Fenced, InDoubt, LogError, OwnedElsewhere, StateRefused, TransactionAborted
+from samzapy.checkpoint_reader import read_checkpoint
+from samzapy.coordinator.lease import Lease
+from samzapy.coordinator.metadata import CoordinatorLog
+from samzapy.coordinator.owning import Owning
+from samzapy.coordinator.settings import CoordinatorSettings, Process
+from samzapy.log_reader import read_to_end
+from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
+from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.job_model import TaskModel
+from samzapy.model.names import Job
+from samzapy.model.offsets import TopicPartition
+from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger, Startpoint, startpoint_key
+from samzapy.plan.startpoints import Choice, Step, Target, chosen_places, new_startpoints, resolve, steps
+from samzapy.ports import Clock, Consumer, Log, TopicFacts
+
+NOTHING = "Nothing has changed."
+AGAIN = "Run it again; with much state to delete, with a longer `--set commit.timeout=10m`."
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What was asked for."""
+
+    target: Target
+    choice: Choice = field(default_factory=Choice)
+    reset_state: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What that means.
+
+    Attributes:
+        steps: every input partition of the tasks touched.
+        startpoints: by task.
+        deletions: keys to delete, by changelog partition; only with `reset_state`.
+    """
+
+    steps: list[Step]
+    startpoints: Mapping[str, Startpoint]
+    deletions: Mapping[TopicPartition, list[bytes]]
+
+
+class Rewinding:
+    """One `checkpoint set`.
+
+    Args:
+        changelogs: by store, its changelog topic; stores without one are left out.
+        is_alive: whether a coordinator answers at a URL for this job.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        tasks: Mapping[str, TaskModel],
+        changelogs: Mapping[str, str],
+        settings: CoordinatorSettings,
+        log: Log,
+        clock: Clock,
+        process: Process,
+        is_alive: Callable[[str], bool],
+    ) -> None:
+        self._job = job
+        self._tasks = tasks
+        self._changelogs = changelogs
+        self._settings = settings
+        self._log = log
+        self._clock = clock
+        self._process = process
+        self._id = secrets.token_hex(8)
+        self._topic = CoordinatorLog(job, self._id, log, clock)
+        self._owning = Owning(self._topic, self._id, clock)
+        self._lease = Lease(job, self._id, self._owning, settings, clock, process, is_alive)
+
+    def preview(self, order: Order, ledger: Ledger) -> Plan:
+        """What `execute` would do as things are now. Changes nothing.
+
+        Raises:
+            ConfigurationError: the order cannot be carried out. StateRefused: the state is not what it should be. LogError.
+        """
+        return self._plan(order, ledger, lambda: None)
+
+    def execute(self, order: Order) -> Plan:
+        """Take the job over, order, and give it back.
+
+        Raises:
+            OwnedElsewhere: another run is alive, or took the job over meanwhile. And as `preview`; nothing is ordered then.
+        """
+        self._lease.await_the_other(self._topic.read)
+        try:
+            ledger = self._owning.take_over()
+            self._lease.renew("")
+            self._owning.end_all(ledger, range(self._settings.containers))
+            try:
+                plan = self._plan(order, ledger, lambda: self._lease.renew_when_due(""))
+            except (ConfigurationError, StateRefused):
+                self._lease.give_up()
+                raise
+        except Fenced:
+            raise self._replaced() from None
+        finally:
+            self._owning.close()
+        self._write(plan)
+        return plan
+
+    # -- what the order means ------------------------------------------------------------------------------------------------------------
+
+    def _plan(self, order: Order, ledger: Ledger, alive: Callable[[], None]) -> Plan:
+        """`alive` is called now and then while much is read."""
+        places = chosen_places(self._tasks, order.choice)
+        admin = self._log.admin()
+        facts = admin.topics([*{p.topic for p in places}, self._job.checkpoint_topic, *self._changelogs.values()])
+        admin.close()
+        consumer = self._log.restore_consumer("checkpoint-set")
+        try:
+            time_ms = order.target.time_ms
+            at_time = {} if time_ms is None else {p: consumer.offset_for_time(p, time_ms) for p in places}
+            offsets = resolve(order.target, {p: consumer.bounds(p) for p in places}, at_time)
+            checkpoints = self._checkpoints(consumer, facts)
+            found = steps(self._tasks, offsets, checkpoints, ledger.startpoints)
+            startpoints = new_startpoints(self._id, found, {n: f.topic_id for n, f in facts.items()}, checkpoints, ledger.startpoints)
+            deletions = self._deletions(consumer, facts, startpoints, alive) if order.reset_state else {}
+            return Plan(found, startpoints, deletions)
+        finally:
+            consumer.close()
+
+    def _checkpoints(self, consumer: Consumer, facts: Mapping[str, TopicFacts]) -> dict[str, Checkpoint]:
+        topic = self._job.checkpoint_topic
+        found = {}
+        for name, task in self._tasks.items():
+            if topic in facts and task.partition < facts[topic].partitions:
+                checkpoint = read_checkpoint(consumer, TopicPartition(topic, task.partition), self._clock)
+                if checkpoint is not None:
+                    found[name] = checkpoint
+        return found
+
+    def _deletions(
+        self, consumer: Consumer, facts: Mapping[str, TopicFacts], tasks: Iterable[str], alive: Callable[[], None]
+    ) -> dict[TopicPartition, list[bytes]]:
+        found = {}
+        for task in tasks:
+            number = self._tasks[task].partition
+            for store, topic in self._changelogs.items():
+                if topic in facts and number < facts[topic].partitions:
+                    place = TopicPartition(topic, number)
+                    found[place] = self._live_keys(consumer, place, task, store, alive)
+        return found
+
+    def _live_keys(self, consumer: Consumer, place: TopicPartition, task: str, store: str, alive: Callable[[], None]) -> list[bytes]:
+        """The keys that a changelog partition holds.
+
+        Raises:
+            StateRefused: it is not this store's.
+        """
+        keys: dict[bytes, None] = {}
+        barrier: bytes | None = None
+        for batch in read_to_end(consumer, place, self._clock):
+            for message in batch:
+                key, value = message.key(), message.value()
+                if key == BARRIER_KEY:
+                    barrier = value
+                elif key is not None and value is not None:
+                    keys[key] = None
+                elif key is not None:
+                    keys.pop(key, None)
+            alive()
+        if keys:
+            self._refuse_foreign(place, barrier, task, store)
+        return list(keys)
+
+    def _refuse_foreign(self, place: TopicPartition, barrier: bytes | None, task: str, store: str) -> None:
+        """Deleting what another job wrote is not what was asked for; every changelog has the mark of its owner."""
+        if barrier is None:
+            raise StateRefused(f"{place} has records, but no mark of job {self._job}; they are not deleted.", "Find out whose they are.")
+        try:
+            found = barrier_from_bytes(barrier)
+        except ValueError as error:
+            raise StateRefused(f"{place}: {error}.", "Find out who writes to this topic.") from None
+        if (found.job, found.id, found.task, found.store) != (self._job.name, self._job.id, task, store):
+            raise StateRefused(
+                f"{place} belongs to store {found.store!r} of {found.job}-{found.id}, {found.task}; it is not deleted.",
+                f"Give store {store!r} a changelog topic of its own.",
+            )
+
+    # -- writing -------------------------------------------------------------------------------------------------------------------------
+
+    def _write(self, plan: Plan) -> None:
+        """One transaction: deletions, startpoints, and the end of this run's lease."""
+        producer = self._log.transactional_producer(self._job.coordinator_transactional_id)
+        doubt: InDoubt | None = None
+        try:
+            producer.init()
+            self._refuse_replaced()
+            producer.begin()
+            for place, keys in plan.deletions.items():
+                for key in keys:
+                    producer.send(place.topic, None, key, place.partition)
+            for task, startpoint in plan.startpoints.items():
+                producer.send(self._job.coordinator_topic, startpoint.to_bytes(), startpoint_key(task), 0)
+            process = self._process
+            ended = LeaseRecord(self._id, "", process.host, process.pid, process.start, self._clock.now_ms(), ended=True)
+            producer.send(self._job.coordinator_topic, ended.to_bytes(), LEASE_KEY, 0)
+            producer.flush()
+            producer.commit()
+        except Fenced:
+            raise self._replaced() from None
+        except InDoubt as error:
+            doubt = error
+        except TransactionAborted as error:
+            raise LogError(f"the offsets were not set: {error.message}", f"{NOTHING} {AGAIN}") from error
+        finally:
+            producer.close()
+        if doubt is not None:
+            self._settle(plan, doubt)
+        while not self._is_written(plan):  # a commit that returned is not yet visible
+            self._clock.sleep(0.02)
+
+    def _settle(self, plan: Plan, error: InDoubt) -> None:
+        """A new init decides what became of the transaction; then the topic says it."""
+        producer = self._log.transactional_producer(self._job.coordinator_transactional_id)
+        try:
+            producer.init()
+        finally:
+            producer.close()
+        if not self._is_written(plan):
+            raise LogError(f"the offsets were not set: {error.message}", f"{NOTHING} {AGAIN}") from error
+
+    def _is_written(self, plan: Plan) -> bool:
+        there = self._topic.read().startpoints
+        return all(task in there and there[task].id == self._id for task in plan.startpoints)
+
+    def _refuse_replaced(self) -> None:
+        """This init fenced whoever took the job over meanwhile, so look whether somebody did."""
+        lease = self._topic.read().lease
+        if lease is None or lease.run_id != self._id:
+            raise self._replaced()
+
+    def _replaced(self) -> OwnedElsewhere:
+        return OwnedElsewhere(
+            f"another run has taken over job {self._job} meanwhile; the offsets were not set.", "Stop it first: `samzapy stop`."
+        )

@@ -1,0 +1,34 @@
+"""How far behind a job is, one row for each input partition, as Kafka's tools count it: read_committed end − next offset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from samzapy.model.job_model import TaskModel
+from samzapy.model.offsets import TopicPartition, lag
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One input partition: the task that is furthest behind in it, where that is, the partition's read_committed end, and the lag."""
+
+    place: TopicPartition
+    task: str
+    next_offset: int | None
+    end: int
+    lag: int | None
+
+
+def standings(
+    tasks: Mapping[str, TaskModel], at: Mapping[str, Mapping[TopicPartition, int]], ends: Mapping[TopicPartition, int]
+) -> list[Standing]:
+    """One for each input partition. `at`: by task, the next offsets that are known."""
+    found = []
+    for place in sorted({p for task in tasks.values() for p in task.inputs}):
+        readers = [name for name, task in tasks.items() if place in task.inputs]
+        known = [(at[name][place], name) for name in readers if place in at.get(name, {})]
+        offset, task = min(known, key=lambda one: one[0]) if known else (None, readers[0])
+        end = max(ends[place], offset or 0)  # asked of the broker before a position that has moved since
+        found.append(Standing(place, task, offset, end, None if offset is None else lag(end, offset)))
+    return found

@@ -1,0 +1,139 @@
+"""`checkpoint set`: which offsets the tasks are to go on from, and what becomes of an order that was given before.
+
+A startpoint is an order to a task, carried out once: its next start commits the offsets together with the startpoint's id, so an id that
+is in the checkpoint is spent. There is one record per task; an order that was not carried out yet is not lost when a further one is given
+for other partitions, because the new record holds both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.job_model import TaskModel
+from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.model.ownership import Startpoint
+
+EARLIEST, LATEST = "earliest", "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to: exactly one of these. `name` is `earliest` or `latest`; `time_ms` milliseconds since 1970."""
+
+    name: str = ""
+    offset: int | None = None
+    time_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which inputs; None: all."""
+
+    topic: str | None = None
+    partition: int | None = None
+
+    def holds(self, place: TopicPartition) -> bool:
+        return self.topic in (None, place.topic) and self.partition in (None, place.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One input partition of one task: from (None: there is no checkpoint of it) and to, as next offsets; `chosen`: whether it is set."""
+
+    task: str
+    place: TopicPartition
+    before: int | None
+    after: int | None
+    chosen: bool
+
+
+def pending(startpoint: Startpoint | None, checkpoint: Checkpoint | None) -> Startpoint | None:
+    """The startpoint, if the task's next start has to carry it out."""
+    spent = startpoint is None or (checkpoint is not None and checkpoint.startpoint_id == startpoint.id)
+    return None if spent else startpoint
+
+
+def chosen_places(tasks: Mapping[str, TaskModel], choice: Choice) -> list[TopicPartition]:
+    """The input partitions that are to be set.
+
+    Raises:
+        ConfigurationError: there are none.
+    """
+    there = sorted({place for task in tasks.values() for place in task.inputs})
+    chosen = [place for place in there if choice.holds(place)]
+    if not chosen:
+        what = " ".join(f"--{k} {v}" for k, v in (("topic", choice.topic), ("partition", choice.partition)) if v is not None)
+        topics = ", ".join(
+            f"{t} (partitions 0 to {max(p.partition for p in there if p.topic == t)})" for t in sorted({p.topic for p in there})
+        )
+        raise ConfigurationError(f"{what}: the job has no such input partition.", f"Its inputs are: {topics}.")
+    return chosen
+
+
+def resolve(target: Target, bounds: Mapping[TopicPartition, Bounds], at_time: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """The next offset that the target means in each partition. `at_time`: the first offset at or after the target's time.
+
+    Raises:
+        ConfigurationError: an offset outside of what some partitions hold; all of them named.
+    """
+    if target.name == EARLIEST:
+        return {place: b.start for place, b in bounds.items()}
+    if target.name == LATEST:
+        return {place: b.end for place, b in bounds.items()}
+    if target.offset is None:
+        return {place: min(max(at_time[place], b.start), b.end) for place, b in bounds.items()}
+    wrong = [f"{place} holds [{b.start}, {b.end})" for place, b in bounds.items() if not b.start <= target.offset <= b.end]
+    if wrong:
+        raise ConfigurationError(
+            f"--to-offset {target.offset} is out of range: {', '.join(wrong)}.",
+            "Choose one that each has (its end is allowed), or narrow it down with --topic and --partition.",
+        )
+    return dict.fromkeys(bounds, target.offset)
+
+
+def steps(
+    tasks: Mapping[str, TaskModel],
+    offsets: Mapping[TopicPartition, int],
+    checkpoints: Mapping[str, Checkpoint],
+    startpoints: Mapping[str, Startpoint],
+) -> list[Step]:
+    """Every input partition of the tasks that are touched, also those that stay; by task, in the job's order."""
+    found = []
+    for name, task in tasks.items():
+        if not any(place in offsets for place in task.inputs):
+            continue
+        checkpoint = checkpoints.get(name)
+        order = pending(startpoints.get(name), checkpoint)
+        for place in task.inputs:
+            before = standing(place, checkpoint, order)
+            found.append(Step(name, place, before, offsets.get(place, before), place in offsets))
+    return found
+
+
+def standing(place: TopicPartition, checkpoint: Checkpoint | None, order: Startpoint | None) -> int | None:
+    """Where a task would begin to read this partition: by an order that waits for it, else by its checkpoint."""
+    if order is not None and str(place) in order.offsets:
+        return order.offsets[str(place)]
+    mark = checkpoint.inputs.get(str(place)) if checkpoint is not None else None
+    return None if mark is None else mark.next_offset
+
+
+def new_startpoints(
+    startpoint_id: str,
+    found: list[Step],
+    topic_ids: Mapping[str, str],
+    checkpoints: Mapping[str, Checkpoint],
+    startpoints: Mapping[str, Startpoint],
+) -> dict[str, Startpoint]:
+    """A record for each task: what was chosen, and what an order before it had chosen and no start has carried out yet."""
+    result = {}
+    for task in dict.fromkeys(step.task for step in found):
+        before = pending(startpoints.get(task), checkpoints.get(task))
+        chosen = {str(s.place): s for s in found if s.task == task and s.chosen}
+        offsets = {**(before.offsets if before else {}), **{place: s.after for place, s in chosen.items() if s.after is not None}}
+        ids = {**(before.topic_ids if before else {}), **{place: topic_ids[s.place.topic] for place, s in chosen.items()}}
+        result[task] = Startpoint(startpoint_id, offsets, ids)
+    return result

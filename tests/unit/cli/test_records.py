@@ -1,0 +1,151 @@
+"""`samzapy send` and `samzapy tail`: lines to records and back, on the in-memory log."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from samzapy.api.errors import ConfigurationError, SerdeError
+from samzapy.cli.lines import LineForm, Shown
+from samzapy.cli.records import last_records, send_lines
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import TopicSpec
+from samzapy.serde.registry import serde_named
+from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from tests.unit.container.bench import HandClock
+
+STRING, INTEGER, JSON, BYTES = ((name, serde_named(name, [])) for name in ("string", "integer", "json", "bytes"))
+
+
+class World:
+    def __init__(self, partitions: int = 1) -> None:
+        self.clock = HandClock()
+        self.log = MemoryLog(MemoryCluster(self.clock))
+        self.log.admin().create([TopicSpec("t", partitions)])
+        self.places = [TopicPartition("t", p) for p in range(partitions)]
+        self.told: list[str] = []
+
+    def send(self, text: bytes, form: LineForm, is_file: bool = False) -> int:
+        return send_lines(io.BytesIO(text), is_file, form, "t", self.log, self.told.append)
+
+    def there(self, count: int = 100) -> list[tuple[bytes | None, bytes | None]]:
+        return [(m.key(), m.value()) for m in last_records(self.log.restore_consumer("t"), self.places, count, self.clock)]
+
+    def shown(self, shown: Shown) -> list[str]:
+        return [shown.line(m) for m in last_records(self.log.restore_consumer("t"), self.places, 100, self.clock)]
+
+
+@pytest.mark.parametrize(
+    ("line", "form", "record"),
+    [
+        (b"one two", LineForm(STRING), (None, b"one two")),
+        (b"a\tb\tc", LineForm(STRING), (None, b"a\tb\tc")),
+        (b"a\tb\tc", LineForm(STRING, STRING), (b"a", b"b\tc")),
+        (b"\t", LineForm(STRING, STRING), (b"", b"")),
+        (b"", LineForm(STRING), (None, b"")),
+        (b"7\t-1", LineForm(INTEGER, INTEGER), ((7).to_bytes(8, "big"), b"\xff" * 8)),
+        (b'{"a": [1]}', LineForm(JSON), (None, b'{"a":[1]}')),
+        (b"\xff\x00", LineForm(BYTES), (None, b"\xff\x00")),
+        (b"a\tNULL", LineForm(STRING, STRING, b"NULL"), (b"a", None)),
+        (b"a\tNULL", LineForm(STRING, STRING), (b"a", b"NULL")),
+    ],
+)
+def test_a_line_becomes_a_record(line: bytes, form: LineForm, record: tuple[bytes | None, bytes | None]) -> None:
+    assert record == form.record(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "form", "why"),
+    [
+        (b"no tab", LineForm(STRING, STRING), "there is no tab between key and value"),
+        (b"\xff", LineForm(STRING), "the value is not UTF-8: invalid start byte at byte 0"),
+        (b"x\t1", LineForm(INTEGER, INTEGER), "the key is no JSON, as serde integer wants it"),
+        (b"1.5", LineForm(INTEGER), "the value: serde integer takes int, not 1.5"),
+        (b"[" * 100_000, LineForm(JSON), "the value is no JSON"),
+        (b"x" * 100, LineForm(STRING, max_bytes=150), "about 170 bytes, more than the topic takes (150, max.message.bytes)"),
+    ],
+)
+def test_a_line_that_is_no_record_says_why(line: bytes, form: LineForm, why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        form.record(line)
+
+
+def test_of_a_file_with_bad_lines_nothing_is_sent_and_every_one_is_named() -> None:
+    world = World()
+    with pytest.raises(ConfigurationError, match="2 of 4 lines are no records; nothing was sent"):
+        world.send(b"1\nx\n2\n\n", LineForm(INTEGER), is_file=True)
+    assert [2, 4] == [int(told.split(":")[0].removeprefix("line ")) for told in world.told]
+    assert [] == world.there()
+
+
+def test_of_a_stream_the_good_lines_are_sent_and_the_bad_ones_named() -> None:
+    world = World()
+    with pytest.raises(ConfigurationError, match="1 of 3 lines are no records; the other 2 were sent"):
+        world.send(b"a\t1\nb\nc\t3\n", LineForm(STRING, STRING))
+    assert ["line 2: there is no tab between key and value"] == world.told
+    assert [(b"a", b"1"), (b"c", b"3")] == world.there()
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_all_lines_are_sent_with_or_without_a_last_line_end(is_file: bool) -> None:
+    world = World()
+    assert 3 == world.send(b"a\r\nb\n c", LineForm(STRING), is_file)
+    assert [(None, b"a"), (None, b"b"), (None, b" c")] == world.there()
+
+
+def test_the_last_records_are_found_behind_markers_and_aborted_records() -> None:
+    world = World()
+    producer = world.log.transactional_producer("x")
+    producer.init()
+    for number in range(20):
+        producer.begin()
+        producer.send("t", str(number).encode(), None, 0)
+        _ = producer.abort() if number % 4 else producer.commit()
+        producer.init()
+    assert [b"8", b"12", b"16"] == [value for _, value in world.there(3)]
+    assert 5 == len(world.there(100))
+
+
+def test_the_last_records_of_several_partitions_are_the_newest_of_all() -> None:
+    world = World(partitions=2)
+    producer = world.log.plain_producer("x")
+    for at, partition in ((2, 0), (1, 1), (3, 1), (5, 0)):
+        producer.send("t", str(at).encode(), None, partition, at)
+    assert [b"2", b"3", b"5"] == [value for _, value in world.there(3)]
+
+
+def test_a_record_is_one_line_with_headers_and_tombstones() -> None:
+    world = World()
+    producer = world.log.plain_producer("x")
+    producer.send("t", b"two\nlines \x1b[2J", b"k", 0)
+    producer.send("t", None, b"k", 0, 1, [("trace", b"\x01"), ("empty", None)])
+    producer.send("t", b"\xff", None, 0)
+    assert ["0@0\tk\ttwo\\nlines \\x1b[2J", "0@1\tk\t(tombstone)\ttrace=\\x01\tempty=", "0@2\t(no key)\t\\xff"] == world.shown(Shown())
+
+
+def test_json_tells_a_tombstone_from_null() -> None:
+    world = World()
+    producer = world.log.plain_producer("x")
+    producer.send("t", b"null", b"k", 0)
+    producer.send("t", None, b"k", 0)
+    shown = Shown(STRING[1], JSON[1])
+    found = [shown.document(m) for m in last_records(world.log.restore_consumer("t"), world.places, 9, world.clock)]
+    assert [("k", None, False), ("k", None, True)] == [(d["key"], d["value"], d["tombstone"]) for d in found]
+
+
+def test_a_record_of_another_serde_is_an_error_that_names_it() -> None:
+    world = World()
+    world.log.plain_producer("x").send("t", b"x", None, 0)
+    with pytest.raises(SerdeError, match="serde integer reads 8 bytes"):
+        world.shown(Shown(value=INTEGER[1]))
+
+
+def test_serdes_with_files_are_looked_for_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "n.avsc").write_text('"long"')
+    monkeypatch.chdir(tmp_path)
+    name = "avro:n.avsc"
+    form = LineForm((name, serde_named(name, [Path.cwd()])))
+    assert [5] == [serde_named(name, [tmp_path]).decode(value or b"") for _, value in [form.record(b"5")]]
