@@ -27,7 +27,7 @@ BLOCKS = [(found["language"], found["text"]) for found in BLOCK.finditer(README)
 SHELL_LINES = [line.split("#")[0].strip() for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
 COMMANDS = sorted({c for c in [*SHELL_LINES, *IN_TEXT.findall(README)] if c.startswith("samzapy ")})
 BUILT = {
-    "run", "reset", "validate", "status", "stop", "state get", "state scan", "state export", "state restore", "state verify", "checkpoint show",
+    "run", "reset", "validate", "status", "stop", "scale", "restart", "state get", "state scan", "state export", "state restore", "state verify", "checkpoint show",
     "topics", "dev kafka start", "dev kafka stop", "dev kafka status", "demo", "dev spark start", "dev spark stop", "dev spark status", "doctor",
 }  # fmt: skip
 
@@ -69,7 +69,7 @@ def test_every_command_in_the_text_parses(command: str) -> None:
 
 
 def test_a_command_that_is_not_there_would_be_found() -> None:
-    for wrong in ("lag JOB.yaml", "status JOB.yaml --wach", "state get JOB.yaml", "dev kafka begin"):
+    for wrong in ("lags JOB.yaml", "status JOB.yaml --wach", "state get JOB.yaml", "dev kafka begin"):
         with pytest.raises(ClickException):
             _parse(wrong.split())
 
