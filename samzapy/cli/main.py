@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from samzapy.api.errors import SamzapyError
-from samzapy.cli import change, demo, dev, doctor, inspect, reset, run, state
+from samzapy.cli import change, demo, dev, dlq, doctor, inspect, reset, run, state
 from samzapy.config.errors import ConfigError
 
 EXIT_OF_SIGINT = 130
@@ -38,6 +38,7 @@ app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 app.add_typer(inspect.checkpoint_app, name="checkpoint")
 app.add_typer(state.app, name="state")
+app.add_typer(dlq.app, name="dlq")
 app.add_typer(dev.app, name="dev")
 
 
