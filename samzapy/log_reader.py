@@ -28,11 +28,13 @@ def read_to_end(consumer: Consumer, partition: TopicPartition, clock: Clock, sta
     return read_ranges(consumer, {partition: (begin, bounds.end)}, clock)
 
 
-def read_ranges(consumer: Consumer, ranges: Mapping[TopicPartition, tuple[int, int]], clock: Clock) -> Iterator[Sequence[Message]]:
+def read_ranges(
+    consumer: Consumer, ranges: Mapping[TopicPartition, tuple[int, int]], clock: Clock, patience_s: float = PATIENCE_S
+) -> Iterator[Sequence[Message]]:
     """Batches of the records of several partitions, each in its own [start, end); records behind an end are left out.
 
     Raises:
-        ClusterUnreachable: no progress for 30 s.
+        ClusterUnreachable: no progress for `patience_s`.
     """
     open_ends = {p: end for p, (start, end) in ranges.items() if start < end}
     if not open_ends:
@@ -55,10 +57,10 @@ def read_ranges(consumer: Consumer, ranges: Mapping[TopicPartition, tuple[int, i
                 consumer.unassign(done)
                 for partition in done:
                     del open_ends[partition]
-            elif clock.monotonic() - last_progress > PATIENCE_S:
+            elif clock.monotonic() - last_progress > patience_s:
                 stuck = ", ".join(f"{p} at {positions[p]} of {end}" for p, end in open_ends.items())
                 raise ClusterUnreachable(
-                    f"nothing more came in {PATIENCE_S:.0f} s while reading {stuck}.", "Check the brokers; then run this again."
+                    f"nothing more came in {patience_s:.0f} s while reading {stuck}.", "Check the brokers; then run this again."
                 )
     finally:
         consumer.unassign(open_ends)

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from samzapy.api.errors import SamzapyError
-from samzapy.cli import change, checkpoint, demo, dev, doctor, inspect, lag, plan, records, reset, run, schema, state
+from samzapy.cli import change, checkpoint, demo, dev, dlq, doctor, inspect, lag, plan, records, reset, run, schema, state
 from samzapy.config.errors import ConfigError
 
 EXIT_OF_SIGINT = 130
@@ -43,6 +43,7 @@ app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 app.add_typer(checkpoint.app, name="checkpoint")
 app.add_typer(state.app, name="state")
+app.add_typer(dlq.app, name="dlq")
 app.add_typer(dev.app, name="dev")
 
 

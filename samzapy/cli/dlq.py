@@ -1,0 +1,184 @@
+"""`samzapy dlq list|show|replay`: a job's dead letters, running or not, and the way back to where they came from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
+from samzapy.config.load import LoadedJob
+
+app = typer.Typer(help="Look at dead letters and send them back.", no_args_is_help=True)
+MAX_ERROR = 100
+
+
+@app.command("list")
+def list_letters(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
+    """All dead letters, the oldest first."""
+    with _opened(load(job, more, sets)) as letters:
+        found = letters.read()
+    if as_json:
+        for number, entry in enumerate(found.entries, 1):
+            print_json(_summary(number, entry))
+    elif found.entries:
+        rows = [
+            (n, e.letter.task, e.letter.origin, _time(e.letter.time_ms), _line(e.letter.error)[:MAX_ERROR], _time(e.replayed_ms))
+            for n, e in enumerate(found.entries, 1)
+        ]
+        print_table(("NUMBER", "TASK", "ORIGIN", "TIME", "ERROR", "REPLAYED"), rows)
+    else:
+        say("no dead letters")
+    if found.strangers:
+        say(f"{found.strangers} records there are no dead letters")
+
+
+@app.command("show")
+def show(
+    job: JobFile,
+    which: Annotated[
+        str,
+        typer.Argument(
+            metavar="ORIGIN", help="TOPIC[PARTITION]@OFFSET of the record, or the number that `list` gives.", show_default=False
+        ),
+    ],
+    more: MoreFiles = None,
+    sets: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """A dead letter: key and value by the input's serdes if they decode, headers, stack."""
+    loaded = load(job, more, sets)
+    with _opened(loaded) as letters:
+        entries = list(enumerate(letters.read().entries, 1))
+    chosen = [(n, e) for n, e in entries if which in (str(n), str(e.letter.origin))]
+    if not chosen:
+        raise ConfigurationError(f"there is no dead letter {which}.", "`samzapy dlq list JOB.yaml` shows those there are.")
+    for number, entry in chosen:
+        key, value = _decoded(loaded, entry.letter)
+        if as_json:
+            headers = [[name, None if data is None else _escaped(data)] for name, data in entry.letter.headers]
+            print_json({**_summary(number, entry), "key": key, "value": value, "headers": headers, "stack": entry.letter.stack})
+        else:
+            _print_letter(number, entry, key, value)
+
+
+@app.command("replay")
+def replay(
+    job: JobFile,
+    origins: Annotated[
+        list[str] | None, typer.Argument(metavar="[ORIGIN]...", help="TOPIC[PARTITION]@OFFSET of the records.", show_default=False)
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that were not sent back before.")] = False,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only say what would be done.")] = False,
+) -> None:
+    """Send records back to the topic and partition they came from, each at most once."""
+    if everything == bool(origins):
+        raise ConfigurationError("either --all, or the records to replay.", "`samzapy dlq list JOB.yaml` shows their origins.")
+    wanted = None if everything else [_origin(text) for text in origins or ()]
+    with _opened(load(job, more, sets)) as letters:
+        found = letters.read()
+        named = found.entries if wanted is None else found.of(wanted)
+        if execute:
+            done = letters.replay(wanted, say)
+            say(f"{_records(done)} sent back" if done else "nothing to send back")
+        else:
+            waiting = letters.waiting(found, wanted)
+            for origin in dict.fromkeys(e.letter.origin for e in waiting):
+                say(f"would send back {origin}")
+            for origin in dict.fromkeys(e.letter.origin for e in named if e.replayed_ms is not None) if wanted is not None else ():
+                say(f"{origin} was sent back before")
+            say("nothing was changed; do it with --execute" if waiting else "nothing to send back")
+
+
+@contextmanager
+def _opened(loaded: LoadedJob) -> Iterator[Any]:
+    from samzapy.clock import SystemClock
+    from samzapy.dead_letters import DeadLetters
+    from samzapy.wiring import job_of
+
+    with connected(loaded) as log:
+        yield DeadLetters(job_of(loaded.settings), [i.topic for i in loaded.settings.inputs], log, SystemClock())
+
+
+def _origin(text: str) -> Any:
+    from samzapy.model.dead_letter import parse_origin
+
+    origin = parse_origin(text)
+    if origin is None:
+        raise ConfigurationError(f"{text!r} names no record.", "Write TOPIC[PARTITION]@OFFSET, as `samzapy dlq list` does.")
+    return origin
+
+
+def _records(entries: Sequence[Any]) -> str:
+    count = len({e.letter.origin for e in entries})
+    return f"{count} record{'' if count == 1 else 's'}"
+
+
+def _summary(number: int, entry: Any) -> dict[str, Any]:
+    letter = entry.letter
+    return {
+        "number": number, "task": letter.task, "origin": str(letter.origin), "topic": letter.origin.topic,
+        "partition": letter.origin.partition, "offset": letter.origin.offset, "timestamp": letter.timestamp_ms, "time": letter.time_ms,
+        "error": letter.error, "attempts": letter.attempts, "dead_letter": str(entry.place), "replayed": entry.replayed_ms,
+    }  # fmt: skip
+
+
+def _decoded(loaded: LoadedJob, letter: Any) -> tuple[Any, Any]:
+    """Key and value by the serdes of the input, each as escaped bytes if it does not decode or there is no such input."""
+    from samzapy.serde.registry import serde_named
+
+    spec = next((i for i in loaded.settings.inputs if i.topic == letter.origin.topic), None)
+    found = []
+    for name, data in (("bytes" if spec is None else spec.key, letter.key), ("bytes" if spec is None else spec.value, letter.value)):
+        try:
+            value = None if data is None else serde_named(name, [Path(f) for f in loaded.folders]).decode(data)
+            json.dumps(value)
+        except Exception:  # noqa: BLE001  whatever a serde raises; that it did not decode may be why the record is here
+            value = _escaped(data or b"")
+        found.append(value)
+    return found[0], found[1]
+
+
+def _print_letter(number: int, entry: Any, key: Any, value: Any) -> None:
+    letter = entry.letter
+    lines = [
+        f"number    {number} ({entry.place})", f"record    {letter.origin}", f"task      {letter.task}", f"error     {_line(letter.error)}",
+        f"attempts  {letter.attempts}", f"time      {_time(letter.time_ms)}", f"timestamp {_time(letter.timestamp_ms)}",
+        f"replayed  {_time(entry.replayed_ms)}", f"key       {json.dumps(key, ensure_ascii=False)}",
+        f"value     {json.dumps(value, ensure_ascii=False)}",
+        *(f"header    {_line(name)}: {'-' if data is None else _escaped(data)}" for name, data in letter.headers),
+        "stack", *(f"  {_line(line)}" for line in letter.stack.splitlines()),
+    ]  # fmt: skip
+    sys.stdout.write("\n".join(_shown(line) for line in lines) + "\n")
+
+
+def _time(ms: int | None) -> str:
+    if ms is None:
+        return "-"
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+    except (OverflowError, ValueError, OSError):
+        return str(ms)
+
+
+def _escaped(data: bytes) -> str:
+    """As text where it is printable, \\x.. elsewhere."""
+    return repr(data)[2:-1]
+
+
+def _line(text: str) -> str:
+    """One line that does nothing to a terminal."""
+    return _shown(text.replace("\n", "\\n"))
+
+
+def _shown(text: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -1,0 +1,258 @@
+"""A job's dead letters, looked at from outside, and sent back to where they came from: each at most once.
+
+A replay is one transaction per batch: the records themselves, to the topic and partition they came from, and a trace of each in the
+dead-letter partition where it lies. So a record is sent if and only if its trace is there, whenever the replay is killed. Two replays do not
+both send: the second fences the first (one transactional.id for all replays of a job), and looks for traces only then. What it must not do is
+look too short: behind an open transaction of a running container nothing is visible, a trace neither. So it first writes a barrier into each
+partition and reads up to that.
+
+Dead letters of one record (several tasks read it) are sent back together, as one record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from samzapy.api.errors import (
+    ConfigurationError,
+    Fenced,
+    InDoubt,
+    InternalError,
+    LogError,
+    RecordTooLarge,
+    TopicMissing,
+    TransactionAborted,
+)
+from samzapy.log_reader import read_ranges
+from samzapy.model.dead_letter import (
+    BARRIER,
+    DeadLetter,
+    Origin,
+    is_internal,
+    read_letter,
+    read_trace,
+    record_size,
+    replay_headers,
+    trace_headers,
+)
+from samzapy.model.names import Job
+from samzapy.model.offsets import TopicPartition, next_offset
+from samzapy.ports import Clock, Consumer, Log, TopicFacts, TransactionalProducer
+
+BATCH_RECORDS = 1000
+BATCH_BYTES = 16 << 20
+MAX_ROUNDS = 100  # producers; a round that sent nothing is rare, and then the brokers are in trouble
+PATIENCE_S = 90.0  # a container that died leaves its transaction open for up to `commit.timeout`
+AGAIN = "Run `samzapy dlq replay` again: what was sent is not sent twice."
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A dead letter where it lies. `replayed_ms`: when it was sent back; None if it was not."""
+
+    place: Origin
+    letter: DeadLetter
+    replayed_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is in a dead-letter topic: entries in the order of their times, and how many records there are that are no dead letters."""
+
+    entries: Sequence[Entry]
+    strangers: int = 0
+
+    def of(self, origins: Iterable[Origin]) -> list[Entry]:
+        """The entries of these records.
+
+        Raises:
+            ConfigurationError: there is none of one of them.
+        """
+        wanted = list(origins)
+        missing = [str(o) for o in wanted if not any(e.letter.origin == o for e in self.entries)]
+        if missing:
+            raise ConfigurationError(
+                f"there is no dead letter of {', '.join(missing)}.", "`samzapy dlq list JOB.yaml` shows those there are."
+            )
+        return [e for e in self.entries if e.letter.origin in wanted]
+
+
+class DeadLetters:
+    """The dead-letter topic of one job.
+
+    Args:
+        inputs: the job's input topics: nothing is sent to any other.
+    """
+
+    def __init__(self, job: Job, inputs: Iterable[str], log: Log, clock: Clock) -> None:
+        self._job = job
+        self._inputs = frozenset(inputs)
+        self._log = log
+        self._clock = clock
+        admin = log.admin()
+        try:
+            self._facts: Mapping[str, TopicFacts] = admin.topics([job.dead_letter_topic, *self._inputs])
+        finally:
+            admin.close()
+
+    def read(self) -> Found:
+        """What is committed now, as far as no open transaction hides it."""
+        consumer = self._log.restore_consumer("dead-letters")
+        try:
+            return self._read(consumer, {p: consumer.bounds(p).end for p in self._partitions()})
+        finally:
+            consumer.close()
+
+    def replay(self, origins: Sequence[Origin] | None, say: Callable[[str], None]) -> list[Entry]:
+        """Send back what was not sent back before, of these records or (None) of all; the entries sent.
+
+        Raises:
+            ConfigurationError, TopicMissing, RecordTooLarge: one of them cannot be sent; nothing was. Fenced: another replay has begun.
+        """
+        if not self._partitions():
+            return self._waiting(Found(()), origins)
+        done: list[Entry] = []
+        for _ in range(MAX_ROUNDS):
+            sent, is_over = self._round(origins, say, len(done))
+            done += sent
+            if is_over:
+                return done
+        raise LogError(f"no commit went well in {MAX_ROUNDS} attempts.", "Check the brokers; then run this again: nothing is sent twice.")
+
+    def _round(self, origins: Sequence[Origin] | None, say: Callable[[str], None], before: int) -> tuple[list[Entry], bool]:
+        """With one producer, until nothing is left or a commit was suspicious: then another producer has to look again."""
+        done: list[Entry] = []
+        producer = self._log.transactional_producer(f"{self._job}-dead-letters")
+        try:
+            producer.init()  # an earlier replay is fenced, and what it had not committed is gone
+            found = self._read_all(producer)
+            if found is None:
+                return done, False
+            waiting = self._waiting(found, origins)
+            self.check(waiting)
+            for batch in _batches(waiting):
+                clean = self._send(producer, batch)
+                done += batch
+                say(f"sent back {before + len(done)} of {before + len(waiting)}")
+                if not clean:
+                    return done, False
+            return done, True
+        except Fenced as error:
+            raise Fenced(f"another replay of {self._job}'s dead letters has begun: {error.message}", AGAIN) from error
+        except InDoubt as error:
+            raise InDoubt(f"it is not known whether the last of them were sent: {error.message}", AGAIN) from error
+        except TransactionAborted:
+            producer.abort()
+            raise
+        finally:
+            producer.close()
+
+    def waiting(self, found: Found, origins: Sequence[Origin] | None) -> list[Entry]:
+        """What a replay would send back, as far as can be seen now. Raises as `replay`."""
+        waiting = self._waiting(found, origins)
+        self.check(waiting)
+        return waiting
+
+    def check(self, entries: Iterable[Entry]) -> None:
+        """Whether these can go to where they came from."""
+        for entry in entries:
+            origin, facts = entry.letter.origin, self._facts.get(entry.letter.origin.topic)
+            if origin.topic not in self._inputs:
+                raise ConfigurationError(
+                    f"the dead letter of {origin}: {origin.topic} is no input of this job.",
+                    "Add it under `inputs:`, or name others to replay.",
+                )
+            if facts is None or facts.partitions <= origin.partition:
+                raise TopicMissing(f"the dead letter of {origin}: there is no such partition any more.", "Name others to replay.")
+            size = record_size(entry.letter.key, entry.letter.value, replay_headers(entry.letter, entry.place))
+            if size > facts.max_message_bytes:
+                raise RecordTooLarge(
+                    f"the dead letter of {origin}: with the header that says so it has {size} bytes, the topic takes {facts.max_message_bytes}.",
+                    f"Raise max.message.bytes of {origin.topic}, or name others to replay.",
+                )
+
+    # -- inside ------------------------------------------------------------------------------------------------------------------------
+
+    def _partitions(self) -> list[TopicPartition]:
+        facts = self._facts.get(self._job.dead_letter_topic)
+        return [TopicPartition(self._job.dead_letter_topic, n) for n in range(facts.partitions if facts else 0)]
+
+    @staticmethod
+    def _waiting(found: Found, origins: Sequence[Origin] | None) -> list[Entry]:
+        return [e for e in (found.entries if origins is None else found.of(origins)) if e.replayed_ms is None]
+
+    def _read_all(self, producer: TransactionalProducer) -> Found | None:
+        """All that was committed before this replay's `init`: up to a barrier of its own in each partition. None: that commit was suspicious."""
+        ends: dict[TopicPartition, int] = {}
+        producer.begin()
+        for place in self._partitions():
+            headers = [(BARRIER, str(self._clock.now_ms()).encode())]
+            producer.send(place.topic, None, None, place.partition, headers=headers, delivered=_note(ends, place))
+        producer.flush()
+        if not producer.commit():
+            return None
+        missing = [p for p in self._partitions() if p not in ends]
+        if missing:
+            raise InternalError(f"the broker did not tell where the barrier in {missing[0]} went.", "Run this again: nothing was sent.")
+        consumer = self._log.restore_consumer("dead-letters")
+        try:
+            return self._read(consumer, ends)
+        finally:
+            consumer.close()
+
+    def _read(self, consumer: Consumer, ends: Mapping[TopicPartition, int]) -> Found:
+        letters: list[Entry] = []
+        traces: dict[tuple[int, int], int] = {}
+        strangers = 0
+        ranges = {p: (consumer.bounds(p).start, end) for p, end in ends.items()}
+        for batch in read_ranges(consumer, ranges, self._clock, PATIENCE_S):
+            for message in batch:
+                headers = message.headers()
+                letter, trace = read_letter(message.key(), message.value(), headers), read_trace(headers)
+                if letter is not None:
+                    letters.append(Entry(Origin(message.topic(), message.partition(), message.offset()), letter))
+                elif trace is not None:
+                    traces[message.partition(), trace[0]] = trace[1]
+                elif not is_internal(headers):
+                    strangers += 1
+        letters.sort(key=lambda e: (e.letter.time_ms, e.place))
+        return Found([Entry(e.place, e.letter, traces.get((e.place.partition, e.place.offset))) for e in letters], strangers)
+
+    def _send(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
+        """The records and their traces, together. False: committed, but nothing more may be with this producer."""
+        producer.begin()
+        now_ms = self._clock.now_ms()
+        sent: set[Origin] = set()
+        for entry in batch:
+            letter, origin = entry.letter, entry.letter.origin
+            if origin not in sent:
+                sent.add(origin)
+                producer.send(origin.topic, letter.value, letter.key, origin.partition, headers=replay_headers(letter, entry.place))
+            producer.send(entry.place.topic, None, None, entry.place.partition, headers=trace_headers(entry.place.offset, now_ms))
+        producer.flush()
+        return producer.commit()
+
+
+def _batches(entries: Sequence[Entry]) -> Iterable[list[Entry]]:
+    """Bounded in records and bytes; dead letters of one record are in one batch."""
+    by_origin: dict[Origin, list[Entry]] = {}
+    for entry in entries:
+        by_origin.setdefault(entry.letter.origin, []).append(entry)
+    batch: list[Entry] = []
+    size = 0
+    for group in by_origin.values():
+        batch.extend(group)
+        size += group[0].letter.size
+        if len(batch) >= BATCH_RECORDS or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _note(ends: dict[TopicPartition, int], place: TopicPartition) -> Callable[[int], None]:
+    def delivered(offset: int) -> None:
+        ends[place] = next_offset(offset)
+
+    return delivered

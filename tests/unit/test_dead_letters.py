@@ -1,0 +1,220 @@
+"""Dead letters seen from outside, and sent back at most once each, whatever happens to the replay."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
+from samzapy.api.errors import ConfigurationError, Fenced, LogError, RecordTooLarge, TopicMissing
+from samzapy.container.container import Container
+from samzapy.dead_letters import DeadLetters, Entry
+from samzapy.log_reader import read_to_end
+from samzapy.model.dead_letter import Origin, parse_origin
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Message, TransactionalProducer
+from tests.unit.container.bench import JOB, Bench
+
+OUT = SystemStream("kafka", "out")
+
+
+class Fragile(StreamTask):
+    """Sends what it gets, but not `boom`."""
+
+    def process(self, envelope, collector, coordinator):
+        if envelope.key.startswith("boom"):
+            raise ValueError(envelope.key)
+        collector.send(OutgoingMessageEnvelope(OUT, key=envelope.key, message=envelope.message, partition=envelope.partition))
+
+
+def bench_of(tmp_path: Path, letters: int = 3, partitions: int = 2) -> tuple[Bench, Container]:
+    """A job with so many dead letters in each partition, all committed."""
+    bench = Bench(tmp_path, Fragile, partitions=partitions, on_error="dead_letter")
+    container = bench.start()
+    for partition in range(partitions):
+        bench.feed(*((f"boom{partition}{i}", i) for i in range(letters)), ("good", 1), partition=partition)
+    bench.drain(container)
+    return bench, container
+
+
+def letters_of(bench: Bench, inputs: Sequence[str] = ("in",)) -> DeadLetters:
+    return DeadLetters(JOB, inputs, bench.log, bench.clock)
+
+
+def records(bench: Bench, partition: int = 0, topic: str = "in") -> list[Message]:
+    return [m for batch in read_to_end(bench.log.restore_consumer("t"), TopicPartition(topic, partition), bench.clock) for m in batch]
+
+
+def quiet(line: str) -> None:
+    """Nobody listens."""
+
+
+def test_the_oldest_comes_first_with_where_it_lies(tmp_path: Path) -> None:
+    bench, container = bench_of(tmp_path, letters=1)
+    bench.clock.passed += 1
+    bench.feed(("boom", 1), partition=0)
+    bench.drain(container)
+    found = letters_of(bench).read()
+    assert [Origin("in", 0, 0), Origin("in", 1, 0), Origin("in", 0, 2)] == [e.letter.origin for e in found.entries]
+    assert {JOB.dead_letter_topic} == {e.place.topic for e in found.entries}
+    assert [None] * 3 == [e.replayed_ms for e in found.entries]
+
+
+def test_what_lies_there_and_is_no_dead_letter_is_counted(tmp_path: Path) -> None:
+    bench, _ = bench_of(tmp_path)
+    bench.log.plain_producer("other").send(JOB.dead_letter_topic, b"v", b"k", 0, headers=[("x", b"1")])
+    found = letters_of(bench).read()
+    assert (6, 1) == (len(found.entries), found.strangers)
+
+
+def test_a_record_goes_back_as_it_was_and_says_which_dead_letter_it_is(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Fragile, partitions=2, on_error="dead_letter")
+    bench.log.plain_producer("feed").send("in", None, b"boom", 1, 99, [("trace", b"1"), ("samzapy-topic", None)])
+    container = bench.start()
+    bench.drain(container)
+    letters_of(bench).replay([Origin("in", 1, 0)], quiet)
+    again = records(bench, 1)[1]
+    place = str(letters_of(bench).read().entries[0].place)
+    assert (b"boom", None) == (again.key(), again.value())
+    assert [("trace", b"1"), ("samzapy-topic", None), ("samzapy-replay-of", place.encode())] == again.headers()
+    bench.drain(container)
+    first, second = letters_of(bench).read().entries
+    assert (Origin("in", 1, 0), True) == (first.letter.origin, first.replayed_ms is not None)
+    assert (Origin("in", 1, again.offset()), None) == (second.letter.origin, second.replayed_ms)
+    letters_of(bench).replay(None, quiet)
+    third = records(bench, 1)[2]
+    assert [("trace", b"1"), ("samzapy-topic", None), ("samzapy-replay-of", str(second.place).encode())] == third.headers()
+
+
+def test_once_is_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
+    bench, _ = bench_of(tmp_path)
+    assert 2 == len(letters_of(bench).replay([Origin("in", 0, 1), Origin("in", 1, 2)], quiet))
+    assert 4 == len(letters_of(bench).replay(None, quiet))
+    assert [] == letters_of(bench).replay(None, quiet)
+    assert [] == letters_of(bench).replay([Origin("in", 0, 1)], quiet)
+    for partition in (0, 1):
+        keys = [m.key() for m in records(bench, partition)]
+        assert sorted([*(f"boom{partition}{i}".encode() for i in range(3))] * 2 + [b"good"]) == sorted(keys)
+
+
+@pytest.mark.parametrize("kind", ["aborted", "in_doubt_lost", "in_doubt_committed", "fenced", "suspicious"])
+@pytest.mark.parametrize("commit", range(4))
+def test_a_replay_that_is_cut_short_is_finished_by_the_next_and_nothing_goes_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, commit: int
+) -> None:
+    monkeypatch.setattr("samzapy.dead_letters.BATCH_RECORDS", 2)
+    bench, _ = bench_of(tmp_path)
+    batches = itertools.count(1)
+
+    class Struck(DeadLetters):
+        def _send(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
+            if next(batches) == commit:
+                bench.cluster.fail_next("commit", kind)
+            return super()._send(producer, batch)
+
+    if commit == 0:
+        bench.cluster.fail_next("commit", kind)  # that of the barriers
+    for _ in range(3):
+        try:
+            Struck(JOB, ["in"], bench.log, bench.clock).replay(None, quiet)
+            break
+        except LogError:
+            bench.clock.passed += 1
+    for partition in (0, 1):
+        keys = [m.key() for m in records(bench, partition)]
+        assert sorted([*(f"boom{partition}{i}".encode() for i in range(3))] * 2 + [b"good"]) == sorted(keys)
+
+
+def test_a_process_that_is_killed_between_send_and_commit_has_sent_nothing(tmp_path: Path) -> None:
+    class Killed(Exception):
+        pass
+
+    class Dying(DeadLetters):
+        def _send(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
+            producer.begin()
+            for entry in batch:
+                producer.send("in", entry.letter.value, entry.letter.key, entry.letter.origin.partition)
+            producer.flush()
+            raise Killed
+
+    bench, container = bench_of(tmp_path)
+    with pytest.raises(Killed):
+        Dying(JOB, ["in"], bench.log, bench.clock).replay(None, quiet)
+    assert 6 == len(letters_of(bench).replay(None, quiet))
+    bench.drain(container)
+    assert 12 == len(letters_of(bench).read().entries), "each failed once more"
+
+
+def test_the_second_of_two_replays_fences_the_first(tmp_path: Path) -> None:
+    bench, _ = bench_of(tmp_path)
+
+    class Overtaken(DeadLetters):
+        def _send(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
+            letters_of(bench).replay(None, quiet)
+            return super()._send(producer, batch)
+
+    with pytest.raises(Fenced, match="another replay"):
+        Overtaken(JOB, ["in"], bench.log, bench.clock).replay(None, quiet)
+    assert [7, 7] == [len(records(bench, partition)) for partition in (0, 1)]
+
+
+def test_traces_behind_an_open_transaction_are_waited_for(tmp_path: Path) -> None:
+    bench, container = bench_of(tmp_path, partitions=1)
+
+    class Racing(DeadLetters):
+        def _send(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
+            bench.feed(("boom", 1))
+            container.step(0.0)  # a dead letter, not committed: the traces will lie behind it
+            return super()._send(producer, batch)
+
+    assert 3 == len(Racing(JOB, ["in"], bench.log, bench.clock).replay(None, quiet))
+    assert [] == letters_of(bench).replay(None, quiet), "it waits until the container's transaction is over: here, until it times out"
+    assert 5 + 3 == len(records(bench))
+    with pytest.raises(Fenced):
+        container.commit()
+    container.start()
+    bench.drain(container)
+    assert [4, 5, 6, 7] == [e.letter.origin.offset for e in letters_of(bench).replay(None, quiet)], "those that failed since"
+
+
+def test_dead_letters_of_one_record_go_back_as_one_record(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Fragile, partitions=3, inputs={"in": {}, "rules": {}}, broadcast={"rules"}, on_error="dead_letter")
+    bench.feed(("boom", 1), topic="rules")
+    bench.drain(bench.start())
+    letters = letters_of(bench, ["in", "rules"])
+    assert 3 == len(letters.replay(None, quiet))
+    assert 2 == len(records(bench, 0, "rules"))
+    assert [] == letters.replay(None, quiet)
+
+
+def test_what_cannot_go_back_is_named_before_anything_is_sent(tmp_path: Path) -> None:
+    bench, _ = bench_of(tmp_path, partitions=1)
+    with pytest.raises(ConfigurationError, match=r"no dead letter of in\[0\]@77"):
+        letters_of(bench).replay([Origin("in", 0, 0), Origin("in", 0, 77)], quiet)
+    with pytest.raises(ConfigurationError, match=r"in\[0\]@0: in is no input of this job"):
+        letters_of(bench, ["other"]).replay(None, quiet)
+    bench.cluster.configure("in", {"max.message.bytes": "150"})
+    with pytest.raises(RecordTooLarge, match=r"in\[0\]@0.*the topic takes 150"):
+        letters_of(bench).replay(None, quiet)
+    bench.cluster.delete("in")
+    with pytest.raises(TopicMissing, match=r"in\[0\]@0: there is no such partition"):
+        letters_of(bench).replay(None, quiet)
+
+
+def test_without_a_dead_letter_topic_there_are_none(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Fragile)
+    bench.cluster.delete(JOB.dead_letter_topic)
+    assert [] == letters_of(bench).read().entries
+    assert [] == letters_of(bench).replay(None, quiet)
+
+
+@pytest.mark.parametrize("text", ["", "in", "in[0]", "in[x]@1", "in[0]@-1", "in[0]@1 ", "[0]@1"])
+def test_what_names_no_record(text: str) -> None:
+    assert parse_origin(text) is None
+
+
+def test_a_record_is_named_as_it_is_printed() -> None:
+    assert Origin("a.b-c_d", 3, 17) == parse_origin(str(Origin("a.b-c_d", 3, 17)))
