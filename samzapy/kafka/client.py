@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ T = TypeVar("T")
 Settings = Mapping[str, Any]
 
 REQUEST_TIMEOUT_S = 10.0
+RETRY_S = 0.1
 LOG = logging.getLogger("samzapy.kafka")
 
 # librdkafka's own lines (a refused connection, a disconnect) are repeated for ever while a broker is away; the errors that matter are raised
@@ -37,6 +39,7 @@ UNREACHABLE = frozenset(
         KafkaError._WAIT_COORD, KafkaError.BROKER_NOT_AVAILABLE,
     }
 )  # fmt: skip
+ELECTING = frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION})  # a partition that is just made, or moves
 MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 FORBIDDEN = frozenset(
     {
@@ -100,11 +103,15 @@ def transaction_error(error: KafkaError, doing: str) -> LogError:
 
 
 def asked(doing: str, call: Callable[[], T]) -> T:
-    """A call whose KafkaException becomes an error of ours."""
-    try:
-        return call()
-    except KafkaException as error:
-        raise log_error(error.args[0], doing) from None
+    """A call whose KafkaException becomes an error of ours; tried again while a partition has no leader yet."""
+    deadline = time.monotonic() + REQUEST_TIMEOUT_S
+    while True:
+        try:
+            return call()
+        except KafkaException as error:
+            if error.args[0].code() not in ELECTING or time.monotonic() >= deadline:
+                raise log_error(error.args[0], doing) from None
+        time.sleep(RETRY_S)
 
 
 def check_properties(group: str, properties: Mapping[str, Any]) -> str | None:

@@ -37,29 +37,34 @@ IN_DOUBT = (InDoubt, Fenced, TransactionAborted, ClusterUnreachable)
 
 
 class Actor:
-    """A container's process, and its handle."""
+    """A container's process, and its handle. `sleeps`: it does nothing until it wakes up, and cannot be reached to be killed."""
 
     def __init__(self, job: MemoryJob, number: int, launch_id: str, model: Any, host: str) -> None:
         self.number, self.host = number, host
-        self.ended: str | None = None
+        self.ended: str | None = None  # as its launcher sees it
+        self.is_over = self.sleeps = False
         self.container: Container | None = None
         self._job, self._launch_id, self._model = job, launch_id, model
         self._incarnation = f"incarnation-{launch_id}"
         self._orders = Orders()
+        self._starts_in = job.start_turns
         self._is_owner = False
 
     def exited(self) -> str | None:
         return self.ended
 
     def kill(self) -> None:
-        if self.ended is None:
+        if self.sleeps:
+            self.ended = self.ended or "believed dead"
+        elif self.ended is None:
             self.die("killed")
 
     def die(self, how: str) -> None:
         """As by SIGKILL."""
-        self.ended = how
+        is_news, self.ended, self.is_over = self.ended is None, how, True
         with failpoints.calling(lambda _: None):
-            self._job.lose(self.host)
+            if is_news:  # else somebody else may be on its disk
+                self._job.lose(self.host)
             if self.container is not None:
                 self.container.close()  # of the old files; nothing is decided by it
 
@@ -80,6 +85,9 @@ class Actor:
 
     def _turn(self) -> None:
         roster = self._job.coordinator.roster
+        if self._starts_in:
+            self._starts_in -= 1
+            return
         if self.container is None:
             assignment = roster.register(self.number, self._launch_id, self._incarnation, {"host": self.host, "pid": self.number + 1})
             if assignment is None:
@@ -111,7 +119,7 @@ class Actor:
         report = self._report(state)
         container.close()
         self._job.coordinator.roster.took_leave(self.number, self._incarnation, {**report, "outcome": outcome, "error": None})
-        self.ended = outcome
+        self.ended, self.is_over = outcome, True
 
     def _report(self, state: str) -> dict[str, Any]:
         assert self.container is not None
@@ -126,13 +134,15 @@ class MemoryJob:
 
     Args:
         keep_state: whether a host keeps its local stores when a container there crashes.
+        start_turns: how many turns a container's process takes to start.
     """
 
-    def __init__(self, folder: Path, tasks: int = 3, exactly_once: bool = True, keep_state: bool = True) -> None:
+    def __init__(self, folder: Path, tasks: int = 3, exactly_once: bool = True, keep_state: bool = True, start_turns: int = 0) -> None:
         self.clock = HandClock()
         self.cluster = MemoryCluster(self.clock)
         self.log = MemoryLog(self.cluster)
         self.tasks, self.topics, self.crashes, self.runs = tasks, ChainTopics.of(NAME), 0, 0
+        self.start_turns = start_turns
         self.exit_code: int | None = None
         self._exactly_once, self._keep_state, self._folder = exactly_once, keep_state, folder
         self._sent = self._copies = self._launches = 0
@@ -181,7 +191,7 @@ class MemoryJob:
     def start(self, until_end: bool = False) -> None:
         """A driver; `until_end`: it stops by itself at the inputs' ends as they are now."""
         self.runs += 1
-        self._ends = {str(p): self._end(p) for p in self._inputs()} if until_end else None
+        self._ends = {str(p): self._end(p) for p in self._places()} if until_end else None
         pace = CoordinatorSettings(
             self.tasks, standby=1, host_affinity_s=0.3, heartbeat_s=0.5, lease_s=3.0, max_restarts=100, restart_window_s=10.0,
             has_changelogs=True,
@@ -198,9 +208,7 @@ class MemoryJob:
 
     def kill_driver(self) -> None:
         """And with it every container."""
-        for actor in self.actors:
-            if actor.ended is None:
-                actor.die("its driver is gone")
+        self.close()
         self.actors = []
 
     def turn(self) -> None:
@@ -213,8 +221,12 @@ class MemoryJob:
             self.kill_driver()
             self.start(until_end=self._ends is not None)
         for actor in self.actors:
-            if actor.ended is None:
-                actor.turn()
+            if actor.ended is None and not actor.sleeps:
+                self.let(actor)
+
+    def let(self, actor: Actor) -> None:
+        """A turn of a container's process."""
+        actor.turn()
 
     def _drive(self) -> None:
         if self.exit_code is not None:
@@ -319,14 +331,16 @@ class MemoryJob:
         self._disks[host] = left
 
     def lag(self, positions: Mapping[str, int]) -> int:
-        return sum(max(0, self._end(_place(at)) - position) for at, position in positions.items())
+        ends = {str(place): self._end(place) for place in self._places()}
+        return sum(max(0, ends[at] - position) for at, position in positions.items())
 
     def _new_disk(self) -> Path:
         self._copies += 1
         return self._folder / f"disk-{self._copies}"
 
-    def _inputs(self) -> list[TopicPartition]:
-        return [TopicPartition(self.topics.input, p) for p in range(self.tasks)]
+    def _places(self) -> list[TopicPartition]:
+        topics = (self.topics.input, *(self.topics.job.changelog_topic(s) for s in (CHAIN, COUNTS)))
+        return [TopicPartition(topic, p) for topic in topics for p in range(self.tasks)]
 
     def _end(self, place: TopicPartition) -> int:
         consumer = self.log.restore_consumer("look on")
@@ -334,8 +348,3 @@ class MemoryJob:
             return consumer.bounds(place).end
         finally:
             consumer.close()
-
-
-def _place(name: str) -> TopicPartition:
-    topic, _, partition = name.rpartition("[")
-    return TopicPartition(topic, int(partition.rstrip("]")))

@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from samzapy import failpoints
+from samzapy.coordinator.metadata import CoordinatorLog
 from samzapy.store.overlay import OverlayStore
-from tests.recovery.chain import WRONG_STATE
+from tests.recovery.chain import DOUBLED, WRONG_STATE
 from tests.recovery.memory_job import MemoryJob
+from tests.recovery.sleepers import SleepyJob
 from tests.recovery.struck import StruckJob, rule
 
 BY_PROCESS_ONLY = {"end.report.before"}  # stands in the runner, which MemoryJob has no use for
@@ -135,6 +137,60 @@ def test_the_verdict_sees_a_restore_that_loses_a_record(folder: Path, monkeypatc
     live(job)
 
     assert WRONG_STATE in job.verdict().kinds()
+
+
+# -- who wakes up --------------------------------------------------------------------------------------------------------------------
+
+OF_CONTAINERS = [name for name in POINTS if not name.startswith("coordinator.")]
+AT_ONCE, LATE = 0, 40  # turns between being given up and waking up
+ZOMBIES = (
+    "own.init.before",
+    "own.init.after",
+    "restore.batch.applied",
+    "commit.C4.before",
+    "store.flush.before",
+    "move.released.before_ack",
+)
+
+
+def sleep(folder: Path, name: str, nth: int, wake_after: int, exactly_once: bool) -> None:
+    """The life of a job in which a container sleeps at a point, is given up, and wakes up beside its successor."""
+    job = SleepyJob(folder, name, nth, wake_after, exactly_once=exactly_once)
+    with failpoints.calling(job):
+        live(job)
+        if not job.woke_up:
+            job.wake_up()
+    assert job.sleeper is not None, "nobody met the point"
+    verdict = job.verdict()
+    assert verdict.clean, str(verdict)
+    assert 0 == job.exit_code
+
+
+@pytest.mark.parametrize("name", ZOMBIES)
+def test_a_container_that_wakes_up_after_it_was_given_up_does_no_harm(folder: Path, name: str) -> None:
+    sleep(folder, name, 2, LATE, True)
+
+
+@pytest.mark.prove
+@pytest.mark.slow
+@pytest.mark.parametrize("exactly_once", [True, False], ids=["exactly", "at_least"])
+@pytest.mark.parametrize("wake_after", [AT_ONCE, LATE], ids=["at_once", "late"])
+@pytest.mark.parametrize("name", OF_CONTAINERS)
+def test_whoever_wakes_up_anywhere_does_no_harm(folder: Path, name: str, wake_after: int, exactly_once: bool) -> None:
+    sleep(folder, name, 3, wake_after, exactly_once)
+
+
+@pytest.mark.parametrize("fenced", [True, False])
+def test_without_the_fence_whoever_wakes_up_does_harm(folder: Path, monkeypatch: pytest.MonkeyPatch, fenced: bool) -> None:
+    """A planted bug. The sleeper holds no transaction open, and its container is slow to start again: only the fence stands in its way."""
+    if not fenced:
+        monkeypatch.setattr(CoordinatorLog, "fence", lambda topic, container: None)
+    job = SleepyJob(folder, "process.batch", 2, 10, start_turns=30)
+    with failpoints.calling(job):
+        live(job)
+
+    assert job.woke_up
+    assert (set() if fenced else {DOUBLED}) == job.verdict().kinds()
 
 
 # -- on a broker, in processes -------------------------------------------------------------------------------------------------------

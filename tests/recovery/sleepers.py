@@ -1,0 +1,66 @@
+"""A job one of whose containers falls asleep at a failpoint and wakes up when everybody believes that it is dead.
+
+As a process that is paused, or swapped out, on a machine that cannot be reached: its lease runs out, its tasks go to others, and then it
+goes on from the very line, with its producer, its consumer and its stores still open. Each turn of a container is taken in a thread, and
+nobody else does anything meanwhile, so that one can be left hanging in the middle.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from pathlib import Path
+from typing import Any
+
+from tests.recovery.memory_job import Actor, MemoryJob
+
+ASLEEP, DONE = "asleep", "done"
+
+
+class SleepyJob(MemoryJob):
+    """A callback for failpoints: whoever meets `point` for the `nth` time sleeps there, until `wake_after` turns after it was given up."""
+
+    def __init__(self, folder: Path, point: str, nth: int, wake_after: int, **settings: Any) -> None:
+        super().__init__(folder, **settings)
+        self.woke_up = False
+        self.sleeper: Actor | None = None
+        self._point, self._nth, self._wake_after = point, nth, wake_after
+        self._hits = self._turns = 0
+        self._events: queue.Queue[str] = queue.Queue()
+        self._alarm = threading.Event()
+
+    def __call__(self, name: str) -> None:
+        if name == self._point:
+            self._hits += 1
+            if self._hits == self._nth:
+                self._events.put(ASLEEP)
+                self._alarm.wait()
+
+    def let(self, actor: Actor) -> None:
+        threading.Thread(target=self._turn_of, args=(actor,), daemon=True).start()
+        if self._events.get() == ASLEEP:
+            actor.sleeps, self.sleeper = True, actor
+
+    def turn(self) -> None:
+        super().turn()
+        sleeper = self.sleeper
+        if sleeper is None or sleeper.ended is None or sleeper.is_over:
+            return
+        self._turns += 1
+        if self.woke_up:
+            self.let(sleeper)
+        elif self._turns > self._wake_after:
+            self.wake_up()
+
+    def wake_up(self) -> None:
+        """It goes on, to the end of its turn."""
+        assert self.sleeper is not None
+        self.sleeper.sleeps, self.woke_up = False, True
+        self._alarm.set()
+        self._events.get()
+
+    def _turn_of(self, actor: Actor) -> None:
+        try:
+            actor.turn()
+        finally:
+            self._events.put(DONE)

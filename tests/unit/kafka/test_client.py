@@ -1,0 +1,33 @@
+"""What Kafka's errors mean to a request outside transactions."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from samzapy.api.errors import ClusterUnreachable, TopicMissing
+from samzapy.kafka.client import asked
+
+
+class Broker:
+    """Answers with these errors, one after the other, then with 42."""
+
+    def __init__(self, *codes: int) -> None:
+        self._codes = list(codes)
+
+    def __call__(self) -> int:
+        if self._codes:
+            raise KafkaException(KafkaError(self._codes.pop(0)))
+        return 42
+
+
+def test_a_partition_that_was_just_made_is_asked_again() -> None:
+    """Met by a run whose coordinator topic was a moment old: it ended with exit code 4."""
+    assert 42 == asked("the bounds", Broker(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE))
+
+
+def test_what_waiting_does_not_help_is_told_at_once() -> None:
+    with pytest.raises(TopicMissing, match="the bounds"):
+        asked("the bounds", Broker(KafkaError.UNKNOWN_TOPIC_OR_PART))
+    with pytest.raises(ClusterUnreachable, match="the bounds"):
+        asked("the bounds", Broker(KafkaError._ALL_BROKERS_DOWN))
