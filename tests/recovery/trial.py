@@ -134,9 +134,13 @@ class Trial:
     def _last_fault(self) -> str:
         return f"fault {len(self.faults)} ({self.faults[-1].kind} of {self.faults[-1].target})" if self.faults else "the start"
 
+    def status(self) -> Status:
+        """As it is now."""
+        return self.until(lambda s: bool(s["containers"]), "a status")
+
     def containers(self) -> int:
         """How many there are now."""
-        return len(self.until(lambda s: bool(s["containers"]), "containers")["containers"])
+        return len(self.status()["containers"])
 
     def passed(self, seconds: float) -> None:
         """Let the job work for a while: the time between faults is part of a scenario."""
