@@ -59,6 +59,10 @@ class Outputs:
             p: longest_gap_ms([from_ms, *(t for t in times if from_ms <= t <= to_ms), to_ms]) / 1000 for p, times in self.times_ms.items()
         }
 
+    def last_ms(self) -> int:
+        """Up to when every partition that was read has records."""
+        return min(times[-1] for times in self.times_ms.values())
+
     def _read_on(self) -> dict[int, list[tuple[int, int]]]:
         wanted = {p: end for p, end in ends(self._servers, self._topic).items() if end > self._next.get(p, 0)}
         found: dict[int, list[tuple[int, int]]] = {}

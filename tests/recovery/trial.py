@@ -134,9 +134,13 @@ class Trial:
     def _last_fault(self) -> str:
         return f"fault {len(self.faults)} ({self.faults[-1].kind} of {self.faults[-1].target})" if self.faults else "the start"
 
+    def status(self) -> Status:
+        """As it is now."""
+        return self.until(lambda s: bool(s["containers"]), "a status")
+
     def containers(self) -> int:
         """How many there are now."""
-        return len(self.until(lambda s: bool(s["containers"]), "containers")["containers"])
+        return len(self.status()["containers"])
 
     def passed(self, seconds: float) -> None:
         """Let the job work for a while: the time between faults is part of a scenario."""
@@ -167,11 +171,16 @@ class Trial:
         """SIGSTOP these, SIGCONT after a while, in their order; False: the first was gone already.
 
         Args:
-            ends_containers: their containers will be replaced, because they give up or are given up meanwhile.
+            ends_containers: the containers below them will be replaced, because they give up meanwhile. One that is stopped together with
+                its coordinator may find itself still named when both wake up, and go on; or not.
         """
         faults = [self._fault(kind, proc) for proc in procs]
         widest = max(faults, key=lambda f: len(f.tasks))
-        fault = replace(widest, target=" and ".join(f.target for f in faults), gone=widest.gone if ends_containers else frozenset())
+        fault = replace(
+            widest,
+            target=" and ".join(f.target for f in faults),
+            gone=widest.gone - {p.pid for p in procs} if ends_containers else frozenset(),
+        )
         if not all(send(proc, signal.SIGSTOP) for proc in procs):
             for proc in procs:
                 send(proc, signal.SIGCONT)

@@ -1,0 +1,44 @@
+"""What the long proofs share: a Spark cluster of three hosts with two slots each, and a voice that is heard although pytest captures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from samzapy.api.errors import LauncherError
+from samzapy.dev.java import find_java, java_for_spark
+from samzapy.dev.spark import LocalSpark
+
+Tell = Callable[[str], None]
+
+
+@pytest.fixture
+def tell(capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> Tell:
+    """Figures are reported, not asserted: they are what a proof was run for."""
+
+    def say(line: str) -> None:
+        with capsys.disabled():
+            print(f"\n{request.node.name}: {line}", end="", flush=True)
+
+    return say
+
+
+@pytest.fixture(scope="session")
+def keys() -> int:
+    """How many keys the proofs of restores fill their stores with."""
+    return int(os.environ.get("KEYS", "100000"))
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSpark]:
+    try:
+        java_for_spark(find_java())
+    except LauncherError as error:
+        pytest.skip(str(error))
+    cluster = LocalSpark.start(directory=tmp_path_factory.mktemp("spark"), workers=3, cores=2, tied=True)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
