@@ -1,0 +1,412 @@
+"""`checkpoint set` on the in-memory log: ordered as a whole or not at all, carried out once, whatever crashes in between."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
+from samzapy.api.errors import ConfigurationError, LogError, OffsetOutOfRange, OwnedElsewhere, StateRefused
+from samzapy.container.container import Container
+from samzapy.coordinator.rewinding import Order, Plan, Rewinding
+from samzapy.coordinator.settings import CoordinatorSettings, Process
+from samzapy.ledger_reader import read_ledger
+from samzapy.log_reader import read_to_end
+from samzapy.model.barrier import BARRIER_KEY
+from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
+from samzapy.model.offsets import TopicPartition
+from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger
+from samzapy.plan.grouping import group
+from samzapy.plan.startpoints import Choice, Target
+from samzapy.ports import TopicSpec, TransactionalProducer
+from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from tests.unit.container.bench import JOB, Bench
+
+EARLIEST, LATEST = Target("earliest"), Target("latest")
+CHANGELOG = JOB.changelog_topic("s")
+ALL = Choice()
+P0, P1 = "Partition 0", "Partition 1"
+
+
+class Summing(StreamTask):
+    """Sum per key in a store, every update sent."""
+
+    def init(self, context: Any) -> None:
+        self.sums = context.get_store("s")
+
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        total = (self.sums.get(envelope.key) or 0) + envelope.message
+        self.sums.put(envelope.key, total)
+        collector.send(OutgoingMessageEnvelope(SystemStream("kafka", "out"), key=envelope.key, message=total, partition=envelope.partition))
+
+
+class Story:
+    """A job that has run to the end of what it was fed, and is stopped."""
+
+    def __init__(self, state: Path, *records: tuple[str, int], partitions: int = 1, **settings: Any) -> None:
+        self.bench = Bench(state, Summing, partitions, **settings)
+        self.bench.name(0, "", [])  # so that the epochs of this test and of `checkpoint set` do not meet
+        for partition in range(partitions):
+            self.bench.feed(*records, partition=partition)
+        if records:
+            self.run()
+
+    def run(self) -> Container:
+        """Start, to the end, an orderly stop."""
+        container = self.start()
+        self.bench.drain(container)
+        container.stop()
+        container.close()
+        return container
+
+    def start(self) -> Container:
+        self.bench.epoch = self.ledger().epoch
+        return self.bench.start()
+
+    def rewinding(self, log: MemoryLog | None = None, is_alive: Callable[[str], bool] = lambda url: False) -> Rewinding:
+        tasks = group({t: self.bench.cluster.facts(t).partitions for t in self.bench.input_settings}, set(), True)  # type: ignore[union-attr]
+        logs = {name: JOB.changelog_topic(name) for name, s in self.bench.stores.items() if s.get("changelog", True)}
+        process = Process("h", 1, "s", lambda host, pid, start: False)
+        return Rewinding(JOB, tasks, logs, CoordinatorSettings(), log or self.bench.log, self.bench.clock, process, is_alive)
+
+    def set(self, target: Target, choice: Choice = ALL, reset: bool = False, log: MemoryLog | None = None) -> Plan:
+        return self.rewinding(log).execute(Order(target, choice, reset))
+
+    def ledger(self) -> Ledger:
+        return read_ledger(self.bench.log.restore_consumer("t"), JOB.coordinator_topic, self.bench.clock)
+
+    def checkpoint(self, partition: int = 0) -> Checkpoint:
+        place = TopicPartition(JOB.checkpoint_topic, partition)
+        batches = read_to_end(self.bench.log.restore_consumer("t"), place, self.bench.clock)
+        return checkpoint_from_bytes([m.value() or b"" for batch in batches for m in batch if m.key() == CHECKPOINT_KEY][-1])
+
+    def at(self, partition: int = 0, topic: str = "in") -> int:
+        return self.checkpoint(partition).inputs[f"{topic}[{partition}]"].next_offset
+
+    def lose(self, topic: str) -> None:
+        facts = self.bench.cluster.facts(topic)
+        assert facts is not None
+        self.bench.cluster.delete(topic)
+        self.bench.cluster.create(TopicSpec(topic, facts.partitions, facts.config))
+
+
+class AtTheWrite(MemoryLog):
+    """Does something just before `checkpoint set` makes the producer of its one transaction."""
+
+    def __init__(self, cluster: MemoryCluster, action: Callable[[], object]) -> None:
+        super().__init__(cluster)
+        self._action = action
+        self._made = 0
+
+    def transactional_producer(self, transactional_id: str) -> Any:
+        if transactional_id == JOB.coordinator_transactional_id:
+            self._made += 1
+            if self._made == 2:
+                self._action()
+        return super().transactional_producer(transactional_id)
+
+
+class FailingStart(MemoryLog):
+    """The containers' commit after so many others goes wrong."""
+
+    def __init__(self, cluster: MemoryCluster, commits_before: int, kind: str) -> None:
+        super().__init__(cluster)
+        self._memory, self._kinds = cluster, iter([*[""] * commits_before, kind])
+
+    def transactional_producer(self, transactional_id: str) -> Any:
+        producer = super().transactional_producer(transactional_id)
+        commit = producer.commit
+
+        def failing() -> bool:
+            kind = next(self._kinds, "")
+            if kind:
+                self._memory.fail_next("commit", kind)
+            return commit()
+
+        if transactional_id != JOB.coordinator_transactional_id:
+            producer.commit = failing  # type: ignore[method-assign]
+        return producer
+
+
+# -- what becomes of state -----------------------------------------------------------------------------------------------------------
+
+
+def test_state_and_offsets_agree_after_a_reset_as_if_it_had_run_once(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1), ("b", 2), ("a", 3))
+    plan = story.set(EARLIEST, reset=True)
+    assert {TopicPartition(CHANGELOG, 0): [b"a", b"b"]} == plan.deletions
+    assert {} == story.bench.changelog()
+    story.run()
+    assert {"a": 4, "b": 2} == story.bench.changelog()
+    assert [("a", 1), ("b", 2), ("a", 4)] * 2 == story.bench.read("out")
+
+
+@pytest.mark.parametrize(("host", "source"), [("h", "local"), ("another", "changelog")])
+def test_every_host_learns_of_the_reset_from_the_changelog(tmp_path: Path, host: str, source: str) -> None:
+    story = Story(tmp_path, ("a", 1), ("gone", 2))
+    story.set(LATEST, reset=True)
+    story.bench.feed(("a", 5))
+    story.bench.adjust = lambda spec: story.bench.spec(host=host)
+    container = story.start()
+    assert source == container.tasks[P0].restored["s"].source
+    story.bench.drain(container)
+    assert {"a": 5} == story.bench.changelog()
+    container.close()
+
+
+def test_state_that_is_kept_counts_again_what_is_read_again(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1), ("b", 2))
+    story.set(EARLIEST)
+    story.run()
+    assert {"a": 2, "b": 4} == story.bench.changelog()
+
+
+def test_forward_means_that_records_are_passed_over(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    story.bench.feed(("a", 10), ("a", 100), ("a", 1000))
+    story.set(Target(offset=3))
+    story.run()
+    assert {"a": 1001} == story.bench.changelog()
+
+
+# -- once ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_order_is_spent_once_a_checkpoint_has_its_id(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1), ("b", 2))
+    story.set(EARLIEST)
+    story.run()
+    assert story.checkpoint().startpoint_id == story.ledger().startpoints[P0].id
+    story.run()
+    assert {"a": 2, "b": 4} == story.bench.changelog()
+    assert 2 == story.at()
+
+
+def test_the_order_is_committed_before_init_even_where_nothing_moves(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    story.set(LATEST)
+    container = story.start()
+    assert 1 == story.at()
+    assert story.checkpoint().startpoint_id == story.ledger().startpoints[P0].id
+    container.close()
+
+
+@pytest.mark.parametrize("kind", ["aborted", "in_doubt_lost", "in_doubt_committed", "fenced"])
+@pytest.mark.parametrize("commits_before", [0, 1], ids=["barrier", "checkpoint"])
+def test_a_start_that_crashes_on_the_way_leaves_the_order_to_the_next(tmp_path: Path, kind: str, commits_before: int) -> None:
+    story = Story(tmp_path, ("a", 1), ("b", 2))
+    story.set(EARLIEST, reset=True)
+    good, story.bench.log = story.bench.log, FailingStart(story.bench.cluster, commits_before, kind)
+    with contextlib.suppress(LogError):
+        story.start().let_go()
+    story.bench.log = good
+    story.run()
+    assert ({"a": 1, "b": 2}, 2) == (story.bench.changelog(), story.at())
+
+
+def test_a_container_that_dies_after_its_first_commit_does_not_go_back_again(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1), ("b", 2))
+    story.set(EARLIEST, reset=True)
+    container = story.start()
+    story.bench.drain(container)
+    container.let_go()
+    story.bench.feed(("a", 10))
+    story.run()
+    assert {"a": 11, "b": 2} == story.bench.changelog()
+
+
+# -- some inputs only ----------------------------------------------------------------------------------------------------------------
+
+
+def test_one_partition_is_set_and_the_others_stay_with_their_state(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1), ("b", 2), partitions=2)
+    plan = story.set(EARLIEST, Choice(partition=1), reset=True)
+    assert [(P1, 2, 0)] == [(s.task, s.before, s.after) for s in plan.steps]
+    assert {P1} == set(story.ledger().startpoints)
+    assert ({"a": 1, "b": 2}, {}) == (story.bench.changelog(0), story.bench.changelog(1))
+    story.run()
+    assert ({"a": 1, "b": 2}, {"a": 1, "b": 2}) == (story.bench.changelog(0), story.bench.changelog(1))
+    assert ("", 2, 2) == (story.checkpoint(0).startpoint_id, story.at(0), story.at(1))
+
+
+def test_a_second_order_keeps_what_the_first_said_of_other_inputs(tmp_path: Path) -> None:
+    story = Story(tmp_path, inputs={"in": {}, "more": {}})
+    story.bench.feed(("a", 1), ("b", 2))
+    story.bench.feed(("c", 3), ("d", 4), topic="more")
+    story.run()
+    story.set(EARLIEST, Choice("in"))
+    plan = story.set(Target(offset=1), Choice("more"))
+    assert [("in[0]", 0, 0, False), ("more[0]", 2, 1, True)] == [(str(s.place), s.before, s.after, s.chosen) for s in plan.steps]
+    story.run()
+    assert {"a": 2, "b": 4, "c": 3, "d": 8} == story.bench.changelog()
+
+
+def test_a_second_order_does_not_repeat_one_that_is_spent(tmp_path: Path) -> None:
+    story = Story(tmp_path, inputs={"in": {}, "more": {}})
+    story.bench.feed(("a", 1))
+    story.bench.feed(("c", 3), topic="more")
+    story.run()
+    story.set(EARLIEST, Choice("in"))
+    story.run()
+    story.set(EARLIEST, Choice("more"))
+    assert {"more[0]": 0} == story.ledger().startpoints[P0].offsets
+    story.run()
+    assert {"a": 2, "c": 6} == story.bench.changelog()
+
+
+def test_inputs_that_the_job_does_not_have_are_refused_with_those_it_has(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1), partitions=2)
+    with pytest.raises(ConfigurationError, match=r"--topic in --partition 7: .*in \(partitions 0 to 1\)"):
+        story.set(EARLIEST, Choice("in", 7))
+
+
+# -- refusals ------------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_offset_out_of_range_is_refused_with_every_bound_and_the_job_is_given_back(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1), ("b", 2), partitions=2)
+    with pytest.raises(ConfigurationError, match=r"--to-offset 3 is out of range: in\[0\] holds \[0, 2\), in\[1\] holds \[0, 2\)"):
+        story.set(Target(offset=3), reset=True)
+    ledger = story.ledger()
+    assert {} == ledger.startpoints
+    assert ledger.lease is not None
+    assert ledger.lease.ended
+    assert {"a": 1, "b": 2} == story.bench.changelog()
+
+
+def test_a_look_changes_nothing(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    before = {t: story.bench.cluster.bounds(TopicPartition(t, 0)) for t in (JOB.coordinator_topic, JOB.checkpoint_topic, CHANGELOG)}
+    plan = story.rewinding().preview(Order(EARLIEST, reset_state=True), story.ledger())
+    assert [(P0, 1, 0)] == [(s.task, s.before, s.after) for s in plan.steps]
+    assert before == {t: story.bench.cluster.bounds(TopicPartition(t, 0)) for t in before}
+
+
+def test_a_run_that_answers_is_refused(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    write(story, LEASE_KEY, LeaseRecord("run", "http://x", "h", 7, "s", story.bench.clock.now_ms()).to_bytes())
+    with pytest.raises(OwnedElsewhere, match="is run by process 7 on h"):
+        story.rewinding(is_alive=lambda url: True).execute(Order(EARLIEST))
+    assert {} == story.ledger().startpoints
+
+
+def test_a_container_that_still_runs_is_fenced_and_its_uncommitted_work_never_seen(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    container = story.start()
+    story.bench.feed(("a", 10))
+    container.step(0.0)
+    story.set(EARLIEST, reset=True)
+    with pytest.raises(LogError):
+        container.commit()
+    container.let_go()
+    story.run()
+    assert {"a": 11} == story.bench.changelog()
+    assert [("a", 1), ("a", 1), ("a", 11)] == story.bench.read("out")
+
+
+def test_a_run_that_takes_the_job_over_meanwhile_wins(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    lease = LeaseRecord("another", "http://x", "h", 7, "s", 1).to_bytes()
+    log = AtTheWrite(story.bench.cluster, lambda: write(story, LEASE_KEY, lease))
+    with pytest.raises(OwnedElsewhere, match="has taken over"):
+        story.set(EARLIEST, reset=True, log=log)
+    assert ({}, {"a": 1}) == (story.ledger().startpoints, story.bench.changelog())
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "is_done"),
+    [
+        ("in_doubt_committed", None, True),
+        ("suspicious", None, True),
+        ("in_doubt_lost", LogError, False),
+        ("aborted", LogError, False),
+        ("fenced", OwnedElsewhere, False),
+    ],
+)
+def test_it_is_ordered_as_a_whole_or_not_at_all(tmp_path: Path, kind: str, error: type[Exception] | None, is_done: bool) -> None:
+    story = Story(tmp_path, ("a", 1), ("b", 2))
+    log = AtTheWrite(story.bench.cluster, lambda: story.bench.cluster.fail_next("commit", kind))
+    if error is None:
+        story.set(EARLIEST, reset=True, log=log)
+    else:
+        with pytest.raises(error):
+            story.set(EARLIEST, reset=True, log=log)
+    assert (is_done, {} if is_done else {"a": 1, "b": 2}) == (P0 in story.ledger().startpoints, story.bench.changelog())
+    story.run()
+    assert ({"a": 1, "b": 2}, 2) == (story.bench.changelog(), story.at())
+
+
+def test_a_changelog_that_another_job_writes_is_not_deleted(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    place = TopicPartition(CHANGELOG, 0)
+    batches = read_to_end(story.bench.log.restore_consumer("t"), place, story.bench.clock)
+    barrier = [m.value() or b"" for batch in batches for m in batch if m.key() == BARRIER_KEY][-1]
+    story.bench.log.plain_producer("x").send(CHANGELOG, barrier.replace(b'"test"', b'"other"'), BARRIER_KEY, 0)
+    with pytest.raises(StateRefused, match="belongs to store 's' of other-1, Partition 0; it is not deleted"):
+        story.set(EARLIEST, reset=True)
+    assert {"a": 1} == story.bench.changelog()
+
+
+# -- without checkpoints, and later -----------------------------------------------------------------------------------------------------
+
+
+def test_it_says_where_a_first_start_begins(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.bench.feed(("a", 1), ("a", 10))
+    plan = story.set(Target(offset=1))
+    assert [(None, 1)] == [(s.before, s.after) for s in plan.steps]
+    story.run()
+    assert {"a": 10} == story.bench.changelog()
+
+
+def test_state_without_a_checkpoint_goes_on_where_every_input_is_told_to(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    story.lose(JOB.checkpoint_topic)
+    with pytest.raises(StateRefused, match=r"checkpoint set … --keep-state"):
+        story.start()
+    story.bench.feed(("a", 10))
+    story.set(Target(offset=1))
+    story.run()
+    assert ({"a": 11}, 2) == (story.bench.changelog(), story.at())
+
+
+def test_state_without_a_checkpoint_is_refused_while_an_input_is_left_open(tmp_path: Path) -> None:
+    story = Story(tmp_path, inputs={"in": {}, "more": {}})
+    story.bench.feed(("a", 1))
+    story.run()
+    story.lose(JOB.checkpoint_topic)
+    story.set(LATEST, Choice("in"))
+    with pytest.raises(StateRefused, match="there is no checkpoint"):
+        story.start()
+    story.set(LATEST, Choice("more"))
+    story.run()
+    assert {"a": 1} == story.bench.changelog()
+
+
+def test_what_became_of_the_input_between_the_order_and_the_start_is_not_passed_over(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1), ("b", 2))
+    story.set(EARLIEST)
+    story.bench.cluster.partition(TopicPartition("in", 0)).delete_before(1)
+    with pytest.raises(OffsetOutOfRange, match="lies before the topic's start 1"):
+        story.start()
+    story.lose("in")
+    story.bench.feed(("a", 1))
+    with pytest.raises(OffsetOutOfRange, match="deleted and made again"):
+        story.start()
+    story.set(EARLIEST, reset=True)
+    story.run()
+    assert {"a": 1} == story.bench.changelog()
+
+
+def write(story: Story, key: bytes, value: bytes) -> None:
+    producer: TransactionalProducer = story.bench.log.transactional_producer(JOB.coordinator_transactional_id)
+    producer.init()
+    producer.begin()
+    producer.send(JOB.coordinator_topic, value, key, 0)
+    producer.flush()
+    producer.commit()
+    producer.close()

@@ -1,0 +1,106 @@
+"""Where `checkpoint set` leads, as a decision over plain values."""
+
+from __future__ import annotations
+
+import pytest
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.cli.checkpoint import target_of
+from samzapy.model.checkpoint import Checkpoint, InputMark
+from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.model.ownership import Ledger, Startpoint, startpoint_key
+from samzapy.plan.grouping import group
+from samzapy.plan.startpoints import Choice, Target, chosen_places, new_startpoints, pending, resolve, steps
+
+A, B = TopicPartition("in", 0), TopicPartition("in", 1)
+BOUNDS = {A: Bounds(10, 20), B: Bounds(0, 5)}
+
+
+def checkpoint(task: str, startpoint_id: str = "", **inputs: int) -> Checkpoint:
+    marks = {f"{topic}[{task[-1]}]": InputMark("id", at) for topic, at in inputs.items()}
+    return Checkpoint("j", "1", task, 0, "i", 1, 0, marks, {}, startpoint_id)
+
+
+@pytest.mark.parametrize(
+    ("target", "at_time", "offsets"),
+    [
+        (Target("earliest"), {}, {A: 10, B: 0}),
+        (Target("latest"), {}, {A: 20, B: 5}),
+        (Target(time_ms=1), {A: 15, B: 5}, {A: 15, B: 5}),
+        (Target(time_ms=1), {A: 25, B: 5}, {A: 20, B: 5}),  # behind an open transaction: not beyond what can be read
+    ],
+)
+def test_a_target_is_an_offset_in_each_partition(
+    target: Target, at_time: dict[TopicPartition, int], offsets: dict[TopicPartition, int]
+) -> None:
+    assert offsets == resolve(target, BOUNDS, at_time)
+
+
+@pytest.mark.parametrize(("offset", "fits"), [(9, False), (10, True), (20, True), (21, False)])
+def test_an_offset_lies_between_start_and_end_inclusive(offset: int, fits: bool) -> None:
+    if fits:
+        assert {A: offset} == resolve(Target(offset=offset), {A: BOUNDS[A]}, {})
+    else:
+        with pytest.raises(ConfigurationError, match=r"in\[0\] holds \[10, 20\)"):
+            resolve(Target(offset=offset), {A: BOUNDS[A]}, {})
+
+
+def test_every_partition_that_does_not_hold_the_offset_is_named() -> None:
+    with pytest.raises(ConfigurationError, match=r"in\[0\] holds \[10, 20\), in\[1\] holds \[0, 5\)"):
+        resolve(Target(offset=7), BOUNDS, {})
+
+
+def test_a_broadcast_partition_is_set_for_every_task_that_reads_it() -> None:
+    tasks = group({"in": 2, "all": 1}, {"all"}, has_stores=True)
+    everywhere = TopicPartition("all", 0)
+    assert [everywhere] == chosen_places(tasks, Choice("all"))
+    found = steps(tasks, {everywhere: 3}, {"Partition 0": checkpoint("Partition 0", all=7)}, {})
+    assert [("Partition 0", everywhere, 7, 3), ("Partition 1", everywhere, None, 3)] == [
+        (s.task, s.place, s.before, s.after) for s in found if s.chosen
+    ]
+
+
+def test_an_order_waits_until_its_id_is_in_the_checkpoint() -> None:
+    order = Startpoint("x", {"in[0]": 3}, {"in[0]": "id"})
+    assert order == pending(order, None)
+    assert order == pending(order, checkpoint("Partition 0", "w"))
+    assert None is pending(order, checkpoint("Partition 0", "x"))
+
+
+def test_a_new_order_holds_what_an_older_one_said_of_other_inputs_only_while_that_waits() -> None:
+    tasks = group({"in": 1, "more": 1}, set(), has_stores=True)
+    before = {"Partition 0": Startpoint("x", {"in[0]": 3, "more[0]": 4}, {"in[0]": "i", "more[0]": "m"})}
+    offsets = {TopicPartition("more", 0): 9}
+    for spent, expected in (("", {"in[0]": 3, "more[0]": 9}), ("x", {"more[0]": 9})):
+        checkpoints = {"Partition 0": checkpoint("Partition 0", spent)}
+        made = new_startpoints("y", steps(tasks, offsets, checkpoints, before), {"more": "n"}, checkpoints, before)
+        assert ("y", expected, "n") == (made["Partition 0"].id, made["Partition 0"].offsets, made["Partition 0"].topic_ids["more[0]"])
+
+
+def test_a_startpoint_is_read_back_as_it_was_written() -> None:
+    order = Startpoint("x", {"in[0]": 3}, {"in[0]": "id"})
+    ledger = Ledger()
+    ledger.apply(startpoint_key("Partition 0"), order.to_bytes())
+    assert {"Partition 0": order} == ledger.startpoints
+
+
+@pytest.mark.parametrize(
+    ("time", "time_ms"),
+    [
+        ("1970-01-01T00:00:01", 1000),
+        ("1970-01-01T02:00:00+02:00", 0),
+        ("1970-01-01T00:00:00.250Z", 250),
+        ("1970-01-02", 86_400_000),
+    ],
+)
+def test_a_time_is_utc_unless_it_says_otherwise(time: str, time_ms: int) -> None:
+    assert Target(time_ms=time_ms) == target_of(False, False, None, time)
+
+
+def test_exactly_one_target_is_wanted() -> None:
+    with pytest.raises(ConfigurationError, match="nothing given"):
+        target_of(False, False, None, None)
+    with pytest.raises(ConfigurationError, match="--to-earliest and --to-offset given"):
+        target_of(True, False, 0, None)
+    with pytest.raises(ConfigurationError, match="--to-datetime yesterday"):
+        target_of(False, False, None, "yesterday")
