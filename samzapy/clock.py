@@ -1,8 +1,10 @@
-"""ports.Clock of a real process."""
+"""ports.Clock and ports.Spawn of a real process."""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 
 
 class SystemClock:
@@ -15,3 +17,13 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    def wait(self, event: threading.Event, seconds: float) -> None:
+        event.wait(seconds)
+
+
+def start_thread(name: str, work: Callable[[], None]) -> threading.Thread:
+    """A daemon thread, started."""
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    thread.start()
+    return thread

@@ -6,6 +6,7 @@ Each has a real and an in-memory implementation that pass the same suite (tests/
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -349,6 +350,18 @@ class Clock(Protocol):
     def monotonic(self) -> float: ...
     def now_ms(self) -> int: ...
     def sleep(self, seconds: float) -> None: ...
+    def wait(self, event: threading.Event, seconds: float) -> None:
+        """Until somebody sets the event, at most so long."""
+
+
+class Joinable(Protocol):
+    """Work that runs beside its caller."""
+
+    def join(self, timeout: float | None = None) -> None: ...
+    def is_alive(self) -> bool: ...
+
+
+Spawn = Callable[[str, Callable[[], None]], Joinable]  # begin this work beside its caller, under this name
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from samzapy.container.spec import ContainerSpec
 from samzapy.container.standby import Standbys
 from samzapy.container.starter import Starter
 from samzapy.container.task_instance import RESTORING, RUNNING, STOPPED, Context, Lane, TaskInstance
+from samzapy.ids import random_id
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.ports import Clock, Line, Log, Message, Orders
 
@@ -59,6 +60,7 @@ class Container:
         incarnation: this process's id, which the coordinator topic must name.
         end_offsets: by str(TopicPartition), for `--until-end`; None: run for ever.
         line: what it has of its process.
+        new_id: where the nonces of its barriers come from.
 
     Attributes:
         tasks: those it holds: being started, running, or stopped by themselves.
@@ -74,6 +76,7 @@ class Container:
         log: Log,
         clock: Clock,
         line: Line | None = None,
+        new_id: Callable[[], str] = random_id,
     ) -> None:
         if spec.on_error == DEAD_LETTER and spec.dead_letters is None:
             raise TopicMissing(f"there is no topic {spec.job.dead_letter_topic} for dead letters.", "`samzapy topics JOB.yaml --create`.")
@@ -84,6 +87,7 @@ class Container:
         self._log = log
         self._clock = clock
         self._line = line or Line()
+        self._new_id = new_id
         self._own = Ownership(spec.job, spec.number, incarnation, log, clock)
         self._outputs = None if spec.exactly_once else log.plain_producer(f"container-{spec.number}")
         self._consumer = log.consumer(spec.job.group_id, f"container-{spec.number}")
@@ -180,7 +184,7 @@ class Container:
         for task in tasks:
             self._standbys.leave(task.name)
             self.tasks[task.name] = task
-        starter = Starter(self._spec, self._log, self._own, self._consumer, self._clock, self.commit)
+        starter = Starter(self._spec, self._log, self._own, self._consumer, self._clock, self.commit, self._new_id)
         self._joining = _Joining(tasks, starter, starter.steps(tasks))
         self._line.published(True)
 

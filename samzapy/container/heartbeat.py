@@ -14,7 +14,7 @@ from typing import Any
 
 from samzapy.api.errors import SamzapyError, Superseded
 from samzapy.model.job_model import tasks_from_json
-from samzapy.ports import Clock, Control, Orders
+from samzapy.ports import Clock, Control, Joinable, Orders, Spawn
 
 LOG = logging.getLogger("samzapy.heartbeat")
 RUN, STOP, EXIT = "run", "stop", "exit"
@@ -45,6 +45,7 @@ class Heartbeat:
         report: Callable[[], Mapping[str, Any]],
         watch: Callable[[], None],
         die: Callable[[str], None],
+        spawn: Spawn,
     ) -> None:
         self._control = control
         self._incarnation = incarnation
@@ -54,17 +55,17 @@ class Heartbeat:
         self._report = report
         self._watch = watch
         self._die = die
+        self._spawn = spawn
         self.command = RUN
         self.why = ""
         self.orders = Orders()
         self._again_s = heartbeat_s
         self._awake = threading.Event()
         self._is_stopping = False
-        self._thread: threading.Thread | None = None
+        self._thread: Joinable | None = None
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
-        self._thread.start()
+        self._thread = self._spawn("heartbeat", self._beat)
 
     def stop(self) -> None:
         self._is_stopping = True
@@ -96,7 +97,7 @@ class Heartbeat:
             if self._lease_used(last_answer) >= DIE_AT:
                 self._die(self.why)
                 return
-            self._awake.wait(max(SHORTEST_S, self._pause(last_answer) - (self._clock.monotonic() - sent)))
+            self._clock.wait(self._awake, max(SHORTEST_S, self._pause(last_answer) - (self._clock.monotonic() - sent)))
 
     def _lease_used(self, last_answer: float) -> float:
         return (self._clock.monotonic() - last_answer) / self._lease_s

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from samzapy.api.errors import SamzapyError
 from samzapy.model.offsets import TopicPartition, lag
-from samzapy.ports import Consumer, Log
+from samzapy.ports import Clock, Consumer, Joinable, Log, Spawn
 
 
 class Lags:
@@ -20,20 +20,22 @@ class Lags:
         wanted: the partitions to ask for, as str(TopicPartition).
     """
 
-    def __init__(self, log: Log, interval_s: float, wanted: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, log: Log, interval_s: float, wanted: Callable[[], Iterable[str]], clock: Clock, spawn: Spawn) -> None:
         self._log = log
         self._interval_s = interval_s
         self._wanted = wanted
         self._ends: dict[str, int] = {}
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="lags", daemon=True)
+        self._clock = clock
+        self._spawn = spawn
+        self._thread: Joinable | None = None
 
     def start(self) -> None:
-        self._thread.start()
+        self._thread = self._spawn("lags", self._run)
 
     def stop(self) -> None:
         self._stopping.set()
-        if self._thread.is_alive():
+        if self._thread is not None:
             self._thread.join(timeout=5)
 
     def of(self, positions: Mapping[str, int]) -> int | None:
@@ -48,10 +50,10 @@ class Lags:
         while not self._stopping.is_set():
             try:
                 consumer = consumer or self._log.restore_consumer("lag")
-                self._ends = {place: consumer.bounds(_parsed(place)).end for place in set(self._wanted())}
+                self._ends = {place: consumer.bounds(_parsed(place)).end for place in dict.fromkeys(self._wanted())}
             except SamzapyError:  # said by those who need the broker; here it only means: not known
                 self._ends = {}
-            self._stopping.wait(self._interval_s)
+            self._clock.wait(self._stopping, self._interval_s)
         if consumer is not None:
             consumer.close()
 

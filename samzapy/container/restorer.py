@@ -11,7 +11,6 @@ taken in small steps, so that the other tasks of the container go on meanwhile.
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -21,6 +20,7 @@ from samzapy.api.errors import StateMismatch, StateRefused, Superseded, check
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.container.task_instance import Restored, TaskInstance
+from samzapy.ids import random_id
 from samzapy.log_reader import read_ranges, read_to_end
 from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
@@ -63,12 +63,21 @@ class Restorer:
         wait_s: how long a step may wait for records, in seconds.
     """
 
-    def __init__(self, spec: ContainerSpec, log: Log, ownership: Ownership, clock: Clock, commit_others: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        spec: ContainerSpec,
+        log: Log,
+        ownership: Ownership,
+        clock: Clock,
+        commit_others: Callable[[], None],
+        new_id: Callable[[], str] = random_id,
+    ) -> None:
         self._spec = spec
         self._log = log
         self._own = ownership
         self._clock = clock
         self._commit_others = commit_others
+        self._new_id = new_id
         self.wait_s = 0.0
 
     def restore(self, tasks: Sequence[TaskInstance]) -> Steps[None]:
@@ -128,7 +137,7 @@ class Restorer:
 
     def _write_barriers(self, tasks: Sequence[TaskInstance]) -> tuple[dict[TopicPartition, int], str]:
         offsets: dict[TopicPartition, int] = {}
-        nonce = secrets.token_hex(8)
+        nonce = self._new_id()
         self._commit_others()
         check(not self._own.in_transaction, "barriers have a transaction of their own")
         producer = self._own.open()

@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import gc
 import logging
-import secrets
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, Superseded, TransactionAborted
+from samzapy.clock import start_thread
 from samzapy.container.container import Container
 from samzapy.container.hang import user_frames
 from samzapy.container.heartbeat import EXIT, STOP, Heartbeat
 from samzapy.container.lags import Lags
-from samzapy.ports import Assignment, Clock, Control, Line, Log
+from samzapy.ids import random_id
+from samzapy.ports import Assignment, Clock, Control, Line, Log, Spawn
 
 LOG = logging.getLogger("samzapy.container")
 FINISHED, STOPPED, FAILED, SUPERSEDED = "finished", "stopped", "failed", "superseded"
@@ -33,6 +34,13 @@ MAX_RESTARTS_WITHOUT_COMMIT = 5
 PUBLISH_S = 0.25
 
 Build = Callable[[Assignment, str, Line], Container]
+
+
+def settle_memory() -> None:
+    """What start-up made will live: take it out of the collector's way, and let it run less often (measured: some 13 % of the loop)."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 class _StopRequested(Exception):
@@ -47,6 +55,7 @@ class ContainerRunner:
         facts: what the coordinator should know of this process: host, pid.
         hang_s: a hook that runs as long as this, in seconds, ends the process; at half of it its stack is logged.
         die: ends the process at once; called when the lease is over and the loop does not react.
+        spawn, new_id, settle: what a process has for threads, ids, and to set up its memory when the tasks run.
     """
 
     def __init__(
@@ -61,13 +70,17 @@ class ContainerRunner:
         lease_s: float,
         hang_s: float,
         die: Callable[[str], None],
+        spawn: Spawn = start_thread,
+        new_id: Callable[[], str] = random_id,
+        settle: Callable[[], None] = settle_memory,
     ) -> None:
         self._number = number
         self._build = build
         self._control = control
         self._clock = clock
         self._facts = facts
-        self._incarnation = secrets.token_hex(8)
+        self._incarnation = new_id()
+        self._settle = settle
         self._container: Container | None = None
         self._status: dict[str, Any] = {}
         self._state = "STARTING"
@@ -76,8 +89,8 @@ class ContainerRunner:
         self._die = die
         self._loop_thread = threading.get_ident()
         self._hang_told_of = -1.0
-        self._lags = Lags(log, heartbeat_s, self._places)
-        self._heartbeat = Heartbeat(control, self._incarnation, heartbeat_s, lease_s, clock, self._report, self._watch_for_hang, die)
+        self._lags = Lags(log, heartbeat_s, self._places, clock, spawn)
+        self._heartbeat = Heartbeat(control, self._incarnation, heartbeat_s, lease_s, clock, self._report, self._watch_for_hang, die, spawn)
 
     def run(self) -> int:
         """Returns the process's exit code: 0 finished or stopped, 1 failed, 5 superseded."""
@@ -105,7 +118,7 @@ class ContainerRunner:
                 container.own()
                 while container.is_starting:
                     container.step()
-                _settle_memory()
+                self._settle()
                 self._state = "RUNNING"
                 self._published(True)
                 while not container.finished:
@@ -222,10 +235,3 @@ class ContainerRunner:
             )  # fmt: skip
         if silent_s >= self._hang_s and self._state == "RUNNING":
             self._die(f"a hook{record} did not return within commit.timeout ({self._hang_s:.0f} s); it was at {stack[-1]}")
-
-
-def _settle_memory() -> None:
-    """What start-up made will live: take it out of the collector's way, and let it run less often (measured: some 13 % of the loop)."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)

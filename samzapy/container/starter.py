@@ -15,6 +15,7 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.restorer import Restorer, Steps
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
+from samzapy.ids import random_id
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark, StoreMark
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Startpoint
@@ -33,13 +34,20 @@ class Starter:
     """
 
     def __init__(
-        self, spec: ContainerSpec, log: Log, ownership: Ownership, consumer: Consumer, clock: Clock, commit_others: Callable[[], None]
+        self,
+        spec: ContainerSpec,
+        log: Log,
+        ownership: Ownership,
+        consumer: Consumer,
+        clock: Clock,
+        commit_others: Callable[[], None],
+        new_id: Callable[[], str] = random_id,
     ) -> None:
         self._spec = spec
         self._own = ownership
         self._consumer = consumer
         self._commit_others = commit_others
-        self._restorer = Restorer(spec, log, ownership, clock, commit_others)
+        self._restorer = Restorer(spec, log, ownership, clock, commit_others, new_id)
 
     def steps(self, tasks: Sequence[TaskInstance]) -> Steps[None]:
         """T1 to T5. Afterwards every task has a checkpoint that is committed.

@@ -24,6 +24,7 @@ from samzapy.coordinator.owning import Owning
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, Process, World
 from samzapy.coordinator.starting import Starting
+from samzapy.ids import random_id
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.ownership import Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes
@@ -41,6 +42,7 @@ class JobCoordinator:
         payload: what every container is started with, besides its number, launch id and the job model.
         ends: the inputs' end offsets for `--until-end`, by str(TopicPartition); None otherwise.
         is_alive: whether a coordinator answers at a URL for this job.
+        new_id: where the ids of launches come from.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class JobCoordinator:
         process: Process,
         is_alive: Callable[[str], bool],
         world: World | None = None,
+        new_id: Callable[[], str] = random_id,
     ) -> None:
         self._job = job
         self._run_id = run_id
@@ -70,7 +73,7 @@ class JobCoordinator:
         self._lease = Lease(job, run_id, self._owning, settings, clock, process, is_alive)
         self._liveness = Liveness(self.roster, self._owning, settings, clock)
         self._movement = Movement(self.roster, self._owning, settings, clock, launcher)
-        self._starting = Starting(self.roster, self._owning, settings, clock, launcher, payload, self._movement.plan_anew)
+        self._starting = Starting(self.roster, self._owning, settings, clock, launcher, payload, self._movement.plan_anew, new_id)
         self.changes = Changes(self.roster, settings, clock, launcher, self._world, self._movement.plan_anew)
         self._kill_now = False
         self._was_running = False
@@ -89,7 +92,7 @@ class JobCoordinator:
         try:
             self.begin()
             while self.turn():
-                self._clock.sleep(TICK_S)
+                self._clock.sleep(self._settings.tick_s)
         except Fenced as error:
             self.roster.state = state.FENCED
             LOG.error("this coordinator was replaced by another: %s", error)

@@ -22,6 +22,7 @@ class CoordinatorSettings:
     stop_timeout_s: float = 60.0
     register_timeout_s: float = 120.0
     growth_s: float = 10.0
+    tick_s: float = 0.05
     takeover: bool = False
     has_changelogs: bool = False
 

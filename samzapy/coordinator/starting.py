@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from samzapy.coordinator.membership import Member
 from samzapy.coordinator.owning import Owning
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
+from samzapy.ids import random_id
 from samzapy.plan.hosts import NoRoom, Start, choose_host
 from samzapy.ports import Clock, Launcher
 
@@ -35,6 +35,7 @@ class Starting:
         launcher: Launcher,
         payload: Mapping[str, Any],
         plan_anew: Callable[[], object],
+        new_id: Callable[[], str] = random_id,
     ) -> None:
         self._roster = roster
         self._owning = owning
@@ -43,6 +44,7 @@ class Starting:
         self._launcher = launcher
         self._payload = payload
         self._plan_anew = plan_anew
+        self._new_id = new_id
         self._room_since: float | None = None
         self.control_url = ""
 
@@ -69,7 +71,7 @@ class Starting:
 
     def _launch(self, member: Member, chosen: Start, now: float) -> None:
         with self._roster.lock:
-            member.launch_id = secrets.token_hex(8)
+            member.launch_id = self._new_id()
             member.wanted_since = None
             member.heard_at = now
             member.state, member.reason, member.affinity = state.STARTING, "", chosen.miss

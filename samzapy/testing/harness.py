@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -57,6 +58,10 @@ class ManualClock:
 
     def sleep(self, seconds: float) -> None:
         self._passed_s += seconds
+
+    def wait(self, event: threading.Event, seconds: float) -> None:
+        if not event.is_set():
+            self.sleep(seconds)
 
     def advance(self, seconds: float) -> None:
         self._passed_s += seconds

@@ -1,4 +1,4 @@
-"""What both engines promise (ports.StoreEngine): order, fixed views, batches that are whole, and for RocksDB what is left after a kill."""
+"""What the engines promise (ports.StoreEngine): order, fixed views, batches that are whole, and for RocksDB what is left after a kill."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from samzapy.ports import StoreEngine
 from samzapy.store.memory import MemoryEngine
 from samzapy.store.problems import StoreCorrupt, StoreLocked, is_set_aside
 from samzapy.store.rocks import RocksEngine, SharedMemory
+from samzapy.testing.memory_disk import DiskEngine, Generation, MemoryDisk
 
 STAMP = StoreStamp("job", "1", "Partition 0", "counts", "topic-id", 0, 0, 0, "string", "integer")
 KEYS = st.binary(max_size=4) | st.sampled_from([b"", b"\x00", b"\x00stamp", b"a", b"a\x00", b"ab", b"\xff", b"\xff\xff", b"\x01", b"\x02"])
@@ -36,12 +37,16 @@ def memory() -> SharedMemory:
     return SharedMemory(8 << 20)
 
 
-@pytest.fixture(params=["memory", "rocksdb"])
+@pytest.fixture(params=["memory", "disk", "rocksdb"])
 def new_engine(request: pytest.FixtureRequest, tmp_path: Path, memory: SharedMemory) -> Iterator[Callable[[], StoreEngine]]:
     opened: list[StoreEngine] = []
 
     def make() -> StoreEngine:
-        engine: StoreEngine = MemoryEngine() if request.param == "memory" else RocksEngine(tmp_path / str(len(opened)), memory)
+        engine: StoreEngine
+        if request.param == "rocksdb":
+            engine = RocksEngine(tmp_path / str(len(opened)), memory)
+        else:
+            engine = MemoryEngine() if request.param == "memory" else DiskEngine(Generation("g"))
         opened.append(engine)
         return engine
 
@@ -243,6 +248,26 @@ def test_values_are_never_unpickled(tmp_path: Path) -> None:
     assert engine.get(b"a") == pickled
     assert list(engine.scan()) == [(b"a", pickled)]
     engine.close()
+
+
+def test_a_crash_on_the_disk_in_memory_leaves_an_exact_prefix_of_the_batches() -> None:
+    disk = MemoryDisk(lambda: "g")
+    name, engine = disk.directory(("h", "t", "s"), "process").create()
+    for position in range(1, 8):
+        engine.write(batch(position), at(position))
+        if position == 3:
+            engine.flush()
+    disk.crash("process", lambda unflushed: unflushed - 2)
+    engine.close()  # of a process that is gone
+    (claim,) = disk.directory(("h", "t", "s"), "another").claims()
+    expected = MemoryEngine()
+    for position in range(1, 6):
+        expected.write(batch(position), at(position))
+
+    assert (name, at(5)) == (claim.generation, claim.stamp)
+    assert claim.engine is not None
+    assert list(expected.scan()) == list(claim.engine.scan())
+    assert [True] == [c.locked for c in disk.directory(("h", "t", "s"), "a third").claims()]
 
 
 WRITER = textwrap.dedent(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,10 @@ class HandClock:
 
     def sleep(self, seconds: float) -> None:
         self.passed += seconds
+
+    def wait(self, event: threading.Event, seconds: float) -> None:
+        if not event.is_set():
+            self.sleep(seconds)
 
 
 class Bench:
