@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from samzapy.api.errors import SamzapyError
-from samzapy.cli import change, checkpoint, demo, dev, dlq, doctor, inspect, lag, plan, records, reset, run, schema, state
+from samzapy.cli import change, checkpoint, demo, dev, dlq, doctor, init, inspect, lag, plan, records, reset, run, schema, state
 from samzapy.config.errors import ConfigError
 
 EXIT_OF_SIGINT = 130
@@ -38,6 +38,7 @@ app.command("topics")(inspect.topics)
 app.command("reset")(reset.reset)
 app.command("send")(records.send)
 app.command("tail")(records.tail)
+app.command("init")(init.init)
 app.command("schema")(schema.schema)
 app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)

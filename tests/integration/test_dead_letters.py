@@ -1,0 +1,130 @@
+"""Bad records on a real broker: with kills, with what only the broker refuses, and back to where they came from."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from tests.broker import Record, admin, ends, produce, read_all
+from tests.integration.job import Job
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+@pytest.fixture
+def name() -> str:
+    return f"job-{secrets.token_hex(4)}"
+
+
+def own(record: Record) -> dict[str, bytes | None]:
+    return {header: data for header, data in record.headers if header.startswith("samzapy-")}
+
+
+def origins(job: Job) -> list[tuple[str, int, int]]:
+    """Where the committed dead letters came from."""
+    found = [own(r) for r in read_all(job.servers, f"{job.name}-1-dead-letter")]
+    texts = [[(h[f"samzapy-{k}"] or b"").decode() for k in ("topic", "partition", "offset")] for h in found if "samzapy-topic" in h]
+    return [(topic, int(partition), int(offset)) for topic, partition, offset in texts]
+
+
+def limit_records(servers: str, topic: str, size: int) -> None:
+    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    client = admin(servers)
+    for future in client.incremental_alter_configs([resource]).values():
+        future.result(30)
+
+
+def everything(job: Job) -> dict[str, int]:
+    return {f"{job.input}[{p}]": end for p, end in ends(job.servers, job.input).items()}
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+def test_with_kills_each_record_ends_once_as_output_or_dead_letter(kafka: str, tmp_path: Path, name: str, guarantee: str) -> None:
+    on_error = {"then": "dead_letter", "retries": 1}
+    job = Job(kafka, tmp_path, name, on_error=on_error, commit={"interval": "200ms", "guarantee": guarantee})
+    lines = [f"word{i % 97}" if i % 10 else f"word{i % 97} boom" for i in range(12_000)]
+    job.feed(lines[:4000])
+    with job.running("--local") as run:
+        for part in (lines[4000:8000], lines[8000:]):
+            status = run.until(lambda s: any(c["state"] == "RUNNING" and c["pid"] for c in s["containers"]))
+            victim = next(c for c in status["containers"] if c["state"] == "RUNNING" and c["pid"])
+            os.kill(victim["pid"], signal.SIGKILL)
+            job.feed(part)
+            run.until(lambda s, v=victim: all(c["pid"] != v["pid"] for c in s["containers"]))
+        run.until_caught_up(everything(job))
+        assert 0 == run.stop()
+    bad = [(job.input, i % 4, i // 4) for i, line in enumerate(lines) if "boom" in line]
+    good = Counter((i % 4, line) for i, line in enumerate(lines) if "boom" not in line)
+    assert sorted(bad) == sorted(origins(job))
+    assert good == job.stored()
+    updates = [(p, word, n) for (p, word), count in good.items() for n in range(1, count + 1)]
+    assert sorted(updates) == sorted(job.updates()) if guarantee == "exactly_once" else set(updates) == set(job.updates())
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+def test_records_that_only_the_broker_refuses_are_found_and_set_aside(kafka: str, tmp_path: Path, name: str, guarantee: str) -> None:
+    job = Job(kafka, tmp_path, name, on_error={"then": "dead_letter"}, commit={"interval": "200ms", "guarantee": guarantee})
+    job.feed(["before"] * 8)
+    with job.running("--local") as run:
+        run.until_caught_up(everything(job))
+        limit_records(kafka, job.output, 8000)
+        lines = [f"word{i % 7}" if i not in (101, 250) else "x" * 9000 for i in range(400)]
+        job.feed(lines)
+        run.until_caught_up(everything(job))
+        assert 0 == run.stop()
+    assert sorted((job.input, i % 4, 2 + i // 4) for i in (101, 250)) == sorted(origins(job))
+    good = Counter((i % 4, line) for i, line in enumerate(["before"] * 8)) + Counter(
+        (i % 4, line) for i, line in enumerate(lines) if len(line) < 9000
+    )
+    assert good == job.stored()
+    updates = {(p, word, n) for (p, word), count in good.items() for n in range(1, count + 1)}
+    assert updates == set(job.updates())
+
+
+def test_dead_letters_are_listed_shown_and_sent_back_once(kafka: str, tmp_path: Path, name: str) -> None:
+    job = Job(kafka, tmp_path, name, partitions=2, on_error={"then": "dead_letter"})
+    produce(kafka, job.input, [Record(0, 0, b"\xff\x00", "fü boom".encode(), [("trace", b"\x01")], 1_700_000_000_000)])
+    produce(kafka, job.input, [(None, b"\xff no text", 1), (None, b"fine", 1)])
+    assert 0 == job.run_to_end().returncode
+
+    listed = job.command("dlq", "list", str(job.file), "--json")
+    rows = [json.loads(line) for line in listed.stdout.splitlines()]
+    assert {f"{job.input}[0]@0": "ValueError: boom!", f"{job.input}[1]@0": "SerdeError"} == {
+        r["origin"]: r["error"].split(": ", 1)[0] if r["error"].startswith("Serde") else r["error"] for r in rows
+    }
+    assert ["Partition 0", "Partition 1"] == sorted(r["task"] for r in rows)
+    table = job.command("dlq", "list", str(job.file))
+    assert 3 == len(table.stdout.splitlines())
+
+    shown = job.command("dlq", "show", str(job.file), f"{job.input}[0]@0")
+    assert (0, True, True, True) == (
+        shown.returncode, '"fü boom"' in shown.stdout, "trace: \\x01" in shown.stdout, "in process: raise ValueError" in shown.stdout
+    )  # fmt: skip
+    number = next(str(r["number"]) for r in rows if r["partition"] == 1)
+    document = json.loads(job.command("dlq", "show", str(job.file), number, "--json").stdout)
+    assert ("\\xff no text", None) == (document["value"], document["key"])
+    assert 2 == job.command("dlq", "show", str(job.file), "77").returncode
+
+    dry = job.command("dlq", "replay", str(job.file), "--all")
+    assert f"would send back {job.input}[0]@0" in dry.stderr
+    assert {0: 1, 1: 2} == ends(kafka, job.input)
+    assert 2 == job.command("dlq", "replay", str(job.file)).returncode
+    one = job.command("dlq", "replay", str(job.file), f"{job.input}[0]@0", "--execute")
+    assert (0, True) == (one.returncode, "1 record sent back" in one.stderr), one.stderr
+    rest = job.command("dlq", "replay", str(job.file), "--all", "--execute")
+    assert "1 record sent back" in rest.stderr
+    assert "nothing to send back" in job.command("dlq", "replay", str(job.file), "--all", "--execute").stderr
+
+    again = read_all(kafka, job.input)
+    assert 5 == len(again)
+    back = next(r for r in again if r.partition == 0 and r.offset > 0)
+    assert (b"\xff\x00", "fü boom".encode(), ("trace", b"\x01")) == (back.key, back.value, back.headers[0])
+    assert ["samzapy-replay-of"] == [header for header, _ in back.headers[1:]]

@@ -1,0 +1,63 @@
+"""`samzapy init` and `samzapy schema`: what is written runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.cli.init import job_name, module_name, write_skeleton
+from samzapy.cli.main import exit_code
+from samzapy.config.load import load_job
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("name", ["visits", "Page Views.2", "json", "2-fast"])
+def test_the_skeleton_is_valid_and_its_own_test_passes(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "new" / name
+    files = write_skeleton(folder)
+    assert sorted(files) == sorted(p.name for p in folder.iterdir())
+    [job] = folder.glob("*.yaml")
+    assert job_name(name) == load_job([job], [], {}, check_classes=True).settings.job
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, env=environ, check=False)
+    assert "1 passed" in result.stdout, result.stdout + result.stderr
+
+
+def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("x")
+    with pytest.raises(ConfigurationError, match=r"is not empty: it has mine\.txt"):
+        write_skeleton(tmp_path)
+    assert ["mine.txt"] == [p.name for p in tmp_path.iterdir()]
+
+
+def test_a_file_is_no_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ConfigurationError, match="cannot be written: File exists"):
+        write_skeleton(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("directory", "job", "module"),
+    [
+        ("visits", "visits", "visits"),
+        ("a b", "a-b", "a_b"),
+        ("работа", "my-job", "my_job"),
+        ("json", "json", "job_json"),
+        ("7", "7", "job_7"),
+    ],
+)
+def test_names_are_made_of_the_directory(directory: str, job: str, module: str) -> None:
+    assert (job, module) == (job_name(directory), module_name(job))
+
+
+def test_the_schema_is_the_one_in_config(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == exit_code(["schema"])
+    assert json.loads((ROOT / "config" / "job.schema.json").read_text()) == json.loads(capsys.readouterr().out)
