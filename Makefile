@@ -35,8 +35,8 @@ lint: venv  ## style, types, layers
 check: lint  ## lint and the tests that need neither Kafka nor Spark
 	$(BIN)/pytest -m "not kafka and not spark and not slow and not prove"
 
-test: lint  ## everything
-	$(BIN)/pytest
+test: lint  ## everything, three tests at a time (their time goes into waiting)
+	$(BIN)/pytest -n 3 --dist loadgroup
 
 prove: venv  ## the long proofs: every failpoint in every way; up to 45 minutes
 	$(BIN)/pytest -m prove

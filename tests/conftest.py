@@ -3,10 +3,13 @@
 `kafka`: the bootstrap servers of a real broker, one for the whole session, in this order: `$SAMZAPY_TEST_KAFKA`, a container where a
 Docker engine answers, else `samzapy dev kafka` in a temporary directory. `unique`: a name that no other test uses, so tests share the
 broker without meeting.
+
+Where tests run side by side (`pytest -n 3 --dist loadgroup`), they share the one broker, and one process runs all that need Spark.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import secrets
@@ -15,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,8 +29,36 @@ from tests.broker import container_settings, docker_answers, free_port
 KAFKA_IMAGE = "apache/kafka:4.3.0"
 
 
+BROKER = pytest.StashKey[contextlib.ExitStack]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Before the first of several test processes starts: a broker for all of them, unless no test wants one."""
+    config: pytest.Config = node.config
+    if BROKER not in config.stash and "not kafka" not in config.option.markexpr:
+        config.stash[BROKER] = contextlib.ExitStack()
+        with contextlib.suppress(pytest.skip.Exception):  # each test that wants one will say it
+            os.environ["SAMZAPY_TEST_KAFKA"] = config.stash[BROKER].enter_context(contextlib.contextmanager(_broker)())
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if BROKER in config.stash:
+        config.stash[BROKER].close()
+
+
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[str]:
+    yield from _broker()
+
+
+def _broker() -> Iterator[str]:
     given = os.environ.get("SAMZAPY_TEST_KAFKA")
     if given:
         yield given
