@@ -10,6 +10,15 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 
 ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
+RESTORE = ["job", "container", "task", "store", "source"]
+OF_TASKS: Mapping[str, tuple[Any, str, str]] = {
+    "processed": (CounterMetricFamily, "processed_records", "Records whose process() returned, since the container started."),
+    "skipped": (CounterMetricFamily, "skipped_records", "Records passed by (on_error: skip), since the container started."),
+    "dead_letters": (CounterMetricFamily, "dead_letters", "Records set aside (on_error: dead_letter), since the container started."),
+    "lag": (GaugeMetricFamily, "lag_records", "read_committed end minus next offset, over the task's partitions."),
+    "running": (GaugeMetricFamily, "task_running", "1 while the task runs."),
+    "moved": (GaugeMetricFamily, "task_moved_seconds", "How long the task was away when it last changed its container."),
+}
 
 
 class _Collector:
@@ -25,36 +34,40 @@ class _Collector:
 
     def _of_tasks(self) -> Iterator[Metric]:
         labels = ["job", "container", "task"]
-        processed = CounterMetricFamily(
-            "samzapy_processed_records", "Records whose process() returned, since the container started.", labels=labels
-        )
-        skipped = CounterMetricFamily(
-            "samzapy_skipped_records", "Records passed by (on_error: skip), since the container started.", labels=labels
-        )
-        dead = CounterMetricFamily(
-            "samzapy_dead_letters", "Records set aside (on_error: dead_letter), since the container started.", labels=labels
-        )
-        lag = GaugeMetricFamily("samzapy_lag_records", "read_committed end minus next offset, over the task's partitions.", labels=labels)
-        running = GaugeMetricFamily("samzapy_task_running", "1 while the task runs.", labels=labels)
+        families = {key: kind(f"samzapy_{name}", text, labels=labels) for key, (kind, name, text) in OF_TASKS.items()}
+        records = GaugeMetricFamily("samzapy_restored_records", "Changelog records that the last restore of a store read.", labels=RESTORE)
+        seconds = GaugeMetricFamily("samzapy_restore_seconds", "How long the last restore of a store took.", labels=RESTORE)
+        behind = GaugeMetricFamily("samzapy_standby_lag_records", "Changelog records that a warm copy has not read yet.", labels=labels)
         for task in self._status["tasks"]:
             values = [self._job, str(task["container"]), task["name"]]
-            processed.add_metric(values, task["processed"])
-            skipped.add_metric(values, task["skipped"])
-            dead.add_metric(values, task["dead_letters"])
-            running.add_metric(values, float(task["state"] == "RUNNING"))
-            if task["lag"] is not None:
-                lag.add_metric(values, task["lag"])
-        yield from (processed, skipped, dead, lag, running)
+            for key, family in families.items():
+                if task.get(key) is not None:
+                    family.add_metric(values, task[key])
+            families["running"].add_metric(values, float(task["state"] == "RUNNING"))
+            if "last_move" in task:
+                families["moved"].add_metric(values, task["last_move"]["seconds"])
+            for store, told in task["stores"].items():
+                if restore := told.get("restore"):
+                    records.add_metric([*values, store, restore["source"]], restore["records"])
+                    seconds.add_metric([*values, store, restore["source"]], restore["seconds"])
+            for copy in task["standby"]:
+                if copy["lag"] is not None:
+                    behind.add_metric([self._job, str(copy["container"]), task["name"]], copy["lag"])
+        yield from (*families.values(), records, seconds, behind)
 
     def _of_containers(self) -> Iterator[Metric]:
         labels = ["job", "container"]
         commits = SummaryMetricFamily("samzapy_commit_seconds", "Commits of the container and how long they took.", labels=labels)
         restarts = CounterMetricFamily("samzapy_container_restarts", "Restarts of the container in this run.", labels=labels)
-        for number, report in self._reports.items():
-            values = [self._job, str(number)]
+        hits = CounterMetricFamily("samzapy_affinity_hits", "Starts of the container on the host it was wanted on.", labels=labels)
+        misses = CounterMetricFamily("samzapy_affinity_misses", "Starts of the container on another host than wanted.", labels=labels)
+        for container in self._status["containers"]:
+            values, report = [self._job, str(container["id"])], self._reports.get(container["id"], {})
             commits.add_metric(values, report.get("commits", 0), report.get("commit_seconds_sum", 0.0))
-            restarts.add_metric(values, report.get("restarts", 0))
-        yield from (commits, restarts)
+            restarts.add_metric(values, container["restarts"])
+            hits.add_metric(values, container["affinity"]["hits"])
+            misses.add_metric(values, container["affinity"]["misses"])
+        yield from (commits, restarts, hits, misses)
 
     def _of_users(self) -> Iterator[Metric]:
         labels = ["job", "container", "task"]

@@ -198,10 +198,7 @@ class Roster:
     def reports(self) -> dict[int, Mapping[str, Any]]:
         """The last report of each container, for metrics."""
         with self.lock:
-            return {
-                m.number: {**m.report, "restarts": m.restarts, "affinity_hits": m.hits, "affinity_misses": m.misses}
-                for m in self.members.values()
-            }
+            return {m.number: m.report for m in self.members.values()}
 
     def model(self) -> JobModel:
         """The job model as it is now."""

@@ -1,0 +1,64 @@
+"""What Prometheus is told of a job, from its status document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from samzapy.coordinator.exposition import exposition
+
+TASK = {
+    "name": "Partition 0", "state": "RUNNING", "container": 1, "lag": 7, "processed": 40, "skipped": 2, "dead_letters": 3,
+    "stores": {"counts": {"restore": {"source": "local", "reason": "kept", "records": 12, "seconds": 0.25}}, "new": {}},
+    "standby": [{"container": 2, "host": "b", "lag": 5}, {"container": 3, "host": "c", "lag": None}],
+    "last_move": {"seconds": 1.5, "why": "home"},
+    "metrics": {"counters": {"big ones": 4}, "gauges": {"level": 0.5}, "timers": {"work": {"count": 2, "sum": 0.75}}},
+}  # fmt: skip
+WAITING = {**TASK, "name": "Partition 1", "state": "WAITING", "lag": None, "stores": {}, "standby": [], "metrics": {}}
+WAITING.pop("last_move")
+CONTAINER = {"id": 1, "restarts": 2, "affinity": {"hits": 5, "misses": 1, "reason": ""}}
+STATUS: dict[str, Any] = {"job": "views", "id": "1", "tasks": [TASK, WAITING], "containers": [CONTAINER]}
+REPORTS = {1: {"commits": 9, "commit_seconds_sum": 0.9}}
+
+
+def told() -> dict[tuple[str, ...], float]:
+    """Name and label values of each sample, without the job and in the order of the labels' names."""
+    families = text_string_to_metric_families(exposition(STATUS, REPORTS))
+    return {
+        (s.name, *(v for k, v in sorted(s.labels.items()) if k != "job")): s.value
+        for f in families
+        for s in f.samples
+        if not s.name.endswith("_created")
+    }
+
+
+def test_every_number_has_its_name() -> None:
+    samples = told()
+
+    first = ("1", "Partition 0")
+    assert {
+        ("samzapy_processed_records_total", *first): 40.0, ("samzapy_skipped_records_total", *first): 2.0,
+        ("samzapy_dead_letters_total", *first): 3.0, ("samzapy_lag_records", *first): 7.0, ("samzapy_task_running", *first): 1.0,
+        ("samzapy_task_moved_seconds", *first): 1.5, ("samzapy_standby_lag_records", "2", "Partition 0"): 5.0,
+        ("samzapy_restored_records", "1", "local", "counts", "Partition 0"): 12.0,
+        ("samzapy_restore_seconds", "1", "local", "counts", "Partition 0"): 0.25,
+        ("samzapy_user_big_ones_total", *first): 4.0, ("samzapy_user_level", *first): 0.5,
+        ("samzapy_user_work_seconds_count", *first): 2.0, ("samzapy_user_work_seconds_sum", *first): 0.75,
+    } == {key: value for key, value in samples.items() if "Partition 0" in key}  # fmt: skip
+    assert {
+        ("samzapy_commit_seconds_count", "1"): 9.0, ("samzapy_commit_seconds_sum", "1"): 0.9,
+        ("samzapy_container_restarts_total", "1"): 2.0,
+        ("samzapy_affinity_hits_total", "1"): 5.0, ("samzapy_affinity_misses_total", "1"): 1.0,
+    } == {key: value for key, value in samples.items() if len(key) == 2}  # fmt: skip
+
+
+def test_what_is_not_known_is_not_told() -> None:
+    of_the_waiting = {key[0]: value for key, value in told().items() if "Partition 1" in key}
+    assert 0.0 == of_the_waiting["samzapy_task_running"]
+    assert not {"samzapy_lag_records", "samzapy_task_moved_seconds", "samzapy_restored_records"} & set(of_the_waiting)
+
+
+def test_a_container_that_said_nothing_yet_has_its_restarts() -> None:
+    text = exposition(STATUS, {})
+    assert 'samzapy_container_restarts_total{container="1",job="views-1"} 2.0' in text
