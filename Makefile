@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv demo test prove lint check lock clean
+.PHONY: help venv demo test prove bench lint check lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -40,6 +40,9 @@ test: lint  ## everything, three tests at a time (their time goes into waiting)
 
 prove: venv  ## the long proofs: every failpoint in every way; up to 45 minutes
 	$(BIN)/pytest -m prove
+
+bench: venv  ## benchmarks: ratios of runs side by side, some minutes
+	$(BIN)/pytest -m prove -rP tests/bench
 
 lock:  ## write the lock files anew from pyproject.toml
 	$(PYTHON) -m venv $(VENV)-lock

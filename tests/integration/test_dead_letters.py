@@ -6,6 +6,8 @@ import json
 import os
 import secrets
 import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -56,8 +58,8 @@ def test_with_kills_each_record_ends_once_as_output_or_dead_letter(kafka: str, t
         for part in (lines[4000:8000], lines[8000:]):
             status = run.until(lambda s: any(c["state"] == "RUNNING" and c["pid"] for c in s["containers"]))
             victim = next(c for c in status["containers"] if c["state"] == "RUNNING" and c["pid"])
-            os.kill(victim["pid"], signal.SIGKILL)
             job.feed(part)
+            os.kill(victim["pid"], signal.SIGKILL)
             run.until(lambda s, v=victim: all(c["pid"] != v["pid"] for c in s["containers"]))
         run.until_caught_up(everything(job))
         assert 0 == run.stop()
@@ -128,3 +130,31 @@ def test_dead_letters_are_listed_shown_and_sent_back_once(kafka: str, tmp_path: 
     back = next(r for r in again if r.partition == 0 and r.offset > 0)
     assert (b"\xff\x00", "fü boom".encode(), ("trace", b"\x01")) == (back.key, back.value, back.headers[0])
     assert ["samzapy-replay-of"] == [header for header, _ in back.headers[1:]]
+
+
+def test_a_replay_that_is_killed_in_between_sends_nothing_twice(kafka: str, tmp_path: Path, name: str) -> None:
+    job = Job(kafka, tmp_path, name, partitions=2, on_error={"then": "dead_letter"})
+    bad = [f"boom {i}" for i in range(5000)]
+    job.feed(["fine", *bad, "fine"])
+    assert 0 == job.run_to_end().returncode
+
+    seen = [killed_after_the_first_batch(job) for _ in range(3)]
+    last = job.command("dlq", "replay", str(job.file), "--all", "--execute")
+
+    assert 0 == last.returncode, last.stderr
+    assert sorted(seen, reverse=True) == seen, "each time there is less to send"
+    assert 1000 < seen[-1] < seen[0] == len(bad)
+    assert Counter({line.encode(): 2 for line in bad} | {b"fine": 2}) == Counter(r.value for r in read_all(kafka, job.input))
+    assert 2 == job.command("dlq", "show", str(job.file), f"{job.input}[0]@0").returncode, "nothing came of what was fine"
+    assert "nothing to send back" in job.command("dlq", "replay", str(job.file), "--all", "--execute").stderr
+
+
+def killed_after_the_first_batch(job: Job) -> int:
+    """`samzapy dlq replay`, killed once it says that a batch is sent; how many it said there were to send."""
+    command = [sys.executable, "-m", "samzapy", "dlq", "replay", str(job.file), "--all", "--execute"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=job.folder) as process:
+        assert process.stderr is not None
+        said = next(line for line in process.stderr if line.startswith("sent back 1000 of "))
+        process.kill()
+    assert -signal.SIGKILL == process.returncode
+    return int(said.split()[-1])

@@ -17,7 +17,7 @@ from samzapy.config.load import load_job
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-DOCUMENTS = ["README.md", "samzapy/ARCHITECTURE.md", "samzapy/DECISIONS.md", "samzapy/CLUSTERS.md"]
+DOCUMENTS = ["README.md", "samzapy/ARCHITECTURE.md", "samzapy/DECISIONS.md", "samzapy/CLUSTERS.md", "samzapy/RELIABILITY.md"]
 NAMED_BLOCK = re.compile(r"^`(?P<name>[\w.-]+)`[^\n]*:\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\(([^)#]+)(?:#[^)]*)?\)")
@@ -27,8 +27,9 @@ BLOCKS = [(found["language"], found["text"]) for found in BLOCK.finditer(README)
 SHELL_LINES = [line.split("#")[0].strip() for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
 COMMANDS = sorted({c for c in [*SHELL_LINES, *IN_TEXT.findall(README)] if c.startswith("samzapy ")})
 BUILT = {
-    "run", "reset", "validate", "status", "stop", "scale", "restart", "state get", "state scan", "state export", "state restore", "state verify", "checkpoint show",
-    "topics", "dev kafka start", "dev kafka stop", "dev kafka status", "demo", "dev spark start", "dev spark stop", "dev spark status", "doctor",
+    "run", "reset", "validate", "plan", "status", "lag", "stop", "scale", "restart", "state get", "state scan", "state export", "state restore",
+    "state verify", "checkpoint show", "checkpoint set", "topics", "dlq list", "dlq show", "dlq replay", "send", "tail", "init", "schema",
+    "dev kafka start", "dev kafka stop", "dev kafka status", "dev spark start", "dev spark stop", "dev spark status", "demo", "doctor",
 }  # fmt: skip
 
 
@@ -68,6 +69,11 @@ def test_every_command_in_the_text_parses(command: str) -> None:
     assert _parse(command.split()[1:]) in BUILT
 
 
+def test_every_command_that_is_built_is_in_the_text() -> None:
+    assert BUILT == set(_leaves(typer.main.get_command(app), []))
+    assert BUILT == {_parse(command.split()[1:]) for command in COMMANDS}
+
+
 def test_a_command_that_is_not_there_would_be_found() -> None:
     for wrong in ("lags JOB.yaml", "status JOB.yaml --wach", "state get JOB.yaml", "dev kafka begin"):
         with pytest.raises(ClickException):
@@ -93,6 +99,13 @@ def test_every_link_leads_somewhere(document: str) -> None:
     path = ROOT / document
     links = [link for link in LINK.findall(path.read_text()) if "://" not in link]
     assert [] == [link for link in links if not (path.parent / link).exists()]
+
+
+def _leaves(command: Any, path: list[str]) -> list[str]:
+    """Every command below this one that does something."""
+    if not hasattr(command, "commands"):
+        return [" ".join(path)]
+    return [leaf for name, below in command.commands.items() for leaf in _leaves(below, [*path, name])]
 
 
 def _parse(words: list[str]) -> str:
