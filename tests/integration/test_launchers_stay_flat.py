@@ -84,6 +84,7 @@ def test_child_processes_leave_nothing_behind() -> None:
     launcher.close()
 
 
+@pytest.mark.prove  # three minutes
 @pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_spark_containers_leave_nothing_behind(spark_launcher: Any) -> None:

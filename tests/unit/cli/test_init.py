@@ -47,7 +47,7 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("directory", "job", "module"),
     [
-        ("visits", "visits", "visits"),
+        ("visits-of-2026", "visits-of-2026", "visits_of_2026"),
         ("a b", "a-b", "a_b"),
         ("работа", "my-job", "my_job"),
         ("json", "json", "job_json"),
