@@ -152,7 +152,8 @@ class SimContainer:
         try:
             code = runner.run()
         except Exception as error:  # what samzapy did not foresee: a finding, and the process ends by it
-            sim.problem(f"{self.process.name}: {type(error).__name__}: {error}", error)
+            if not self.process.ended:  # else it was on its way out
+                sim.problem(f"{self.process.name}: {type(error).__name__}: {error}")
             code = 70
         sim.baton.kill(self.process, f"exit {code}")
 

@@ -85,7 +85,7 @@ class SimDriver:
         self.exit_code: int | None = None
         self.error: SamzapyError | None = None
         self.containers: list[SimContainer] = []
-        self.process = SimProcess(f"driver {number}", on_end=self._on_end)
+        self.process = SimProcess(f"driver {number}", on_end=self._on_end, on_thaw=lambda s: sim.on_driver_thaw(self, s))
         self.coordinator = self._new_coordinator(takeover)
         sim.baton.spawn(self.process.name, self._main, self.process)
 
@@ -106,7 +106,8 @@ class SimDriver:
         except SamzapyError as error:
             self.error, self.exit_code = error, error.exit_code
         except Exception as error:  # what samzapy did not foresee: a finding, and the process ends by it
-            self.sim.problem(f"{self.process.name}: {type(error).__name__}: {error}", error)
+            if not self.process.ended:  # else it was on its way out
+                self.sim.problem(f"{self.process.name}: {type(error).__name__}: {error}")
             self.exit_code = 70
         self.sim.baton.kill(self.process, f"exit {self.exit_code}")
 
@@ -152,6 +153,7 @@ class Simulation:
     Attributes:
         strike: called at every failpoint with its name and the process that is there; it may kill or freeze.
         switch_odds: how often the baton is given away at a failpoint.
+        make_log: how a process's clients are made; for counting.
         problems: what no actor may do.
     """
 
@@ -181,16 +183,23 @@ class Simulation:
         self.world = World({f.topic_id: (f.name, f.partitions) for i in self.settings.inputs if (f := self.cluster.facts(i.topic))})
         self.strike: Callable[[str, SimProcess], None] = lambda name, process: None
         self.on_thaw: Callable[[SimContainer, float], None] = lambda container, seconds: None
+        self.on_driver_thaw: Callable[[SimDriver, float], None] = lambda driver, seconds: None
         self.on_container_end: Callable[[SimContainer], None] = lambda container: None
         self.switch_odds = 0.0
+        self.make_log: Callable[[MemoryCluster, int, int, str], Log] = MemoryLog
         self.problems: list[str] = []
         self.drivers: list[SimDriver] = []
         self.drivers_share_host = True
         self._pids = 0
         self._calling = failpoints.calling(self._hit)
+        self.look_at_topics()
+
+    def look_at_topics(self) -> None:
+        """What containers know of the topics is as it is now."""
+        facts = {name: found for name in topic_names(self.settings) if (found := self.cluster.facts(name)) is not None}
         self._spec = container_spec(
-            self.settings, self.models, self._facts(), 0, "", STATE_DIRECTORY, self.cluster.cluster_id, make_task, ()
-        )
+            self.settings, self.models, facts, 0, "", STATE_DIRECTORY, self.cluster.cluster_id, self.make_task, ()
+        )  # fmt: skip
 
     def _create_topics(self, topics: Mapping[str, int]) -> None:
         inputs = {i.topic: topics[i.topic] for i in self.settings.inputs}
@@ -208,9 +217,6 @@ class Simulation:
             lease_s=c.lease_ms / 1000, max_restarts=c.max_restarts, restart_window_s=c.restart_window_ms / 1000, stop_timeout_s=20.0,
             register_timeout_s=15.0, tick_s=tick_s, has_changelogs=bool(self.settings.stores),
         )  # fmt: skip
-
-    def _facts(self) -> dict[str, Any]:
-        return {name: self.cluster.facts(name) for name in topic_names(self.settings)}
 
     def __enter__(self) -> Simulation:
         self._calling.__enter__()
@@ -252,7 +258,7 @@ class Simulation:
         return self._pids
 
     def new_log(self, origin: str) -> Log:
-        return MemoryLog(self.cluster, self.settings.commit.timeout_ms, self.settings.containers.lease_ms, origin)
+        return self.make_log(self.cluster, self.settings.commit.timeout_ms, self.settings.containers.lease_ms, origin)
 
     def travel(self) -> None:
         """A message between two processes is on its way."""
@@ -268,7 +274,7 @@ class Simulation:
 
         return replace(spec, open_directory=open_directory)
 
-    def problem(self, what: str, error: BaseException | None = None) -> None:
+    def problem(self, what: str) -> None:
         """Something that must not be; told with the time."""
         self.problems.append(f"{self.baton.now:.3f} {what}")
 
