@@ -55,6 +55,10 @@ class Chance:
         """Whether nothing can go wrong."""
         return not self._odds
 
+    def end(self) -> None:
+        """From now on nothing goes wrong any more."""
+        self._odds = {}
+
     def happens(self, name: str) -> bool:
         odds = self._odds.get(name)
         return odds is not None and self._random.random() < odds

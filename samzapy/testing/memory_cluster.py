@@ -239,6 +239,12 @@ class MemoryCluster:
             waiting = self._faults.get(call)
             return waiting.pop(0) if waiting else ""
 
+    def forget_faults(self) -> None:
+        """What was to go wrong on purpose does not, nobody is cut off any more, and what was held arrives."""
+        with self.lock:
+            self._faults.clear()
+            self.network.forget()
+
     def disturb_next(self, request: str, fate: str) -> None:
         """The next request of that kind (init, add, produce, end, bounds, admin) goes astray: `request_lost`, `reply_lost`, `slow`, or
         `held` until `deliver_held`. For `marker` only `held`: the next marker waits, one partition each."""

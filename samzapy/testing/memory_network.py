@@ -63,6 +63,13 @@ class MemoryNetwork:
             del self._planned[request]
         return fate
 
+    def forget(self) -> None:
+        """Nothing is planned any more, nobody is cut off, and what was held on purpose arrives."""
+        self._planned.clear()
+        self._cut_until.clear()
+        for kind in dict.fromkeys(kind for kind, _, _ in self._held):
+            self.deliver_held(kind)
+
     def cut_off(self, seconds: float, origin: str) -> None:
         self._cut_until[origin] = self._clock.monotonic() + seconds
         self.say(f"{origin or 'everybody'} is cut off for {seconds:.3f} s")

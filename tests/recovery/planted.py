@@ -1,0 +1,241 @@
+"""Bugs that the simulation must catch, planted one at a time: each patches the one place that keeps the protocol's rule.
+
+An oracle that has never failed proves nothing. `BUGS` names them as the protocol does; each is a context manager. `FIRST_SEED` says which seed
+catches a bug first; the test of it is fast, the search for it is under `make prove`.
+
+Two of the protocol's list have another form here. "Init skipped": Kafka lets nobody begin without an init, so what is skipped is
+the init that fences an owner before its tasks go elsewhere. "Swallowed produce error": in a transaction the producer itself keeps the poison,
+so what is swallowed is an error of the outputs that at_least_once sends outside it. "Ingest without flush" cannot be planted: samzapy has no
+ingest, a restore writes batches that carry their position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from samzapy.api.errors import InDoubt, LogError, TransactionAborted
+from samzapy.container import starter
+from samzapy.container.committer import Committer
+from samzapy.container.container import Container
+from samzapy.container.inputs import Inputs
+from samzapy.container.ownership import Ownership
+from samzapy.container.restorer import Restorer
+from samzapy.container.starter import Starter
+from samzapy.container.task_instance import RUNNING
+from samzapy.coordinator.metadata import CoordinatorLog
+from samzapy.ledger_reader import read_ledger
+from samzapy.model.offsets import TopicPartition
+from samzapy.plan import restore
+from samzapy.testing.memory_producers import MemoryTransactionalProducer
+
+Planted = Callable[[], AbstractContextManager[None]]
+
+
+@contextmanager
+def _instead(owner: Any, name: str, replacement: Any) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, replacement)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+@contextmanager
+def _together(*planted: AbstractContextManager[None]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for one in planted:
+            stack.enter_context(one)
+        yield
+
+
+def offsets_before_outputs() -> AbstractContextManager[None]:
+    """at_least_once: the outputs are waited for only after the transaction that says that their inputs are done."""
+    apply = Committer._apply
+
+    def late(self: Any, *arguments: Any) -> None:
+        if self._outputs is not None:
+            self._outputs.flush()
+        apply(self, *arguments)
+
+    return _together(_instead(Committer, "_flush", lambda self: self._own.open().flush()), _instead(Committer, "_apply", late))
+
+
+def store_before_c4() -> AbstractContextManager[None]:
+    send, apply = Committer._send_checkpoints, Committer._apply
+
+    def early(self: Any, cuts: Any) -> Any:
+        checkpoints = send(self, cuts)
+        apply(self, cuts, checkpoints)
+        return checkpoints
+
+    return _together(_instead(Committer, "_send_checkpoints", early), _instead(Committer, "_apply", lambda self, *_: None))
+
+
+def init_skipped() -> AbstractContextManager[None]:
+    return _instead(CoordinatorLog, "fence", lambda self, container: None)
+
+
+def check_before_init() -> AbstractContextManager[None]:
+    def take(self: Any) -> Any:
+        from samzapy import failpoints
+
+        self.drop()
+        self.check()
+        failpoints.hit("own.init.before")
+        producer = self._log.transactional_producer(self._job.container_transactional_id(self._container))
+        producer.init()
+        failpoints.hit("own.init.after")
+        failpoints.hit("own.checked")
+        self.producer = producer
+        return producer
+
+    return _instead(Ownership, "take", take)
+
+
+def epoch_instead_of_incarnation() -> AbstractContextManager[None]:
+    """Whoever knows no newer epoch than the topic's believes that it is meant."""
+
+    def check(self: Any) -> None:
+        consumer = self._log.restore_consumer("ownership")
+        ledger = read_ledger(consumer, self._job.coordinator_topic, self._clock)
+        named = ledger.containers.get(self._container)
+        if named is None or not named.incarnation or named.epoch < self.epoch:
+            raise self._superseded(named)
+        self.ledger, self.epoch, self.named = ledger, named.epoch, named.tasks
+
+    return _instead(Ownership, "check", check)
+
+
+def shared_checkpoint_partition() -> AbstractContextManager[None]:
+    send = MemoryTransactionalProducer.send
+
+    def to_the_first(self: Any, topic: str, value: Any, key: Any, partition: int = -1, *rest: Any, **named: Any) -> None:
+        send(self, topic, value, key, 0 if topic.startswith("__samza_checkpoint") else partition, *rest, **named)
+
+    return _together(
+        _instead(MemoryTransactionalProducer, "send", to_the_first),
+        _instead(Restorer, "_checkpoint_partition", lambda self, task: TopicPartition(self._spec.job.checkpoint_topic, 0)),
+    )
+
+
+def producer_reused_after_slow_commit() -> AbstractContextManager[None]:
+    decided = Ownership.decided
+    return _instead(Ownership, "decided", lambda self, clean: decided(self, True))
+
+
+def swallowed_produce_error() -> AbstractContextManager[None]:
+    def flush(self: Any) -> None:
+        if self._outputs is not None:
+            try:
+                self._outputs.flush()
+            except LogError:
+                pass
+        self._own.open().flush()
+
+    return _instead(Committer, "_flush", flush)
+
+
+def silent_offset_reset() -> AbstractContextManager[None]:
+    def checked(consumer: Any, spec: Any, partition: Any, mark: Any) -> int:
+        bounds = consumer.bounds(partition)
+        return int(mark.next_offset if bounds.start <= mark.next_offset <= bounds.end else bounds.start)
+
+    return _instead(starter, "checked_offset", checked)
+
+
+def restore_off_by_one() -> AbstractContextManager[None]:
+    read = Restorer._read_to_barriers
+
+    def late(self: Any, consumer: Any, ranges: Any, take: Any, nonce: Any, whose: Any) -> Any:
+        begin = {p: (min(start + 1, barrier) if whose(p)[1] else start, barrier) for p, (start, barrier) in ranges.items()}
+        return read(self, consumer, begin, take, nonce, whose)
+
+    return _instead(Restorer, "_read_to_barriers", late)
+
+
+def no_age_rule() -> AbstractContextManager[None]:
+    return _instead(restore, "RULES", restore.RULES[:-1])
+
+
+def offsets_at_c3() -> AbstractContextManager[None]:
+    """Where the consumer stands when the checkpoint is written, not where the task stood at the cut."""
+    positions = Inputs.positions
+    return _instead(Inputs, "positions", lambda self, unprocessed: positions(self, ()))
+
+
+def in_doubt_as_abort() -> AbstractContextManager[None]:
+    step = Container.step
+
+    def guessing(self: Any, wait_s: float = 0.1) -> bool:
+        try:
+            return step(self, wait_s)
+        except InDoubt as error:
+            self._own.take()
+            self._roll_back(TransactionAborted(error.message, ""))
+            return True
+
+    return _instead(Container, "step", guessing)
+
+
+def bootstrap_gate_not_rearmed() -> AbstractContextManager[None]:
+    assign = Inputs.assign
+    armed: list[Any] = []
+
+    def once(self: Any, tasks: Any, positions: Any) -> None:
+        tasks = list(tasks)
+        assign(self, tasks, positions)
+        for task in tasks:
+            for lane in task.lanes:
+                if any(lane is one for one in armed):
+                    lane.gate = None
+                armed.append(lane)
+            if all(lane.gate is None for lane in task.lanes):
+                task.state = RUNNING
+        self._hold()
+
+    return _instead(Inputs, "assign", once)
+
+
+def end_of_stream_twice() -> AbstractContextManager[None]:
+    begin = Container._begin
+
+    def forgetting(self: Any, tasks: Any) -> None:
+        for task in tasks:
+            task.checkpoint = replace(task.checkpoint, ended_run_id="")
+        begin(self, tasks)
+
+    return _instead(Container, "_begin", forgetting)
+
+
+def no_checkpoint_0() -> AbstractContextManager[None]:
+    settle = Starter._settle
+
+    def without(self: Any, task: Any) -> bool:
+        is_first = task.checkpoint is None
+        return settle(self, task) and not is_first
+
+    return _instead(Starter, "_settle", without)
+
+
+BUGS: Mapping[str, Planted] = {
+    "offsets committed before outputs": offsets_before_outputs,
+    "store applied before C4": store_before_c4,
+    "init skipped": init_skipped,
+    "check before init": check_before_init,
+    "epoch instead of incarnation": epoch_instead_of_incarnation,
+    "shared checkpoint partition": shared_checkpoint_partition,
+    "producer reused after a slow commit": producer_reused_after_slow_commit,
+    "swallowed produce error": swallowed_produce_error,
+    "silent offset reset": silent_offset_reset,
+    "restore off by one": restore_off_by_one,
+    "no age rule": no_age_rule,
+    "offsets taken at C3": offsets_at_c3,
+    "in doubt treated as abort": in_doubt_as_abort,
+    "bootstrap gate not re-armed": bootstrap_gate_not_rearmed,
+    "end_of_stream twice": end_of_stream_twice,
+    "no checkpoint 0": no_checkpoint_0,
+}

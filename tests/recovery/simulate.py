@@ -1,0 +1,151 @@
+"""Run simulated histories and judge them: `python -m tests.recovery.simulate --seeds A-B [--resume FILE] [--jobs N] | --one SEED [-v]`.
+
+A seed is a whole life of a job, some minutes of virtual time; see `sim_plan` for what happens in it and `sim_judge` for what is demanded
+of it. The same seed is the same history, everywhere. The exit code is 1 if a seed failed, or if the run covered too little to prove
+anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from samzapy.testing.baton import Stuck
+from tests.recovery.sim_counting import Totals
+from tests.recovery.sim_judge import judge
+from tests.recovery.sim_plan import plan_of
+from tests.recovery.sim_story import Story
+
+TELL_EVERY_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a seed. `findings`: none if all is well. `seconds`: of virtual time."""
+
+    seed: int
+    findings: tuple[str, ...]
+    counts: Counter[str]
+    fingerprint: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return "\n".join([f"seed {self.seed}: {len(self.findings)} findings", *(f"  {f}" for f in self.findings[:8])])
+
+
+def run_seed(seed: int, trace: Callable[[str], None] | None = None) -> Result:
+    """One history, judged."""
+    logging.disable(logging.CRITICAL if trace is None else logging.NOTSET)
+    try:
+        story = Story(plan_of(seed), trace)
+        sim = story.sim
+        with sim:
+            try:
+                story.tell()
+            except Stuck as stuck:
+                sim.problem(str(stuck))
+            fingerprint = sim.fingerprint()
+            findings = [*story.findings, *(f"{name}: {type(e).__name__}: {e}" for name, e in sim.baton.errors)]
+            findings += judge(sim, story.history, story.first_ends, story.completed, not story.truncated and not findings)
+    finally:
+        logging.disable(logging.NOTSET)
+    counts = Counter(story.coverage.counts)
+    counts["exactly once" if story.plan.job["exactly_once"] else "at least once"] += 1
+    counts["virtual seconds"] += round(sim.baton.now)
+    counts["incarnations"] += sum(len(d.containers) for d in sim.drivers)
+    if not counts["struck in commit"]:
+        counts["without a fault in a commit"] += 1
+    return Result(seed, tuple(findings), counts, fingerprint, sim.baton.now)
+
+
+def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Iterator[Result]:
+    """Results as they come; with several jobs in processes of their own."""
+    if jobs == 1:
+        yield from map(run_seed, seeds)
+        return
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap_unordered(run_seed, seeds, chunksize=4)
+
+
+class Tracer:
+    """Prints what happens, and what samzapy logs, with the virtual time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self, line: str) -> None:
+        print(line)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.recovery.simulate", description=__doc__.split("\n")[0])
+    parser.add_argument("--seeds", default="0-499", help="from-to, both included")
+    parser.add_argument("--resume", type=Path, help="keep results in this file, and do not run again what it has")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--one", type=int, help="run this seed alone")
+    parser.add_argument("-v", action="store_true", help="with --one: tell every request, log line and event")
+    options = parser.parse_args(arguments)
+    if options.one is not None:
+        return _one(options.one, options.v)
+    first, _, last = options.seeds.partition("-")
+    return _many(range(int(first), int(last or first) + 1), options.resume, options.jobs)
+
+
+def _one(seed: int, verbose: bool) -> int:
+    print(plan_of(seed))
+    if verbose:
+        logging.basicConfig(format="    %(levelname)s %(message)s", level=logging.INFO, stream=sys.stdout)
+    result = run_seed(seed, Tracer() if verbose else None)
+    print(result, f"\nfingerprint {result.fingerprint}, {result.seconds:.0f} s; {dict(sorted(result.counts.items()))}")
+    return 1 if result.findings else 0
+
+
+def _many(seeds: range, file: Path | None, jobs: int) -> int:
+    totals, failed = Totals(), 0
+    done = _read(file)
+    for seed in (s for s in seeds if s in done):
+        totals.add(Counter(done[seed]["counts"]))
+        failed += bool(done[seed]["findings"])
+    started, told, ran = time.monotonic(), time.monotonic(), 0
+    for result in run_seeds([s for s in seeds if s not in done], jobs):
+        ran += 1
+        totals.add(result.counts)
+        if file is not None:
+            _append(file, result)
+        if result.findings:
+            failed += 1
+            print(result, flush=True)
+        if time.monotonic() - told > TELL_EVERY_S:
+            told = time.monotonic()
+            print(f"{totals.seeds} of {len(seeds)} seeds, {failed} failed, {ran / (told - started):.1f} a second", flush=True)
+    seconds = time.monotonic() - started
+    print("\n".join(totals.lines()))
+    missing = totals.missing()
+    print(f"{totals.seeds} seeds, {failed} failed; {ran} run now in {seconds:.0f} s, {ran / max(seconds, 0.001):.1f} a second")
+    if missing:
+        print(f"INVALID: in too few seeds: {', '.join(missing)}")
+    return 1 if failed or missing else 0
+
+
+def _read(file: Path | None) -> dict[int, dict[str, object]]:
+    if file is None or not file.exists():
+        return {}
+    return {row["seed"]: row for row in map(json.loads, file.read_text().splitlines())}
+
+
+def _append(file: Path, result: Result) -> None:
+    row = {"seed": result.seed, "fingerprint": result.fingerprint, "counts": result.counts, "findings": result.findings}
+    with file.open("a") as out:
+        out.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
