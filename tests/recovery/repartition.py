@@ -8,14 +8,17 @@ task's store holds the head of each of its groups. So the verdict is `chain`'s, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.names import Job
-from tests.broker import Record, read_all
+from tests.broker import Record, create_topic, read_all
+from tests.recovery import repartition_task
 from tests.recovery.chain import (
     INVENTED,
     UNREAD,
+    ChainTopics,
     Finding,
     Found,
     InputRecord,
@@ -29,6 +32,7 @@ from tests.recovery.chain import (
     latest,
     parsed,
 )
+from tests.recovery.job import ChainJob
 from tests.recovery.repartition_task import GENESIS, GROUPS, group_key, grouped
 
 GROUP_COUNT = 40
@@ -115,3 +119,25 @@ def passed_of(record: Record) -> tuple[Found, int | None]:
         return Found(record.offset, Link(raw["number"], raw["offset"], raw["head"], record.key, raw["number"])), int(raw["from"])
     except (KeyError, TypeError, ValueError):
         return Found(record.offset, None), None
+
+
+class RepartitionJob(ChainJob):
+    """The job, as a user would run it: from another job's output, by groups, to `<name>-out` of `places` partitions. As ChainJob."""
+
+    TASK, TASK_CLASS, STORES = repartition_task, "RepartitionTask", {GROUPS: {"value": "json"}}
+
+    def __init__(self, source: str, places: int, servers: str, folder: Path, name: str, *arguments: Any, **options: Any) -> None:
+        self._source, self._places = source, places
+        super().__init__(servers, folder, name, *arguments, **options)
+
+    def _topics(self) -> ChainTopics:
+        return ChainTopics(Job(self.name, "1"), self._source, f"{self.name}-out")
+
+    def _create_topics(self) -> None:
+        create_topic(self.servers, self.topics.output, self._places)
+
+    def _params(self) -> dict[str, Any]:
+        return {"out": self.topics.output, "groups": GROUP_COUNT}
+
+    def verify(self) -> Verdict:
+        return verify_groups(self.servers, self.topics.job, self._source, self.topics.output, self._places, self.exactly_once)
