@@ -95,7 +95,7 @@ class Heartbeat:
             if self._lease_used(last_answer) >= STOP_AT:
                 self._give_up(f"the coordinator was silent for most of the lease of {self._lease_s:.0f} s")
             if self._lease_used(last_answer) >= DIE_AT:
-                self._die(self.why)
+                self._die(f"{Superseded.code}: {self.why}")
                 return
             self._clock.wait(self._awake, max(SHORTEST_S, self._pause(last_answer) - (self._clock.monotonic() - sent)))
 

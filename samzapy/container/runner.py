@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, Superseded, TransactionAborted
+from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, Superseded, TaskError, TransactionAborted
 from samzapy.clock import start_thread
 from samzapy.container.container import Container
 from samzapy.container.hang import user_frames
@@ -132,7 +132,7 @@ class ContainerRunner:
                 if failures > MAX_RESTARTS_WITHOUT_COMMIT and not isinstance(error, ClusterUnreachable):
                     raise
                 self._state = "STARTING"
-                LOG.warning("container %d starts over from what Kafka says: %s", self._number, error)
+                LOG.warning("container %d starts over from what Kafka says: %s: %s", self._number, error.code, error)
                 container.let_go()
                 self._published(True)
                 self._clock.sleep(min(1.0, 0.05 * 2**failures))
@@ -151,7 +151,10 @@ class ContainerRunner:
             container.stop()
         except (InDoubt, Fenced, TransactionAborted, ClusterUnreachable) as error:
             LOG.warning(
-                "container %d: the final commit did not go through (%s); the next run goes on from the last one", self._number, error
+                "container %d: the final commit did not go through (%s: %s); the next run goes on from the last one",
+                self._number,
+                error.code,
+                error,
             )
         return STOPPED
 
@@ -160,11 +163,12 @@ class ContainerRunner:
         try:
             container.stop()
         except SamzapyError as error:
-            LOG.warning("container %d while stopping: %s", self._number, error)
+            LOG.warning("container %d while stopping: %s: %s", self._number, error.code, error)
 
     def _end(self, outcome: str, error: SamzapyError | None) -> None:
         if error is not None:
-            LOG.log(logging.WARNING if outcome == SUPERSEDED else logging.ERROR, "container %d %s: %s", self._number, outcome, error)
+            level = logging.WARNING if outcome == SUPERSEDED else logging.ERROR
+            LOG.log(level, "container %d %s: %s: %s", self._number, outcome, error.code, error)
         if self._container is not None:
             self._status = self._container.status()
             self._container.close()
@@ -234,4 +238,6 @@ class ContainerRunner:
                 self._number, record, silent_s, self._hang_s, "\n  ".join(stack),
             )  # fmt: skip
         if silent_s >= self._hang_s and self._state == "RUNNING":
-            self._die(f"a hook{record} did not return within commit.timeout ({self._hang_s:.0f} s); it was at {stack[-1]}")
+            self._die(
+                f"{TaskError.code}: a hook{record} did not return within commit.timeout ({self._hang_s:.0f} s); it was at {stack[-1]}"
+            )

@@ -95,7 +95,7 @@ class JobCoordinator:
                 self._clock.sleep(self._settings.tick_s)
         except Fenced as error:
             self.roster.state = state.FENCED
-            LOG.error("this coordinator was replaced by another: %s", error)
+            LOG.error("this coordinator was replaced by another: %s: %s", error.code, error)
             return Fenced.exit_code
         finally:
             self._launcher.close()

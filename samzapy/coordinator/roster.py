@@ -148,8 +148,9 @@ class Roster:
         if self.failure is None:
             self.failure = (-1 if member is None else member.number, error)
             LOG.error(
-                "%s: %s; stopping the job",
+                "%s: %s: %s; stopping the job",
                 f"container {member.number} failed" if member else "job failed",
+                error["code"],
                 str(error["message"]).rstrip("."),
             )
         self.request_stop()

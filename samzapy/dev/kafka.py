@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import signal
 import subprocess
 import time
 import uuid
@@ -124,6 +125,39 @@ class LocalKafka:
             ran = any(server.pid() is not None for server in servers)
             end_all(servers, timeout_s)
         return ran
+
+    # -- one broker of several ------------------------------------------------------------------------------------------------------
+
+    def kill_broker(self, number: int) -> None:
+        """SIGKILL, as a host that loses its power; returns when it is gone. Numbers are the nodes' ids, from 1."""
+        server = self.server(self._node(number))
+        server.signal(signal.SIGKILL)
+        if not server.ended(STOP_TIMEOUT_S):
+            raise ClusterUnreachable(f"broker {number} outlived its SIGKILL by {STOP_TIMEOUT_S:.0f} s.", f"See {server.log}.")
+
+    def pause_broker(self, number: int) -> None:
+        """SIGSTOP: it keeps its connections and answers nobody."""
+        self.server(self._node(number)).signal(signal.SIGSTOP)
+
+    def resume_broker(self, number: int) -> None:
+        """SIGCONT: it goes on where it was, whatever the others have decided meanwhile."""
+        self.server(self._node(number)).signal(signal.SIGCONT)
+
+    def start_broker(self, number: int, *, java: Java | None = None, tied: bool = False) -> None:
+        """Start one that does not run, with the settings of its last start, and do not wait for it: `is_answering` tells when it is back."""
+        node = self._node(number)
+        with locked(self.directory / "lock"):
+            server = self.server(node)
+            if server.pid() is None:
+                java = java or find_java()
+                launch = _Launch(java, kafka_jars(java, silent), {}, tied, START_TIMEOUT_S)
+                server.start(launch.command(self.directory, "kafka.Kafka", str(self._settings_file(node))), tied=tied)
+
+    def _node(self, number: int) -> Node:
+        found = next((node for node in self.nodes if node.id == number), None)
+        if found is None:
+            raise ConfigurationError(f"{self.directory} has no broker {number}.", f"There are 1 to {len(self.nodes)}.")
+        return found
 
     # -- the description ------------------------------------------------------------------------------------------------------------
 

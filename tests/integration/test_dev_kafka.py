@@ -86,16 +86,21 @@ def test_three_brokers_replicate_and_start_brings_back_the_one_that_died(place: 
     assert 3 == len(cluster.pids)
     create_topic(cluster.bootstrap_servers, "kept", 3)
 
-    os.kill(cluster.pids[2], signal.SIGKILL)
-    assert cluster.server(cluster.nodes[1]).ended(30)
+    cluster.kill_broker(2)
     produce(cluster.bootstrap_servers, "kept", [("k", "v", 0), ("k", "v", 1), ("k", "v", 2)])
     partly = dev_kafka("status", place)
     assert 3 == partly.exit_code
     assert "2 of 3 brokers run" in partly.stdout
 
     survivors = cluster.pids
+    cluster.pause_broker(3)
+    cluster.resume_broker(3)
+    cluster.start_broker(2)
     restarted = LocalKafka.start(directory=place)
     assert survivors.items() < restarted.pids.items()
+    assert restarted.is_answering()
+    with pytest.raises(ConfigurationError, match="no broker 4"):
+        restarted.kill_broker(4)
     assert 3 == len(read_all(restarted.bootstrap_servers, "kept"))
     assert "a cluster of 3, not of 1 brokers" in refusal("start", place, "--brokers", "1")
 

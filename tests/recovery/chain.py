@@ -148,11 +148,11 @@ def judge(
                 Finding(UNREAD, partition, left, f"input offset {first.offset}, the committed position is {positions.get(partition)}")
             )
         allowed = must if exactly_once else may
-        findings += _compare_outputs(
+        findings += compare_outputs(
             partition, must.outputs[partition], allowed.outputs[partition], outputs.get(partition, ()), exactly_once
         )
-        for store, by_partition in must.states.items():
-            findings += _compare_state(store, partition, by_partition[partition], states[store].get(partition, {}))
+        for store, of_partitions in must.states.items():
+            findings += compare_state(store, partition, of_partitions[partition], states[store].get(partition, {}))
     for partition in sorted(set(outputs) - set(inputs)):
         findings.append(Finding(INVENTED, partition, len(outputs[partition]), "there is no such input partition"))
     return Verdict(tuple(findings), len(inputs), sum(map(len, inputs.values())), sum(map(len, outputs.values())))
@@ -174,7 +174,7 @@ class _Tally:
         return [Finding(kind, self._partition, self._count[kind], first) for kind, first in self._first.items()]
 
 
-def _compare_outputs(
+def compare_outputs(
     partition: int, must: Sequence[Link], allowed: Sequence[Link], found: Sequence[Found], exactly_once: bool
 ) -> list[Finding]:
     tally = _Tally(partition)
@@ -204,7 +204,7 @@ def _compare_outputs(
     return tally.findings()
 
 
-def _compare_state(store: str, partition: int, must: State, found: State) -> list[Finding]:
+def compare_state(store: str, partition: int, must: State, found: State) -> list[Finding]:
     tally = _Tally(partition)
     for key in sorted({*must, *found}):
         if must.get(key) != found.get(key):
@@ -242,10 +242,10 @@ def verdict(
     read: Callable[[str], list[Record]], topics: ChainTopics, exactly_once: bool = True, to_the_end: bool = True
 ) -> Verdict:  # fmt: skip
     """As `verify`, of whatever log `read` reads: all committed records of a topic."""
-    inputs = _by_partition(read(topics.input))
-    outputs = _by_partition(read(topics.output))
+    inputs = by_partition(read(topics.input))
+    outputs = by_partition(read(topics.output))
     states = {
-        CHAIN: latest(read(topics.job.changelog_topic(CHAIN)), _json),
+        CHAIN: latest(read(topics.job.changelog_topic(CHAIN)), parsed),
         COUNTS: latest(read(topics.job.changelog_topic(COUNTS)), _integer),
     }
     return judge(
@@ -260,7 +260,7 @@ def verdict(
 
 def output_of(key: bytes | None, value: bytes | None) -> Link | None:
     """An output record's content; None if it is none of ours."""
-    raw = _json(value)
+    raw = parsed(value)
     try:
         return Link(raw["number"], raw["offset"], raw["head"], key, raw["count"])
     except (KeyError, TypeError):
@@ -292,14 +292,14 @@ def latest(records: Iterable[Record], decode: Any) -> dict[int, dict[bytes, obje
     return states
 
 
-def _by_partition(records: Iterable[Record]) -> dict[int, list[Record]]:
+def by_partition(records: Iterable[Record]) -> dict[int, list[Record]]:
     result: dict[int, list[Record]] = {}
     for record in records:
         result.setdefault(record.partition, []).append(record)
     return result
 
 
-def _json(value: bytes | None) -> Any:
+def parsed(value: bytes | None) -> Any:
     try:
         return None if value is None else json.loads(value)
     except ValueError:

@@ -167,6 +167,7 @@ class Fault:
         gone: process ids of containers that it ended; a status that still names one of them is out of date.
         phase: the states that the hit tasks were in, as far as known.
         until_running_s, until_commit_s: see the module; None: not before the next fault, or the end.
+        part: of a run of several parts, the one that it happened in.
         over_ms: when a fault that lasts was over: what was committed meanwhile is no recovery.
     """
 
@@ -180,6 +181,7 @@ class Fault:
     until_commit_s: float | None = None
     note: str = ""
     over_ms: int = 0
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)

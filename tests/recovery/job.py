@@ -16,11 +16,12 @@ import urllib.request
 from collections.abc import Callable, Collection, Mapping
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar
 
 from tests.broker import create_topic
 from tests.recovery import chain_task
-from tests.recovery.chain import ChainTopics
+from tests.recovery.chain import ChainTopics, Verdict, verify
 from tests.recovery.chain_task import CHAIN, COUNTS
 from tests.recovery.driver import ask
 from tests.recovery.faults import MARK
@@ -40,7 +41,12 @@ class ChainJob:
         arguments: of `samzapy run`, e.g. `--local` or `--master spark://…`.
         sections: of the job file, in place of the default ones.
         links: run through `tests.recovery.driver`, so that `cut` works; else by the command itself.
+        client_servers: the brokers as the job's own clients reach them, if not as we do (a proxy's).
     """
+
+    TASK: ClassVar[ModuleType] = chain_task
+    TASK_CLASS = "ChainTask"
+    STORES: ClassVar[Mapping[str, Any]] = {CHAIN: {"key": "string", "value": "json"}, COUNTS: {"value": "integer"}}
 
     def __init__(
         self,
@@ -52,28 +58,31 @@ class ChainJob:
         arguments: tuple[str, ...],
         sections: Mapping[str, Any] | None = None,
         links: bool = False,
+        client_servers: str = "",
     ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self.servers, self.folder, self.name, self.tasks = servers, folder, name, tasks
-        self.topics = ChainTopics.of(name)
+        self.topics = self._topics()
+        self.containers = containers
+        self.sections = dict(sections or {})
         self.log = folder / "run.log"
-        self._arguments = arguments
+        self.arguments = arguments
         self._program = ("tests.recovery.driver",) if links else ("samzapy", "run")
         self._driver: subprocess.Popen[bytes] | None = None
         self._url: str | None = None
         self.locate: Callable[[], str | None] | None = None
         self.environment: dict[str, str] = {}  # of the driver, besides ours
-        create_topic(servers, self.topics.input, tasks)
-        create_topic(servers, self.topics.output, tasks)
-        module = "chain_" + name.replace("-", "_")
-        shutil.copy(str(chain_task.__file__), folder / f"{module}.py")
+        self._create_topics()
+        module = "task_" + name.replace("-", "_")
+        shutil.copy(str(self.TASK.__file__), folder / f"{module}.py")
         document = {
             "job": name,
-            "task": f"{module}:ChainTask",
-            "params": {"out": self.topics.output},
-            "kafka": {"bootstrap.servers": servers},
+            "task": f"{module}:{self.TASK_CLASS}",
+            "params": self._params(),
+            "kafka": {"bootstrap.servers": client_servers or servers},
             "inputs": [{"topic": self.topics.input}],
             "outputs": [{"topic": self.topics.output, "value": "json"}],
-            "stores": {CHAIN: {"key": "string", "value": "json"}, COUNTS: {"value": "integer"}},
+            "stores": dict(self.STORES),
             "commit": {"interval": "200ms"},
             "containers": {"count": containers, "lease": "3s", "heartbeat": "500ms", "max_restarts": 1000, "restart_window": "10s"},
             "state": {"dir": str(folder / "state")},
@@ -81,6 +90,30 @@ class ChainJob:
         }
         self.file = folder / f"{name}.yaml"
         self.file.write_text(json.dumps(document, indent=1))
+
+    def _topics(self) -> ChainTopics:
+        return ChainTopics.of(self.name)
+
+    def _create_topics(self) -> None:
+        create_topic(self.servers, self.topics.input, self.tasks)
+        create_topic(self.servers, self.topics.output, self.tasks)
+
+    def _params(self) -> dict[str, Any]:
+        return {"out": self.topics.output}
+
+    def verify(self) -> Verdict:
+        """What its committed topics hold, against the model. For a job that has stopped."""
+        return verify(self.servers, self.topics, self.exactly_once)
+
+    @property
+    def exactly_once(self) -> bool:
+        return bool(self.sections.get("commit", {}).get("guarantee", "exactly_once") == "exactly_once")
+
+    @property
+    def own_topics(self) -> tuple[str, ...]:
+        """All that it writes to."""
+        job = self.topics.job
+        return (self.topics.output, *(job.changelog_topic(s) for s in self.STORES), job.checkpoint_topic, job.coordinator_topic)
 
     # -- the driver ------------------------------------------------------------------------------------------------------------------
 
@@ -94,7 +127,7 @@ class ChainJob:
         assert self._driver is None, "one driver at a time"
         with self.log.open("ab") as log:
             self._driver = subprocess.Popen(
-                [sys.executable, "-m", *self._program, str(self.file), *self._arguments, *more],
+                [sys.executable, "-m", *self._program, str(self.file), *self.arguments, *more],
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 stdin=subprocess.DEVNULL,

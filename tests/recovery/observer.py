@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from samzapy.model.names import Job
 from tests.broker import read_all
-from tests.recovery.audit import Event, Leased, Seen, event_of
+from tests.recovery.audit import Committed, Event, Leased, Seen, event_of
 
 PASSING = {
     KafkaError._ALL_BROKERS_DOWN,
@@ -37,6 +37,7 @@ class Observer:
         self._stopping = threading.Event()
         self._failure: Exception | None = None
         self._url: str | None = None
+        self._newest: dict[str, Committed] = {}
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
 
     def __enter__(self) -> Observer:
@@ -57,6 +58,17 @@ class Observer:
             if self._failure is not None:
                 raise self._failure
             return [e for e in self._events.values() if e is not None]
+
+    def newest(self) -> dict[str, Committed]:
+        """Each task's newest checkpoint.
+
+        Raises:
+            what ended the tail, if something did.
+        """
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            return dict(self._newest)
 
     def url(self) -> str | None:
         """Where the newest lease says that the coordinator is."""
@@ -119,5 +131,7 @@ class Observer:
             event = event_of(key, value, Seen(partition, offset, made_ms, time.time_ns() // 1_000_000))
             with self._lock:
                 self._events[place] = event
+                if isinstance(event, Committed):
+                    self._newest[event.checkpoint.task] = event
             if isinstance(event, Leased):
                 self._url = event.lease.url or None

@@ -46,7 +46,7 @@ def main() -> int:
 def trial_of(given: argparse.Namespace, folder: Path, kinds: tuple[str, ...], cluster: LocalSpark | None) -> Trial:
     master = cluster.url if cluster else given.master
     where = ("--local",) if master is None else ("--master", master)
-    return Trial(
+    return Trial.of(
         given.servers, folder, f"trial-{secrets.token_hex(4)}", given.tasks or 2 * given.containers, given.containers,
         (*where, *(word for pair in given.set for word in ("--set", pair))), given.rate, given.keys, given.seed,
         {

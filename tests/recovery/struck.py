@@ -8,7 +8,6 @@ all stores are. A driver that died is started again with the same command.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import signal
 import threading
@@ -20,7 +19,8 @@ from samzapy.failpoints import KILL, STOP, Rule
 from tests.broker import ends
 from tests.recovery.audit import audit
 from tests.recovery.chain import Verdict, verify
-from tests.recovery.faults import Proc, is_alive, marked, processes, send
+from tests.recovery.damage import delete, open_stores
+from tests.recovery.faults import is_alive, marked, processes, send
 from tests.recovery.job import PATIENCE_S, ChainJob, Status, all_run, has_reached
 from tests.recovery.load import Load
 from tests.recovery.observer import Observer
@@ -183,20 +183,8 @@ class StruckJob:
             return
         for proc in processes().values():
             if proc.parent == self.job.driver_pid and proc.state == STOPPED:
-                for directory in self._open_stores(proc):
-                    shutil.rmtree(directory, ignore_errors=True)
+                delete(open_stores(proc, self.job.folder / "state"))
                 send(proc, signal.SIGKILL)
-
-    def _open_stores(self, proc: Proc) -> set[Path]:
-        """The directories of local stores in which a process has files open."""
-        state = self.job.folder / "state"
-        found = set()
-        for link in Path(f"/proc/{proc.pid}/fd").iterdir():
-            with contextlib.suppress(OSError):  # closed, or the process is gone
-                target = Path(os.readlink(link))
-                if target.is_relative_to(state):
-                    found.add(target.parent)
-        return found
 
     def _kill_all(self) -> None:
         self.job.kill()

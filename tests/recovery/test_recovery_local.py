@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
 def test_a_local_job_recovers_from_kills_a_pause_and_another_driver(kafka: str, tmp_path: Path, unique: str) -> None:
-    with Trial(kafka, tmp_path, unique, tasks=6, containers=3, arguments=("--local",), rate=300, keys=60, seed=1) as trial:
+    with Trial.of(kafka, tmp_path, unique, tasks=6, containers=3, arguments=("--local",), rate=300, keys=60, seed=1) as trial:
         for number in (0, 1, 2, 0, 1):
             assert trial.kill("kill container", trial.processes().containers[number])
             trial.recovered()

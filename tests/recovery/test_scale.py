@@ -21,7 +21,7 @@ CALM_S = 1.5
 
 @pytest.mark.slow
 def test_a_local_job_is_scaled_under_load(kafka: str, tmp_path: Path, unique: str, tell: Tell) -> None:
-    with Trial(kafka, tmp_path, unique, tasks=5, containers=2, arguments=("--local",), rate=300, keys=100, seed=1) as trial:
+    with Trial.of(kafka, tmp_path, unique, tasks=5, containers=2, arguments=("--local",), rate=300, keys=100, seed=1) as trial:
         report = scaled(trial, (4, 1, 3), tell)
     assert report.clean, str(report)
 
@@ -36,7 +36,7 @@ def test_a_job_on_spark_is_scaled_under_load(kafka: str, cluster: LocalSpark, tm
         "spark": {"conf": {"spark.executor.memory": "512m"}},
     }
     where = ("--master", cluster.url)
-    with Trial(kafka, tmp_path, unique, 12, 2, where, rate=600, keys=5000, seed=1, sections=sections, cluster=cluster) as trial:
+    with Trial.of(kafka, tmp_path, unique, 12, 2, where, rate=600, keys=5000, seed=1, sections=sections, cluster=cluster) as trial:
         refused = trial.job.command("scale", "--containers", "7")
         assert 2 == refused.returncode, refused.stderr
         assert "7 containers" in refused.stderr

@@ -17,8 +17,7 @@ from typing import Any
 
 from samzapy.dev.spark import LocalSpark
 from tests.broker import ends, read_all
-from tests.recovery.audit import Committed, audit, summary
-from tests.recovery.chain import verify
+from tests.recovery.audit import audit, summary
 from tests.recovery.faults import (
     Fault,
     JobProcesses,
@@ -29,7 +28,6 @@ from tests.recovery.faults import (
     marked,
     processes,
     sample_of,
-    seconds_until_commit,
     send,
     timed,
 )
@@ -46,39 +44,48 @@ AGREED_S = 20.0  # the observer reads two topics, one may be ahead for a moment
 
 
 class Trial:
-    """Runs a job with `tasks` partitions; arguments as ChainJob and Load take them.
+    """Runs a job.
 
     Args:
+        load: of its input, if nobody else writes there.
+        numbered: the output's records are numbered one by one in each partition, so that they can be looked at while the job runs.
         cluster: the Spark that the job runs on, if its workers may be killed and brought back.
-        links: run with links between containers and coordinator that can be cut.
+        links: the job runs with links between containers and coordinator that can be cut.
     """
 
     def __init__(
-        self, servers: str, folder: Path, name: str, tasks: int, containers: int, arguments: tuple[str, ...], rate: float, keys: int, seed: int,
-        sections: Mapping[str, Any] | None = None, cluster: LocalSpark | None = None, links: bool = False,
-    ) -> None:  # fmt: skip
-        self.job = ChainJob(servers, folder, name, tasks, containers, arguments, sections, links)
-        self.cluster, self.links = cluster, links
-        self.most_containers = min(tasks, cluster.size.workers * cluster.size.cores if cluster else 2 * containers)
-        self.outputs = Outputs(servers, self.job.topics.output)
+        self, job: ChainJob, load: Load | None, numbered: bool = True, cluster: LocalSpark | None = None, links: bool = False
+    ) -> None:
+        self.job, self.cluster, self.links = job, cluster, links
+        self.most_containers = min(job.tasks, cluster.size.workers * cluster.size.cores if cluster else 2 * job.containers)
+        self.outputs = Outputs(job.servers, job.topics.output) if numbered else None
         self.faults: list[Fault] = []
-        self._servers = servers
-        self._exactly_once = (sections or {}).get("commit", {}).get("guarantee", "exactly_once") == "exactly_once"
-        self._observer = Observer(servers, self.job.topics.job)
-        self._load = Load(servers, self.job.topics.input, tasks, rate, keys, seed)
-        self._watch = Watch(self.job.status)
+        self.part = ""  # of a run of several: what each fault is noted with
+        self.observer = Observer(job.servers, job.topics.job)
+        self.watch = Watch(job.status)
+        self._servers, self._load = job.servers, load
         self._blocks = contextlib.ExitStack()
         self._known: set[Proc] = set()
         self._pause = threading.Event()
-        self.job.locate = self._observer.url
+        self.job.locate = self.observer.url
+
+    @classmethod
+    def of(
+        cls, servers: str, folder: Path, name: str, tasks: int, containers: int, arguments: tuple[str, ...], rate: float, keys: int, seed: int,
+        sections: Mapping[str, Any] | None = None, cluster: LocalSpark | None = None, links: bool = False,
+    ) -> Trial:  # fmt: skip
+        """Of a ChainTask job with `tasks` partitions under a load of its own; arguments as ChainJob and Load take them."""
+        job = ChainJob(servers, folder, name, tasks, containers, arguments, sections, links)
+        return cls(job, Load(servers, job.topics.input, tasks, rate, keys, seed), cluster=cluster, links=links)
 
     def __enter__(self) -> Trial:
         with self._blocks:
             self._blocks.callback(self._kill_all)
-            self._blocks.enter_context(self._observer)
+            self._blocks.enter_context(self.observer)
             self.job.start()
-            self._blocks.enter_context(self._watch)
-            self._blocks.enter_context(self._load)
+            self._blocks.enter_context(self.watch)
+            if self._load is not None:
+                self._blocks.enter_context(self._load)
             self.whole()
             self.until(lambda _: len(self._committed()) == self.job.tasks, "a first commit with records of every task")
             self._blocks = self._blocks.pop_all()
@@ -87,8 +94,9 @@ class Trial:
     def __exit__(self, *_: object) -> None:
         self._blocks.close()
 
-    def _committed(self) -> set[str]:
-        return {e.checkpoint.task for e in self._observer.events() if isinstance(e, Committed) and e.checkpoint.sequence > 0}
+    def _committed(self, after_ms: int = 0) -> set[str]:
+        """The tasks that have committed records, after a time."""
+        return {task for task, e in self.observer.newest().items() if e.checkpoint.sequence > 0 and e.at.made_ms > after_ms}
 
     def _kill_all(self) -> None:
         self.job.kill()
@@ -104,7 +112,7 @@ class Trial:
         while time.monotonic() < deadline:
             code = self.job.exited()
             assert code is None, f"the driver ended with {code} while waiting for {what}:\n{self.job.log_tail()}"
-            status = self._watch.next()
+            status = self.watch.next()
             if status is not None and condition(status):
                 return status
         raise AssertionError(f"not within {limit_s:.0f} s: {what}; the last status: {status}\n{self.job.log_tail()}")
@@ -113,22 +121,23 @@ class Trial:
         """Wait until every task runs."""
         self.until(all_run, "every task running")
 
-    def recovered(self) -> None:
-        """Wait until every task runs and the tasks that were hit last have committed."""
-        fault = self.faults[-1]
+    def recovered(self, fault: Fault | None = None) -> None:
+        """Wait until every task runs and the tasks that were hit (last, if no fault is named) have committed."""
+        fault = fault or self.faults[-1]
+        since_ms = max(fault.at_ms, fault.over_ms)
         self.until(
             lambda s: all_run(s) and not sample_of(s, 0).pids & fault.gone, f"every task running after {fault.kind} of {fault.target}"
         )
         if fault.tasks:
-            self.until(lambda _: seconds_until_commit(self._observer.events(), fault) is not None, f"a commit of {', '.join(fault.tasks)}")
+            self.until(lambda _: self._committed(since_ms) >= {*fault.tasks}, f"a commit of {', '.join(fault.tasks)}")
 
     def look(self) -> None:
         """So far nothing was lost or doubled, and no task had two owners; else the trial is broken off here, next to what did it."""
-        wrong = self.outputs.look()
+        wrong = self.outputs.look() if self.outputs is not None else []
         assert not wrong, f"the output after {self._last_fault()}: {wrong}\n{self.job.log_tail()}"
         deadline = time.monotonic() + AGREED_S
-        while (problems := audit(self._observer.events())) and time.monotonic() < deadline:
-            self._watch.next()
+        while (problems := audit(self.observer.events())) and time.monotonic() < deadline:
+            self.watch.next()
         assert not problems, f"owners after {self._last_fault()}: {problems}"
 
     def _last_fault(self) -> str:
@@ -150,7 +159,7 @@ class Trial:
 
     def processes(self) -> JobProcesses:
         """The job's processes now; they are remembered, for the search at the end."""
-        found = find(processes(), self.job.driver_pid, self._watch.next())
+        found = find(processes(), self.job.driver_pid, self.watch.next())
         self._known |= found.all()
         return found
 
@@ -197,7 +206,7 @@ class Trial:
         """Part these containers from the coordinator until it has taken their tasks away; both live. Then mend the links."""
         assert self.links, "the driver's links cannot be cut: Trial(links=True)"
         fault, found = self._fault(kind, self.driver()), self.processes()
-        status = self._watch.next() or {"tasks": []}
+        status = self.watch.next() or {"tasks": []}
         fault.target = "every container" if len(numbers) == len(found.containers) else f"container {', '.join(map(str, numbers))}"
         fault.tasks = tuple(t["name"] for t in status["tasks"] if t["container"] in numbers)
         fault.gone = frozenset(found.containers[n].pid for n in numbers)
@@ -213,7 +222,7 @@ class Trial:
     def command(self, kind: str, target: str, *words: str) -> None:
         """A command that changes the running job, to its end; 2 (refused) is an answer too."""
         fault = self._fault(kind, self.driver())
-        before = self._watch.next() or {"tasks": []}
+        before = self.watch.next() or {"tasks": []}
         fault.target, fault.gone, fault.tasks = target, frozenset(), ()
         self.faults.append(fault)
         done = self.job.command(*words)
@@ -262,7 +271,7 @@ class Trial:
         return fault
 
     def _fault(self, kind: str, proc: Proc) -> Fault:
-        status, table = self._watch.next() or {"containers": [], "tasks": []}, processes()
+        status, table = self.watch.next() or {"containers": [], "tasks": []}, processes()
         found = find(table, self.job.driver_pid, status)
         self._known |= found.all()
         hit = containers_below(table, found, proc)
@@ -278,23 +287,49 @@ class Trial:
         )
         phase = ", ".join(sorted({t["state"] for t in tasks}))
         gone = frozenset(found.containers[n].pid for n in hit)
-        return Fault(_now_ms(), kind, target, tuple(t["name"] for t in tasks), gone, phase)
+        return Fault(_now_ms(), kind, target, tuple(t["name"] for t in tasks), gone, phase, part=self.part)
 
     # -- the end ---------------------------------------------------------------------------------------------------------------------
 
     def finish(self) -> Report:
         """Stop the load, catch up, stop the job; verify, audit, search."""
-        self._load.stop()
-        places = {f"{self.job.topics.input}[{p}]": end for p, end in ends(self._servers, self.job.topics.input).items()}
+        self.stop_load()
+        self.caught_up()
+        return self.conclude()
+
+    def stop_load(self) -> int:
+        """Until the broker has everything; how many records there were."""
+        return sum(self._load.stop().values()) if self._load is not None else 0
+
+    def caught_up(self) -> None:
+        """Wait until every task runs and has committed everything that its input holds now."""
+        topic = self.job.topics.input
+        places = {f"{topic}[{p}]": end for p, end in ends(self._servers, topic).items()}
         self.until(lambda s: all_run(s) and has_reached(s, places), "every task at its input's end")
+        self.until(lambda _: self._positions() >= places.items(), "every task's commit at its input's end")
+
+    def _positions(self) -> set[tuple[str, int]]:
+        return {(p, mark.next_offset) for e in self.observer.newest().values() for p, mark in e.checkpoint.inputs.items()}
+
+    def run_elsewhere(self, arguments: tuple[str, ...], cluster: LocalSpark | None = None) -> None:
+        """Stop the job as a user would, and start it again with other arguments of `samzapy run`."""
+        self.processes()
+        code = self.job.stop()
+        assert code == 0, f"the driver ended with {code}:\n{self.job.log_tail()}"
+        self.job.arguments, self.cluster = arguments, cluster
+        self.job.start()
+        self.whole()
+
+    def conclude(self) -> Report:
+        """Stop the job, which has caught up; verify, audit, search."""
         self.processes()
         until_ms = _now_ms()
         code = self.job.stop()
         left = self._left_behind()
-        events = self._observer.finish()
-        timed(self.faults, self._watch.samples(), events, until_ms)
+        events = self.observer.finish()
+        timed(self.faults, self.watch.samples(), events, until_ms)
         return Report(
-            tuple(self.faults), verify(self._servers, self.job.topics, self._exactly_once), tuple(audit(events)), summary(events), code,
+            tuple(self.faults), self.job.verify(), tuple(audit(events)), summary(events), code,
             tuple(left), self._aborted(self.job.topics.output), self._aborted(self.job.topics.job.checkpoint_topic),
             verify_stores(self.job.file),
         )  # fmt: skip

@@ -5,11 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tests.recovery.faults import Sample, sample_of
 from tests.recovery.job import Status
 
 LOOK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """How a store was there again, as the status told it."""
+
+    source: str
+    records: int
+    seconds: float
+    reason: str
 
 
 class Watch:
@@ -20,6 +31,7 @@ class Watch:
         self._changed = threading.Condition()
         self._looks = 0
         self._samples: list[Sample] = []
+        self._restores: dict[tuple[object, ...], Restore] = {}
         self._status: Status | None = None
         self._stopping = threading.Event()
         self._failure: Exception | None = None
@@ -36,6 +48,19 @@ class Watch:
     def samples(self) -> list[Sample]:
         with self._changed:
             return list(self._samples)
+
+    def restores(self) -> list[Restore]:
+        """Every restore that was seen, one for each store of each task in each process that had it."""
+        with self._changed:
+            return list(self._restores.values())
+
+    def _note_restores(self, status: Status) -> None:
+        pids = {c["id"]: c.get("pid") for c in status["containers"]}
+        for task in status["tasks"]:
+            for store, told in task.get("stores", {}).items():
+                if restore := told.get("restore"):
+                    key = (pids.get(task["container"]), task["name"], store, restore["source"], restore["seconds"])
+                    self._restores[key] = Restore(restore["source"], restore["records"], restore["seconds"], restore["reason"])
 
     def next(self, limit_s: float = 30.0) -> Status | None:
         """The status of a look that begins after this call; None where no coordinator answers.
@@ -60,6 +85,8 @@ class Watch:
                     self._status = status
                     self._samples.append(sample_of(status, at_ms))
                     self._looks += 1
+                    if status is not None:
+                        self._note_restores(status)
                     self._changed.notify_all()
         except Exception as failure:
             with self._changed:

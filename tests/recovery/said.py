@@ -1,0 +1,44 @@
+"""What a job's log says: its error lines, each of which must carry a code that the table of errors knows, and how often each code came.
+
+Only samzapy's own lines count (a time of day, a level, perhaps with the container before it); Spark's have another form. A traceback is an
+error line that carries no code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+OURS = re.compile(r"^(?:container \d+ \| )?\d\d:\d\d:\d\d (?P<level>[A-Z]+) +(?P<text>.*)$")
+CODE = re.compile(r"\bSZ\d{3}\b")
+TRACEBACK = "Traceback (most recent call last)"
+BAD = ("ERROR", "CRITICAL")
+IN_DOUBT, FENCED, SUPERSEDED = "SZ311", "SZ312", "SZ313"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """`nameless`: error lines without a known code. `codes`: lines of any level by the code that they carry."""
+
+    errors: int
+    nameless: tuple[str, ...]
+    codes: Counter[str]
+
+
+def said(lines: Iterable[str], known: Iterable[str]) -> Said:
+    """What these lines of a log say."""
+    wanted, errors = set(known), 0
+    nameless: list[str] = []
+    codes: Counter[str] = Counter()
+    for line in lines:
+        found = OURS.match(line.rstrip("\n"))
+        here = {code for code in CODE.findall(line) if code in wanted}
+        if found is not None:
+            codes.update(here)
+        if TRACEBACK in line or (found is not None and found["level"] in BAD):
+            errors += 1
+            if not here and not (found is not None and found["text"].startswith("  ")):  # the remedy of the line above
+                nameless.append(line.rstrip("\n"))
+    return Said(errors, tuple(nameless), codes)
