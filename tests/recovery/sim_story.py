@@ -59,7 +59,7 @@ class Story:
         self._armed: list[tuple[Strike, list[int]]] = []
         self._took_over: set[SimDriver] = set()
         self._began = 0.0
-        self._is_disturbed = False
+        self._is_disturbed = self._is_written = False
         self._wants_driver = self._until_end = False
         self._restored: set[int] = set()
         self._backups: dict[str, object] = {}
@@ -83,8 +83,8 @@ class Story:
                 for partition in range(plan.tasks):
                     self._append(TABLE, partition, f"user-{number}", str(number))
         self.feed(20)
-        for name, work in (("feeder", self._feed_on), ("cleaner", self._clean_on), ("strangers", self._write_on)):
-            sim.baton.spawn(name, work)
+        writers = [sim.baton.spawn(name, work) for name, work in (("feeder", self._feed_on), ("strangers", self._write_on))]
+        sim.baton.spawn("cleaner", self._clean_on)
         sim.baton.spawn("supervisor", self._supervise)
         self._disturb(plan.strikes)
         self._wants_driver = True
@@ -100,6 +100,9 @@ class Story:
             sim.baton.sleep(6.0)
         self._heal()
         self._await_end()
+        self._is_written = True
+        for writer in writers:
+            writer.join()
         if not self.truncated:
             self._restore_afresh()
         self.history.look()
@@ -182,6 +185,7 @@ class Story:
         self._until(lambda: not sim.live_containers(), "no process is left", 60.0)
         for host in self.plan.hosts:
             sim.disk.delete(host)
+        self._until(self._is_decided, "no transaction is open in the input", 60.0)
         driver = sim.start(until_end=True)
         self._until(lambda: bool(driver.process.ended), "the run that restores everything has ended", 60.0)
         if driver.exit_code != 0:
@@ -209,6 +213,9 @@ class Story:
             for place in self.sim.places([INPUT])
         )
 
+    def _is_decided(self) -> bool:
+        return all(self.sim.end(place) == self.sim.cluster.partition(place).end for place in self.sim.places([INPUT]))
+
     def checkpoint(self, partition: int) -> Checkpoint | None:
         """A task's newest committed one."""
         records = self.sim.cluster.partition(TopicPartition(self.sim.job.checkpoint_topic, partition)).records
@@ -231,6 +238,8 @@ class Story:
     def _feed_on(self) -> None:
         bursts = 25
         for _ in range(bursts):
+            if self._is_written:
+                return
             self.sim.baton.sleep(self.draw.random() * 1.6 * self.plan.faults_s / bursts)
             self.feed((self.plan.records - 30) // bursts + 1)
 
@@ -246,7 +255,7 @@ class Story:
     def _write_on(self) -> None:
         """Others write to the input too, in transactions that stay open for a while and may be aborted."""
         baton = self.sim.baton
-        while self.plan.strangers and baton.now < self.plan.faults_s:
+        while self.plan.strangers and not self._is_written:
             producer = self.sim.log.transactional_producer("stranger")
             try:
                 producer.init()
