@@ -84,7 +84,8 @@ class Story:
                     self._append(TABLE, partition, f"user-{number}", str(number))
         self.feed(20)
         writers = [sim.baton.spawn(name, work) for name, work in (("feeder", self._feed_on), ("strangers", self._write_on))]
-        sim.baton.spawn("cleaner", self._clean_on)
+        for name, work in (("cleaner", self._clean_on), ("post", self._deliver)):
+            sim.baton.spawn(name, work)
         sim.baton.spawn("supervisor", self._supervise)
         self._disturb(plan.strikes)
         self._wants_driver = True
@@ -268,6 +269,13 @@ class Story:
             except LogError:
                 self.coverage.count("strangers in doubt")
             baton.sleep(self.draw.uniform(0.5, 4.0))
+
+    def _deliver(self) -> None:
+        """What was held on purpose arrives some time."""
+        while True:
+            self.sim.baton.sleep(self.draw.uniform(1.0, 8.0))
+            for request in ("end", "marker"):
+                self.sim.cluster.deliver_held(request)
 
     def _supervise(self) -> None:
         baton, sim = self.sim.baton, self.sim
@@ -507,12 +515,10 @@ def _expire(story: Story, event: Event) -> None:
 def _hold_end(story: Story, event: Event) -> None:
     story.sim.cluster.disturb_next("end", "held")
     story.coverage.count("held EndTxn")
-    story.sim.baton.spawn("the held EndTxn", lambda: story.sim.cluster.deliver_held("end"), delay_s=event.seconds)
 
 
 def _hold_marker(story: Story, event: Event) -> None:
     story.sim.cluster.disturb_next("marker", "held")
-    story.sim.baton.spawn("the held marker", lambda: story.sim.cluster.deliver_held("marker"), delay_s=event.seconds / 2)
 
 
 def _lose_host(story: Story, event: Event) -> None:
