@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 from samzapy.api.errors import ConfigurationError, LauncherError, LogError
+from samzapy.container import restorer, standby
+from samzapy.container.spec import ContainerSpec
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition
 from samzapy.testing.baton import SimProcess
@@ -20,13 +24,25 @@ from samzapy.testing.simulation import SimDriver, Simulation
 from tests.recovery.sim_counting import AT_POINTS, Coverage, counting
 from tests.recovery.sim_judge import History
 from tests.recovery.sim_plan import CRASH, FAILURES, LATE_CRASH, LONGEST_S, Event, Plan, Strike, phase_of
-from tests.recovery.sim_task import ENDS, INPUT, KEYS, OUTPUT, TABLE, SimTask, document, quiet_pause
+from tests.recovery.sim_task import ENDS, INPUT, KEYS, OUTPUT, TABLE, SimTask, document, pausing
 
 LIVELY_S = 120.0  # within which a healed job must have come to rest
 TABLE_KEYS = 40
 KAFKAS = {"SZ300", "SZ301", "SZ310", "SZ311", "SZ312", "SZ313", "SZ314"}  # errors that a disturbed Kafka excuses
 OUT_OF_RANGE = "SZ320"
 TOMBSTONES_STAY_MS = 120_000
+FEW = 7
+
+
+@contextmanager
+def batches_of(records: int) -> Iterator[None]:
+    """Restores and warm copies take so many records at a time."""
+    before = restorer.BATCH_RECORDS, standby.BATCH_RECORDS
+    restorer.BATCH_RECORDS = standby.BATCH_RECORDS = records
+    try:
+        yield
+    finally:
+        restorer.BATCH_RECORDS, standby.BATCH_RECORDS = before
 
 
 class Story:
@@ -44,11 +60,11 @@ class Story:
         self.coverage = Coverage()
         topics = dict.fromkeys((INPUT, OUTPUT, ENDS, *((TABLE,) if plan.job["table"] else ())), plan.tasks)
         self.sim = Simulation(
-            plan.seed, document(plan.job), self._new_task, topics, plan.hosts, plan.odds, LONGEST_S, trace=trace
+            plan.seed, document(plan.job), self._new_task, topics, plan.hosts, plan.odds, LONGEST_S, trace=trace, adjust=self._adjusted
         )  # fmt: skip
         self.sim.times.late_kills, self.sim.times.lost_batches = plan.late_kills, plan.lost_batches
         self.sim.drivers_share_host, self.sim.switch_odds = plan.drivers_share_host, plan.switch_odds
-        self._pause = quiet_pause(random.Random(f"{plan.seed}/pauses"), self.sim.baton.sleep, plan.pause_odds)
+        self._pause = pausing(random.Random(f"{plan.seed}/pauses"), self.sim.baton.sleep, plan.pause_odds)
         counting(self.sim, self.coverage)
         self.sim.strike, self.sim.on_thaw, self.sim.on_container_end = self._strike, self._on_thaw, self._on_end
         self.sim.on_driver_thaw = self._on_driver_thaw
@@ -76,6 +92,10 @@ class Story:
 
     def tell(self) -> None:
         """From the first start to the last end."""
+        with batches_of(FEW if self.plan.small_batches else restorer.BATCH_RECORDS):
+            self._tell()
+
+    def _tell(self) -> None:
         plan, sim = self.plan, self.sim
         self._configure()
         if plan.job["table"]:
@@ -386,6 +406,9 @@ class Story:
         return next((d for d in reversed(self.sim.live_drivers()) if d.process.frozen_until <= self.sim.baton.now), None)
 
     # -- what is counted -----------------------------------------------------------------------------------------------------------------
+
+    def _adjusted(self, spec: ContainerSpec) -> ContainerSpec:
+        return replace(spec, poll_records=FEW) if self.plan.small_batches else spec
 
     def _new_task(self) -> SimTask:
         return SimTask(self._pause, self._saw_init)
