@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from samzapy import failpoints
-from samzapy.api.errors import InDoubt, SamzapyError, check
+from samzapy.api.errors import InDoubt, LogError, SamzapyError, TransactionAborted, check
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
@@ -123,8 +123,17 @@ class Committer:
 
     def _flush(self) -> None:
         if self._outputs is not None:
-            self._outputs.flush()
+            self._flush_outputs(self._outputs)
         self._own.open().flush()
+
+    def _flush_outputs(self, outputs: PlainProducer) -> None:
+        """at_least_once: an output that was not delivered tells so once, so whoever hears it commits nothing more before starting over."""
+        try:
+            outputs.flush()
+        except TransactionAborted:
+            raise
+        except LogError as error:
+            raise InDoubt(f"outputs were not delivered: {error.message}", error.remedy) from error
 
     # -- C3 ----------------------------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, Superseded, TaskError, TransactionAborted
+from samzapy.api.errors import (
+    ClusterUnreachable,
+    Fenced,
+    InDoubt,
+    LogError,
+    OffsetOutOfRange,
+    SamzapyError,
+    Superseded,
+    TaskError,
+    TransactionAborted,
+)
 from samzapy.clock import start_thread
 from samzapy.container.container import Container
 from samzapy.container.hang import user_frames
@@ -175,12 +185,12 @@ class ContainerRunner:
         self._state = "FAILED" if outcome in (FAILED, SUPERSEDED) else "STOPPED"
         report = {**self._report(), "outcome": outcome, "error": None}
         if error is not None:
-            fatal = not isinstance(error, LogError) and outcome != SUPERSEDED
+            is_final = not isinstance(error, LogError) or isinstance(error, OffsetOutOfRange)  # starting again would find the same
             report["error"] = {
                 "code": error.code,
                 "message": error.message,
                 "remedy": error.remedy,
-                "fatal": fatal,
+                "fatal": is_final and outcome != SUPERSEDED,
                 "exit_code": error.exit_code,
             }
         self._heartbeat.stop()

@@ -64,9 +64,12 @@ class Liveness:
     def _took_leave(self, member: Member, word: Mapping[str, Any]) -> bool:
         """A container that said how it ended. True: there is no more to do about it."""
         error, outcome = word.get("error"), word.get("outcome")
+        if outcome == "finished" and not self._roster.is_stopping and (never_had := self._finished(member)):
+            LOG.info("container %d finished before it heard that it also has %s; it is started again", member.number, ", ".join(never_had))
+            member.stop_wanted, member.ending = True, ASKED
+            return True
         if outcome == "finished" or (outcome == "stopped" and self._roster.is_stopping):
             member.state, member.done = state.STOPPED, True
-            self._roster.finished.update(member.tasks if outcome == "finished" else ())
             return True
         if outcome == "stopped":
             member.ending = ASKED
@@ -80,6 +83,12 @@ class Liveness:
         if error:
             member.last_error = str(error.get("message", ""))
         return False
+
+    def _finished(self, member: Member) -> list[str]:
+        """A container has come to the end of its tasks: notes them. Returns those that it was given and had not taken up yet."""
+        ended = {name for name, report in member.task_reports().items() if report.get("state") == state.STOPPED}
+        self._roster.finished.update(ended.intersection(member.tasks))
+        return [task for task in member.tasks if task not in ended]
 
     def _all_failed_alike(self, member: Member, error: Mapping[str, Any]) -> bool:
         """Every container ended with the same error before any commit: starting again will not help."""

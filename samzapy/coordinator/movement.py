@@ -57,7 +57,8 @@ class Movement:
         with self._roster.lock:
             roster, now = self._roster, self._clock.monotonic()
             holders = {m.number: m.holder() for m in self._roster.members.values() if m.is_live and not m.done}
-            steps = decide_moves(roster.desired, holders, self._settings.has_changelogs)
+            desired = {t: n for t, n in roster.desired.items() if t not in roster.finished}  # who finished still has it, in the topic
+            steps = decide_moves(desired, holders, self._settings.has_changelogs)
             roster.waiting, roster.warm = steps.waiting, steps.warm
             for number, names in steps.release.items():
                 member = self._roster.members[number]

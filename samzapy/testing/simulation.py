@@ -149,6 +149,7 @@ class Simulation:
         hosts: slots by host.
         odds, longest_s: what goes wrong at the cluster by chance (memory_chance.Chance).
         tick_s: how often a coordinator takes a turn.
+        adjust: makes of a container's spec what it is to be.
 
     Attributes:
         strike: called at every failpoint with its name and the process that is there; it may kill or freeze.
@@ -168,7 +169,9 @@ class Simulation:
         longest_s: Mapping[str, float] | None = None,
         tick_s: float = 0.2,
         trace: Callable[[str], None] | None = None,
+        adjust: Callable[[ContainerSpec], ContainerSpec] = lambda spec: spec,
     ) -> None:
+        self._adjust = adjust
         self.baton = Baton(seed)
         self.draw = random.Random(f"{seed}/world")
         self.times = Times(random.Random(f"{seed}/times"))
@@ -197,9 +200,8 @@ class Simulation:
     def look_at_topics(self) -> None:
         """What containers know of the topics is as it is now."""
         facts = {name: found for name in topic_names(self.settings) if (found := self.cluster.facts(name)) is not None}
-        self._spec = container_spec(
-            self.settings, self.models, facts, 0, "", STATE_DIRECTORY, self.cluster.cluster_id, self.make_task, ()
-        )  # fmt: skip
+        spec = container_spec(self.settings, self.models, facts, 0, "", STATE_DIRECTORY, self.cluster.cluster_id, self.make_task, ())
+        self._spec = self._adjust(spec)
 
     def _create_topics(self, topics: Mapping[str, int]) -> None:
         inputs = {i.topic: topics[i.topic] for i in self.settings.inputs}

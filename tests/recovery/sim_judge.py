@@ -101,6 +101,9 @@ class _Partition:
         if not self._checkpoints:
             return [f"partition {self._partition}: there is no checkpoint"] if to_the_end or first_end is not None else []
         place = str(TopicPartition(INPUT, self._partition))
+        strangers = [c.task for c in self._checkpoints if place not in c.inputs]
+        if strangers:
+            return [f"partition {self._partition}: a checkpoint of {strangers[0]} lies in its partition"]
         start = self._checkpoints[0].inputs[place].next_offset
         position = self._checkpoints[-1].inputs[place].next_offset
         inputs = [In(r.offset, (r.key or b"").decode(), r.value or b"") for r in self._history.records(INPUT, self._partition)]
@@ -136,7 +139,7 @@ class _Partition:
                 if self._exactly_once:
                     problems.append(f"doubled: outputs {seen[offset]} and {r.offset} are both of input {offset}")
                 continue
-            if offset < highest:
+            if offset < highest and self._exactly_once:  # else a record that was given up comes again, after those behind it
                 problems.append(f"reordered: output {r.offset}, of input {offset}, comes after that of input {highest}")
             seen[offset], highest = r.offset, max(highest, offset)
         lost = [offset for offset in must.outputs if offset not in seen]

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-PHASES = ("commit", "flush", "start", "process", "move", "end", "standby", "coordinator")
-PHASE_WEIGHTS = (10, 1, 1, 1, 1, 1, 1, 1)
+PHASES = ("commit", "flush", "own", "start", "process", "move", "end", "standby", "coordinator")
+PHASE_WEIGHTS = (10, 1, 1, 1, 1, 1, 1, 1, 1)
 PREFIXES = {
-    "commit.": "commit", "store.apply": "commit", "store.flush": "flush", "own.": "start", "start.": "start", "store.": "start",
+    "commit.": "commit", "store.apply": "commit", "store.flush": "flush", "own.": "own", "start.": "start", "store.": "start",
     "restore.": "start", "init.": "start", "inputs.": "start", "process.": "process", "release.": "process", "move.": "move",
     "end.": "end", "stop.": "end", "standby.": "standby", "coordinator.": "coordinator",
 }  # fmt: skip
 MOST = {  # the highest odds of what goes wrong by chance; a seed has some of them
     "end.held": 0.06, "end.reply_lost": 0.08, "end.request_lost": 0.08, "end.slow": 0.15, "add.held": 0.02, "add.request_lost": 0.03,
-    "add.reply_lost": 0.03, "produce.request_lost": 0.01, "produce.reply_lost": 0.01, "produce.held": 0.005, "init.held": 0.05,
+    "add.reply_lost": 0.03, "produce.request_lost": 0.02, "produce.reply_lost": 0.02, "produce.held": 0.01, "init.held": 0.05,
     "init.request_lost": 0.1, "init.reply_lost": 0.1, "init.slow": 0.1, "bounds.request_lost": 0.02, "bounds.slow": 0.02,
     "marker.late": 0.15, "timeout.late": 0.5, "linger": 0.3, "outage": 0.001, "fetch.empty": 0.2, "fetch.short": 0.3,
 }  # fmt: skip
@@ -68,6 +68,7 @@ class Plan:
     Attributes:
         odds: of what goes wrong by chance.
         rests: whether the job is healed and comes to rest between its two runs.
+        small_batches: whether a poll, a restore and a warm copy take few records at a time.
         ending: how the first run ends: stop, crash, or overlap (the second begins beside it).
         interlude: what happens while nobody runs: "", delete, bring_back, age (a long time with cleaning, and an old copy), truncate.
     """
@@ -86,6 +87,7 @@ class Plan:
     drivers_share_host: bool
     strangers: bool
     cleans: bool
+    small_batches: bool
     rests: bool
     ending: str
     interlude: str
@@ -98,7 +100,7 @@ def plan_of(seed: int) -> Plan:
     draw = random.Random(f"{seed}/plan")
     containers = draw.choice((2, 2, 3))
     job = {
-        "exactly_once": draw.random() < 0.65,
+        "exactly_once": draw.random() < 0.6,
         "containers": containers,
         "standby": int(draw.random() < 0.3),
         "table": draw.random() < 0.4,
@@ -109,6 +111,12 @@ def plan_of(seed: int) -> Plan:
     odds = {name: most * draw.random() for name, most in MOST.items() if noisy and draw.random() < 0.35}
     faults_s = draw.uniform(15.0, 25.0)
     ending = draw.choice(("stop", "crash", "crash", "overlap"))
+    strikes, events = _strikes(draw, draw.randint(2, 5), faults_s), _events(draw, draw.randint(2, 7), faults_s)
+    if job["table"] and draw.random() < 0.5:  # while the table is read
+        events = (Event(draw.uniform(1.5, 4.0), "fail", 0.0, 0.0), *events)
+    scalings = [event.at for event in events if event.kind == "scale"]
+    if scalings and draw.random() < 0.5:
+        strikes = (*strikes, Strike(scalings[0], "move", draw.choice((1, 1, 2)), draw.choice((CRASH, FREEZE)), draw.uniform(0.1, 9.0)))
     interlude = draw.choices(("", "delete", "bring_back", "age", "truncate"), (50, 15, 10, 20, 5))[0]
     return Plan(
         seed=seed, job=job, tasks=draw.choice((3, 3, 4)), hosts=hosts, odds=odds, records=draw.randint(210, 280), faults_s=faults_s,
@@ -116,7 +124,7 @@ def plan_of(seed: int) -> Plan:
         lost_batches=draw.choice((0.0, 0.5, 1.0)), drivers_share_host=draw.random() < 0.7, strangers=draw.random() < 0.3,
         cleans=interlude == "age" or draw.random() < 0.6, rests=interlude in ("age", "truncate") or draw.random() < 0.4,
         ending=ending if interlude == "" else ("crash" if ending == "overlap" else ending), interlude=interlude,
-        strikes=_strikes(draw, draw.randint(2, 5), faults_s), events=_events(draw, draw.randint(2, 7), faults_s),
+        strikes=strikes, events=tuple(sorted(events, key=lambda event: event.at)), small_batches=draw.random() < 0.3,
         late_strikes=() if interlude == "truncate" else _strikes(draw, draw.randint(0, 3), 4.0, ending=True),
     )  # fmt: skip
 
@@ -127,7 +135,7 @@ def _strikes(draw: random.Random, count: int, within_s: float, ending: bool = Fa
         phase = "commit" if number == 0 and not ending else draw.choices(PHASES, PHASE_WEIGHTS)[0]
         if ending and draw.random() < 0.4:
             phase = "end"
-        action = draw.choices((CRASH, LATE_CRASH, FREEZE), (55, 15, 30))[0]
+        action = draw.choices((CRASH, LATE_CRASH, FREEZE), (20, 10, 70) if phase == "own" else (55, 15, 30))[0]
         seconds = {CRASH: 0.0, LATE_CRASH: draw.random() * 1.5, FREEZE: draw.choice((draw.uniform(0.1, 2.0), draw.uniform(3.5, 12.0)))}
         at = draw.uniform(1.0, within_s * 0.6) if number == 0 else draw.uniform(0.0, within_s)
         made.append(Strike(at, phase, draw.choice((1, 1, 2, 3, 5, 8)), action, seconds[action]))
@@ -136,5 +144,4 @@ def _strikes(draw: random.Random, count: int, within_s: float, ending: bool = Fa
 
 def _events(draw: random.Random, count: int, within_s: float) -> tuple[Event, ...]:
     kinds = draw.choices(list(EVENTS), list(EVENTS.values()), k=count)
-    made = [Event(draw.uniform(0.5, within_s), kind, draw.random(), draw.uniform(0.5, 9.0)) for kind in kinds]
-    return tuple(sorted(made, key=lambda event: event.at))
+    return tuple(Event(draw.uniform(0.5, within_s), kind, draw.random(), draw.uniform(0.5, 9.0)) for kind in kinds)

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 from samzapy.api.errors import ConfigurationError, LauncherError, LogError
+from samzapy.container import restorer, standby
+from samzapy.container.spec import ContainerSpec
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition
 from samzapy.testing.baton import SimProcess
@@ -20,13 +24,25 @@ from samzapy.testing.simulation import SimDriver, Simulation
 from tests.recovery.sim_counting import AT_POINTS, Coverage, counting
 from tests.recovery.sim_judge import History
 from tests.recovery.sim_plan import CRASH, FAILURES, LATE_CRASH, LONGEST_S, Event, Plan, Strike, phase_of
-from tests.recovery.sim_task import ENDS, INPUT, KEYS, OUTPUT, TABLE, SimTask, document, quiet_pause
+from tests.recovery.sim_task import ENDS, INPUT, KEYS, OUTPUT, TABLE, SimTask, document, pausing
 
 LIVELY_S = 120.0  # within which a healed job must have come to rest
 TABLE_KEYS = 40
 KAFKAS = {"SZ300", "SZ301", "SZ310", "SZ311", "SZ312", "SZ313", "SZ314"}  # errors that a disturbed Kafka excuses
 OUT_OF_RANGE = "SZ320"
 TOMBSTONES_STAY_MS = 120_000
+FEW = 7
+
+
+@contextmanager
+def batches_of(records: int) -> Iterator[None]:
+    """Restores and warm copies take so many records at a time."""
+    before = restorer.BATCH_RECORDS, standby.BATCH_RECORDS
+    restorer.BATCH_RECORDS = standby.BATCH_RECORDS = records
+    try:
+        yield
+    finally:
+        restorer.BATCH_RECORDS, standby.BATCH_RECORDS = before
 
 
 class Story:
@@ -44,11 +60,11 @@ class Story:
         self.coverage = Coverage()
         topics = dict.fromkeys((INPUT, OUTPUT, ENDS, *((TABLE,) if plan.job["table"] else ())), plan.tasks)
         self.sim = Simulation(
-            plan.seed, document(plan.job), self._new_task, topics, plan.hosts, plan.odds, LONGEST_S, trace=trace
+            plan.seed, document(plan.job), self._new_task, topics, plan.hosts, plan.odds, LONGEST_S, trace=trace, adjust=self._adjusted
         )  # fmt: skip
         self.sim.times.late_kills, self.sim.times.lost_batches = plan.late_kills, plan.lost_batches
         self.sim.drivers_share_host, self.sim.switch_odds = plan.drivers_share_host, plan.switch_odds
-        self._pause = quiet_pause(random.Random(f"{plan.seed}/pauses"), self.sim.baton.sleep, plan.pause_odds)
+        self._pause = pausing(random.Random(f"{plan.seed}/pauses"), self.sim.baton.sleep, plan.pause_odds)
         counting(self.sim, self.coverage)
         self.sim.strike, self.sim.on_thaw, self.sim.on_container_end = self._strike, self._on_thaw, self._on_end
         self.sim.on_driver_thaw = self._on_driver_thaw
@@ -59,7 +75,7 @@ class Story:
         self._armed: list[tuple[Strike, list[int]]] = []
         self._took_over: set[SimDriver] = set()
         self._began = 0.0
-        self._is_disturbed = False
+        self._is_disturbed = self._is_written = False
         self._wants_driver = self._until_end = False
         self._restored: set[int] = set()
         self._backups: dict[str, object] = {}
@@ -76,6 +92,10 @@ class Story:
 
     def tell(self) -> None:
         """From the first start to the last end."""
+        with batches_of(FEW if self.plan.small_batches else restorer.BATCH_RECORDS):
+            self._tell()
+
+    def _tell(self) -> None:
         plan, sim = self.plan, self.sim
         self._configure()
         if plan.job["table"]:
@@ -83,7 +103,8 @@ class Story:
                 for partition in range(plan.tasks):
                     self._append(TABLE, partition, f"user-{number}", str(number))
         self.feed(20)
-        for name, work in (("feeder", self._feed_on), ("cleaner", self._clean_on), ("strangers", self._write_on)):
+        writers = [sim.baton.spawn(name, work) for name, work in (("feeder", self._feed_on), ("strangers", self._write_on))]
+        for name, work in (("cleaner", self._clean_on), ("post", self._deliver)):
             sim.baton.spawn(name, work)
         sim.baton.spawn("supervisor", self._supervise)
         self._disturb(plan.strikes)
@@ -100,6 +121,9 @@ class Story:
             sim.baton.sleep(6.0)
         self._heal()
         self._await_end()
+        self._is_written = True
+        for writer in writers:
+            writer.join()
         if not self.truncated:
             self._restore_afresh()
         self.history.look()
@@ -182,6 +206,7 @@ class Story:
         self._until(lambda: not sim.live_containers(), "no process is left", 60.0)
         for host in self.plan.hosts:
             sim.disk.delete(host)
+        self._until(self._is_decided, "no transaction is open in the input", 60.0)
         driver = sim.start(until_end=True)
         self._until(lambda: bool(driver.process.ended), "the run that restores everything has ended", 60.0)
         if driver.exit_code != 0:
@@ -209,6 +234,9 @@ class Story:
             for place in self.sim.places([INPUT])
         )
 
+    def _is_decided(self) -> bool:
+        return all(self.sim.end(place) == self.sim.cluster.partition(place).end for place in self.sim.places([INPUT]))
+
     def checkpoint(self, partition: int) -> Checkpoint | None:
         """A task's newest committed one."""
         records = self.sim.cluster.partition(TopicPartition(self.sim.job.checkpoint_topic, partition)).records
@@ -231,6 +259,8 @@ class Story:
     def _feed_on(self) -> None:
         bursts = 25
         for _ in range(bursts):
+            if self._is_written:
+                return
             self.sim.baton.sleep(self.draw.random() * 1.6 * self.plan.faults_s / bursts)
             self.feed((self.plan.records - 30) // bursts + 1)
 
@@ -246,7 +276,7 @@ class Story:
     def _write_on(self) -> None:
         """Others write to the input too, in transactions that stay open for a while and may be aborted."""
         baton = self.sim.baton
-        while self.plan.strangers and baton.now < self.plan.faults_s:
+        while self.plan.strangers and not self._is_written:
             producer = self.sim.log.transactional_producer("stranger")
             try:
                 producer.init()
@@ -259,6 +289,13 @@ class Story:
             except LogError:
                 self.coverage.count("strangers in doubt")
             baton.sleep(self.draw.uniform(0.5, 4.0))
+
+    def _deliver(self) -> None:
+        """What was held on purpose arrives some time."""
+        while True:
+            self.sim.baton.sleep(self.draw.uniform(1.0, 8.0))
+            for request in ("end", "marker"):
+                self.sim.cluster.deliver_held(request)
 
     def _supervise(self) -> None:
         baton, sim = self.sim.baton, self.sim
@@ -369,6 +406,9 @@ class Story:
         return next((d for d in reversed(self.sim.live_drivers()) if d.process.frozen_until <= self.sim.baton.now), None)
 
     # -- what is counted -----------------------------------------------------------------------------------------------------------------
+
+    def _adjusted(self, spec: ContainerSpec) -> ContainerSpec:
+        return replace(spec, poll_records=FEW) if self.plan.small_batches else spec
 
     def _new_task(self) -> SimTask:
         return SimTask(self._pause, self._saw_init)
@@ -498,12 +538,10 @@ def _expire(story: Story, event: Event) -> None:
 def _hold_end(story: Story, event: Event) -> None:
     story.sim.cluster.disturb_next("end", "held")
     story.coverage.count("held EndTxn")
-    story.sim.baton.spawn("the held EndTxn", lambda: story.sim.cluster.deliver_held("end"), delay_s=event.seconds)
 
 
 def _hold_marker(story: Story, event: Event) -> None:
     story.sim.cluster.disturb_next("marker", "held")
-    story.sim.baton.spawn("the held marker", lambda: story.sim.cluster.deliver_held("marker"), delay_s=event.seconds / 2)
 
 
 def _lose_host(story: Story, event: Event) -> None:

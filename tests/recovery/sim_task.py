@@ -31,11 +31,11 @@ class SimTask(StreamTask):
     """One output per record of INPUT: {number, offset, head, count, table}; TABLE is kept in a store.
 
     Args:
-        pause: called after each record of INPUT; it may take virtual time.
+        pause: called after each record, with whether it is of TABLE; it may take virtual time.
         seen: told the task's name when `init` was called.
     """
 
-    def __init__(self, pause: Callable[[], None], seen: Callable[[str], None]) -> None:
+    def __init__(self, pause: Callable[[bool], None], seen: Callable[[str], None]) -> None:
         self.pause, self.seen = pause, seen
 
     def init(self, context: Any) -> None:
@@ -49,6 +49,7 @@ class SimTask(StreamTask):
     def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
         if envelope.stream == TABLE:
             self.users.put(envelope.key, envelope.message)
+            self.pause(True)
             return
         place = str(envelope.partition)
         before = self.chain.get(place) or {"number": 0, "head": GENESIS}
@@ -65,7 +66,7 @@ class SimTask(StreamTask):
         entries = -1 if self.users is None else len(list(self.users.all()))
         message = {**after, "offset": envelope.offset, "count": count, "table": entries}
         collector.send(OutgoingMessageEnvelope(self.out, message, envelope.key, partition=envelope.partition))
-        self.pause()
+        self.pause(False)
 
     def end_of_stream(self, collector: Any, coordinator: Any) -> None:
         key = ENDED + self.run_id
@@ -139,11 +140,11 @@ def document(settings: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def quiet_pause(draw: random.Random, sleep: Callable[[float], None], odds: float) -> Callable[[], None]:
-    """A hook that sometimes takes its time."""
+def pausing(draw: random.Random, sleep: Callable[[float], None], odds: float) -> Callable[[bool], None]:
+    """A hook that sometimes takes its time, and where it does, takes it more often for the table."""
 
-    def pause() -> None:
-        if odds and draw.random() < odds:
+    def pause(is_table: bool) -> None:
+        if odds and draw.random() < (0.5 if is_table else odds):
             sleep(draw.random() * 0.04)
 
     return pause
