@@ -39,7 +39,7 @@ test: lint  ## everything, three tests at a time (their time goes into waiting)
 	$(BIN)/pytest -n 3 --dist loadgroup
 
 prove: venv  ## the long proofs: every failpoint in every way; up to 45 minutes
-	$(BIN)/pytest -m prove
+	$(BIN)/pytest -m prove --ignore=tests/bench
 
 bench: venv  ## benchmarks: ratios of runs side by side, some minutes
 	$(BIN)/pytest -m prove -rP tests/bench

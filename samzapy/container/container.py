@@ -19,7 +19,7 @@ from samzapy.api.envelope import IncomingMessageEnvelope
 from samzapy.api.errors import LogError, RecordTooLarge, SamzapyError, Superseded, TaskError, TopicMissing, TransactionAborted
 from samzapy.container.collector import Collector
 from samzapy.container.committer import Committer
-from samzapy.container.failure import DEAD_LETTER, FAIL, backoff_s, brief, dead_letter_of, is_told, named, origin_of
+from samzapy.container.failure import DEAD_LETTER, FAIL, USERS, backoff_s, brief, dead_letter_of, is_told, named, origin_of
 from samzapy.container.inputs import Inputs
 from samzapy.container.metrics import TaskMetrics
 from samzapy.container.ownership import Ownership
@@ -328,8 +328,10 @@ class Container:
                         kept = collector.keep()
                     lane.processed += 1
                 except (LogError, MemoryError):
+                    self._index = index  # whoever stops the container commits what came before this record
+                    self._undo(lane)
                     raise
-                except Exception as error:  # noqa: BLE001  whatever the task or a serde raises is the record's
+                except USERS as error:  # whatever the task or a serde raises is the record's
                     self._failed(lane, message, index, error)
                     kept, topic = len(pending), ""  # what waited may be gone, lanes may have changed
             if requests.pending or kept >= RELEASE_RECORDS or now() >= look_at:
@@ -350,6 +352,7 @@ class Container:
     def _share(self, lanes: Sequence[Lane], message: Message, index: int) -> None:
         """A record of a partition that several tasks read (broadcast), or that none reads any more."""
         asked = Requests()
+        self._index = index
         for lane in lanes:
             if message.offset() < lane.resume_at:
                 continue
@@ -363,7 +366,7 @@ class Container:
             lane.resume_at = next_offset(message.offset())  # it stands behind this record, even if a later one makes the container commit
         self._requests.add(asked)
 
-    def _attempt(self, lane: Lane, message: Message) -> Exception | None:
+    def _attempt(self, lane: Lane, message: Message) -> BaseException | None:
         """A record outside the hot loop; what it raised."""
         try:
             key, value = message.key(), message.value()
@@ -372,8 +375,9 @@ class Container:
             )
             lane.task.user.process(envelope, self._collector, self._requests)  # type: ignore[union-attr]
         except (LogError, MemoryError):
+            self._undo(lane)
             raise
-        except Exception as error:  # noqa: BLE001  whatever the task or a serde raises is the record's
+        except USERS as error:  # whatever the task or a serde raises is the record's
             return error
         lane.task.keep()
         self._collector.keep()
@@ -386,11 +390,11 @@ class Container:
             failpoints.hit("release.before")
             self._collector.release(self._own.open().send_all if self._outputs is None else self._outputs.send_all)
 
-    def _failed(self, lane: Lane, message: Message, index: int, error: Exception) -> None:
+    def _failed(self, lane: Lane, message: Message, index: int, error: BaseException) -> None:
         """`process` or a decoding raised: nothing of this record remains; it is tried again, then as `on_error` says."""
         self._index = index
         self._undo(lane)
-        failure: Exception | None = error
+        failure: BaseException | None = error
         attempts = 1
         while failure is not None and attempts <= self._spec.retries:
             error = failure
@@ -420,12 +424,12 @@ class Container:
             else:
                 self._clock.sleep(min(until, self._next_duty) - now)
 
-    def _settle(self, lane: Lane, message: Message, error: Exception, attempts: int) -> None:
+    def _settle(self, lane: Lane, message: Message, error: BaseException, attempts: int) -> None:
         """What `on_error` says of a record that is given up, and that nothing is left of."""
-        task, spec = lane.task, self._spec.dead_letters
+        task, spec = lane.task, self._spec.dead_letters if self._spec.on_error == DEAD_LETTER else None
         if self._spec.on_error == FAIL:
             self._stop_at(named(task.name, "process", error, str(origin_of(message)), attempts), error)
-        elif self._spec.on_error == DEAD_LETTER and spec is not None:
+        elif spec is not None and message.offset() >= _committed_offset(task, lane):  # a bootstrap that is read anew: it lies there already
             try:
                 letter = dead_letter_of(message, task.name, error, attempts, self._clock.now_ms(), spec)
             except RecordTooLarge as too_large:
@@ -457,6 +461,7 @@ class Container:
         for lane in self._inputs.lanes.get((message.topic(), message.partition()), ()):
             if message.offset() >= lane.resume_at:
                 self._settle(lane, message, culprit.error, culprit.attempts)
+                lane.resume_at = next_offset(message.offset())  # it stands behind it, even if the next task stops the job here
         self._index = len(self._batch)
         self._search.carry_out(here)
         return True
@@ -549,6 +554,9 @@ class Container:
         positions = {t.name: {p: max(at, t.committed.inputs[str(p)].next_offset) for p, at in raw[t.name].items()} for t in tasks}
         if self._committer.commit(tasks, positions):
             self._search.committed(self._records_held())
+            for task in tasks:
+                for lane in task.lanes:
+                    lane.counts_stand()
         self._held, self._held_from = 0, self._index
         self._window_held = False
         self._collector.released_bytes = 0
@@ -582,6 +590,8 @@ class Container:
         for task in tasks:
             for store in task.stores.values():
                 store.discard()
+            for lane in task.lanes:
+                lane.counts_go_back()
         self._inputs.drop(tasks)
         if isinstance(decision, GiveUp):  # whoever stops the container now commits nothing of what was aborted
             at = f" at record {origin_of(last)}" if held == 1 and last is not None else ""
@@ -703,7 +713,7 @@ class Container:
             return call()
         except LogError:
             raise
-        except Exception as error:
+        except USERS as error:
             raise named(task.name, name, error) from error
 
     # -- what people see ---------------------------------------------------------------------------------------------------------------------

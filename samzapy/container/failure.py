@@ -7,6 +7,7 @@ of an exception, so nothing of the record gets into it.
 from __future__ import annotations
 
 import linecache
+from asyncio import CancelledError
 from functools import lru_cache
 from types import TracebackType
 
@@ -21,6 +22,8 @@ MAX_BACKOFF_S = 1.0
 MAX_FRAMES = 50
 MAX_CAUSES = 5
 TOLD, TOLD_EVERY = 10, 10_000  # of a task's records that are passed by: the first ones, then one in so many
+MAX_TOLD = 1000  # characters of an exception's text: it may quote the record, and goes into logs and heartbeats
+USERS = (Exception, SystemExit, CancelledError)  # what a hook may raise: `sys.exit()` in a task ends no container without a word
 PASS_BY = "Mend the task, or set `on_error: {then: dead_letter}` (or skip) to pass such records by."
 
 
@@ -108,9 +111,10 @@ def _frame(path: str, line: int, function: str) -> str:
 def _text(error: BaseException) -> str:
     """What it says; a user's exception may fail even at that."""
     try:
-        return str(error)
+        text = str(error)
     except Exception as worse:  # noqa: BLE001  it is told instead
         return f"(its text cannot be had: {type(worse).__name__})"
+    return text if len(text) <= MAX_TOLD else text[:MAX_TOLD] + "…"
 
 
 def _user_line(error: BaseException) -> str:

@@ -75,6 +75,7 @@ class Lane:
     """
 
     __slots__ = (
+        "_counted",
         "dead_letters",
         "decode_key",
         "decode_value",
@@ -106,6 +107,15 @@ class Lane:
         self.processed = 0
         self.skipped = 0
         self.dead_letters = 0
+        self._counted = (0, 0, 0)
+
+    def counts_stand(self) -> None:
+        """What was counted is committed."""
+        self._counted = (self.processed, self.skipped, self.dead_letters)
+
+    def counts_go_back(self) -> None:
+        """What was counted since the last commit was undone, and will be counted again."""
+        self.processed, self.skipped, self.dead_letters = self._counted
 
 
 @dataclass(slots=True)

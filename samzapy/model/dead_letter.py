@@ -95,7 +95,11 @@ def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None)
         return None
     own = {name: _text(data) for name, data in given[begin:]}
     numbers = [own.get(name, "") for name in (PARTITION, OFFSET, TIMESTAMP, ATTEMPTS, TIME)]
-    if not all(re.fullmatch(r"-?[0-9]{1,18}", n, re.ASCII) for n in numbers) or not {TASK, ERROR, STACK} <= set(own):
+    if (
+        not all(re.fullmatch(r"[0-9]{1,18}|-1", n, re.ASCII) for n in numbers)
+        or "-1" in numbers[:2]
+        or not {TASK, ERROR, STACK} <= set(own)
+    ):
         return None
     partition, offset, timestamp_ms, attempts, time_ms = map(int, numbers)
     origin = Origin(own[TOPIC], partition, offset)

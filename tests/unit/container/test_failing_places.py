@@ -1,0 +1,295 @@
+"""Records that fail at awkward places: in a bootstrap, at the end, during a release, with an abort, with a hook or a store that fails too."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError
+from samzapy.api.errors import LogError
+from samzapy.container.container import Container
+from samzapy.model.dead_letter import Origin
+from samzapy.ports import Line, Orders, TaskStore
+from tests.unit.container.bench import JOB, Bench
+
+OUT = SystemStream("kafka", "out")
+
+
+class Summing(StreamTask):
+    """Sum per key in a store, every update sent; what begins with `boom` fails after both."""
+
+    def init(self, context):
+        self.sums = context.get_store("s")
+
+    def process(self, envelope, collector, coordinator):
+        total = (self.sums.get(envelope.key) or 0) + envelope.message
+        self.sums.put(envelope.key, total)
+        collector.send(OutgoingMessageEnvelope(OUT, key=envelope.key, message=total, partition=envelope.partition))
+        if envelope.key.startswith("boom"):
+            raise ValueError(envelope.key)
+
+
+def settle(bench: Bench, container: Container) -> None:
+    """Run until nothing more comes, with commits when they are due: what is aborted is replayed."""
+    idle = 0
+    while idle < 3 and not container.finished:
+        bench.clock.passed += 0.0 if container.step(0.0) else 2.0
+        idle = 0 if not container.finished and container.step(0.0) else idle + 1
+
+
+def origins(bench: Bench, partition: int = 0) -> list[tuple[str, int]]:
+    return [(letter.origin.topic, letter.origin.offset) for letter in bench.letters(partition)]
+
+
+# -- a bootstrap input --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_a_bad_record_anywhere_in_a_bootstrap_is_set_aside_and_the_gate_opens(tmp_path: Path, bad: int) -> None:
+    bench = Bench(tmp_path, Summing, inputs={"in": {}, "users": {"bootstrap": True}}, on_error="dead_letter")
+    bench.feed(("v", 1))
+    bench.feed(*((f"boom{i}" if i == bad else f"u{i}", 1) for i in range(3)), topic="users")
+    bench.drain(bench.start())
+    assert [("users", bad)] == origins(bench)
+    assert [*(f"u{i}" for i in range(3) if i != bad), "v"] == [key for key, _ in bench.read("out")]
+
+
+def test_a_bootstrap_that_is_read_anew_at_each_start_sets_a_bad_record_aside_once(tmp_path: Path) -> None:
+    settings = {"inputs": {"in": {}, "users": {"bootstrap": True}}, "stores": {"s": {"changelog": False}}, "on_error": "dead_letter"}
+    bench = Bench(tmp_path, Summing, **settings)  # type: ignore[arg-type]
+    bench.feed(("u1", 1), ("boom", 1), ("u2", 1), topic="users")
+    for _ in range(3):
+        container = bench.start()
+        bench.drain(container)
+        container.close()
+    bench.feed(("boom again", 1), topic="users")
+    bench.drain(bench.start())
+    assert [("users", 1), ("users", 3)] == origins(bench)
+
+
+# -- the end of a bounded run -------------------------------------------------------------------------------------------------------
+
+
+class Ending(Summing):
+    """Says when its inputs have ended."""
+
+    def end_of_stream(self, collector, coordinator):
+        collector.send(OutgoingMessageEnvelope(OUT, key="end", message=0, partition=0))
+
+
+@pytest.mark.parametrize("then", ["skip", "dead_letter"])
+def test_a_bad_record_that_is_the_last_before_the_end(tmp_path: Path, then: str) -> None:
+    bench = Bench(tmp_path, Ending, on_error=then)
+    bench.feed(("a", 1), ("boom", 1), ("beyond", 1))
+    container = bench.start({"in[0]": 2})
+    bench.drain(container)
+    assert container.finished
+    assert [("a", 1), ("end", 0)] == bench.read("out")
+    assert ([("in", 1)] if then == "dead_letter" else []) == origins(bench)
+    assert 2 == container.tasks["Partition 0"].committed.inputs["in[0]"].next_offset
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+@pytest.mark.parametrize("retries", [0, 2])
+def test_a_record_that_kafka_refuses_and_that_is_the_last_before_the_end(tmp_path: Path, exactly_once: bool, retries: int) -> None:
+    bench = Bench(tmp_path, Ending, on_error="dead_letter", exactly_once=exactly_once, retries=retries)
+    bench.feed(*((f"k{i}", 1) for i in range(40)), ("x" * 600, 1), ("beyond", 1))
+    container = bench.start({"in[0]": 41})
+    bench.cluster.configure("out", {"max.message.bytes": "500"})
+    settle(bench, container)
+    assert container.finished
+    assert [("in", 40)] == origins(bench)
+    expected = [*((f"k{i}", 1) for i in range(40)), ("end", 0)]
+    assert expected == bench.read("out") if exactly_once else set(expected) == set(bench.read("out"))
+    assert 41 == container.tasks["Partition 0"].committed.inputs["in[0]"].next_offset
+
+
+# -- orders and other hooks in between ----------------------------------------------------------------------------------------------
+
+
+def test_a_release_that_is_ordered_while_a_record_is_tried_again_leaves_it_to_the_next_owner(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, partitions=2, retries=30, on_error="dead_letter")
+    bench.feed(("a", 1), ("boom", 1), ("b", 1))
+    bench.feed(("c", 1), partition=1)
+    spec = bench.spec()
+    bench.name(0, "i", spec.tasks)
+    orders = iter(itertools.chain([Orders()] * 20, itertools.repeat(Orders(bench.epoch, frozenset({"Partition 0"})))))
+    container = Container(spec, "i", "run", None, bench.log, bench.clock, Line(orders=lambda: next(orders)))
+    container.start()
+    settle(bench, container)
+    assert ["Partition 0"] == container.status()["released"]
+    assert ([("a", 1)], []) == (bench.read("out"), bench.letters()), "the record in question is not given up yet"
+    assert [("c", 1)] == bench.read("out", 1)
+    container.close()
+    bench.settings["retries"] = 0
+    bench.drain(bench.start())
+    assert [("a", 1), ("b", 1)] == bench.read("out")
+    assert [("in", 1)] == origins(bench)
+
+
+def test_a_window_that_raises_while_a_record_is_tried_again_stops_the_job_by_its_own_name(tmp_path: Path) -> None:
+    class Windowed(Summing):
+        def window(self, collector, coordinator):
+            self.sums.put("window", 1)
+            raise RuntimeError("no window")
+
+    bench = Bench(tmp_path, Windowed, retries=30, window_s=0.5, on_error="skip")
+    bench.feed(("a", 1), ("boom", 1), ("b", 1))
+    container = bench.start()
+    with pytest.raises(TaskError, match=r"Partition 0: window failed: RuntimeError: no window"):
+        bench.drain(container)
+    container.stop()  # what its runner does
+    assert {"a": 1} == bench.changelog()
+    assert 1 == container.tasks["Partition 0"].committed.inputs["in[0]"].next_offset
+    bench.task, bench.settings["retries"] = Summing, 0
+    bench.drain(bench.start())
+    assert {"a": 1, "b": 1} == bench.changelog()
+    assert [("a", 1), ("b", 1)] == bench.read("out")
+
+
+# -- with an abort ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fails_at", [1, 2])
+def test_a_record_that_fails_only_before_or_only_after_an_abort_ends_once(tmp_path: Path, fails_at: int) -> None:
+    calls = Counter[str]()
+
+    class Moody(Summing):
+        def process(self, envelope, collector, coordinator):
+            super().process(envelope, collector, coordinator)
+            calls[envelope.key] += 1
+            if envelope.key == "moody" and calls["moody"] == fails_at:
+                raise ValueError("not now")
+
+    bench = Bench(tmp_path, Moody, on_error="dead_letter")
+    bench.feed(("a", 1), ("moody", 1), ("b", 1))
+    container = bench.start()
+    bench.cluster.fail_next("commit", "aborted")
+    settle(bench, container)
+    assert 2 == calls["moody"]
+    assert ([] if fails_at == 1 else [("in", 1)]) == origins(bench)
+    assert ({"a": 1, "moody": 1, "b": 1} if fails_at == 1 else {"a": 1, "b": 1}) == bench.changelog()
+    assert (1 if fails_at == 2 else 0) == container.status()["tasks"][0]["dead_letters"]
+
+
+def test_one_that_kafka_refuses_does_not_hold_up_the_other_partitions_record_by_record(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, partitions=2, on_error="skip", retries=0)
+    container = bench.start()
+    bench.cluster.configure("out", {"max.message.bytes": "500"})
+    bench.feed(("x" * 600, 1), partition=1)
+    bench.feed(*((f"k{i}", 1) for i in range(5000)), partition=0)
+    settle(bench, container)
+    assert 5000 == len(bench.read("out", 0))
+    assert 1 == container.status()["tasks"][1]["skipped"]
+    assert container.status()["commits"] < 100
+
+
+# -- what ends more than the record -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), asyncio.CancelledError()])
+def test_what_would_end_the_process_is_the_records_failure_all_the_same(tmp_path: Path, error: BaseException) -> None:
+    class Leaving(Summing):
+        def process(self, envelope, collector, coordinator):
+            super().process(envelope, collector, coordinator)
+            if envelope.key == "leave":
+                raise error
+
+    bench = Bench(tmp_path, Leaving, on_error="dead_letter")
+    bench.feed(("a", 1), ("leave", 1), ("b", 1))
+    bench.drain(bench.start())
+    assert [type(error).__name__] == [letter.error.split(":")[0] for letter in bench.letters()]
+    assert {"a": 1, "b": 1} == bench.changelog()
+
+
+def test_a_hook_that_would_end_the_process_is_named(tmp_path: Path) -> None:
+    class Leaving(Summing):
+        def init(self, context):
+            sys.exit("no licence")
+
+    with pytest.raises(TaskError, match="init failed: SystemExit: no licence"):
+        Bench(tmp_path, Leaving).start()
+
+
+def test_an_error_of_kafkas_in_the_middle_of_a_batch_leaves_nothing_half_committed(tmp_path: Path) -> None:
+    """Of the log, not of the record: nothing is passed by, and whoever stops the container commits up to that record, no further."""
+    failing = iter([True])
+
+    class Failing:
+        def __init__(self, store: TaskStore) -> None:
+            self._store = store
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._store, name)
+
+        def get(self, key: str) -> object:
+            if key == "k7" and next(failing, False):
+                raise LogError("somebody's broker is away.", "")
+            return self._store.get(key)
+
+    bench = Bench(tmp_path, Summing, on_error="skip")
+    store = bench.spec().stores["s"]
+    bench.adjust = lambda spec: replace(spec, stores={"s": replace(store, make=lambda task, engine: Failing(store.make(task, engine)))})  # type: ignore[arg-type,return-value]
+    bench.feed(*((f"k{i % 10}", 1) for i in range(20)))
+    container = bench.start()
+    with pytest.raises(LogError, match="somebody's broker"):
+        bench.drain(container)
+    container.stop()
+    assert {f"k{i}": 1 for i in range(7)} == bench.changelog()
+    assert 7 == container.tasks["Partition 0"].committed.inputs["in[0]"].next_offset
+    bench.drain(bench.start())
+    assert {f"k{i}": 2 for i in range(10)} == bench.changelog()
+    assert 20 == len(bench.read("out"))
+
+
+# -- what is said of it -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_exception_that_quotes_megabytes_is_told_in_short(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Quoting(StreamTask):
+        def process(self, envelope, collector, coordinator):
+            raise ValueError("x" * 20_000_000)
+
+    bench = Bench(tmp_path, Quoting, on_error="skip")
+    bench.feed(("a", 1))
+    with caplog.at_level(logging.WARNING):
+        bench.drain(bench.start())
+    [line] = [r.getMessage() for r in caplog.records if "skipped" in r.getMessage()]
+    assert len(line) < 3000
+    bench.settings["on_error"] = "fail"
+    bench.feed(("a", 1))
+    with pytest.raises(TaskError) as raised:
+        bench.drain(bench.start())
+    assert len(str(raised.value)) < 3000
+
+
+def test_a_refused_broadcast_record_whose_dead_letter_only_one_task_can_write_is_written_by_it_once(tmp_path: Path) -> None:
+    """The name of `Partition 10` is a byte longer than those before it, and the topic has no room for that byte."""
+    bench = Bench(tmp_path, Summing, partitions=11, inputs={"in": {}, "rules": {}}, broadcast={"rules"}, on_error="dead_letter")
+    bench.feed(("x" * 600, 1), topic="rules")
+    container = bench.start()
+    bench.cluster.configure("out", {"max.message.bytes": "500"})
+    settle(bench, container)
+    [letter] = bench.letters(9)
+    least = replace(letter, error="", stack="").size
+    container.close()
+
+    other = Bench(tmp_path / "two", Summing, partitions=11, inputs={"in": {}, "rules": {}}, broadcast={"rules"}, on_error="dead_letter")
+    other.cluster.configure(JOB.dead_letter_topic, {"max.message.bytes": str(least)})
+    other.feed(("x" * 600, 1), topic="rules")
+    container = other.start()
+    other.cluster.configure("out", {"max.message.bytes": "500"})
+    with pytest.raises(TaskError, match=r"Partition 10: record rules\[0\]@0 failed .* too large for test-1-dead-letter"):
+        settle(other, container)
+    container.close()
+    other.cluster.configure(JOB.dead_letter_topic, {"max.message.bytes": "5000"})
+    container = other.start()
+    settle(other, container)
+    assert [[Origin("rules", 0, 0)]] * 11 == [[letter.origin for letter in other.letters(p)] for p in range(11)]
