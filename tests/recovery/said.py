@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-OURS = re.compile(r"^(?:container \d+ \| )?\d\d:\d\d:\d\d (?P<level>[A-Z]+) +(?P<text>.*)$")
+OURS = re.compile(r"^(?:container \d+ \| )?\d\d:\d\d:\d\d (?P<level>[A-Z]{8}|[A-Z ]{7}) (?P<text>.*)$")
 CODE = re.compile(r"\bSZ\d{3}\b")
 TRACEBACK = "Traceback (most recent call last)"
 BAD = ("ERROR", "CRITICAL")
@@ -37,7 +37,7 @@ def said(lines: Iterable[str], known: Iterable[str]) -> Said:
         here = {code for code in CODE.findall(line) if code in wanted}
         if found is not None:
             codes.update(here)
-        if TRACEBACK in line or (found is not None and found["level"] in BAD):
+        if TRACEBACK in line or (found is not None and found["level"].strip() in BAD):
             errors += 1
             if not here and not (found is not None and found["text"].startswith("  ")):  # the remedy of the line above
                 nameless.append(line.rstrip("\n"))
