@@ -174,8 +174,11 @@ def test_a_full_run_is_valid_and_less_is_not_whichever_part_is_missing() -> None
 
 def test_kills_of_idle_processes_prove_nothing() -> None:
     idle = [replace(s, met=IDLE) for s in full_run()]
+    kills = sum(s.is_kill for s in idle)
 
-    assert {"at work", "a commit"} == {w.rpartition("a process ")[2][:7] if "process" in w else "a commit" for w in shortfalls(idle, 10**6, 1800, CODES, ASKED)}  # fmt: skip
+    assert [
+        f"0 of {kills} SIGKILLs met a process at work, 80% are demanded", "fewer than 5 SIGKILLs met a commit",
+    ] == shortfalls(idle, 10**6, 1800, CODES, ASKED)  # fmt: skip
 
 
 def test_a_short_run_owes_its_share() -> None:
