@@ -78,13 +78,14 @@ def conduct(plan: Plan, say: Say) -> ChaosReport:
         AssertionError: it broke off, with the faults up to then.
     """
     left_out: list[str] = []
+    codes = [row.code for row in rows()]
     with contextlib.ExitStack() as blocks:
         world = stage(plan, blocks, left_out, say)
         try:
             with contextlib.ExitStack() as lives:
                 lives.enter_context(world.first)
                 lives.enter_context(world.second)
-                return _run(plan, world, blocks, left_out, say)
+                return _run(plan, world, blocks, left_out, codes, say)
         except AssertionError as failure:
             told = "\n".join(f"{i}: {f}" for i, f in enumerate(world.faults(), 1))
             raise AssertionError(f"BROKEN OFF, seed {plan.seed}\n{told}\n{failure}") from failure
@@ -135,7 +136,7 @@ def _mount(disk: Path, blocks: contextlib.ExitStack) -> bool:
     return done.returncode == 0
 
 
-def _run(plan: Plan, world: World, blocks: contextlib.ExitStack, left_out: list[str], say: Say) -> ChaosReport:
+def _run(plan: Plan, world: World, blocks: contextlib.ExitStack, left_out: list[str], codes: Sequence[str], say: Say) -> ChaosReport:
     readers = [AbortedReader(t.job.servers, t.job) for t in world.trials]
     began = time.monotonic()
     local_s = 60 * plan.minutes * (LOCAL_SHARE if plan.spark else 1.0)
@@ -160,7 +161,7 @@ def _run(plan: Plan, world: World, blocks: contextlib.ExitStack, left_out: list[
     _look(readers)
     for trial in world.trials:
         trial.look()
-    return _conclude(plan, world, readers, left_out, records, load_s, lag_s, say)
+    return _conclude(plan, world, readers, left_out, codes, records, load_s, lag_s, say)
 
 
 def _hit(plan: Plan, world: World, until: float, spark: bool, say: Say) -> None:
@@ -191,7 +192,15 @@ def _look(readers: Sequence[AbortedReader]) -> None:
 
 
 def _conclude(
-    plan: Plan, world: World, readers: Sequence[AbortedReader], left_out: Sequence[str], records: int, load_s: float, lag_s: float, say: Say
+    plan: Plan,
+    world: World,
+    readers: Sequence[AbortedReader],
+    left_out: Sequence[str],
+    codes: Sequence[str],
+    records: int,
+    load_s: float,
+    lag_s: float,
+    say: Say,
 ) -> ChaosReport:
     reports = {}
     for trial in world.trials:
@@ -208,7 +217,7 @@ def _conclude(
         for record in reader.found:
             aborted[record.kind] = aborted.get(record.kind, 0) + 1
     return ChaosReport(
-        reports, sorted(struck, key=lambda s: s.fault.at_ms), problems, _said(world, plan.folder),
+        reports, sorted(struck, key=lambda s: s.fault.at_ms), problems, _said(world, plan.folder, codes),
         [r for t in world.trials for r in t.watch.restores()], records, load_s, lag_s, world.woken, aborted,
         demands(plan.minutes, plan.rate, plan.spark is not None, plan.guarantee == "exactly_once"), left_out,
     )  # fmt: skip
@@ -239,10 +248,10 @@ def _fresh_restore(trial: Trial) -> list[str]:
     return found
 
 
-def _said(world: World, folder: Path) -> Said:
+def _said(world: World, folder: Path, codes: Sequence[str]) -> Said:
     """What the drivers' logs, and those of Spark's executors, say."""
     files = [t.job.log for t in world.trials] + sorted((folder / "spark").glob("**/stderr"))
-    return said((line for f in files for line in f.read_text(errors="replace").splitlines()), [row.code for row in rows()])
+    return said((line for f in files for line in f.read_text(errors="replace").splitlines()), codes)
 
 
 def unknown_kinds(kinds: Sequence[str]) -> list[str]:

@@ -48,7 +48,7 @@ class Load:
         self._topic, self._rate = topic, rate
         self._records = records(seed, keys, partitions)
         self._producer = Producer(
-            {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5, "delivery.timeout.ms": DELIVERY_MS}
+            {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5, "log_level": 0, "delivery.timeout.ms": DELIVERY_MS}
         )
         self._stopping = threading.Event()
         self._failures: list[KafkaError] = []
