@@ -1,7 +1,7 @@
 """What a job committed under faults, against what it commits without any, of the same input.
 
-Outputs are compared by topic and key as multisets: where several tasks write a key, or a task reads several inputs, nobody promises an order. Where
-the order within a key is determined, `ordered` demands it. Under at_least_once an output may come again, but none may be missing or new.
+Outputs are compared by topic, partition and key as multisets (records without a key: by topic alone): where several tasks write a key, or a
+task reads several inputs, nobody promises an order. Where the order within a key is determined, `ordered` demands it. Under at_least_once an output may come again, but none may be missing or new.
 Stores are compared entry by entry: they are exact under both guarantees.
 """
 
@@ -17,6 +17,7 @@ from samzapy.testing.chaos_plan import StrikeDone
 
 MISSING, DOUBLED, NEW, ORDER, STATE = "missing", "doubled", "new", "in another order", "state differs"
 SHOWN_BYTES = 80
+ANY = -1
 CLEAN, DIFFERS, INVALID = "CLEAN", "DIFFERS", "INVALID"
 
 
@@ -68,13 +69,18 @@ def compare(calm: Outcome, stormy: Outcome, exactly_once: bool, ordered: bool) -
 
 
 def _counted(topic: str, must: Sequence[Output], is_: Sequence[Output], exactly_once: bool) -> Iterable[Difference]:
-    wanted, there = Counter(must), Counter(is_)
+    wanted, there = Counter(map(_placed, must)), Counter(map(_placed, is_))
     missing, more = wanted - there, there - wanted
     new = Counter({r: n for r, n in more.items() if r not in wanted})
     doubled = more - new if exactly_once else Counter[Output]()
     for kind, records in ((MISSING, missing), (DOUBLED, doubled), (NEW, new)):
         if records:
             yield Difference(f"topic {topic}", kind, records.total(), _shown(next(iter(records))))
+
+
+def _placed(record: Output) -> Output:
+    """A record without a key goes to any partition."""
+    return record if record.key is not None else record._replace(partition=ANY)
 
 
 def _ordered(topic: str, must: Sequence[Output], is_: Sequence[Output]) -> Iterable[Difference]:
@@ -102,7 +108,8 @@ def _state(store: str, must: Mapping[int, Mapping[bytes, bytes]], is_: Mapping[i
 
 
 def _shown(record: Output) -> str:
-    return f"partition {record.partition}, key {_text(record.key)}, value {_text(record.value)}"
+    place = "any partition" if record.partition == ANY else f"partition {record.partition}"
+    return f"{place}, key {_text(record.key)}, value {_text(record.value)}"
 
 
 def _text(data: bytes | None) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from samzapy.model.murmur2 import murmur2
+
 KILL, PAUSE, KILL_DRIVER, DELETE_STATE = "kill container", "pause container", "kill driver", "delete state"
 WEIGHTS = {KILL: 6, PAUSE: 2, KILL_DRIVER: 1, DELETE_STATE: 1}
 FEED_SHARE = 0.9  # of the time: faults at the end still meet records that wait
@@ -24,6 +26,17 @@ class Recorded(NamedTuple):
     value: bytes | None
     partition: int | None = None
     timestamp_ms: int = 0
+
+
+def placed(records: Sequence[Recorded], partitions: int, start_ms: int) -> list[Recorded]:
+    """Each with the partition and the time that every run gives it: partitions as Java's clients choose them, times a millisecond apart."""
+    made = []
+    for number, record in enumerate(records):
+        partition = record.partition
+        if partition is None:
+            partition = number % partitions if record.key is None else murmur2(record.key) % partitions
+        made.append(record._replace(partition=partition, timestamp_ms=record.timestamp_ms or start_ms + number))
+    return made
 
 
 @dataclass(frozen=True, slots=True)

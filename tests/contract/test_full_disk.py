@@ -51,5 +51,4 @@ def stamp(position: int) -> StoreStamp:
 
 def fill(path: Path) -> None:
     with path.open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
-        while True:
-            file.write(bytes(1 << 16))
+        file.writelines(bytes(1 << 16) for _ in range(1 << 20))

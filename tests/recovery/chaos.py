@@ -180,8 +180,8 @@ def play(
         struck += 1
         for fault in [f for f in world.faults()[before:] if short]:
             fault.note = f"{fault.note}, a broker is away".removeprefix(", ")
-        newest = world.faults()[-1]
-        say(f"{struck}: {newest.part} {newest.kind}, {newest.target}, {len(newest.tasks)} tasks {newest.phase} {newest.note}".rstrip())
+        for new in world.faults()[before:]:
+            say(f"{struck}: {new.part} {new.kind}, {new.target}, {len(new.tasks)} tasks {new.phase} {new.note}".rstrip())
 
 
 # -- one function per kind: (world, step, how long something that lasts is to last) -----------------------------------------------------
@@ -196,6 +196,16 @@ def _of_a_job(world: World, step: Step, seconds: float) -> bool:
         return False
     world.awaits(trial)
     return True
+
+
+def _kill_container(world: World, step: Step, seconds: float) -> bool:
+    """One of the first job, or of the second, or at once one of each."""
+    rest = replace(step, pick=step.pick * 20 % 1.0)
+    trials = (world.first,) if step.pick < 0.5 else (world.second,) if step.pick < 0.65 else world.trials
+    hit = [trial for trial in trials if STRIKES[step.kind](trial, rest, seconds)]
+    for trial in hit:
+        world.awaits(trial)
+    return bool(hit)
 
 
 def _pause_container(world: World, step: Step, seconds: float) -> bool:
@@ -309,7 +319,7 @@ def _network(world: World, step: Step, seconds: float) -> bool:
 
 
 CHAOS: dict[str, Callable[[World, Step, float], bool]] = {
-    **dict.fromkeys((KILL_CONTAINER, KILL_DRIVER, PAUSE_DRIVER, PAUSE_BOTH, *OF_SPARK), _of_a_job),
-    PAUSE_CONTAINER: _pause_container, **dict.fromkeys((DELETED, STALE, CORRUPTED), _damage), DISK_FULL: _disk_full,
+    **dict.fromkeys((KILL_DRIVER, PAUSE_DRIVER, PAUSE_BOTH, *OF_SPARK), _of_a_job),
+    KILL_CONTAINER: _kill_container, PAUSE_CONTAINER: _pause_container, **dict.fromkeys((DELETED, STALE, CORRUPTED), _damage), DISK_FULL: _disk_full,
     **dict.fromkeys(OF_BROKERS, _broker), **dict.fromkeys(OF_NETWORK, _network),
 }  # fmt: skip

@@ -141,7 +141,7 @@ class ChaosReport:
         rows = [
             (
                 str(i), f"{(s.fault.at_ms - first_ms) / 1000:.1f}", s.fault.part, s.job, s.fault.kind, s.fault.target, str(len(s.fault.tasks)),
-                s.met, seconds(s.fault.until_running_s), seconds(s.fault.until_commit_s), s.fault.note,
+                s.met if s.is_kill else "", seconds(s.fault.until_running_s), seconds(s.fault.until_commit_s), s.fault.note,
             )
             for i, s in enumerate(self.struck, 1)
         ]  # fmt: skip

@@ -152,7 +152,7 @@ def _run(plan: Plan, world: World, blocks: contextlib.ExitStack, left_out: list[
         _hit(plan, world, began + 60 * plan.minutes, True, say)
     last_ms = max((max(f.at_ms, f.over_ms) for f in world.faults()), default=now_ms())
     world.brokers_back()
-    load_s = time.monotonic() - began
+    load_s = world.first.loaded_s()
     records = world.first.stop_load()
     for trial in world.trials:
         trial.caught_up()

@@ -55,6 +55,7 @@ class Load:
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="load", daemon=True)
         self.sent: Counter[int] = Counter()
+        self.began = 0.0  # by the monotonic clock
 
     def __enter__(self) -> Load:
         self._thread.start()
@@ -81,6 +82,7 @@ class Load:
 
     def _run(self) -> None:
         began, count = time.monotonic(), 0
+        self.began = began
         try:
             while not self._stopping.wait(TICK_S):
                 due = int((time.monotonic() - began) * self._rate)

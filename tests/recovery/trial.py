@@ -305,6 +305,10 @@ class Trial:
         """Until the broker has everything; how many records there were."""
         return sum(self._load.stop().values()) if self._load is not None else 0
 
+    def loaded_s(self) -> float:
+        """For how long the load has gone on."""
+        return time.monotonic() - self._load.began if self._load is not None else 0.0
+
     def caught_up(self) -> None:
         """Wait until every task runs and has committed everything that its input holds now."""
         topic = self.job.topics.input

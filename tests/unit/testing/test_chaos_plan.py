@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from samzapy.model.murmur2 import murmur2
 from samzapy.testing.chaos_compare import (
     CLEAN,
     DIFFERS,
@@ -16,7 +17,7 @@ from samzapy.testing.chaos_compare import (
     compare,
     result,
 )
-from samzapy.testing.chaos_plan import KILL, WEIGHTS, StrikeDone, due, schedule
+from samzapy.testing.chaos_plan import KILL, WEIGHTS, Recorded, StrikeDone, due, placed, schedule
 
 A1, A2, B1 = Output(0, b"a", b"1"), Output(0, b"a", b"2"), Output(1, b"b", b"1")
 
@@ -48,6 +49,14 @@ def test_records_are_paced_over_most_of_the_time() -> None:
     assert 1000 == due(1000, 0, 0)
 
 
+def test_every_run_gives_a_record_the_same_partition_and_time() -> None:
+    records = [Recorded("in", None, b"1"), Recorded("in", None, b"2"), Recorded("in", b"k", b"3"), Recorded("in", b"k", b"4", 2, 99)]
+
+    made = placed(records, 3, 1000)
+    assert [0, 1, murmur2(b"k") % 3, 2] == [r.partition for r in made]
+    assert [1000, 1001, 1002, 99] == [r.timestamp_ms for r in made]
+
+
 def test_the_same_records_in_any_order_of_tasks_are_clean() -> None:
     assert [] == kinds(CALM)
     assert [] == kinds(outcome(B1, A1, A2), ordered=True)
@@ -60,6 +69,15 @@ def test_what_is_missing_doubled_or_new_is_told() -> None:
     assert [(DOUBLED, 1)] == kinds(outcome(A1, A2, B1, B1))
     assert [(NEW, 1)] == kinds(outcome(A1, A2, B1, Output(0, b"a", b"3")))
     assert [(MISSING, 1), (NEW, 1)] == kinds(outcome(A1, A2, Output(0, b"b", b"1"))), "a record in another partition is another"
+
+
+def test_records_without_a_key_may_be_in_any_partition() -> None:
+    calm, stormy = (outcome(Output(p, None, b"1"), Output(0, None, b"2")) for p in (0, 1))
+
+    assert [] == compare(calm, stormy, True, False)
+    assert ["topic out: 1 missing, the first: any partition, key nothing, value '1'"] == [
+        str(d) for d in compare(calm, outcome(Output(1, None, b"2")), True, False)
+    ]
 
 
 def test_at_least_once_may_repeat_but_not_lose_or_invent() -> None:
