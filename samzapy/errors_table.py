@@ -36,6 +36,7 @@ REMEDIES = {
     "SZ303": "run the command that the message gives; samzapy never alters a topic that exists",
     "SZ304": "check the credentials in `kafka:` and the cluster's ACLs",
     "SZ310": "none: the records are read again; if it ends the job, the message names what the broker refused",
+    "SZ315": "none where `on_error` lets the record pass by; else mend the record that the message names, or what the topic takes",
     "SZ311": "none: the container starts over from what Kafka says",
     "SZ312": "none: the container asks who owns its tasks, and starts over or exits",
     "SZ313": "none: the owner goes on; nothing that this one had not committed was visible",

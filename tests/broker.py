@@ -61,7 +61,7 @@ def free_port() -> int:
 
 
 def admin(bootstrap: str) -> AdminClient:
-    return AdminClient({"bootstrap.servers": bootstrap})
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
 
 def create_topic(bootstrap: str, name: str, partitions: int = 1, **config: Any) -> str:
@@ -159,6 +159,7 @@ class _Reader:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
+                "log_level": 0,
                 "group.id": "samzapy-tests-look-on",
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from samzapy.api.errors import SamzapyError
-from samzapy.cli import change, checkpoint, demo, dev, dlq, doctor, init, inspect, lag, plan, records, reset, run, schema, state
+from samzapy.cli import change, chaos, checkpoint, demo, dev, dlq, doctor, init, inspect, lag, plan, records, reset, run, schema, state
 from samzapy.config.errors import ConfigError
 
 EXIT_OF_SIGINT = 130
@@ -42,6 +42,7 @@ app.command("init")(init.init)
 app.command("schema")(schema.schema)
 app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
+app.command("chaos")(chaos.chaos)
 app.add_typer(checkpoint.app, name="checkpoint")
 app.add_typer(state.app, name="state")
 app.add_typer(dlq.app, name="dlq")

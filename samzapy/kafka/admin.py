@@ -68,7 +68,10 @@ class KafkaAdmin:
         if not there:
             return {}
         configs = self._admin.describe_configs([ConfigResource(ResourceType.TOPIC, n) for n in there], request_timeout=REQUEST_TIMEOUT_S)
-        settings = {r.name: _result(f, f"the settings of {r.name}") for r, f in configs.items()}
+        answers = {r.name: _result(f, f"the settings of {r.name}", fine=MISSING) for r, f in configs.items()}
+        settings = {
+            name: found for name, found in answers.items() if found is not None
+        }  # another broker may not know of it yet, or any more
         return {
             name: TopicFacts(
                 name,
@@ -78,6 +81,7 @@ class KafkaAdmin:
                 {k: e.value for k, e in settings[name].items() if e.value is not None},
             )
             for name, d in there.items()
+            if name in settings
         }
 
     def create(self, specs: Iterable[TopicSpec]) -> None:
@@ -92,12 +96,17 @@ class KafkaAdmin:
         self._await_visible([s.name for s in wanted])
 
     def _await_visible(self, names: list[str]) -> None:
-        """A topic that was created is not yet known everywhere."""
+        """A topic that was created is not yet known everywhere, and each question goes to any broker: several in a row must know of it."""
         deadline = time.monotonic() + VISIBLE_TIMEOUT_S
+        wanted = 1 if self.broker_count() == 1 else 2 * self.broker_count()
+        seen = 0
         while True:
             missing = set(names) - set(self.topics(names))
-            if not missing:
+            seen = 0 if missing else seen + 1
+            if seen >= wanted:
                 return
+            if not missing:
+                continue
             if time.monotonic() >= deadline:
                 raise LogError(f"topics {', '.join(sorted(missing))} were created, but no broker shows them.", "See the brokers' logs.")
             time.sleep(0.05)

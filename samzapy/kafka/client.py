@@ -31,6 +31,17 @@ LOG = logging.getLogger("samzapy.kafka")
 LIBRARY_LOG = logging.getLogger("samzapy.kafka.librdkafka")
 LIBRARY_LOG.setLevel(logging.CRITICAL)
 
+
+class _Coded(logging.Filter):
+    """What librdkafka itself says in our log carries a code, as each of our own errors does."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg = f"{LogError.code}: {record.msg}"
+        return True
+
+
+LIBRARY_LOG.addFilter(_Coded())
+
 UNREACHABLE = frozenset(
     {
         KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError._RESOLVE,

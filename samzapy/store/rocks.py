@@ -186,6 +186,7 @@ class RocksEngine:
         """What a failure in use means: no room to write stops the job; anything else leaves this store in doubt."""
         found: StoreProblem = problem(self.path, doing, str(error))
         if isinstance(found, StoreDiskFull) and doing in ("writing", "flushing"):
+            self._in_doubt = True  # it stops the job: closing, which flushes again, must not hide that it was this
             return found
         if isinstance(found, StoreCorrupt):
             mark_set_aside(self.path, found.message)

@@ -16,6 +16,8 @@ from typer.testing import CliRunner
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.dev import app
 from samzapy.dev.kafka import LocalKafka
+from samzapy.kafka.admin import KafkaAdmin
+from samzapy.ports import TopicSpec
 from tests.broker import create_topic, produce, read_all
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -85,6 +87,11 @@ def test_three_brokers_replicate_and_start_brings_back_the_one_that_died(place: 
     cluster = LocalKafka.start(port=0, brokers=3, directory=place)
     assert 3 == len(cluster.pids)
     create_topic(cluster.bootstrap_servers, "kept", 3)
+    admin = KafkaAdmin({"bootstrap.servers": cluster.bootstrap_servers})
+    for number in range(5):  # what was made is known to whichever broker is asked next
+        admin.create([TopicSpec(f"made-{number}-{part}", 6) for part in range(5)])
+        assert {6} == {facts.partitions for facts in admin.topics(f"made-{number}-{part}" for part in range(5)).values()}
+    admin.close()
 
     cluster.kill_broker(2)
     produce(cluster.bootstrap_servers, "kept", [("k", "v", 0), ("k", "v", 1), ("k", "v", 2)])

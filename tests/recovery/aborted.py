@@ -84,6 +84,7 @@ def _key(message: Message) -> Key:
 def _settings(servers: str, isolation: str) -> dict[str, str | int | bool]:
     return {
         "bootstrap.servers": servers,
+        "log_level": 0,
         "group.id": "samzapy-tests-look-on",
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,

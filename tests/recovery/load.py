@@ -48,13 +48,14 @@ class Load:
         self._topic, self._rate = topic, rate
         self._records = records(seed, keys, partitions)
         self._producer = Producer(
-            {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5, "delivery.timeout.ms": DELIVERY_MS}
+            {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5, "log_level": 0, "delivery.timeout.ms": DELIVERY_MS}
         )
         self._stopping = threading.Event()
         self._failures: list[KafkaError] = []
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="load", daemon=True)
         self.sent: Counter[int] = Counter()
+        self.began = 0.0  # by the monotonic clock
 
     def __enter__(self) -> Load:
         self._thread.start()
@@ -81,6 +82,7 @@ class Load:
 
     def _run(self) -> None:
         began, count = time.monotonic(), 0
+        self.began = began
         try:
             while not self._stopping.wait(TICK_S):
                 due = int((time.monotonic() - began) * self._rate)

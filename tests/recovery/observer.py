@@ -87,6 +87,7 @@ class Observer:
         consumer = Consumer(
             {
                 "bootstrap.servers": self._servers,
+                "log_level": 0,
                 "group.id": "samzapy-tests-observe",
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,

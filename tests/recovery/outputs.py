@@ -99,6 +99,7 @@ class Outputs:
 def _settings(servers: str) -> dict[str, str | int | bool]:
     return {
         "bootstrap.servers": servers,
+        "log_level": 0,
         "group.id": "samzapy-tests-look-on",
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,

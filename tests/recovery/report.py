@@ -34,21 +34,27 @@ class Report:
     def __str__(self) -> str:
         return "\n".join(
             [
-                *_columns([HEADER, *(_row(i, f, self.faults[0].at_ms) for i, f in enumerate(self.faults, 1))]),
+                *columns([HEADER, *(_row(i, f, self.faults[0].at_ms) for i, f in enumerate(self.faults, 1))]),
                 "",
-                *_columns([("fault", "times", "", "median s", "p95 s", "max s"), *_summed(self.faults)]),
+                *columns([("fault", "times", "", "median s", "p95 s", "max s"), *summed(self.faults)]),
                 "",
-                f"in mid-transaction: {self.aborted_outputs} outputs and {self.aborted_checkpoints} checkpoints were written and aborted",
-                f"verdict: {self.verdict}",
-                f"audit: {'clean' if not self.problems else f'{len(self.problems)} PROBLEMS'}: {self.audited}",
-                *(f"  {p}" for p in self.problems),
-                f"local stores: {'intact' if not self.stores.problems else f'{len(self.stores.problems)} PROBLEMS'}: {self.stores.summary}",
-                *(f"  {p}" for p in self.stores.problems),
-                f"exit code of the last run: {self.exit_code}",
-                f"left behind: {'nothing' if not self.left_behind else ''}",
-                *(f"  {p}" for p in self.left_behind),
+                *self.findings(),
             ]
         )
+
+    def findings(self) -> list[str]:
+        """What was found, without the table of faults."""
+        return [
+            f"in mid-transaction: {self.aborted_outputs} outputs and {self.aborted_checkpoints} checkpoints were written and aborted",
+            f"verdict: {self.verdict}",
+            f"audit: {'clean' if not self.problems else f'{len(self.problems)} PROBLEMS'}: {self.audited}",
+            *(f"  {p}" for p in self.problems),
+            f"local stores: {'intact' if not self.stores.problems else f'{len(self.stores.problems)} PROBLEMS'}: {self.stores.summary}",
+            *(f"  {p}" for p in self.stores.problems),
+            f"exit code of the last run: {self.exit_code}",
+            f"left behind: {'nothing' if not self.left_behind else ''}",
+            *(f"  {p}" for p in self.left_behind),
+        ]
 
 
 def p95(values: Sequence[float]) -> float:
@@ -59,11 +65,11 @@ def p95(values: Sequence[float]) -> float:
 
 def _row(number: int, fault: Fault, first_ms: int) -> tuple[str, ...]:
     tasks = str(len(fault.tasks))
-    times = (_seconds(fault.until_running_s), _seconds(fault.until_commit_s))
+    times = (seconds(fault.until_running_s), seconds(fault.until_commit_s))
     return (str(number), f"{(fault.at_ms - first_ms) / 1000:.1f}", fault.kind, fault.target, tasks, fault.phase or "?", *times, fault.note)
 
 
-def _summed(faults: Sequence[Fault]) -> Iterable[tuple[str, ...]]:
+def summed(faults: Sequence[Fault]) -> Iterable[tuple[str, ...]]:
     for kind in [*sorted({f.kind for f in faults}), "all"]:
         of_kind = [f for f in faults if kind in (f.kind, "all")]
         for what, values in (
@@ -72,13 +78,13 @@ def _summed(faults: Sequence[Fault]) -> Iterable[tuple[str, ...]]:
         ):
             known = [v for v in values if v is not None]
             figures = (statistics.median(known), p95(known), max(known)) if known else (None, None, None)
-            yield (kind, f"{len(known)} of {len(of_kind)}", what, *(_seconds(f) for f in figures))
+            yield (kind, f"{len(known)} of {len(of_kind)}", what, *(seconds(f) for f in figures))
 
 
-def _seconds(value: float | None) -> str:
+def seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -2,8 +2,11 @@
 
     python -m tests.recovery.run --local --containers 3 --minutes 5 --seed 7
     python -m tests.recovery.run --standalone 3x2 --containers 6 --minutes 20 --seed 7 --keys 10000
+    python -m tests.recovery.run --chaos --minutes 30 --seed 7
 
-`--standalone` starts a Spark of its own, whose hosts can be lost and come back.
+`--standalone` starts a Spark of its own, whose hosts can be lost and come back. `--chaos` hits brokers, network and disks as well, and a second
+job: over three brokers of its own, first with containers as child processes, then (unless `--local`) on a Spark of its own. Exit codes: 0 all is
+clean; 1 it is not; 2 (`--chaos`) nothing is wrong, but the run was too short or too gentle to prove anything.
 
 The seed decides the load, and the kinds, times and victims of the faults; when exactly a fault meets which commit is the machine's to decide.
 """
@@ -20,12 +23,19 @@ import time
 from pathlib import Path
 
 from samzapy.dev.spark import LocalSpark
+from tests.recovery.chaos import WEIGHTS as CHAOS_WEIGHTS
+from tests.recovery.chaos_run import Plan, unknown_kinds
+from tests.recovery.chaos_run import conduct as conduct_chaos
 from tests.recovery.scenario import OF_LINKS, WEIGHTS, kinds_for, play, steps
 from tests.recovery.trial import Trial
 
 
 def main() -> int:
     given = arguments().parse_args()
+    if given.chaos:
+        return chaos(given)
+    if not (given.master or given.standalone or given.local):
+        sys.exit("one of --local, --master, --standalone or --chaos is needed")
     kinds = tuple(given.kinds.split(",")) if given.kinds else kinds_for(not is_without_executors(given), given.standalone is not None)
     unknown = set(kinds) - set(WEIGHTS)
     if unknown:
@@ -43,12 +53,38 @@ def main() -> int:
         return conduct(trial, given, kinds)
 
 
+def chaos(given: argparse.Namespace) -> int:
+    """A chaos run; the report, or what broke it off."""
+    kinds = tuple(given.kinds.split(",")) if given.kinds else ()
+    if unknown_kinds(kinds):
+        sys.exit(f"unknown kinds of faults: {', '.join(unknown_kinds(kinds))}; there are: {', '.join(CHAOS_WEIGHTS)}")
+    if given.master:
+        sys.exit("--chaos hits a Spark of its own: --standalone WxC, or nothing for 2x2")
+    workers, _, cores = (given.standalone or "2x2").partition("x")
+    folder = Path(given.folder or tempfile.mkdtemp(prefix="samzapy-chaos-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    plan = Plan(
+        given.seed, given.minutes, folder, f"chaos-{secrets.token_hex(3)}", given.servers, given.brokers or None,
+        None if given.local else (int(workers), int(cores)), given.tasks or 2 * given.containers, given.containers, given.rate or 360.0,
+        given.keys, given.calm or 0.8, given.impatient, given.lease, given.commit_interval, given.guarantee, kinds, sets=given.set,
+    )  # fmt: skip
+    say(f"seed {plan.seed}, folder {folder}")
+    try:
+        report = conduct_chaos(plan, say)
+    except AssertionError as failure:
+        print(failure)
+        return 1
+    print(report)
+    print(f"seed {plan.seed}: {report.result}")
+    return report.exit_code
+
+
 def trial_of(given: argparse.Namespace, folder: Path, kinds: tuple[str, ...], cluster: LocalSpark | None) -> Trial:
     master = cluster.url if cluster else given.master
     where = ("--local",) if master is None else ("--master", master)
     return Trial.of(
         given.servers, folder, f"trial-{secrets.token_hex(4)}", given.tasks or 2 * given.containers, given.containers,
-        (*where, *(word for pair in given.set for word in ("--set", pair))), given.rate, given.keys, given.seed,
+        (*where, *(word for pair in given.set for word in ("--set", pair))), given.rate or 500.0, given.keys, given.seed,
         {
             "commit": {"interval": given.commit_interval, "guarantee": given.guarantee},
             "containers": {
@@ -66,7 +102,7 @@ def conduct(trial: Trial, given: argparse.Namespace, kinds: tuple[str, ...]) -> 
     try:
         with trial:
             end = time.monotonic() + 60 * given.minutes
-            script = steps(given.seed, kinds, given.calm, given.impatient)
+            script = steps(given.seed, kinds, given.calm or 3.0, given.impatient)
             play(trial, script, lambda: time.monotonic() >= end, given.lease / 1000, say)
             report = trial.finish()
     except AssertionError as failure:
@@ -81,10 +117,14 @@ def conduct(trial: Trial, given: argparse.Namespace, kinds: tuple[str, ...]) -> 
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m tests.recovery.run", description="A long trial of recovery with seeded faults.")
-    where = parser.add_mutually_exclusive_group(required=True)
+    where = parser.add_mutually_exclusive_group()
     where.add_argument("--master", help="Spark's master; containers on its executors")
     where.add_argument("--standalone", metavar="WxC", help="a Spark of its own with W workers of C cores, on hosts 127.0.0.2 and on")
     where.add_argument("--local", action="store_true", help="containers as child processes")
+    parser.add_argument("--chaos", action="store_true", help="hit everything, over brokers of its own")
+    parser.add_argument(
+        "--brokers", type=int, default=3, help="how many brokers --chaos starts; 0: it uses --servers (default: %(default)s)"
+    )
     servers = os.environ.get("SAMZAPY_TEST_KAFKA") or os.environ.get("KAFKA_BOOTSTRAP", "localhost:9092")
     parser.add_argument("--servers", default=servers, help="Kafka's bootstrap servers (default: %(default)s)")
     parser.add_argument("--containers", type=int, default=3)
@@ -92,10 +132,8 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=5.0, help="how long to hit; the end takes some more (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keys", type=int, default=1000)
-    parser.add_argument("--rate", type=float, default=500.0, help="records a second (default: %(default)s)")
-    parser.add_argument(
-        "--calm", type=float, default=3.0, help="seconds between recovery and the next fault, on average (default: %(default)s)"
-    )
+    parser.add_argument("--rate", type=float, help="records a second (default: 500, with --chaos 360)")
+    parser.add_argument("--calm", type=float, help="seconds between recovery and the next fault, on average (default: 3, with --chaos 0.8)")
     parser.add_argument("--impatient", type=float, default=0.2, help="share of faults during a recovery (default: %(default)s)")
     parser.add_argument("--standby", type=int, default=0, help="warm copies of each task (default: %(default)s)")
     parser.add_argument("--kinds", help=f"comma-separated, of: {', '.join(WEIGHTS)}")

@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-OURS = re.compile(r"^(?:container \d+ \| )?\d\d:\d\d:\d\d (?P<level>[A-Z]+) +(?P<text>.*)$")
+OURS = re.compile(r"^(?:container \d+ \| )?\d\d:\d\d:\d\d (?P<level>[A-Z]+)(?P<gap> +)(?P<text>.*)$")
 CODE = re.compile(r"\bSZ\d{3}\b")
 TRACEBACK = "Traceback (most recent call last)"
 BAD = ("ERROR", "CRITICAL")
+REMEDY_AT = 10  # levels are padded to seven; where the text begins two further, it is the remedy of the line above
 IN_DOUBT, FENCED, SUPERSEDED = "SZ311", "SZ312", "SZ313"
 
 
@@ -39,6 +40,7 @@ def said(lines: Iterable[str], known: Iterable[str]) -> Said:
             codes.update(here)
         if TRACEBACK in line or (found is not None and found["level"] in BAD):
             errors += 1
-            if not here and not (found is not None and found["text"].startswith("  ")):  # the remedy of the line above
+            is_remedy = found is not None and len(found["level"] + found["gap"]) == REMEDY_AT
+            if not here and not is_remedy:
                 nameless.append(line.rstrip("\n"))
     return Said(errors, tuple(nameless), codes)

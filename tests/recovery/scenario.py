@@ -8,7 +8,7 @@ says by False.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.recovery.faults import JobProcesses, Proc, Table, containers_below, processes
@@ -45,13 +45,16 @@ class Step:
     patient: bool
 
 
-def steps(seed: int, kinds: Sequence[str], calm_s: float, impatient: float) -> Iterator[Step]:
+def steps(
+    seed: int, kinds: Sequence[str], calm_s: float, impatient: float, weights: Mapping[str, float] = WEIGHTS,
+    needs_a_whole_job: Collection[str] = NEEDS_A_WHOLE_JOB,
+) -> Iterator[Step]:  # fmt: skip
     """Without end: the same for the same arguments. The first round has every kind once, in an order of its own."""
     chance = random.Random(seed)
     first = chance.sample(list(kinds), len(kinds))
     while True:
-        kind = first.pop() if first else chance.choices(kinds, [WEIGHTS[k] for k in kinds])[0]
-        patient = chance.random() >= impatient or kind in NEEDS_A_WHOLE_JOB
+        kind = first.pop() if first else chance.choices(kinds, [weights[k] for k in kinds])[0]
+        patient = chance.random() >= impatient or kind in needs_a_whole_job
         yield Step(kind, calm_s * (0.2 + 1.6 * chance.random()), chance.random(), patient)
 
 
@@ -87,18 +90,18 @@ def strike(trial: Trial, step: Step, lease_s: float) -> bool:
 
 
 def _kill(trial: Trial, step: Step, _: float) -> bool:
-    victim = _victim(trial, step)
+    victim = victim_of(trial, step)
     return victim is not None and trial.kill(step.kind, victim)
 
 
 def _pause_container(trial: Trial, step: Step, _: float) -> bool:
-    victim = _victim(trial, step)
+    victim = victim_of(trial, step)
     return victim is not None and trial.pause(step.kind, victim)
 
 
 def _pause(trial: Trial, step: Step, seconds: float) -> bool:
     """What lies above containers stops, they themselves go on."""
-    victim = _victim(trial, step)
+    victim = victim_of(trial, step)
     return victim is not None and trial.stop_for(step.kind, [victim], seconds, ends_containers=False)
 
 
@@ -109,7 +112,7 @@ def _pause_driver(trial: Trial, step: Step, seconds: float) -> bool:
 
 def _pause_both(trial: Trial, step: Step, seconds: float) -> bool:
     """The container that wakes up with its coordinator must not have kept its tasks; who wakes first is the seed's to choose."""
-    victim = _victim(trial, step)
+    victim = victim_of(trial, step)
     if victim is None:
         return False
     both = [trial.driver(), victim]
@@ -148,7 +151,7 @@ def _restart(trial: Trial, step: Step, _: float) -> bool:
 
 
 def _lose(trial: Trial, step: Step, _: float) -> bool:
-    victim = _victim(trial, step)
+    victim = victim_of(trial, step)
     return victim is not None and trial.lose_worker(step.kind, victim, whole_host=step.kind == KILL_HOST)
 
 
@@ -160,7 +163,8 @@ STRIKES: dict[str, Callable[[Trial, Step, float], bool]] = {
 }  # fmt: skip
 
 
-def _victim(trial: Trial, step: Step) -> Proc | None:
+def victim_of(trial: Trial, step: Step) -> Proc | None:
+    """The process that a step hits; kinds that no table knows hit containers."""
     found, table = trial.processes(), processes()
     victims = _victims(found, table, step.kind)
     return victims[int(step.pick * len(victims)) % len(victims)] if victims else None
@@ -168,7 +172,7 @@ def _victim(trial: Trial, step: Step) -> Proc | None:
 
 def _victims(found: JobProcesses, table: Table, kind: str) -> list[Proc]:
     """The processes that a kind may hit: of Spark's, those that have containers below them."""
-    if kind in (KILL_CONTAINER, PAUSE_CONTAINER, PAUSE_BOTH):
+    if kind in (KILL_CONTAINER, PAUSE_CONTAINER, PAUSE_BOTH) or kind not in WEIGHTS:
         return [found.containers[n] for n in sorted(found.containers)]
     if kind in (KILL_EXECUTOR, PAUSE_EXECUTOR):
         spark = found.executors

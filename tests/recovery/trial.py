@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.dev.spark import LocalSpark
+from samzapy.model.names import task_name
 from tests.broker import ends, read_all
 from tests.recovery.audit import audit, summary
 from tests.recovery.faults import (
@@ -143,6 +144,9 @@ class Trial:
     def _last_fault(self) -> str:
         return f"fault {len(self.faults)} ({self.faults[-1].kind} of {self.faults[-1].target})" if self.faults else "the start"
 
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(task_name(p) for p in range(self.job.tasks))
+
     def status(self) -> Status:
         """As it is now."""
         return self.until(lambda s: bool(s["containers"]), "a status")
@@ -196,7 +200,7 @@ class Trial:
             return False
         self.faults.append(fault)
         self.passed(seconds)
-        fault.over_ms, fault.note = _now_ms(), f"for {seconds:.1f} s"
+        fault.over_ms, fault.note = now_ms(), f"for {seconds:.1f} s"
         for proc in procs:
             if not send(proc, signal.SIGCONT):
                 fault.note += f"; {proc.pid} was ended meanwhile"
@@ -217,7 +221,7 @@ class Trial:
             self.until(lambda s: not any(_is_running(s, pid) for pid in fault.gone), f"the lease of {fault.target} being over")
         finally:
             self.job.cut(())
-        fault.over_ms, fault.note = _now_ms(), f"for {(_now_ms() - fault.at_ms) / 1000:.1f} s"
+        fault.over_ms, fault.note = now_ms(), f"for {(now_ms() - fault.at_ms) / 1000:.1f} s"
 
     def command(self, kind: str, target: str, *words: str) -> None:
         """A command that changes the running job, to its end; 2 (refused) is an answer too."""
@@ -287,7 +291,7 @@ class Trial:
         )
         phase = ", ".join(sorted({t["state"] for t in tasks}))
         gone = frozenset(found.containers[n].pid for n in hit)
-        return Fault(_now_ms(), kind, target, tuple(t["name"] for t in tasks), gone, phase, part=self.part)
+        return Fault(now_ms(), kind, target, tuple(t["name"] for t in tasks), gone, phase, part=self.part)
 
     # -- the end ---------------------------------------------------------------------------------------------------------------------
 
@@ -300,6 +304,10 @@ class Trial:
     def stop_load(self) -> int:
         """Until the broker has everything; how many records there were."""
         return sum(self._load.stop().values()) if self._load is not None else 0
+
+    def loaded_s(self) -> float:
+        """For how long the load has gone on."""
+        return time.monotonic() - self._load.began if self._load is not None else 0.0
 
     def caught_up(self) -> None:
         """Wait until every task runs and has committed everything that its input holds now."""
@@ -323,7 +331,7 @@ class Trial:
     def conclude(self) -> Report:
         """Stop the job, which has caught up; verify, audit, search."""
         self.processes()
-        until_ms = _now_ms()
+        until_ms = now_ms()
         code = self.job.stop()
         left = self._left_behind()
         events = self.observer.finish()
@@ -352,5 +360,5 @@ def _is_running(status: Status, pid: int) -> bool:
     return any(c.get("pid") == pid and c["state"] == "RUNNING" for c in status["containers"])
 
 
-def _now_ms() -> int:
+def now_ms() -> int:
     return time.time_ns() // 1_000_000

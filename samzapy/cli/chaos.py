@@ -1,0 +1,188 @@
+"""`samzapy chaos JOB.yaml`: whether a job commits the same whatever happens to its processes and its disk.
+
+By default everything is thrown away afterwards: a Kafka of its own, the topics, the state. With `--yes-on-this-cluster` the job file's cluster is
+used, where the job's topics must not exist. Exit codes: 0 the same; 1 other, or the run proved nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+
+from samzapy.api.errors import ConfigurationError, SerdeError
+from samzapy.cli.common import JobFile, MoreFiles, Sets, load, print_table, say
+from samzapy.cli.lines import BadLine, LineForm, records_of, value_of
+from samzapy.config.load import LoadedJob
+
+HEADER = ("#", "AT S", "FAULT", "TARGET", "WHOLE AGAIN S", "NOTE")
+MOST_BAD_LINES = 5
+DIFFERENT = 1
+JSON, TEXT = "json", "text"
+
+
+def chaos(
+    job: JobFile,
+    source: Annotated[
+        Path, typer.Option("--input", metavar="FILE", help="The records, a line each; - reads them from stdin, as a generator prints them.")
+    ],
+    more: MoreFiles = None,
+    sets: Sets = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Decides the faults and their times; a random one by default.", show_default=False)
+    ] = None,
+    minutes: Annotated[float, typer.Option(min=0.1, help="How long the job is hit.")] = 1.0,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="json: documents with key, value and, if wanted, topic, partition, timestamp, tombstone, as `samzapy tail --json` prints them"
+            " with the input's serdes; text: as `samzapy send --key` takes them, key<TAB>value of the first input.",
+        ),
+    ] = JSON,
+    partitions: Annotated[int, typer.Option(min=1, help="Of each topic; more if a record names one.")] = 4,
+    ordered: Annotated[
+        bool,
+        typer.Option("--ordered", help="Demand the order of outputs within each key too: for jobs in which one task alone writes a key."),
+    ] = False,
+    on_this_cluster: Annotated[
+        bool,
+        typer.Option("--yes-on-this-cluster", help="Use the job file's cluster, where none of the job's topics may exist; a test cluster!"),
+    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep job files, logs and state of both runs, and say where.")] = False,
+) -> int:
+    """Kill, stop and wipe a running job, and compare what it commits with a run without faults. Nothing of yours is touched."""
+    if form not in (JSON, TEXT):
+        raise ConfigurationError(f"--format {form}: there are json and text.", "See `samzapy chaos --help`.")
+    loaded = load(job, more, sets, classes=True)
+    records = _records(source, loaded, form)
+    chosen = secrets.randbelow(10**6) if seed is None else seed
+    folder = Path(tempfile.mkdtemp(prefix="samzapy-chaos-"))
+    with contextlib.ExitStack() as blocks:
+        if not keep:
+            blocks.callback(shutil.rmtree, folder, ignore_errors=True)
+        code = _run(
+            loaded, records, folder, _own_kafka(folder, blocks) if not on_this_cluster else None, chosen, minutes, partitions, ordered
+        )
+    if keep:
+        say(f"kept: {folder}")
+    return code
+
+
+def _own_kafka(folder: Path, blocks: contextlib.ExitStack) -> dict[str, Any]:
+    from samzapy.dev.kafka import LocalKafka
+
+    kafka = LocalKafka.start(directory=folder / "kafka", port=0, say=say, tied=True)
+    blocks.callback(kafka.stop)
+    return {"bootstrap.servers": kafka.bootstrap_servers}
+
+
+def _run(
+    loaded: LoadedJob,
+    records: list[Any],
+    folder: Path,
+    kafka: dict[str, Any] | None,
+    seed: int,
+    minutes: float,
+    partitions: int,
+    ordered: bool,
+) -> int:
+    from samzapy.testing.chaos import Asked, Chaos
+    from samzapy.testing.chaos_compare import CLEAN
+    from samzapy.testing.chaos_plan import row
+
+    told = Chaos(loaded, kafka, folder, Asked(seed, 60 * minutes, partitions, ordered), say).run(records)
+    if told.strikes:
+        print_table(HEADER, [row(number, done) for number, done in enumerate(told.strikes, 1)])
+    for difference in told.differences:
+        print(difference)
+    exactly_once = loaded.settings.commit.guarantee == "exactly_once"
+    order = "and the order within it" if ordered and exactly_once else "in any order within it (see --ordered)"
+    repeated = "" if exactly_once else ", which at_least_once may repeat"
+    print(f"compared: outputs by topic, partition and key, {order}{repeated}; stores entry by entry")
+    print(f"{told.result}: {told.why}; seed {seed}")
+    return 0 if told.result == CLEAN else DIFFERENT
+
+
+# -- records ---------------------------------------------------------------------------------------------------------------------------
+
+
+def _records(source: Path, loaded: LoadedJob, form: str) -> list[Any]:
+    with _opened(source) as lines:
+        bad: list[BadLine] = []
+        records = list(_of_json(lines, loaded, bad) if form == JSON else _of_text(lines, loaded, bad))
+    if bad:
+        first = "; ".join(map(str, bad[:MOST_BAD_LINES]))
+        raise ConfigurationError(f"{source}: {len(bad)} lines are no records: {first}.", "See --format in `samzapy chaos --help`.")
+    if not records:
+        raise ConfigurationError(f"{source} holds no records.", "Record some: samzapy tail TOPIC --json > FILE")
+    return records
+
+
+@contextlib.contextmanager
+def _opened(source: Path) -> Iterator[IO[bytes]]:
+    if str(source) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with source.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise ConfigurationError(f"{source} cannot be read: {error.strerror}.", "Name a file of records, or - for stdin.") from None
+
+
+def _of_text(lines: Iterable[bytes], loaded: LoadedJob, bad: list[BadLine]) -> Iterator[Any]:
+    from samzapy.serde.registry import serde_named
+    from samzapy.testing.chaos_plan import Recorded
+
+    spec = loaded.settings.inputs[0]
+    form = LineForm((spec.value, serde_named(spec.value, loaded.folders)), (spec.key, serde_named(spec.key, loaded.folders)))
+    for key, value in records_of(lines, form, bad.append):
+        yield Recorded(spec.topic, key, value)
+
+
+def _of_json(lines: Iterable[bytes], loaded: LoadedJob, bad: list[BadLine]) -> Iterator[Any]:
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                yield _of_document(line, loaded)
+            except (ValueError, RecursionError) as error:
+                bad.append(BadLine(number, str(error)))
+            except SerdeError as error:
+                bad.append(BadLine(number, error.message.rstrip(".")))
+
+
+def _of_document(line: bytes, loaded: LoadedJob) -> Any:
+    """One line of `samzapy tail --json`.
+
+    Raises:
+        ValueError, SerdeError: it is none.
+    """
+    from samzapy.testing.chaos_plan import Recorded
+
+    told = value_of(JSON, line.decode())
+    if not isinstance(told, dict) or not {"value", "tombstone"} & set(told):
+        raise ValueError('no document with "value"')
+    topic = told.get("topic", loaded.settings.inputs[0].topic)
+    spec = next((i for i in loaded.settings.inputs if i.topic == topic), None)
+    if spec is None:
+        raise ValueError(f"topic {topic!r} is no input of the job")
+    partition, timestamp = told.get("partition"), told.get("timestamp", 0)
+    if not (partition is None or (isinstance(partition, int) and partition >= 0)) or not isinstance(timestamp, int):
+        raise ValueError("partition and timestamp must be numbers")
+    key = None if told.get("key") is None else _encoded(spec.key, told["key"], loaded)
+    value = None if told.get("tombstone") or told.get("value") is None else _encoded(spec.value, told["value"], loaded)
+    return Recorded(topic, key, value, partition, max(0, timestamp))
+
+
+def _encoded(serde: str, value: Any, loaded: LoadedJob) -> bytes:
+    from samzapy.serde.registry import serde_named
+
+    return serde_named(serde, loaded.folders).encode(value.encode() if serde == "bytes" and isinstance(value, str) else value)

@@ -1,0 +1,325 @@
+"""Chaos: two jobs, one of which reads what the other writes, over brokers, a network and disks that are hit as well.
+
+The first is a ChainTask job under load; the second repartitions its output by another key. Both reach Kafka through a proxy. What can be hit: every
+process of either job, every broker (one at a time: of three replicas one may be away), all connections, the local stores of a container that is
+down, and the disk of the first job, which is small. `World` is what there is; a kind of fault is a function of it and the step, and says by False
+that there is nothing of that kind now.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from samzapy.dev.kafka import LocalKafka
+from samzapy.testing.faults import storm
+from samzapy.testing.proxy import KafkaProxy
+from samzapy.testing.wire import Api
+from tests.recovery.damage import copied, corrupt, delete, open_stores, put_back
+from tests.recovery.faults import Fault, Proc, is_alive, send
+from tests.recovery.scenario import (
+    KILL_CONTAINER,
+    KILL_DAEMON,
+    KILL_DRIVER,
+    KILL_EXECUTOR,
+    PAUSE_BOTH,
+    PAUSE_CONTAINER,
+    PAUSE_DAEMON,
+    PAUSE_DRIVER,
+    PAUSE_EXECUTOR,
+    STRIKES,
+    Step,
+    steps,
+    victim_of,
+)
+from tests.recovery.trial import Trial, now_ms
+
+DELETED, STALE, CORRUPTED, DISK_FULL = "state deleted", "state stale", "state corrupted", "disk full"
+KILL_BROKER, PAUSE_BROKER, CUT, DELAY = "kill broker", "pause broker", "cut connections", "delay connections"
+WEIGHTS = {
+    KILL_CONTAINER: 26, PAUSE_CONTAINER: 2, KILL_DRIVER: 1.5, PAUSE_DRIVER: 0.7, PAUSE_BOTH: 1, DELETED: 2, STALE: 1.5, CORRUPTED: 2, DISK_FULL: 0.4,
+    KILL_BROKER: 1.5, PAUSE_BROKER: 1, CUT: 2, DELAY: 1.5, KILL_EXECUTOR: 2, KILL_DAEMON: 2, PAUSE_EXECUTOR: 0.7, PAUSE_DAEMON: 0.7,
+}  # fmt: skip
+KILLS = (KILL_CONTAINER, KILL_DRIVER, KILL_EXECUTOR, KILL_DAEMON)
+OF_SPARK = (KILL_EXECUTOR, KILL_DAEMON, PAUSE_EXECUTOR, PAUSE_DAEMON)
+OF_BROKERS = (KILL_BROKER, PAUSE_BROKER)
+OF_NETWORK = (CUT, DELAY)
+PATIENT = {*WEIGHTS} - {KILL_CONTAINER, KILL_EXECUTOR, KILL_DAEMON}
+STORMY = (
+    Api.PRODUCE, Api.FETCH, Api.LIST_OFFSETS, Api.METADATA, Api.FIND_COORDINATOR, Api.INIT_PRODUCER_ID, Api.ADD_PARTITIONS_TO_TXN, Api.END_TXN,
+)  # fmt: skip
+BROKER_AWAY_S = 6.0
+ZOMBIE_S = 5.0  # in which a container that was stopped beyond its lease has to end when it wakes
+FULL_S = 30.0  # in which a full disk must have been met: stores are flushed every ten seconds
+LOCAL, SPARK = "local", "Spark"
+
+
+def kinds_of(spark: bool, brokers: bool, network: bool, small_disk: bool) -> tuple[str, ...]:
+    """What can be done where there is this."""
+    missing = {*(() if spark else OF_SPARK), *(() if brokers else OF_BROKERS), *(() if network else OF_NETWORK)}
+    return tuple(k for k in WEIGHTS if k not in missing and (small_disk or k != DISK_FULL))
+
+
+def script(seed: int, kinds: Sequence[str], calm_s: float, impatient: float) -> Iterator[Step]:
+    """The faults in turn, without end: the same for the same arguments; the first round has every kind once."""
+    return steps(seed, kinds, calm_s, impatient, WEIGHTS, PATIENT)
+
+
+@dataclass
+class World:
+    """What can be hit.
+
+    Attributes:
+        kafka: the brokers, if they are ours and several.
+        disk: where the first job's stores lie, if that is a small disk of its own.
+        problems: promises that a fault showed to be broken, in words.
+        woken: how long each stopped container that woke beyond its lease went on to exist, in seconds.
+    """
+
+    first: Trial
+    second: Trial
+    scratch: Path
+    kafka: LocalKafka | None = None
+    proxy: KafkaProxy | None = None
+    disk: Path | None = None
+    problems: list[str] = field(default_factory=list)
+    woken: list[float] = field(default_factory=list)
+    _away: tuple[int, float] | None = None
+    _returning: bool = False
+    _pending: list[tuple[Trial, Fault]] = field(default_factory=list)
+    _pause: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def trials(self) -> tuple[Trial, Trial]:
+        return self.first, self.second
+
+    def faults(self) -> list[Fault]:
+        return sorted((f for t in self.trials for f in t.faults), key=lambda f: f.at_ms)
+
+    def chosen(self, step: Step) -> tuple[Trial, Step]:
+        """Which of the jobs a step is about, three times of four the first; and the step with what is left of its dice."""
+        return (
+            (self.first, replace(step, pick=step.pick / 0.75))
+            if step.pick < 0.75
+            else (self.second, replace(step, pick=(step.pick - 0.75) * 4))
+        )
+
+    def note(self, kind: str, target: str, seconds: float = 0.0) -> Fault:
+        """A fault of everything: it stands with the first job's, and both must recover."""
+        fault = Fault(now_ms(), kind, target, self.first.tasks(), part=self.first.part)
+        self.first.faults.append(fault)
+        self._pending += [(self.first, fault), (self.second, replace(fault, tasks=self.second.tasks()))]
+        return fault
+
+    def awaits(self, trial: Trial) -> None:
+        """The trial's last fault is to be recovered from."""
+        self._pending.append((trial, trial.faults[-1]))
+
+    def recovered(self) -> None:
+        """Wait until both jobs are whole, and all that was hit has committed."""
+        for trial, fault in self._pending:
+            trial.recovered(fault)
+        self._pending.clear()
+
+    # -- brokers -----------------------------------------------------------------------------------------------------------------------
+
+    def tend(self) -> None:
+        """Bring back the broker that was away long enough."""
+        if self.kafka is not None and self._away is not None and time.monotonic() >= self._away[1]:
+            self.kafka.start_broker(self._away[0], tied=True)
+            self._away, self._returning = None, True
+        if self.kafka is not None and self._returning and self.kafka.is_answering():
+            self._returning = False
+
+    def may_lose_a_broker(self) -> bool:
+        return self.kafka is not None and self._away is None and not self._returning
+
+    def loses(self, broker: int, seconds: float) -> None:
+        assert self.kafka is not None, "the brokers are not ours"
+        self.kafka.kill_broker(broker)
+        self._away = broker, time.monotonic() + seconds
+
+    def brokers_back(self) -> None:
+        """Every broker runs, or is on its way."""
+        if self._away is not None:
+            self._away = self._away[0], 0.0
+        self.tend()
+
+    def is_short_of_a_broker(self) -> bool:
+        return self._away is not None or self._returning
+
+    def passed(self, seconds: float) -> None:
+        self._pause.wait(seconds)
+
+
+def play(
+    world: World, turns: Iterator[Step], enough: Callable[[], bool], lease_s: float, look_every: int, say: Callable[[str], None]
+) -> None:
+    """One step after the other until `enough`. Every so many, owners and output are looked at."""
+    struck = 0
+    while not enough():
+        step = next(turns)
+        world.tend()
+        if step.patient:
+            world.recovered()
+            if struck and struck % look_every == 0:
+                for trial in world.trials:
+                    trial.look()
+        world.passed(step.calm_s if step.patient else step.calm_s / 4)
+        short = world.is_short_of_a_broker()
+        before = len(world.faults())
+        if not CHAOS[step.kind](world, step, lease_s + 1.0 + step.pick):
+            say(f"{step.kind}: not possible now")
+            continue
+        struck += 1
+        for fault in [f for f in world.faults()[before:] if short]:
+            fault.note = f"{fault.note}, a broker is away".removeprefix(", ")
+        for new in world.faults()[before:]:
+            say(f"{struck}: {new.part} {new.kind}, {new.target}, {len(new.tasks)} tasks {new.phase} {new.note}".rstrip())
+
+
+# -- one function per kind: (world, step, how long something that lasts is to last) -----------------------------------------------------
+
+
+def _of_a_job(world: World, step: Step, seconds: float) -> bool:
+    """What `scenario` does to one job."""
+    trial, rest = (world.first, step) if step.kind in OF_SPARK else world.chosen(step)
+    if step.kind in PATIENT:
+        trial.whole()
+    if not STRIKES[step.kind](trial, rest, seconds):
+        return False
+    world.awaits(trial)
+    return True
+
+
+def _kill_container(world: World, step: Step, seconds: float) -> bool:
+    """One of the first job, or of the second, or at once one of each."""
+    rest = replace(step, pick=step.pick * 20 % 1.0)
+    trials = (world.first,) if step.pick < 0.5 else (world.second,) if step.pick < 0.65 else world.trials
+    hit = [trial for trial in trials if STRIKES[step.kind](trial, rest, seconds)]
+    for trial in hit:
+        world.awaits(trial)
+    return bool(hit)
+
+
+def _pause_container(world: World, step: Step, seconds: float) -> bool:
+    """Beyond its lease; if it still wakes, it must end soon."""
+    trial, rest = world.chosen(step)
+    trial.whole()
+    victim = victim_of(trial, rest)
+    if victim is None or not trial.pause(step.kind, victim):
+        return False
+    if trial.faults[-1].note == "woke up":
+        _watch_zombie(world, trial, victim)
+    world.awaits(trial)
+    return True
+
+
+def _watch_zombie(world: World, trial: Trial, victim: Proc) -> None:
+    began = time.monotonic()
+    while is_alive(victim) and time.monotonic() - began < 4 * ZOMBIE_S:
+        world.passed(0.05)
+    lived = time.monotonic() - began
+    world.woken.append(lived)
+    fault = trial.faults[-1]
+    fault.note = f"woke up, gone after {lived:.1f} s"
+    if lived > ZOMBIE_S:
+        world.problems.append(f"{fault.target} of {trial.job.name} woke up beyond its lease and lived on for {lived:.1f} s")
+
+
+def _damage(world: World, step: Step, _: float) -> bool:
+    """A container is stopped, its open stores are changed, and then it is killed: to them, they changed while nobody ran."""
+    trial, rest = world.chosen(step)
+    trial.whole()
+    victim = victim_of(trial, rest)
+    if victim is None or not send(victim, signal.SIGSTOP):
+        return False
+    state = trial.job.folder / "state"
+    if step.kind == STALE:
+        copies = copied(open_stores(victim, state), world.scratch / f"copy-{now_ms()}")
+        send(victim, signal.SIGCONT)
+        world.passed(2.0 + 10.0 * step.pick)
+        if not send(victim, signal.SIGSTOP):
+            return False
+        told = put_back(copies)
+        shutil.rmtree(world.scratch, ignore_errors=True)
+    elif step.kind == DELETED:
+        told = delete(open_stores(victim, state))
+    else:
+        told = corrupt(open_stores(victim, state), random.Random(step.pick))
+    if not trial.kill(step.kind, victim):
+        return False
+    trial.faults[-1].note = told
+    world.awaits(trial)
+    return True
+
+
+def _disk_full(world: World, step: Step, _: float) -> bool:
+    """Fill the first job's disk until the job stops for it, then make room and start it again."""
+    assert world.disk is not None, "the disk is not ours to fill"
+    trial, ballast = world.first, world.disk / "ballast"
+    trial.whole()
+    fault = world.note(step.kind, "the first job's disk")
+    fault.gone = frozenset(p.pid for p in trial.processes().containers.values())
+    with ballast.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(1 << 16))
+        except OSError:
+            fault.note = f"{file.tell() >> 20} MiB of ballast"
+    deadline = time.monotonic() + FULL_S
+    while trial.job.exited() is None and time.monotonic() < deadline:
+        world.passed(0.1)
+    code = trial.job.exited()
+    ballast.unlink()
+    if code is not None:
+        trial.job.wait()
+        if code != 1 or "SZ403" not in trial.job.log_tail(20_000):
+            world.problems.append(f"a full disk ended {trial.job.name} with {code} and without SZ403")
+        trial.job.start()
+    fault.over_ms = now_ms()
+    fault.note += ", the job went on" if code is None else f", the job ended with {code} after {(fault.over_ms - fault.at_ms) / 1000:.1f} s"
+    return True
+
+
+def _broker(world: World, step: Step, seconds: float) -> bool:
+    if world.kafka is None or not world.may_lose_a_broker():
+        return False
+    number = 1 + int(step.pick * len(world.kafka.nodes)) % len(world.kafka.nodes)
+    fault = world.note(step.kind, f"broker {number}")
+    if step.kind == KILL_BROKER:
+        world.loses(number, BROKER_AWAY_S)
+    else:
+        world.kafka.pause_broker(number)
+        world.passed(3 * seconds - 9.0 + 2.0)  # beyond the session of some, not of others
+        world.kafka.resume_broker(number)
+        fault.over_ms = now_ms()
+        fault.note = f"for {(fault.over_ms - fault.at_ms) / 1000:.1f} s"
+    return True
+
+
+def _network(world: World, step: Step, seconds: float) -> bool:
+    assert world.proxy is not None, "nobody is between the jobs and Kafka"
+    fault = world.note(step.kind, "every connection")
+    if step.kind == CUT:
+        world.proxy.cut()
+        return True
+    traps = world.proxy.place_all(storm(int(step.pick * 1e6), STORMY, 0.05, 1.0))
+    world.passed(seconds)
+    world.proxy.calm()
+    fault.over_ms = now_ms()
+    fault.note = f"for {seconds:.1f} s, {sum(len(t.caught) for t in traps)} requests"
+    return True
+
+
+CHAOS: dict[str, Callable[[World, Step, float], bool]] = {
+    **dict.fromkeys((KILL_DRIVER, PAUSE_DRIVER, PAUSE_BOTH, *OF_SPARK), _of_a_job),
+    KILL_CONTAINER: _kill_container, PAUSE_CONTAINER: _pause_container, **dict.fromkeys((DELETED, STALE, CORRUPTED), _damage), DISK_FULL: _disk_full,
+    **dict.fromkeys(OF_BROKERS, _broker), **dict.fromkeys(OF_NETWORK, _network),
+}  # fmt: skip
