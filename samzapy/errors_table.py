@@ -41,7 +41,6 @@ REMEDIES = {
     "SZ312": "none: the container asks who owns its tasks, and starts over or exits",
     "SZ313": "none: the owner goes on; nothing that this one had not committed was visible",
     "SZ314": "`samzapy stop JOB.yaml`, or `samzapy run --takeover` to take its place",
-    "SZ315": "the record is looked for and `on_error` applies to it: put or send less there, or raise the topic's `max.message.bytes`",
     "SZ320": "set the input's `on_out_of_range` to go on and lose what is missing, or `samzapy reset JOB.yaml`",
     "SZ330": "believe it; bring back what the message names, or `samzapy reset JOB.yaml` to start over",
     "SZ340": "see the log lines of that container above; `samzapy doctor JOB.yaml` for Java, Spark and slots",
