@@ -40,7 +40,7 @@ from tests.recovery.report import Report
 from tests.recovery.state import verify_stores
 from tests.recovery.watch import Watch
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 AGREED_S = 20.0  # the observer reads two topics, one may be ahead for a moment
 
 
