@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv demo test prove lint check lock clean
+.PHONY: help venv demo test prove simulate lint check lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -38,8 +38,14 @@ check: lint  ## lint and the tests that need neither Kafka nor Spark
 test: lint  ## everything
 	$(BIN)/pytest
 
-prove: venv  ## the long proofs: every failpoint in every way; up to 45 minutes
+prove: venv  ## the long proofs: every failpoint in every way, 500 simulated histories, planted bugs; up to an hour
 	$(BIN)/pytest -m prove
+
+simulate: venv  ## ten thousand simulated histories, resumable: SEEDS=from-to, JOBS=processes
+	$(BIN)/python -m tests.recovery.simulate --seeds $(SEEDS) --jobs $(JOBS) --resume .simulated.jsonl
+
+SEEDS ?= 0-9999
+JOBS ?= 2
 
 lock:  ## write the lock files anew from pyproject.toml
 	$(PYTHON) -m venv $(VENV)-lock

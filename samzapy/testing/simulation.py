@@ -105,7 +105,7 @@ class SimDriver:
             self.exit_code = self.coordinator.run()
         except SamzapyError as error:
             self.error, self.exit_code = error, error.exit_code
-        except Exception as error:  # what samzapy did not foresee: a finding, and the process ends by it
+        except Exception as error:  # noqa: BLE001  what samzapy did not foresee: a finding, and the process ends by it
             if not self.process.ended:  # else it was on its way out
                 self.sim.problem(f"{self.process.name}: {type(error).__name__}: {error}")
             self.exit_code = 70
