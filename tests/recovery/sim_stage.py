@@ -26,7 +26,7 @@ class Stage:
         draw: for what is not in the plan.
         completed: bounded runs that ended with 0.
         truncated: inputs were removed unread, and the job has to refuse.
-        is_disturbed: things go wrong now.
+        disturbed: the times when things went wrong, from and until.
         backups: by host, a copy of its disk as it was once.
     """
 
@@ -35,8 +35,12 @@ class Stage:
         self.draw = random.Random(f"{plan.seed}/story")
         self.history = History(sim)
         self.completed: set[str] = set()
-        self.truncated = self.is_disturbed = False
+        self.truncated = False
+        self.disturbed: list[tuple[float, float]] = []
         self.backups: dict[str, dict[Place, dict[str, Generation]]] = {}
+
+    def was_disturbed(self, at: float) -> bool:
+        return any(since <= at <= until for since, until in self.disturbed)
 
     def say(self, line: str) -> None:
         if self._trace is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -157,7 +158,8 @@ class Story:
     def _restore_afresh(self) -> None:
         """One more run on empty disks, undisturbed: what it restores is judged with the rest."""
         sim = self.sim
-        for driver in sim.live_drivers():
+        for driver in sim.live_drivers():  # e.g. one that took over after the bounded run had ended
+            driver.coordinator.request_stop()
             self.stage.until(lambda d=driver: bool(d.process.ended), f"{driver.process.name} has ended", ENDS_WITHIN_S)  # type: ignore[misc]
         self.stage.until(lambda: not sim.live_containers(), "no process is left", ENDS_WITHIN_S)
         for host in self.plan.hosts:
@@ -177,7 +179,7 @@ class Story:
         self._strikes(name, process)
 
     def _disturb(self, strikes: tuple[Strike, ...]) -> None:
-        self.stage.is_disturbed = True
+        self.stage.disturbed.append((self.sim.baton.now, math.inf))
         self._strikes.arm(strikes)
 
     def _live_through(self, events: tuple[Event, ...], seconds: float) -> None:
@@ -201,7 +203,7 @@ class Story:
         for container in sim.live_containers():
             self.stage.thaw(container.process)
             container.hears_nothing_until = 0.0
-        self.stage.is_disturbed = False
+        self.stage.disturbed = [(since, min(until, sim.baton.now)) for since, until in self.stage.disturbed]
 
     # -- what the job is made of ---------------------------------------------------------------------------------------------------------
 

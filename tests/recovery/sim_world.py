@@ -155,6 +155,6 @@ class Supervisor:
             return
         code = code_of(driver)
         expected = code == OUT_OF_RANGE and self._stage.truncated
-        if not expected and (code not in KAFKAS or (not self._stage.is_disturbed and code not in REPLACED)):
+        if not expected and (code not in KAFKAS or (not self._stage.was_disturbed(driver.ended_at) and code not in REPLACED)):
             self._sim.problem(f"{driver.process.name} ended with {driver.exit_code}, {told(driver)}")
         self._stage.coverage.count("runs that failed")
