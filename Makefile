@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv demo test prove bench lint check lock clean
+.PHONY: help venv demo test prove simulate chaos bench lint check lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -38,11 +38,17 @@ check: lint  ## lint and the tests that need neither Kafka nor Spark
 test: lint  ## everything, three tests at a time (their time goes into waiting)
 	$(BIN)/pytest -n 3 --dist loadgroup
 
-prove: venv  ## the long proofs: every failpoint in every way; up to 45 minutes
+prove: venv  ## the long proofs: every failpoint in every way, 500 simulated histories, planted bugs; up to an hour
 	$(BIN)/pytest -m prove --ignore=tests/bench
 
 bench: venv  ## benchmarks: ratios of runs side by side, some minutes
 	$(BIN)/pytest -m prove -rP tests/bench
+
+simulate: venv  ## ten thousand simulated histories, resumable: SEEDS=from-to, JOBS=processes
+	$(BIN)/python -m tests.recovery.simulate --seeds $(SEEDS) --jobs $(JOBS) --resume .simulated.jsonl
+
+SEEDS ?= 0-9999
+JOBS ?= 2
 
 lock:  ## write the lock files anew from pyproject.toml
 	$(PYTHON) -m venv $(VENV)-lock

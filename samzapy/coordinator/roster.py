@@ -98,7 +98,7 @@ class Roster:
             member.report = report
             member.state = str(report.get("state", RUNNING))
             self.any_commit = self.any_commit or bool(report.get("commits"))
-            copies = {t: None for t in (*member.standby, *self.warm.get(container, ())) if t not in member.tasks}
+            copies = {t: None for t in (*self._copies(member), *self.warm.get(container, ())) if t not in member.tasks}
             answer: dict[str, Any] = {
                 "command": "stop" if self.is_stopping or member.stop_wanted else "run",
                 "epoch": member.epoch,
@@ -111,6 +111,13 @@ class Roster:
             if new:
                 answer["models"] = {t: self.tasks[t].to_json() for t in new}
             return answer
+
+    def _copies(self, member: Member) -> list[str]:
+        """What it is to keep warm copies of: where a task is warmed up on its host to move there, the copy has to be given up for that."""
+        others = [
+            names for n, names in self.warm.items() if n != member.number and n in self.members and self.members[n].host == member.host
+        ]
+        return [task for task in member.standby if not any(task in names for names in others)]
 
     def took_leave(self, container: int, incarnation: str, report: Mapping[str, Any]) -> None:
         """A container's last word.

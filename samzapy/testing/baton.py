@@ -66,10 +66,6 @@ class Actor:
     def is_alive(self) -> bool:
         return not self.ended.is_set()
 
-    def due_at(self, now: float) -> float:
-        due = now if self.event is not None and self.event.is_set() else self.due
-        return due if self.process is None else max(due, self.process.frozen_until)
-
 
 class Baton:
     """The scheduler; also ports.Clock for every actor. Whoever makes it is its first actor.
@@ -174,7 +170,7 @@ class Baton:
         except failpoints.Crash:
             if actor.process is not None and not actor.process.ended:  # raised by a callback: the whole process goes
                 self._finish(actor.process, "crashed", actor)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  whoever waits for the story to end looks at it
             if actor.process is None or not actor.process.ended:
                 self.errors.append((actor.name, error))
         self._actors.remove(actor)
@@ -216,7 +212,9 @@ class Baton:
         now = self.now
         best, best_due = None, FOREVER
         for actor in self._actors:
-            due = actor.due_at(now)
+            due = now if actor.event is not None and actor.event.is_set() else actor.due
+            if actor.process is not None and actor.process.frozen_until > due:
+                due = actor.process.frozen_until
             if due < now:
                 due = now
             if due < best_due or (due == best_due and best is not None and actor.lot < best.lot):

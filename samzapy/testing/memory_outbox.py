@@ -130,8 +130,11 @@ class Outbox:
         return False
 
     def pause_s(self) -> float:
-        """How long until the first of what waits may go."""
-        return max(RETRY_S / 10, min(r.not_before_s for r in self.waiting) - self._cluster.clock.monotonic())
+        """How long until the first of what waits may go; what waits behind another of its partition does not count."""
+        heads: dict[TopicPartition, float] = {}
+        for record in self.waiting:
+            heads.setdefault(record.place, record.not_before_s)
+        return max(RETRY_S / 10, min(heads.values()) - self._cluster.clock.monotonic())
 
     def drop(self) -> None:
         """Forget what was not acknowledged, and its reports; sequence numbers stay used."""

@@ -151,7 +151,7 @@ class SimContainer:
         )  # fmt: skip
         try:
             code = runner.run()
-        except Exception as error:  # what samzapy did not foresee: a finding, and the process ends by it
+        except Exception as error:  # noqa: BLE001  what samzapy did not foresee: a finding, and the process ends by it
             if not self.process.ended:  # else it was on its way out
                 sim.problem(f"{self.process.name}: {type(error).__name__}: {error}")
             code = 70

@@ -77,6 +77,7 @@ class SimDriver:
     Attributes:
         exit_code: what `samzapy run` would exit with; None while it runs, or when it was killed.
         error: what ended it.
+        ended_at: when its process ended, in seconds of the simulation.
     """
 
     def __init__(self, sim: Simulation, number: int, ends: Mapping[str, int] | None, takeover: bool) -> None:
@@ -84,6 +85,7 @@ class SimDriver:
         self.run_id = f"run-{number}"
         self.exit_code: int | None = None
         self.error: SamzapyError | None = None
+        self.ended_at = 0.0
         self.containers: list[SimContainer] = []
         self.process = SimProcess(f"driver {number}", on_end=self._on_end, on_thaw=lambda s: sim.on_driver_thaw(self, s))
         self.coordinator = self._new_coordinator(takeover)
@@ -105,13 +107,14 @@ class SimDriver:
             self.exit_code = self.coordinator.run()
         except SamzapyError as error:
             self.error, self.exit_code = error, error.exit_code
-        except Exception as error:  # what samzapy did not foresee: a finding, and the process ends by it
+        except Exception as error:  # noqa: BLE001  what samzapy did not foresee: a finding, and the process ends by it
             if not self.process.ended:  # else it was on its way out
                 self.sim.problem(f"{self.process.name}: {type(error).__name__}: {error}")
             self.exit_code = 70
         self.sim.baton.kill(self.process, f"exit {self.exit_code}")
 
     def _on_end(self) -> None:
+        self.ended_at = self.sim.baton.now
         for container in self.containers:
             container.kill()
 

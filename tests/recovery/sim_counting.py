@@ -60,7 +60,10 @@ class Totals:
 
     def lines(self) -> list[str]:
         width = max(map(len, self.sums), default=0)
-        return [f"{name:{width}}  {n:8d} times, in {100 * self.in_seeds[name] / self.seeds:5.1f} % of seeds" for name, n in sorted(self.sums.items())]
+        return [
+            f"{name:{width}}  {n:8d} times, in {100 * self.in_seeds[name] / self.seeds:5.1f} % of seeds"
+            for name, n in sorted(self.sums.items())
+        ]
 
 
 class _CountingProducer(MemoryTransactionalProducer):

@@ -188,7 +188,9 @@ def _local_stores(sim: Simulation, history: History) -> list[str]:
         for generation in generations.values():
             if not generation.set_aside and generation.durable_stamp is not None:
                 where = f"local store {store} of {task} on {host}, generation {generation.name}"
-                problems += [f"{where}: {p}" for p in _against(generation, records, sim.end(TopicPartition(topic, sim.models[task].partition)))]
+                problems += [
+                    f"{where}: {p}" for p in _against(generation, records, sim.end(TopicPartition(topic, sim.models[task].partition)))
+                ]
     return problems
 
 

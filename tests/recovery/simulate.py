@@ -8,6 +8,7 @@ anything.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import logging
 import multiprocessing
@@ -17,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from samzapy.testing.baton import Stuck
 from tests.recovery.sim_counting import Totals
@@ -25,6 +27,7 @@ from tests.recovery.sim_plan import plan_of
 from tests.recovery.sim_story import Story
 
 TELL_EVERY_S = 30.0
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +49,15 @@ def run_seed(seed: int, trace: Callable[[str], None] | None = None) -> Result:
     logging.disable(logging.CRITICAL if trace is None else logging.NOTSET)
     try:
         story = Story(plan_of(seed), trace)
-        sim = story.sim
+        sim, stage = story.sim, story.stage
         with sim:
             try:
                 story.tell()
             except Stuck as stuck:
                 sim.problem(str(stuck))
             fingerprint = sim.fingerprint()
-            findings = [*story.findings, *(f"{name}: {type(e).__name__}: {e}" for name, e in sim.baton.errors)]
-            findings += judge(sim, story.history, story.first_ends, story.completed, not story.truncated and not findings)
+            findings = [*sim.problems, *(f"{name}: {type(e).__name__}: {e}" for name, e in sim.baton.errors)]
+            findings += judge(sim, stage.history, story.watch.first_ends, stage.completed, not stage.truncated and not findings)
     finally:
         logging.disable(logging.NOTSET)
     counts = Counter(story.coverage.counts)
@@ -75,18 +78,8 @@ def run_seeds(seeds: Iterable[int], jobs: int = 1) -> Iterator[Result]:
         yield from pool.imap_unordered(run_seed, seeds, chunksize=4)
 
 
-class Tracer:
-    """Prints what happens, and what samzapy logs, with the virtual time."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self, line: str) -> None:
-        print(line)
-
-
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.recovery.simulate", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.recovery.simulate", description="Run simulated histories and judge them.")
     parser.add_argument("--seeds", default="0-499", help="from-to, both included")
     parser.add_argument("--resume", type=Path, help="keep results in this file, and do not run again what it has")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
@@ -103,23 +96,25 @@ def _one(seed: int, verbose: bool) -> int:
     print(plan_of(seed))
     if verbose:
         logging.basicConfig(format="    %(levelname)s %(message)s", level=logging.INFO, stream=sys.stdout)
-    result = run_seed(seed, Tracer() if verbose else None)
+    result = run_seed(seed, print if verbose else None)
     print(result, f"\nfingerprint {result.fingerprint}, {result.seconds:.0f} s; {dict(sorted(result.counts.items()))}")
     return 1 if result.findings else 0
 
 
 def _many(seeds: range, file: Path | None, jobs: int) -> int:
+    code = code_digest()
+    done = _read(file, code)
     totals, failed = Totals(), 0
-    done = _read(file)
     for seed in (s for s in seeds if s in done):
         totals.add(Counter(done[seed]["counts"]))
         failed += bool(done[seed]["findings"])
-    started, told, ran = time.monotonic(), time.monotonic(), 0
+    started = told = time.monotonic()
+    ran = 0
     for result in run_seeds([s for s in seeds if s not in done], jobs):
         ran += 1
         totals.add(result.counts)
         if file is not None:
-            _append(file, result)
+            _append(file, result, code)
         if result.findings:
             failed += 1
             print(result, flush=True)
@@ -135,14 +130,24 @@ def _many(seeds: range, file: Path | None, jobs: int) -> int:
     return 1 if failed or missing else 0
 
 
-def _read(file: Path | None) -> dict[int, dict[str, object]]:
+def code_digest() -> str:
+    """Of samzapy and of the simulation: results of other code are no results."""
+    digest = hashlib.sha256()
+    for folder in (ROOT / "samzapy", ROOT / "tests" / "recovery"):
+        for file in sorted(folder.rglob("*.py")):
+            digest.update(f"{file.relative_to(ROOT)} {file.stat().st_size} ".encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _read(file: Path | None, code: str) -> dict[int, dict[str, Any]]:
     if file is None or not file.exists():
         return {}
-    return {row["seed"]: row for row in map(json.loads, file.read_text().splitlines())}
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    return {row["seed"]: row for row in rows if row["code"] == code}
 
 
-def _append(file: Path, result: Result) -> None:
-    row = {"seed": result.seed, "fingerprint": result.fingerprint, "counts": result.counts, "findings": result.findings}
+def _append(file: Path, result: Result, code: str) -> None:
+    row = {"code": code, "seed": result.seed, "fingerprint": result.fingerprint, "counts": result.counts, "findings": result.findings}
     with file.open("a") as out:
         out.write(json.dumps(row) + "\n")
 

@@ -1,0 +1,160 @@
+"""The world around a simulated job: who writes to its inputs, the broker's cleaner, a network that delivers late, and a supervisor.
+
+The supervisor does what an operator's init system does: a driver that ended is started again, one that does not answer gets a second beside
+it. A driver may end with an error of Kafka's while the world is disturbed; any other error, and any after healing, is a finding.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from samzapy.api.errors import LogError
+from samzapy.model.offsets import TopicPartition
+from samzapy.testing.baton import Actor
+from samzapy.testing.memory_transactions import Session
+from samzapy.testing.simulation import SimDriver
+from tests.recovery.sim_stage import Stage, code_of, told
+from tests.recovery.sim_task import INPUT, KEYS, TABLE
+
+TABLE_KEYS = 40
+BURSTS = 25
+KAFKAS = {"SZ300", "SZ301", "SZ310", "SZ311", "SZ312", "SZ313", "SZ314"}  # errors that a disturbed Kafka excuses
+REPLACED = {"SZ312", "SZ314"}
+OUT_OF_RANGE = "SZ320"
+
+
+class Writers:
+    """A feeder, and strangers who write in transactions of their own."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage, self._sim = stage, stage.sim
+        self._plan, self._draw = stage.plan, stage.draw
+        self._session = Session("", stage.sim.cluster.new_producer_id(), 0)
+        self._sequences: Counter[TopicPartition] = Counter()
+        self._fed = 0
+        self._is_over = False
+        self._actors: list[Actor] = []
+
+    def begin(self) -> None:
+        """The whole table, some records, and then more as time goes on."""
+        if self._plan.job["table"]:
+            for number in range(TABLE_KEYS):
+                for partition in range(self._plan.tasks):
+                    self.append(TABLE, partition, f"user-{number}", str(number))
+        self.feed(20)
+        self._actors = [self._sim.baton.spawn(name, work) for name, work in (("feeder", self._feed_on), ("strangers", self._write_on))]
+
+    def end(self) -> None:
+        """Nobody writes any more."""
+        self._is_over = True
+        for actor in self._actors:
+            actor.join()
+
+    def append(self, topic: str, partition: int, key: str, value: str) -> None:
+        place = TopicPartition(topic, partition)
+        with self._sim.cluster.lock:
+            self._sim.cluster.produce(self._session, self._sequences[place], place, key.encode(), value.encode(), 0, None)
+        self._sequences[place] += 1
+
+    def feed(self, records: int) -> None:
+        for _ in range(records):
+            self._fed += 1
+            self.append(INPUT, self._draw.randrange(self._plan.tasks), f"key-{self._draw.randrange(KEYS)}", str(self._fed))
+
+    def _feed_on(self) -> None:
+        for _ in range(BURSTS):
+            if self._is_over:
+                return
+            self._sim.baton.sleep(self._draw.random() * 1.6 * self._plan.faults_s / BURSTS)
+            self.feed((self._plan.records - 30) // BURSTS + 1)
+
+    def _write_on(self) -> None:
+        """Others write to the input too, in transactions that stay open for a while and may be aborted."""
+        baton = self._sim.baton
+        while self._plan.strangers and not self._is_over:
+            producer = self._sim.log.transactional_producer("stranger")
+            try:
+                producer.init()
+                producer.begin()
+                for _ in range(self._draw.randint(1, 4)):
+                    producer.send(
+                        INPUT, b"of a stranger", f"key-{self._draw.randrange(KEYS)}".encode(), self._draw.randrange(self._plan.tasks)
+                    )
+                producer.flush()
+                baton.sleep(self._draw.random() * 3.0)
+                producer.commit() if self._draw.random() < 0.5 else producer.abort()
+            except LogError:
+                self._stage.coverage.count("strangers in doubt")
+            baton.sleep(self._draw.uniform(0.5, 4.0))
+
+
+class Broker:
+    """What the brokers and the network do by themselves."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage, self._sim, self._draw = stage, stage.sim, stage.draw
+        for name, work in (("cleaner", self._clean_on), ("post", self._deliver_on)):
+            stage.sim.baton.spawn(name, work)
+
+    def clean(self) -> None:
+        self._stage.history.look()
+        self._sim.cluster.clean()
+
+    def _clean_on(self) -> None:
+        while self._stage.plan.cleans:
+            self._sim.baton.sleep(self._draw.uniform(3.0, 8.0))
+            self.clean()
+
+    def _deliver_on(self) -> None:
+        """What was held on purpose arrives some time."""
+        while True:
+            self._sim.baton.sleep(self._draw.uniform(1.0, 8.0))
+            for request in ("end", "marker"):
+                self._sim.cluster.deliver_held(request)
+
+
+class Supervisor:
+    """Keeps a driver running, and looks at how drivers end.
+
+    Attributes:
+        wants_driver: one is to run.
+        until_end: with `--until-end`.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage, self._sim, self._draw = stage, stage.sim, stage.draw
+        self._known: set[SimDriver] = set()
+        self.wants_driver = self.until_end = False
+        stage.sim.baton.spawn("supervisor", self._supervise)
+
+    def _supervise(self) -> None:
+        baton, sim = self._sim.baton, self._sim
+        while True:
+            baton.sleep(self._draw.uniform(0.3, 0.8))
+            for driver in sim.drivers:
+                if driver.process.ended and driver not in self._known:
+                    self._known.add(driver)
+                    self._note_end(driver)
+            if not self.wants_driver:
+                continue
+            live = sim.live_drivers()
+            frozen = [d for d in live if d.process.frozen_until > baton.now]
+            obsolete = self.until_end and all(d.ends is None for d in live)
+            if obsolete or not live or (len(frozen) == len(live) == 1 and self._draw.random() < 0.3):
+                baton.sleep(self._draw.random())
+                if self.wants_driver:
+                    self._stage.say(f"the supervisor starts a driver{' beside a frozen one' if live else ''}")
+                    sim.start(until_end=self.until_end, takeover=bool(live) and (obsolete or self._draw.random() < 0.5))
+
+    def _note_end(self, driver: SimDriver) -> None:
+        self._stage.say(f"{driver.process.name}: {driver.process.ended}: {told(driver)}")
+        if driver.exit_code == 0 and driver.ends is not None:
+            self._stage.completed.add(driver.run_id)
+            self.wants_driver = False
+        if driver.exit_code in (None, 0):
+            return
+        code = code_of(driver)
+        expected = code == OUT_OF_RANGE and self._stage.truncated
+        if not expected and (code not in KAFKAS or (not self._stage.was_disturbed(driver.ended_at) and code not in REPLACED)):
+            self._sim.problem(f"{driver.process.name} ended with {driver.exit_code}, {told(driver)}")
+        self._stage.coverage.count("runs that failed")

@@ -1,0 +1,102 @@
+"""Simulated histories of a whole job, each from a seed, judged; and bugs planted on purpose, which they must catch.
+
+A failing seed is told with the command that shows its history. A planted bug has the first seed that catches it pinned; where the code has
+changed since, histories differ, so a few seeds after it may catch it as well.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.recovery.planted import BUGS
+from tests.recovery.sim_counting import Totals
+from tests.recovery.simulate import Result, run_seed
+
+SECONDS = float(os.environ.get("SIMULATE_SECONDS", "60"))
+FIRST = int(os.environ.get("SIMULATE_FROM", "0"))
+ENOUGH = 300  # seeds from which one per cent of them says something
+WITHIN = 500
+NEARBY = 40
+FIRST_SEEDS = {}
+
+
+def failures(results: list[Result]) -> str:
+    bad = [r for r in results if r.findings]
+    return "\n".join([*map(str, bad), *(f"see: python -m tests.recovery.simulate --one {r.seed} -v" for r in bad)])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(SECONDS + 120)
+def test_histories_for_a_while(capsys: pytest.CaptureFixture[str]) -> None:
+    totals, failed, started = Totals(), list[Result](), time.monotonic()
+    while time.monotonic() - started < SECONDS:
+        result = run_seed(FIRST + totals.seeds)
+        totals.add(result.counts)
+        if result.findings:
+            failed.append(result)
+    with capsys.disabled():
+        print(
+            f"\nsimulated {totals.seeds} histories, seeds {FIRST} to {FIRST + totals.seeds - 1}, {totals.sums['virtual seconds']} s of their time"
+        )
+
+    assert "" == failures(failed)
+    assert [] == (totals.missing() if totals.seeds >= ENOUGH else [])
+
+
+@pytest.mark.prove
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_five_hundred_histories(capsys: pytest.CaptureFixture[str]) -> None:
+    totals, failed = Totals(), list[Result]()
+    for seed in range(WITHIN):
+        result = run_seed(seed)
+        totals.add(result.counts)
+        if result.findings:
+            failed.append(result)
+    with capsys.disabled():
+        print("\n" + "\n".join(totals.lines()))
+
+    assert "" == failures(failed)
+    assert [] == totals.missing(), "the run proves nothing about these"
+
+
+def test_the_same_seed_is_the_same_history_in_another_process() -> None:
+    seeds = (2, 7, 11)
+    program = f"from tests.recovery.simulate import run_seed\nprint(*(run_seed(seed).fingerprint for seed in {seeds}))"
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    elsewhere = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+
+    assert elsewhere.stdout.split() == [run_seed(seed).fingerprint for seed in seeds]
+
+
+def test_different_seeds_are_different_histories() -> None:
+    assert run_seed(2).fingerprint != run_seed(3).fingerprint
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_caught(bug: str) -> None:
+    first = FIRST_SEEDS[bug]
+    with BUGS[bug]():
+        caught = next((seed for seed in range(first, first + NEARBY) if run_seed(seed).findings), None)
+
+    assert caught is not None, f"not by seeds {first} to {first + NEARBY - 1}: search again, `pytest -m prove -k planted`"
+    assert () == run_seed(caught).findings, "without the bug"
+
+
+@pytest.mark.prove
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_caught_within_five_hundred_seeds(bug: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with BUGS[bug]():
+        caught = next((seed for seed in range(WITHIN) if run_seed(seed).findings), None)
+    with capsys.disabled():
+        print(f"\n    {bug!r}: {caught},")
+
+    assert caught is not None
