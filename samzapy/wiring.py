@@ -56,6 +56,7 @@ def kafka_log(settings: Settings) -> Log:
         consumer=settings.kafka_consumer,
         commit_timeout_ms=settings.commit.timeout_ms,
         lease_ms=settings.containers.lease_ms,
+        written=[*(o.topic for o in settings.outputs), *_logs(settings), *_dead_letter_topics(settings)],
     )
 
 
@@ -83,8 +84,11 @@ def fingerprint(settings: Settings, tasks: int) -> dict[str, str]:
 
 def topic_names(settings: Settings) -> list[str]:
     """Inputs, outputs, changelogs, dead letters: what a container has to know the facts of."""
-    logs = [t for t in (changelog_topic(settings, s) for s in settings.stores) if t]
-    return [*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs), *logs, *_dead_letter_topics(settings)]
+    return [*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs), *_logs(settings), *_dead_letter_topics(settings)]
+
+
+def _logs(settings: Settings) -> list[str]:
+    return [t for t in (changelog_topic(settings, s) for s in settings.stores) if t]
 
 
 def _dead_letter_topics(settings: Settings) -> list[str]:

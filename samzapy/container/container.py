@@ -273,8 +273,7 @@ class Container:
             self._batch = self._inputs.poll(min(self._spec.poll_records, self._search.room(self._held)), timeout)
             self._index = 0
             if self._batch:
-                if not (self._search.condemned and self._pass_by()):
-                    self._process(self._batch)
+                (self._process_around if self._search.condemned else self._process)(self._batch)
                 if self._search.is_full(self._records_held()):
                     self.commit()
             had_some = bool(self._batch)
@@ -294,16 +293,27 @@ class Container:
             self._roll_back(error)
             return True
 
-    def _process(self, batch: Sequence[Message]) -> None:
-        """The hot loop. A lane is looked up where the partition changes; nothing else is looked up per record. What hooks send is handed
-        to the producer by the batch, or after some milliseconds where hooks are slow."""
+    def _process_around(self, batch: Sequence[Message]) -> None:
+        """As `_process`; but records with which no transaction could be committed are passed by."""
+        begin = 0
+        for index, message in enumerate(batch):
+            culprit = self._search.meets(origin_of(message))
+            if culprit is not None:
+                self._process(batch, begin, index)
+                self._pass_by(message, index, culprit)
+                begin = index + 1
+        self._process(batch, begin)
+
+    def _process(self, batch: Sequence[Message], begin: int = 0, end: int | None = None) -> None:
+        """The hot loop, over the batch's records from `begin` to `end`. A lane is looked up where the partition changes; nothing else is
+        looked up per record. What hooks send is handed to the producer by the batch, or after some milliseconds where hooks are slow."""
         now, collector, requests = self._clock.monotonic, self._collector, self._requests
         pending, envelope_of = collector.pending, IncomingMessageEnvelope
         lanes: Sequence[Lane] = ()
         lane: Lane | None = None
         topic, partition, kept = "", -1, 0
         look_at = min(self._next_duty, now() + RELEASE_S)
-        for index, message in enumerate(batch):
+        for index, message in enumerate(batch[begin:end], begin):
             if message.partition() != partition or message.topic() != topic:
                 topic, partition = message.topic(), message.partition()
                 lanes = self._inputs.lanes.get((topic, partition), ())
@@ -345,7 +355,7 @@ class Container:
                 topic = ""  # lanes may have changed
                 self.seen_at = now()
                 look_at = min(self._next_duty, self.seen_at + RELEASE_S)
-        self._index = len(batch)
+        self._index = len(batch) if end is None else end
         self._release()
         failpoints.hit("process.batch")
 
@@ -450,21 +460,15 @@ class Container:
         self.commit()
         raise error from cause
 
-    def _pass_by(self) -> bool:
-        """The batch is a record with which no transaction could be committed: it is not processed again. False: it is another one."""
-        message = self._batch[0]
-        here, condemned = origin_of(message), self._search.condemned
-        self._search.forget(r for r in condemned if r[:2] == here[:2] and r.offset < here.offset)  # the topic does not have it any more
-        culprit = condemned.get(here)
-        if culprit is None:
-            return False
+    def _pass_by(self, message: Message, index: int, culprit: Culprit) -> None:
+        """A record with which no transaction could be committed: it is not processed again."""
+        self._index = index
+        self._search.carry_out(culprit.record)
         for lane in self._inputs.lanes.get((message.topic(), message.partition()), ()):
             if message.offset() >= lane.resume_at:
                 self._settle(lane, message, culprit.error, culprit.attempts)
                 lane.resume_at = next_offset(message.offset())  # it stands behind it, even if the next task stops the job here
-        self._index = len(self._batch)
-        self._search.carry_out(here)
-        return True
+        self._index = index + 1
 
     # -- what is due -------------------------------------------------------------------------------------------------------------------
 

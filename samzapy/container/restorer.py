@@ -11,27 +11,28 @@ taken in small steps, so that the other tasks of the container go on meanwhile.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from samzapy import failpoints
-from samzapy.api.errors import StateMismatch, StateRefused, Superseded, check
+from samzapy.api.errors import ClusterUnreachable, InDoubt, OffsetOutOfRange, StateMismatch, StateRefused, Superseded, check
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.container.task_instance import Restored, TaskInstance
 from samzapy.ids import random_id
-from samzapy.log_reader import read_ranges, read_to_end
+from samzapy.log_reader import PATIENCE_S, read_ranges, read_to_end
 from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.model.stamp import StoreStamp
-from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide
+from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide, lost_end
 from samzapy.ports import Change, Claim, Clock, Consumer, Log, Message, StoreEngine
 
 LOG = logging.getLogger("samzapy.restore")
 BATCH_RECORDS = 2000
 STUCK_S = 2.0
+FETCH_S = 0.02
 LOCKED_RETRY_S = 0.2
 T = TypeVar("T")
 Steps = Generator[bool, None, T]  # each step says whether it got on, or has to wait for something
@@ -109,21 +110,45 @@ class Restorer:
     # -- T1 ----------------------------------------------------------------------------------------------------------------------
 
     def _look_first(self, consumer: Consumer, tasks: Sequence[TaskInstance]) -> Steps[None]:
-        """Before the first barrier: a changelog that no checkpoint of ours vouches for must not be another job's."""
+        """Before the first barrier: a changelog that no checkpoint of ours vouches for must not be another job's, and one that a checkpoint
+        vouches for must reach as far as that says. Barriers would fill up what is missing there, if the start is tried often enough."""
         newest = self._newest_checkpoints(consumer, tasks)
         yield True
         for task in tasks:
             old = newest.get(task.name)
             for name, spec in self._spec.stores.items():
                 mark = old.stores.get(name) if old else None
-                if spec.changelog is None or (mark is not None and mark.topic_id == spec.topic_id):
+                if spec.changelog is None:
                     continue
                 partition = TopicPartition(spec.changelog, task.model.partition)
+                if mark is not None and mark.topic_id == spec.topic_id:
+                    end = yield from self._true_end(consumer, partition, mark.position)
+                    if end < mark.position:
+                        refusal = lost_end(str(partition), end, mark)
+                        raise StateRefused(f"store {name!r} of {task.name}: {refusal.reason}", refusal.remedy)
+                    continue
                 for batch in read_to_end(consumer, partition, self._clock):
                     for message in batch:
                         if message.key() == BARRIER_KEY:
                             self._check_barrier(message, task, name)
                     yield True
+
+    def _true_end(self, consumer: Consumer, place: TopicPartition, wanted: int) -> Steps[int]:
+        """The end, as far as it matters whether `wanted` is reached. Where a stranger's open transaction hides it, only a fetch tells."""
+        visible = end = consumer.bounds(place).end
+        if visible >= wanted:
+            return visible
+        consumer.assign({place: visible})
+        deadline = self._clock.monotonic() + PATIENCE_S
+        try:
+            while (end := consumer.high_watermark(place)) < visible:
+                if self._clock.monotonic() > deadline:
+                    raise ClusterUnreachable(f"the end of {place} was not told in {PATIENCE_S:.0f} s.", "Check the brokers.")
+                consumer.poll(1, max(self.wait_s, FETCH_S))
+                yield False
+        finally:
+            consumer.unassign([place])
+        return end
 
     def _newest_checkpoints(self, consumer: Consumer, tasks: Sequence[TaskInstance]) -> dict[str, Checkpoint]:
         places = {self._checkpoint_partition(task): task for task in tasks}
@@ -333,7 +358,7 @@ class Restorer:
         said = False
         try:
             while barriers:
-                batch = consumer.poll(BATCH_RECORDS, self.wait_s)
+                batch = self._poll(consumer, barriers)
                 for message in batch:
                     place = TopicPartition(message.topic(), message.partition())
                     barrier = barriers.get(place)
@@ -356,6 +381,13 @@ class Restorer:
             consumer.unassign(barriers)
             for place in ranges:
                 whose(place)[0].reason = ""
+
+    def _poll(self, consumer: Consumer, open_places: Iterable[TopicPartition]) -> Sequence[Message]:
+        try:
+            return consumer.poll(BATCH_RECORDS, self.wait_s)
+        except OffsetOutOfRange as error:  # what that means for the store, its rules decide when it is started again
+            places = ", ".join(map(str, open_places))
+            raise InDoubt(f"of {places}: records were removed while they were read for a restore: {error.message}", "") from None
 
     def _say_stuck(
         self, consumer: Consumer, barriers: Mapping[TopicPartition, int], whose: Callable[[TopicPartition], tuple[TaskInstance, str]]

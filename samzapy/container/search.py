@@ -1,9 +1,12 @@
 """The search for a record with which no transaction can be committed: a state machine over plain values.
 
 A broker that refuses a record, or asks for an abort, does not say which record of the input it was about. So after an abort the same records
-are processed again in transactions of half as many, and so on: what commits is done, and the record that is left alone in a transaction
-that the broker refuses for a reason that lies in a record is the culprit. Two commits in a row double the size again; the search is over
-when it is back where it began.
+are processed again in transactions of an eighth as many (half, where the reason does not lie in a record), and so on: what commits is done,
+and the record that is left alone in a transaction that the broker refuses for a reason that lies in a record is the culprit. Two commits in
+a row make them four times as large again; the search is over when that is back where it began. An abort costs some ten commits (a new
+producer, everything fetched anew), hence the eighth.
+
+A culprit that lies ahead holds up nobody: transactions grow while it is waited for, and it is passed by in whichever it turns up.
 
 Why it ends: every abort but of a single record makes the transactions smaller, every commit is progress, and three aborts at which neither
 happens are the end.
@@ -20,6 +23,7 @@ from samzapy.model.dead_letter import Origin
 NO_LIMIT = 1 << 62
 MAX_ABORTS = 3
 COMMITS_TO_GROW = 2
+SHRINK_BY, GROW_BY = 8, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ class Search:
         self._retries = retries
         self.limit = NO_LIMIT
         self.condemned: dict[Origin, Culprit] = {}
-        self._carried_out: Origin | None = None
+        self._carried_out: set[Origin] = set()
         self._attempts: dict[Origin, int] = {}
         self._began_at = 0
         self._commits = self._strikes = 0
@@ -69,17 +73,17 @@ class Search:
 
     def room(self, held: int) -> int:
         """How many more records the transaction, which holds `held`, may take."""
-        return 1 if self.condemned else max(1, self.limit - held)
+        return max(1, self.limit - held)
 
     def is_full(self, held: int) -> bool:
-        return held >= (1 if self.condemned else self.limit)
+        return held >= self.limit
 
     def aborted(self, held: int, last: Origin | None, error: TransactionAborted) -> Replay | Culprit | GiveUp:
         """A transaction of `held` records, the last of which was `last`, was aborted."""
         self._commits = 0
-        carried_out, self._carried_out = self._carried_out, None
+        carried_out, self._carried_out = self._carried_out, set()
         if held == 1 and self.limit == 1 and last is not None and isinstance(error, RecordRejected):
-            if carried_out == last:
+            if last in carried_out:
                 return GiveUp(f"record {last} is refused, and cannot be set aside either", True)
             attempts = self._attempts[last] = self._attempts.get(last, 0) + 1
             if attempts <= self._retries:
@@ -90,7 +94,7 @@ class Search:
             return GiveUp("what a hook other than `process` sent or stored is refused", True)
         if held > 1:
             self._began_at = max(self._began_at, held)
-            self.limit = held // 2
+            self.limit = max(1, held // (SHRINK_BY if isinstance(error, RecordRejected) else 2))
             return Replay(self.limit)
         self._strikes += 1
         if held == 1:
@@ -99,24 +103,29 @@ class Search:
             return GiveUp(f"{MAX_ABORTS} transactions in a row were aborted without progress")
         return Replay(self.limit)
 
+    def meets(self, record: Origin) -> Culprit | None:
+        """This record comes next: what was found of it. Those before it in its partition that did not come are not there any more."""
+        self.forget(r for r in self.condemned if r[:2] == record[:2] and r.offset < record.offset and r not in self._carried_out)
+        return self.condemned.get(record)
+
     def carry_out(self, record: Origin) -> None:
         """The condemned record is passed by, in the transaction that is open."""
-        self._carried_out = record
+        self._carried_out.add(record)
 
     def committed(self, held: int) -> None:
         """A transaction of `held` records was committed."""
+        for record in self._carried_out:
+            self.condemned.pop(record, None)
+        self._carried_out = set()
         if not self.is_on:
             self._strikes = 0
         if not self.is_on or held == 0:  # what hooks other than `process` write again after each abort is no progress
             return
         self._strikes = 0
-        if self._carried_out is not None:
-            self.condemned.pop(self._carried_out, None)
-            self._carried_out = None
         self._commits += 1
         if self._commits >= COMMITS_TO_GROW:
             self._commits = 0
-            self.limit *= 2
+            self.limit *= GROW_BY
             if self.limit >= self._began_at:
                 self.limit, self._began_at = NO_LIMIT, 0
                 self._attempts.clear()

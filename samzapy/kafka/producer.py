@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
@@ -29,8 +29,9 @@ from samzapy.ports import Delivered, Outgoing
 Headers = Sequence[tuple[str, bytes | None]] | None
 
 FORCED = {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random", "allow.auto.create.topics": False}
+BATCH_BYTES = 1_000_000
 DEFAULTS = {
-    "batch.size": 1_000_000,
+    "batch.size": BATCH_BYTES,
     "queue.buffering.max.messages": 1_000_000,
     "retry.backoff.ms": 10,
     "message.max.bytes": 100_000_000,  # each topic's own limit decides, and is checked at put and send
@@ -40,6 +41,7 @@ PLAIN = {"linger.ms": 5}
 POLL_EVERY = 1000  # records between two looks at the delivery queue
 INIT_TIMEOUT_S = 60.0
 SUSPICIOUS_S = 1.0
+FLUSH_LOOK_S = 0.2  # between two looks, while a flush waits, at whether it still can succeed
 END_TXN_ANSWER = re.compile(r"\bEndTxn returned (\w+)")
 ASKED_ONCE = ["NO_ERROR"]
 TXN_FAILED = re.compile(r"\bCurrent transaction failed in state \w+: (?P<why>.*) \((?P<name>\w+)\)")
@@ -52,6 +54,7 @@ class _Listener:
     def __init__(self) -> None:
         self.end_txn: list[str] = []
         self.rejected = ""
+        self.has_failed = False  # the transaction: the library sends no more of it, and only an abort ends that
 
     def log(self, level: int, text: str, *args: Any) -> None:
         line = text % args if args else text
@@ -59,20 +62,23 @@ class _Listener:
         if answer is not None:
             self.end_txn.append(answer[1])
         failed = TXN_FAILED.search(line)
+        self.has_failed = self.has_failed or failed is not None
         if failed is not None and failed["name"] in REJECTED_NAMES:
             self.rejected = self.rejected or f"{failed['why']} ({failed['name']})."
         LIBRARY_LOG.log(level, "%s", line)
 
 
 class KafkaTransactionalProducer:
-    """One producer of one transactional.id."""
+    """One producer of one transactional.id. `rejected` is called when Kafka refused a record, or a batch."""
 
-    def __init__(self, settings: Settings, transactional_id: str, timeout_ms: int) -> None:
+    def __init__(self, settings: Settings, transactional_id: str, timeout_ms: int, rejected: Callable[[], None] = lambda: None) -> None:
         self._id = transactional_id
+        self._rejected = rejected
         self._timeout_s = timeout_ms / 1000
         self._disturbed = False
         self._poison: LogError | None = None
         self._sent = 0
+        self._is_empty = True  # the transaction: nobody is asked to end it then
         self._heard = _Listener()
         own = {"transactional.id": transactional_id, "client.id": transactional_id, "transaction.timeout.ms": timeout_ms}
         ears = {"error_cb": self._on_error, "logger": self._heard, "debug": ",".join(filter(None, (settings.get("debug"), "eos")))}
@@ -98,7 +104,8 @@ class KafkaTransactionalProducer:
                 self._producer.poll(0.05)
 
     def begin(self) -> None:
-        self._poison, self._disturbed, self._heard.rejected = None, False, ""
+        self._poison, self._disturbed, self._is_empty = None, False, True
+        self._heard.rejected, self._heard.has_failed = "", False
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
@@ -108,6 +115,7 @@ class KafkaTransactionalProducer:
         self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None,
         delivered: Delivered | None = None,
     ) -> None:  # fmt: skip
+        self._is_empty = False
         try:
             self._sent += 1
             if self._sent >= POLL_EVERY:
@@ -125,6 +133,7 @@ class KafkaTransactionalProducer:
             self._poison = self._poison or found
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
+        self._is_empty = self._is_empty and not records
         _send_all(self._produce, self.send, records)
         try:
             self._producer.poll(0)
@@ -153,14 +162,28 @@ class KafkaTransactionalProducer:
 
         return on_delivery
 
+    @contextlib.contextmanager
+    def _listening(self) -> Iterator[None]:
+        try:
+            yield
+        except RecordRejected:
+            self._rejected()
+            raise
+
     def flush(self) -> None:
+        with self._listening():
+            self._flush()
+
+    def _flush(self) -> None:
         deadline = time.monotonic() + self._timeout_s
         try:
-            while self._producer.flush(max(0.0, min(1.0, deadline - time.monotonic()))):
+            while self._producer.flush(max(0.0, min(FLUSH_LOOK_S, deadline - time.monotonic()))) and not self._heard.has_failed:
                 if time.monotonic() >= deadline:
                     raise InDoubt(f"flush of {self._id}: the brokers did not take everything in {self._timeout_s:.0f} s.", "")
         except KafkaException as error:  # a fatal error of the client is raised by whatever serves its events
             raise transaction_error(error.args[0], f"flush of {self._id}") from None
+        if self._heard.rejected:  # measured: what is still queued then is never sent, so waiting for it would last until the timeout
+            raise RecordRejected(f"{self._id}: {self._heard.rejected}", REJECTED_REMEDY)
         self._raise_poison()
 
     def _raise_poison(self) -> None:
@@ -175,10 +198,11 @@ class KafkaTransactionalProducer:
         raise TransactionAborted(self._poison.message, self._poison.remedy)
 
     def commit(self) -> bool:
-        self._raise_poison()
-        self._heard.end_txn.clear()
-        quick = self._decide("commit", self._producer.commit_transaction)
-        return quick and self._heard.end_txn == ASKED_ONCE
+        with self._listening():
+            self._raise_poison()
+            self._heard.end_txn.clear()
+            quick = self._decide("commit", self._producer.commit_transaction)
+        return quick and self._heard.end_txn == ([] if self._is_empty else ASKED_ONCE)
 
     def abort(self) -> bool:
         """Never clean: measured, after an abort that followed a rejected record the next transaction of the same producer fails with
@@ -216,16 +240,22 @@ class KafkaTransactionalProducer:
 
 
 class KafkaPlainProducer:
-    """An idempotent producer outside transactions."""
+    """An idempotent producer outside transactions. After Kafka refused a record it goes on with the settings that `refit` gives."""
 
-    def __init__(self, settings: Settings, client_id: str, message_timeout_ms: int) -> None:
+    def __init__(self, settings: Settings, client_id: str, message_timeout_ms: int, refit: Callable[[], Settings] | None = None) -> None:
+        self._own = (client_id, message_timeout_ms)
+        self._refit = refit
+        self._error: LogError | None = None
+        self._connect(settings)
+
+    def _connect(self, settings: Settings) -> None:
+        client_id, message_timeout_ms = self._own
         own = {
             "client.id": client_id, "message.timeout.ms": message_timeout_ms, "delivery.report.only.error": True,
             "on_delivery": self._on_delivery,
         }  # fmt: skip
         self._producer = Producer(quiet({**DEFAULTS, **PLAIN, **settings, **FORCED, **own}))
         self._produce = self._producer.produce
-        self._error: LogError | None = None
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         if error is not None and self._error is None:
@@ -256,6 +286,8 @@ class KafkaPlainProducer:
         self._producer.flush()
         if self._error is not None:
             error, self._error = self._error, None
+            if isinstance(error, RecordRejected) and self._refit is not None:
+                self._connect(self._refit())  # nothing is on its way any more
             raise error
 
     def close(self) -> None:

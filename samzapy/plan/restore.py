@@ -129,11 +129,7 @@ def decide(
             "Run `samzapy reset` to start over, or bring the old topic back.",
         )
     if mark.position > log.barrier:
-        return Refuse(
-            f"changelog {log.topic}[{log.partition}] ends at {log.barrier}, the checkpoint says {mark.position}: its end was lost "
-            "(an unclean leader election, or a topic brought back from an older copy), and with it committed state.",
-            "Bring back the replica or the copy that has it, or run `samzapy reset` to start over.",
-        )
+        return lost_end(f"{log.topic}[{log.partition}]", log.barrier, mark)
     good, reasons = _sift(found, identity, checkpoint, mark, log, now_ms)
     if good:
         best = max(good, key=lambda f: f.stamp.position if f.stamp else -1)
@@ -177,6 +173,15 @@ def _why_not(found: Found, identity: StoreIdentity, checkpoint: Checkpoint, mark
         return "nothing was ever committed to it"
     case = _Case(found, found.stamp, identity, checkpoint, mark, log, now_ms)
     return next((text for holds, text in RULES if not holds(case)), "")
+
+
+def lost_end(changelog: str, end: int, mark: StoreMark) -> Refuse:
+    """The changelog does not reach to what the checkpoint says."""
+    return Refuse(
+        f"changelog {changelog} ends at {end}, the checkpoint says {mark.position}: its end was lost "
+        "(an unclean leader election, or a topic brought back from an older copy), and with it committed state.",
+        "Bring back the replica or the copy that has it, or run `samzapy reset` to start over.",
+    )
 
 
 def _truncated(log: ChangelogFacts, mark: StoreMark) -> Refuse:

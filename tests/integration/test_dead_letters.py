@@ -91,6 +91,17 @@ def test_records_that_only_the_broker_refuses_are_found_and_set_aside(kafka: str
     assert updates == set(job.updates())
 
 
+@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+def test_a_topic_that_takes_less_than_a_batch_refuses_nothing(kafka: str, tmp_path: Path, name: str, guarantee: str) -> None:
+    """`max.message.bytes` bounds batches, and librdkafka's are a megabyte by default."""
+    job = Job(kafka, tmp_path, name, commit={"guarantee": guarantee})
+    limit_records(kafka, job.output, 20_000)
+    job.feed([f"word{i % 7}" for i in range(12_000)])
+    done = job.run_to_end()
+    assert (0, False) == (done.returncode, "aborted" in done.stderr), done.stderr
+    assert 12_000 == len(job.updates())
+
+
 def test_dead_letters_are_listed_shown_and_sent_back_once(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name, partitions=2, on_error={"then": "dead_letter"})
     produce(kafka, job.input, [Record(0, 0, b"\xff\x00", "fü boom".encode(), [("trace", b"\x01")], 1_700_000_000_000)])

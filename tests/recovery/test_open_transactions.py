@@ -127,6 +127,24 @@ def test_on_a_topic_of_its_own_it_is_said_while_it_lasts(job: Job, topic: str) -
         assert "" == task(status, 0)["reason"]
 
 
+def test_one_that_was_open_before_the_last_commit_is_not_taken_for_a_lost_end(job: Job) -> None:
+    """The changelog's visible end lies before what the checkpoint says; what is behind it is hidden, not lost."""
+    with job.running("--local") as run:
+        run.until_running()
+        stranger = Stranger(job.servers, job.changelog, 0, b"\0" * 8)
+        job.feed(["hidden", "hidden"])
+        at_the_ends(run, job)
+        assert 0 == run.stop()
+    with job.running("--local") as run:
+        said(run, lambda s: job.changelog in task(s, 0)["reason"])
+
+        stranger.abort()
+
+        at_the_ends(run, job)
+        assert 0 == run.stop()
+    assert {(0, "hidden"): 1, (1, "hidden"): 1} == job.stored()
+
+
 def said(run: Running, condition: Callable[[dict[str, Any]], bool], looks: int = 15) -> dict[str, Any]:
     """The first of so many looks (each takes about a second) that shows it."""
     for _ in range(looks):
