@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv demo test prove lint check lock clean
+.PHONY: help venv demo test prove chaos lint check lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -40,6 +40,9 @@ test: lint  ## everything
 
 prove: venv  ## the long proofs: every failpoint in every way; up to 45 minutes
 	$(BIN)/pytest -m prove
+
+chaos: venv  ## half an hour of faults of every kind over three brokers, as child processes and on Spark (SEED=n MINUTES=n)
+	$(BIN)/python -m tests.recovery.run --chaos --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
 
 lock:  ## write the lock files anew from pyproject.toml
 	$(PYTHON) -m venv $(VENV)-lock

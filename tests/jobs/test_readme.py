@@ -28,7 +28,7 @@ SHELL_LINES = [line.split("#")[0].strip() for language, text in BLOCKS if langua
 COMMANDS = sorted({c for c in [*SHELL_LINES, *IN_TEXT.findall(README)] if c.startswith("samzapy ")})
 BUILT = {
     "run", "reset", "validate", "status", "stop", "scale", "restart", "state get", "state scan", "state export", "state restore", "state verify", "checkpoint show",
-    "topics", "dev kafka start", "dev kafka stop", "dev kafka status", "demo", "dev spark start", "dev spark stop", "dev spark status", "doctor",
+    "topics", "dev kafka start", "dev kafka stop", "dev kafka status", "demo", "dev spark start", "dev spark stop", "dev spark status", "doctor", "chaos",
 }  # fmt: skip
 
 
