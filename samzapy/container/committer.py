@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from samzapy import failpoints
-from samzapy.api.errors import InDoubt, SamzapyError, check
+from samzapy.api.errors import InDoubt, LogError, SamzapyError, TransactionAborted, check
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
@@ -123,7 +123,12 @@ class Committer:
 
     def _flush(self) -> None:
         if self._outputs is not None:
-            self._outputs.flush()
+            try:
+                self._outputs.flush()
+            except TransactionAborted:  # of the record itself: rolled back and hunted for
+                raise
+            except LogError as error:  # told once: whoever commits after it commits positions behind records that nobody will ever get
+                raise InDoubt(f"outputs were not delivered: {error.message}", error.remedy) from error
         self._own.open().flush()
 
     # -- C3 ----------------------------------------------------------------------------------------------------------------------
