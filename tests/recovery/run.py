@@ -66,7 +66,8 @@ def chaos(given: argparse.Namespace) -> int:
     plan = Plan(
         given.seed, given.minutes, folder, f"chaos-{secrets.token_hex(3)}", given.servers, given.brokers or None,
         None if given.local else (int(workers), int(cores)), given.tasks or 2 * given.containers, given.containers, given.rate or 360.0,
-        given.keys, given.calm or 0.6, 0.35 if given.impatient is None else given.impatient, given.lease, given.commit_interval, given.guarantee, kinds, sets=given.set,
+        given.keys, given.calm or 0.6, 0.35 if given.impatient is None else given.impatient,
+        given.lease, given.commit_interval, given.guarantee, kinds, sets=given.set,
     )  # fmt: skip
     say(f"seed {plan.seed}, folder {folder}")
     try:
