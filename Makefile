@@ -50,6 +50,9 @@ simulate: venv  ## ten thousand simulated histories, resumable: SEEDS=from-to, J
 SEEDS ?= 0-9999
 JOBS ?= 2
 
+chaos: venv  ## half an hour of faults of every kind over three brokers, as child processes and on Spark (SEED=n MINUTES=n)
+	$(BIN)/python -m tests.recovery.run --chaos --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
+
 lock:  ## write the lock files anew from pyproject.toml
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet --upgrade pip pip-tools

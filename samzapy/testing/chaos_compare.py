@@ -1,8 +1,8 @@
 """What a job committed under faults, against what it commits without any, of the same input.
 
 Outputs are compared by topic, partition and key as multisets (records without a key: by topic alone): where several tasks write a key, or a
-task reads several inputs, nobody promises an order. Where the order within a key is determined, `ordered` demands it. Under at_least_once an output may come again, but none may be missing or new.
-Stores are compared entry by entry: they are exact under both guarantees.
+task reads several inputs, nobody promises an order. Where the order within a key is determined, `ordered` demands it. Under at_least_once an
+output may come again, but none may be missing or new. Stores are compared entry by entry: they are exact under both guarantees.
 """
 
 from __future__ import annotations

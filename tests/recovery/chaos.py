@@ -43,7 +43,7 @@ from tests.recovery.trial import Trial, now_ms
 DELETED, STALE, CORRUPTED, DISK_FULL = "state deleted", "state stale", "state corrupted", "disk full"
 KILL_BROKER, PAUSE_BROKER, CUT, DELAY = "kill broker", "pause broker", "cut connections", "delay connections"
 WEIGHTS = {
-    KILL_CONTAINER: 26, PAUSE_CONTAINER: 2, KILL_DRIVER: 1.5, PAUSE_DRIVER: 0.7, PAUSE_BOTH: 1, DELETED: 2, STALE: 1.5, CORRUPTED: 2, DISK_FULL: 0.4,
+    KILL_CONTAINER: 32, PAUSE_CONTAINER: 2, KILL_DRIVER: 1.5, PAUSE_DRIVER: 0.7, PAUSE_BOTH: 1, DELETED: 2, STALE: 1.5, CORRUPTED: 2, DISK_FULL: 0.4,
     KILL_BROKER: 1.5, PAUSE_BROKER: 1, CUT: 2, DELAY: 1.5, KILL_EXECUTOR: 2, KILL_DAEMON: 2, PAUSE_EXECUTOR: 0.7, PAUSE_DAEMON: 0.7,
 }  # fmt: skip
 KILLS = (KILL_CONTAINER, KILL_DRIVER, KILL_EXECUTOR, KILL_DAEMON)
@@ -310,7 +310,7 @@ def _network(world: World, step: Step, seconds: float) -> bool:
     if step.kind == CUT:
         world.proxy.cut()
         return True
-    traps = world.proxy.place_all(storm(int(step.pick * 1e6), STORMY, 0.05, 1.0))
+    traps = world.proxy.place_all(storm(int(step.pick * 1e6), STORMY, 0.1, 1.0))
     world.passed(seconds)
     world.proxy.calm()
     fault.over_ms = now_ms()

@@ -37,7 +37,8 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is asked for. `brokers`: those of our own that can be hit; None: all of `servers` stays whole. `spark`: workers and cores."""
+    """What a run is asked for: so many minutes, or `most_faults` if these come first. `brokers`: how many of our own, which can be hit; None: those
+    at `servers`, which stay whole. `spark`: workers and cores."""
 
     seed: int
     minutes: float
@@ -50,14 +51,15 @@ class Plan:
     containers: int = 3
     rate: float = 360.0
     keys: int = 1000
-    calm_s: float = 0.8
-    impatient: float = 0.25
+    calm_s: float = 0.6
+    impatient: float = 0.35
     lease_ms: int = 3000
     commit_interval: str = "200ms"
     guarantee: str = "exactly_once"
     kinds: tuple[str, ...] = ()
     look_every: int = 10
     small_disk: bool = True
+    most_faults: int = 1 << 30
     sets: Sequence[str] = field(default=())
 
     def sections(self, containers: int) -> dict[str, object]:
@@ -113,7 +115,7 @@ def stage(plan: Plan, blocks: contextlib.ExitStack, left_out: list[str], say: Sa
         client_servers=proxy.bootstrap_servers,
     )  # fmt: skip
     load = Load(servers, first.topics.input, plan.tasks, plan.rate, plan.keys, plan.seed)
-    trials = Trial(first, load), Trial(second, None, numbered=False)
+    trials = Trial(first, load, numbered=first.exactly_once), Trial(second, None, numbered=False)
     for trial in trials:
         trial.part = LOCAL
     return World(*trials, plan.folder / "copies", kafka, proxy, disk if mounted else None)
@@ -138,18 +140,18 @@ def _mount(disk: Path, blocks: contextlib.ExitStack) -> bool:
 
 def _run(plan: Plan, world: World, blocks: contextlib.ExitStack, left_out: list[str], codes: Sequence[str], say: Say) -> ChaosReport:
     readers = [AbortedReader(t.job.servers, t.job) for t in world.trials]
-    began = time.monotonic()
     local_s = 60 * plan.minutes * (LOCAL_SHARE if plan.spark else 1.0)
-    _hit(plan, world, began + local_s, False, say)
+    _hit(plan, world, local_s, False, say)
     if plan.spark:
         cluster = LocalSpark.start(directory=plan.folder / "spark", workers=plan.spark[0], cores=plan.spark[1], say=say, tied=True)
         blocks.callback(cluster.stop)
         say("the first job moves to Spark")
         world.recovered()
+        world.brokers_back()
         _look(readers)
         world.first.run_elsewhere(("--master", cluster.url, *world.first.job.arguments[1:]), cluster)
         world.first.part = SPARK
-        _hit(plan, world, began + 60 * plan.minutes, True, say)
+        _hit(plan, world, 60 * plan.minutes - local_s, True, say)
     last_ms = max((max(f.at_ms, f.over_ms) for f in world.faults()), default=now_ms())
     world.brokers_back()
     load_s = world.first.loaded_s()
@@ -164,19 +166,17 @@ def _run(plan: Plan, world: World, blocks: contextlib.ExitStack, left_out: list[
     return _conclude(plan, world, readers, left_out, codes, records, load_s, lag_s, say)
 
 
-def _hit(plan: Plan, world: World, until: float, spark: bool, say: Say) -> None:
+def _hit(plan: Plan, world: World, seconds: float, spark: bool, say: Say) -> None:
+    until = time.monotonic() + seconds
     there = kinds_of(spark, world.kafka is not None, world.proxy is not None, world.disk is not None)
     kinds = tuple(k for k in there if not plan.kinds or k in plan.kinds)
     # what only Spark has comes first there: all else has had its turn
     turns = script(plan.seed + spark, kinds, plan.calm_s, plan.impatient)
-    play(
-        world,
-        _sorted_first(turns, len(kinds)) if spark else turns,
-        lambda: time.monotonic() >= until,
-        plan.lease_ms / 1000,
-        plan.look_every,
-        say,
-    )
+
+    def enough() -> bool:
+        return time.monotonic() >= until or len(world.faults()) >= plan.most_faults
+
+    play(world, _sorted_first(turns, len(kinds)) if spark else turns, enough, plan.lease_ms / 1000, plan.look_every, say)
 
 
 def _sorted_first(turns: Iterator[Step], count: int) -> Iterator[Step]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,6 +95,16 @@ def marked(job: str) -> list[Proc]:
         if wanted in environment and proc.state != ZOMBIE:
             found.append(proc)
     return found
+
+
+def left_behind(job: str, known: Iterable[Proc], limit_s: float = 30.0) -> list[str]:
+    """What still runs of a job that has ended: by its mark, or known to be its; Spark's executors are given some time to end."""
+    deadline, pause, mine = time.monotonic() + limit_s, threading.Event(), list(known)
+    while True:
+        left = {*marked(job), *(p for p in mine if is_alive(p))}
+        if not left or time.monotonic() > deadline:
+            return [f"{p.pid}: {' '.join(p.command)[:200]}" for p in sorted(left, key=lambda p: p.pid)]
+        pause.wait(0.2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +234,12 @@ def seconds_until_commit(events: Iterable[Event], fault: Fault) -> float | None:
     return (max(first.values()) - fault.at_ms) / 1000
 
 
-def timed(faults: Sequence[Fault], samples: Sequence[Sample], events: Sequence[Event], until_ms: int) -> None:
-    """Fill in both times of each fault: each one's time ends where the next begins, the last one's at `until_ms`."""
+def timed(
+    faults: Sequence[Fault], samples: Sequence[Sample], events: Sequence[Event], until_ms: int, breaks: Sequence[int] = ()
+) -> None:  # fmt: skip
+    """Fill in both times of each fault: each one's time ends where the next begins, or at a break; the last one's at `until_ms`."""
     ordered = sorted(faults, key=lambda f: f.at_ms)
     for fault, end_ms in zip(ordered, [*(f.at_ms for f in ordered[1:]), until_ms], strict=True):
+        end_ms = min([end_ms, *(b for b in breaks if b > fault.at_ms)])
         fault.until_running_s = seconds_until_running(samples, fault, end_ms)
         fault.until_commit_s = seconds_until_commit(events, fault)

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from tests.broker import LIMIT_S, ends
+from tests.broker import LIMIT_S, ends, read_all
 
 BEGIN = -1
 
@@ -31,6 +31,11 @@ def longest_gap_ms(times_ms: Iterable[int]) -> int:
     """The longest time between one record and the next."""
     ordered = sorted(times_ms)
     return max((b - a for a, b in pairwise(ordered)), default=0)
+
+
+def aborted(servers: str, topic: str) -> int:
+    """Records that were written and never committed: work that faults hit in mid-transaction."""
+    return len(read_all(servers, topic, "read_uncommitted")) - len(read_all(servers, topic))
 
 
 class Outputs:

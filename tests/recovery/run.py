@@ -66,7 +66,8 @@ def chaos(given: argparse.Namespace) -> int:
     plan = Plan(
         given.seed, given.minutes, folder, f"chaos-{secrets.token_hex(3)}", given.servers, given.brokers or None,
         None if given.local else (int(workers), int(cores)), given.tasks or 2 * given.containers, given.containers, given.rate or 360.0,
-        given.keys, given.calm or 0.8, given.impatient, given.lease, given.commit_interval, given.guarantee, kinds, sets=given.set,
+        given.keys, given.calm or 0.6, 0.35 if given.impatient is None else given.impatient,
+        given.lease, given.commit_interval, given.guarantee, kinds, sets=given.set,
     )  # fmt: skip
     say(f"seed {plan.seed}, folder {folder}")
     try:
@@ -102,7 +103,7 @@ def conduct(trial: Trial, given: argparse.Namespace, kinds: tuple[str, ...]) -> 
     try:
         with trial:
             end = time.monotonic() + 60 * given.minutes
-            script = steps(given.seed, kinds, given.calm or 3.0, given.impatient)
+            script = steps(given.seed, kinds, given.calm or 3.0, 0.2 if given.impatient is None else given.impatient)
             play(trial, script, lambda: time.monotonic() >= end, given.lease / 1000, say)
             report = trial.finish()
     except AssertionError as failure:
@@ -133,8 +134,8 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keys", type=int, default=1000)
     parser.add_argument("--rate", type=float, help="records a second (default: 500, with --chaos 360)")
-    parser.add_argument("--calm", type=float, help="seconds between recovery and the next fault, on average (default: 3, with --chaos 0.8)")
-    parser.add_argument("--impatient", type=float, default=0.2, help="share of faults during a recovery (default: %(default)s)")
+    parser.add_argument("--calm", type=float, help="seconds between recovery and the next fault, on average (default: 3, with --chaos 0.6)")
+    parser.add_argument("--impatient", type=float, help="share of faults during a recovery (default: 0.2, with --chaos 0.35)")
     parser.add_argument("--standby", type=int, default=0, help="warm copies of each task (default: %(default)s)")
     parser.add_argument("--kinds", help=f"comma-separated, of: {', '.join(WEIGHTS)}")
     parser.add_argument("--guarantee", choices=("exactly_once", "at_least_once"), default="exactly_once")

@@ -17,7 +17,7 @@ from typing import Any
 
 from samzapy.dev.spark import LocalSpark
 from samzapy.model.names import task_name
-from tests.broker import ends, read_all
+from tests.broker import ends
 from tests.recovery.audit import audit, summary
 from tests.recovery.faults import (
     Fault,
@@ -25,8 +25,7 @@ from tests.recovery.faults import (
     Proc,
     containers_below,
     find,
-    is_alive,
-    marked,
+    left_behind,
     processes,
     sample_of,
     send,
@@ -35,7 +34,7 @@ from tests.recovery.faults import (
 from tests.recovery.job import ChainJob, Status, all_run, has_reached
 from tests.recovery.load import Load
 from tests.recovery.observer import Observer
-from tests.recovery.outputs import Outputs
+from tests.recovery.outputs import Outputs, aborted
 from tests.recovery.report import Report
 from tests.recovery.state import verify_stores
 from tests.recovery.watch import Watch
@@ -68,6 +67,7 @@ class Trial:
         self._blocks = contextlib.ExitStack()
         self._known: set[Proc] = set()
         self._pause = threading.Event()
+        self._breaks: list[int] = []  # when the job was stopped to be started elsewhere
         self.job.locate = self.observer.url
 
     @classmethod
@@ -77,7 +77,7 @@ class Trial:
     ) -> Trial:  # fmt: skip
         """Of a ChainTask job with `tasks` partitions under a load of its own; arguments as ChainJob and Load take them."""
         job = ChainJob(servers, folder, name, tasks, containers, arguments, sections, links)
-        return cls(job, Load(servers, job.topics.input, tasks, rate, keys, seed), cluster=cluster, links=links)
+        return cls(job, Load(servers, job.topics.input, tasks, rate, keys, seed), job.exactly_once, cluster, links)
 
     def __enter__(self) -> Trial:
         with self._blocks:
@@ -148,7 +148,6 @@ class Trial:
         return tuple(task_name(p) for p in range(self.job.tasks))
 
     def status(self) -> Status:
-        """As it is now."""
         return self.until(lambda s: bool(s["containers"]), "a status")
 
     def containers(self) -> int:
@@ -303,11 +302,10 @@ class Trial:
 
     def stop_load(self) -> int:
         """Until the broker has everything; how many records there were."""
-        return sum(self._load.stop().values()) if self._load is not None else 0
+        return sum(self._load.stop().values()) if self._load else 0
 
     def loaded_s(self) -> float:
-        """For how long the load has gone on."""
-        return time.monotonic() - self._load.began if self._load is not None else 0.0
+        return time.monotonic() - self._load.began if self._load else 0.0
 
     def caught_up(self) -> None:
         """Wait until every task runs and has committed everything that its input holds now."""
@@ -322,6 +320,7 @@ class Trial:
     def run_elsewhere(self, arguments: tuple[str, ...], cluster: LocalSpark | None = None) -> None:
         """Stop the job as a user would, and start it again with other arguments of `samzapy run`."""
         self.processes()
+        self._breaks.append(now_ms())
         code = self.job.stop()
         assert code == 0, f"the driver ended with {code}:\n{self.job.log_tail()}"
         self.job.arguments, self.cluster = arguments, cluster
@@ -333,27 +332,14 @@ class Trial:
         self.processes()
         until_ms = now_ms()
         code = self.job.stop()
-        left = self._left_behind()
+        left = left_behind(self.job.name, self._known)
         events = self.observer.finish()
-        timed(self.faults, self.watch.samples(), events, until_ms)
+        timed(self.faults, self.watch.samples(), events, until_ms, self._breaks)
         return Report(
             tuple(self.faults), self.job.verify(), tuple(audit(events)), summary(events), code,
-            tuple(left), self._aborted(self.job.topics.output), self._aborted(self.job.topics.job.checkpoint_topic),
+            tuple(left), aborted(self._servers, self.job.topics.output), aborted(self._servers, self.job.topics.job.checkpoint_topic),
             verify_stores(self.job.file),
         )  # fmt: skip
-
-    def _left_behind(self, limit_s: float = 30.0) -> list[str]:
-        """What still runs of the job; Spark's executors are given some time to end."""
-        deadline = time.monotonic() + limit_s
-        while True:
-            left = {*marked(self.job.name), *(p for p in self._known if is_alive(p))}
-            if not left or time.monotonic() > deadline:
-                return [f"{p.pid}: {' '.join(p.command)[:200]}" for p in sorted(left, key=lambda p: p.pid)]
-            self._pause.wait(0.2)
-
-    def _aborted(self, topic: str) -> int:
-        """Records that were written and never committed: work that faults hit in mid-transaction."""
-        return len(read_all(self._servers, topic, "read_uncommitted")) - len(read_all(self._servers, topic))
 
 
 def _is_running(status: Status, pid: int) -> bool:

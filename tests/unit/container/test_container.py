@@ -14,7 +14,7 @@ from samzapy.api.errors import Fenced, InDoubt, LogError, OffsetOutOfRange, Stat
 from samzapy.container.spec import ContainerSpec
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.stamp import StoreStamp
-from samzapy.ports import Change, TaskStore
+from samzapy.ports import Change, TaskStore, TopicSpec
 from tests.unit.container.bench import JOB, Bench
 
 OUT = SystemStream("kafka", "out")
@@ -75,6 +75,26 @@ def test_a_crash_loses_what_was_not_committed_and_nothing_else(tmp_path: Path, e
     bench.drain(container)
     assert bench.changelog() == {"a": 3}
     assert bench.read("out") == ([("a", 1), ("a", 3)] if exactly_once else [("a", 1), ("a", 3), ("a", 3)])
+
+
+def test_outputs_that_were_not_delivered_are_never_committed_past(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, exactly_once=False)
+    container = bench.start()
+    admin, place = bench.log.admin(), TopicPartition("in", 0)
+    admin.delete(["out"])  # a broker that takes nothing
+    bench.feed(("a", 1))
+    container.step(0.0)
+
+    with pytest.raises(InDoubt, match="outputs were not delivered: .*out"):
+        container.commit()
+    assert container.tasks["Partition 0"].committed.inputs[str(place)].next_offset == 0
+
+    admin.create([TopicSpec("out", 1)])
+    container.let_go()
+    container.close()
+    container = bench.start()
+    bench.drain(container)
+    assert ([("a", 1)], {"a": 1}) == (bench.read("out"), bench.changelog())
 
 
 def test_without_local_state_the_changelog_gives_it_back_and_deleted_stays_deleted(tmp_path: Path) -> None:

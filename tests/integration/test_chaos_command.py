@@ -1,0 +1,117 @@
+"""`samzapy chaos` on a real broker: a job that keeps its word is clean, one that counts in memory is found out, the user's topics are safe."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.cli.main import app
+from tests.broker import admin, create_topic, produce, read_all
+
+pytestmark = pytest.mark.kafka
+
+TASK = """
+from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
+
+class Count(StreamTask):
+    def init(self, context):
+        self.out = SystemStream("kafka", context.params["out"])
+        self.counts = context.get_store("counts")
+
+    def process(self, envelope, collector, coordinator):
+        n = (self.counts.get(envelope.key) or 0) + 1
+        self.counts.put(envelope.key, n)
+        collector.send(OutgoingMessageEnvelope(self.out, n, envelope.key))
+
+class Forgets(Count):
+    def init(self, context):
+        super().init(context)
+        self.counts_here = {}
+
+    def process(self, envelope, collector, coordinator):
+        n = self.counts_here[envelope.key] = self.counts_here.get(envelope.key, 0) + 1
+        collector.send(OutgoingMessageEnvelope(self.out, n, envelope.key))
+"""
+KILL_FIRST = 1  # a seed
+
+
+@pytest.fixture
+def job(kafka: str, tmp_path: Path, unique: str) -> Path:
+    (tmp_path / f"task_{unique.replace('-', '_')}.py").write_text(TASK)
+    document = {
+        "job": unique, "task": f"task_{unique.replace('-', '_')}:Count", "params": {"out": f"{unique}-out"},
+        "kafka": {"bootstrap.servers": kafka}, "inputs": [{"topic": f"{unique}-in", "key": "string", "value": "json"}],
+        "outputs": [{"topic": f"{unique}-out", "key": "string", "value": "integer"}],
+        "stores": {"counts": {"key": "string", "value": "integer"}}, "commit": {"interval": "200ms"}, "containers": {"count": 2},
+        "state": {"dir": str(tmp_path / "state")},
+    }  # fmt: skip
+    path = tmp_path / "job.yaml"
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(json.dumps({"key": f"key-{n % 20}", "value": {"n": n}}) + "\n" for n in range(2000)))
+    return path
+
+
+def chaos(job: Path, records: Path, *options: str) -> Result:
+    return CliRunner().invoke(
+        app, ["chaos", str(job), "--input", str(records), "--yes-on-this-cluster", *options], standalone_mode=False
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_job_that_keeps_its_word_is_clean_and_nothing_is_left(kafka: str, job: Path, records: Path, unique: str) -> None:
+    told = chaos(job, records, "--seed", str(KILL_FIRST), "--minutes", "0.1", "--partitions", "2", "--ordered")
+
+    assert 0 == told.return_value, told.output + str(told.exception)
+    assert "CLEAN: 2000 records and 20 store entries are as they are without faults; seed 1" in told.output
+    assert [] == [topic for topic in admin(kafka).list_topics(timeout=30).topics if unique in topic]
+
+
+@pytest.mark.slow
+def test_a_task_that_counts_in_memory_is_found_out(job: Path, records: Path) -> None:
+    job.write_text(job.read_text().replace(":Count", ":Forgets"))
+
+    told = chaos(job, records, "--seed", str(KILL_FIRST), "--minutes", "0.1", "--partitions", "2")
+
+    assert 1 == told.return_value, told.output + str(told.exception)
+    assert "missing, the first: partition" in told.output
+    assert "DIFFERS" in told.output
+
+
+def test_topics_that_are_there_are_never_touched(kafka: str, job: Path, records: Path, unique: str) -> None:
+    create_topic(kafka, f"{unique}-in")
+    produce(kafka, f"{unique}-in", [("k", "theirs")])
+
+    told = chaos(job, records)
+
+    assert isinstance(told.exception, ConfigurationError)
+    assert f"{unique}-in: there already, and this touches nothing that is." in str(told.exception)
+    assert [b"theirs"] == [r.value for r in read_all(kafka, f"{unique}-in")]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("nonsense", "line 1: Expecting value"),
+        ('{"key": "k"}', 'line 1: no document with "value"'),
+        ('{"value": 1, "topic": "other"}', "line 1: topic 'other' is no input of the job"),
+        ('{"key": 7, "value": 1}', "line 1: "),
+        ("", "holds no records"),
+    ],
+)
+def test_lines_that_are_no_records_are_told(job: Path, tmp_path: Path, line: str, complaint: str) -> None:
+    (tmp_path / "bad").write_text(line + "\n")
+
+    told = chaos(job, tmp_path / "bad")
+    assert isinstance(told.exception, ConfigurationError)
+    assert complaint in str(told.exception)
