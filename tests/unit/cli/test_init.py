@@ -18,7 +18,7 @@ from samzapy.config.load import load_job
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("name", ["visits", "Page Views.2", "json", "2-fast"])
+@pytest.mark.parametrize("name", ["visits-of-a-page", "Page Views.2", "json", "2-fast"])
 def test_the_skeleton_is_valid_and_its_own_test_passes(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "new" / name
     files = write_skeleton(folder)
