@@ -1,5 +1,5 @@
-"""For tests of tasks and of samzapy itself: an in-memory log, a harness that runs the real container on it, and a proxy that makes the
-requests of a real Kafka's clients go wrong."""
+"""For tests of tasks and of samzapy itself: an in-memory log, a harness that runs the real container on it, a simulation of a whole job in
+virtual time, and a proxy that makes the requests of a real Kafka's clients go wrong."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from samzapy.testing.faults import Rule
     from samzapy.testing.harness import Harness
     from samzapy.testing.proxy import KafkaProxy
+    from samzapy.testing.simulation import Simulation
 
-__all__ = ["Harness", "KafkaProxy", "Rule"]
+__all__ = ["Harness", "KafkaProxy", "Rule", "Simulation"]
 
-_HOMES = {"Harness": "harness", "KafkaProxy": "proxy", "Rule": "faults"}
+_HOMES = {"Harness": "harness", "KafkaProxy": "proxy", "Rule": "faults", "Simulation": "simulation"}
 
 
 def __getattr__(name: str) -> Any:

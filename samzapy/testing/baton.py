@@ -24,7 +24,7 @@ STILL = 200_000  # so often the baton may change hands while no time passes
 
 
 class Stuck(AssertionError):
-    """No time passes any more, or nobody will ever be due."""
+    """No time passes any more, or nobody will ever be due. Raised in the first actor."""
 
 
 @dataclass(eq=False)
@@ -83,7 +83,8 @@ class Baton:
         self._actors: list[Actor] = []
         self._still = 0
         self._undertaker: Actor | None = None  # who gets the baton when an actor that is unwound has ended
-        self.current = self._new_actor("the story", None)
+        self._why_stuck = ""
+        self.current = self._first = self._new_actor("the story", None)
         self._doomed: list[tuple[float, SimProcess, str]] = []
         self._is_over = False
         self._told = threading.Event()
@@ -205,6 +206,9 @@ class Baton:
             chosen.gate.release()
             actor.gate.acquire()
         actor.event = None
+        if actor is self._first and self._why_stuck:
+            why, self._why_stuck = self._why_stuck, ""
+            raise Stuck(why)
         self._note_thaw(actor)
         self.check_alive()
 
@@ -220,12 +224,17 @@ class Baton:
             if due < best_due or (due == best_due and best is not None and actor.lot < best.lot):
                 best, best_due = actor, due
         if best is None:
-            raise Stuck(f"at {now:.3f} s nobody will ever be due: {', '.join(a.name for a in self._actors)}")
+            return self._give_up(f"at {now:.3f} s nobody will ever be due: {', '.join(a.name for a in self._actors)}")
         self._still = 0 if best_due > now else self._still + 1
         if self._still > STILL:
-            raise Stuck(f"no time passes at {now:.3f} s; {best.name} is due again and again")
+            return self._give_up(f"no time passes at {now:.3f} s; {best.name} is due again and again")
         self.now = best_due
         return best
+
+    def _give_up(self, why: str) -> Actor:
+        """The first actor hears of it, whoever has the baton now."""
+        self._why_stuck, self._still = why, 0
+        return self._first
 
     def _note_thaw(self, actor: Actor) -> None:
         process = actor.process

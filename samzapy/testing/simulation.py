@@ -124,14 +124,14 @@ class SimDriver:
         return sum(self.sim.hosts.values())
 
     def hosts(self) -> Mapping[str, int | None]:
-        return dict(self.sim.hosts)
+        return {host: slots for host, slots in self.sim.hosts.items() if host not in self.sim.leaving}
 
     def leaving(self) -> Collection[str]:
-        return ()
+        return sorted(self.sim.leaving)
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> SimContainer:
         self.sim.baton.check_alive()
-        host = preferred_host or next(iter(self.sim.hosts))
+        host = preferred_host or next(iter(self.hosts()))
         name = f"container {container}/{len(self.containers)} of {self.run_id} on {host}"
         made = SimContainer(self.sim, self, container, payload, host, name)
         self.containers.append(made)
@@ -158,6 +158,7 @@ class Simulation:
         strike: called at every failpoint with its name and the process that is there; it may kill or freeze.
         switch_odds: how often the baton is given away at a failpoint.
         make_log: how a process's clients are made; for counting.
+        leaving: hosts that are being decommissioned.
         problems: what no actor may do.
     """
 
@@ -196,6 +197,7 @@ class Simulation:
         self.problems: list[str] = []
         self.drivers: list[SimDriver] = []
         self.drivers_share_host = True
+        self.leaving: set[str] = set()
         self._pids = 0
         self._calling = failpoints.calling(self._hit)
         self.look_at_topics()

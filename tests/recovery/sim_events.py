@@ -116,6 +116,15 @@ def _lose_host(stage: Stage, event: Event) -> None:
     stage.coverage.count("local state deleted")
 
 
+def _leave_host(stage: Stage, event: Event) -> None:
+    """It is being decommissioned, and comes back after a while."""
+    host = list(stage.plan.hosts)[int(event.dice * len(stage.plan.hosts))]
+    if len(stage.plan.hosts) > 2:
+        stage.sim.leaving.add(host)
+        stage.sim.baton.spawn(f"{host} comes back", lambda: stage.sim.leaving.discard(host), delay_s=event.seconds)
+        stage.coverage.count("hosts that leave")
+
+
 def _back_up(stage: Stage, event: Event) -> None:
     for host in stage.plan.hosts:
         stage.backups.setdefault(host, stage.sim.disk.copy(host))
@@ -125,5 +134,5 @@ EVENTS: dict[str, Callable[[Stage, Event], None]] = {
     "scale": _scale, "restart": _restart, "second_driver": _second_driver, "kill_driver": _kill_driver, "freeze_driver": _freeze_driver,
     "kill_container": _kill_container, "freeze_container": _freeze_container, "cut_off_container": _cut_off_container,
     "cut_off_from_driver": _cut_off_from_driver, "outage": _outage, "fail": _fail, "expire": _expire, "hold_end": _hold_end,
-    "hold_marker": _hold_marker, "lose_host": _lose_host, "back_up": _back_up,
+    "hold_marker": _hold_marker, "lose_host": _lose_host, "leave_host": _leave_host, "back_up": _back_up,
 }  # fmt: skip

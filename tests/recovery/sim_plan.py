@@ -28,7 +28,7 @@ LONGEST_S = {"held": 12.0, "outage": 8.0, "slow": 3.0, "marker.late": 1.5}
 EVENTS = {  # with their weights
     "scale": 3, "restart": 3, "second_driver": 2, "kill_driver": 2, "freeze_driver": 2, "kill_container": 2, "freeze_container": 3,
     "cut_off_container": 3, "cut_off_from_driver": 2, "outage": 1, "fail": 6, "expire": 2, "hold_end": 2, "hold_marker": 1, "lose_host": 2,
-    "back_up": 2,
+    "leave_host": 1, "back_up": 2,
 }  # fmt: skip
 FAILURES = (
     ("commit", "aborted"), ("commit", "aborted"), ("commit", "in_doubt_committed"), ("commit", "in_doubt_lost"), ("commit", "suspicious"),
@@ -120,7 +120,7 @@ def plan_of(seed: int) -> Plan:
     interlude = draw.choices(("", "delete", "bring_back", "age", "truncate"), (50, 15, 10, 20, 5))[0]
     return Plan(
         seed=seed, job=job, tasks=draw.choice((3, 3, 4)), hosts=hosts, odds=odds, records=draw.randint(210, 280), faults_s=faults_s,
-        pause_odds=draw.choice((0.0, 0.05, 0.3)), switch_odds=draw.choice((0.0, 0.02, 0.1)), late_kills=draw.choice((0.0, 0.1, 0.4)),
+        pause_odds=draw.choice((0.0, 0.05, 0.3)), switch_odds=draw.choice((0.0, 0.02, 0.1)), late_kills=draw.choice((0.0, 0.3, 0.9)),
         lost_batches=draw.choice((0.0, 0.5, 1.0)), drivers_share_host=draw.random() < 0.7, strangers=draw.random() < 0.3,
         cleans=interlude == "age" or draw.random() < 0.6, rests=interlude in ("age", "truncate") or draw.random() < 0.4,
         ending=ending if interlude == "" else ("crash" if ending == "overlap" else ending), interlude=interlude,
@@ -136,7 +136,8 @@ def _strikes(draw: random.Random, count: int, within_s: float, ending: bool = Fa
         if ending and draw.random() < 0.4:
             phase = "end"
         action = draw.choices((CRASH, LATE_CRASH, FREEZE), (20, 10, 70) if phase == "own" else (55, 15, 30))[0]
-        seconds = {CRASH: 0.0, LATE_CRASH: draw.random() * 1.5, FREEZE: draw.choice((draw.uniform(0.1, 2.0), draw.uniform(3.5, 12.0)))}
+        short, long = draw.uniform(0.1, 2.0), draw.uniform(3.5, 12.0)
+        seconds = {CRASH: 0.0, LATE_CRASH: draw.random() * 1.5, FREEZE: long if phase == "own" else draw.choice((short, long))}
         at = draw.uniform(1.0, within_s * 0.6) if number == 0 else draw.uniform(0.0, within_s)
         made.append(Strike(at, phase, draw.choice((1, 1, 2, 3, 5, 8)), action, seconds[action]))
     return tuple(made)

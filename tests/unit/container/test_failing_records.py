@@ -443,3 +443,22 @@ def test_a_crash_in_the_middle_of_the_search_begins_it_again(tmp_path: Path) -> 
     settle(bench, container)
     assert [300] == origins(bench)
     assert 399 == len(bench.read("out")) == len(bench.changelog())
+
+
+def test_outputs_that_were_not_delivered_put_an_at_least_once_container_in_doubt_until_it_starts_over(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, exactly_once=False)
+    container = bench.start()
+    bench.feed(("a", 1), ("b", 2))
+    for _ in range(1000):  # for longer than outputs are waited for
+        bench.cluster.disturb_next("produce", "request_lost")
+    while not container.step(0.0):
+        pass
+    with pytest.raises(InDoubt, match="not delivered"):
+        container.commit()
+    bench.cluster.forget_faults()
+    assert {} == bench.changelog()
+
+    container.start()
+    bench.drain(container)
+    assert {"a": 1, "b": 2} == bench.changelog()
+    assert {("a", 1), ("b", 2)} == set(bench.read("out"))

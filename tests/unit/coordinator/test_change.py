@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import ConfigurationError, LauncherError, StateMismatch, Superseded
+from samzapy.clock import SystemClock
+from samzapy.coordinator.membership import Member
+from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import World
 from samzapy.plan.grouping import group
-from tests.unit.coordinator.test_job_coordinator import LIMIT_S, Stage
+from tests.unit.coordinator.test_job_coordinator import JOB, LIMIT_S, Handle, Stage
 
 
 class Puppet:
@@ -292,3 +295,28 @@ def test_partitions_that_a_job_with_state_cannot_take_end_it_with_the_way_out() 
         cast.play(lambda s: s["state"] == "STOPPING")
         cast.play(lambda s: cast.of(0).is_gone)
         assert StateMismatch.exit_code == stage.await_end()
+
+
+def test_a_container_that_finished_before_it_heard_of_a_task_is_started_again_for_it() -> None:
+    def last_word(*ended: str) -> dict[str, Any]:
+        return {"state": "STOPPED", "tasks": [{"name": t, "state": "STOPPED"} for t in ended], "outcome": "finished", "error": None}
+
+    with Stage(partitions=2) as stage:
+        _, launch, _ = stage.await_launch(1)
+        assert ("Partition 0", "Partition 1") == stage.register(0, launch, "one", {"host": "h", "pid": 1}).tasks
+        stage.roster.took_leave(0, "one", last_word("Partition 0"))
+        _, launch, _ = stage.await_launch(2)
+        assert "Partition 1" in stage.register(0, launch, "two", {"host": "h", "pid": 2}).tasks
+        assert 0 == stage.roster.status()["containers"][0]["restarts"]
+        stage.roster.took_leave(0, "two", last_word("Partition 0", "Partition 1"))
+        assert 0 == stage.await_end()
+
+
+def test_a_standby_copy_makes_way_for_the_container_on_its_host_that_the_task_moves_to() -> None:
+    roster = Roster(JOB, "run", group({"in": 2}, set(), has_stores=True), 3, None, SystemClock())
+    for number, host, standby in ((0, "a", ("Partition 0", "Partition 1")), (1, "b", ()), (2, "a", ())):
+        roster.members[number] = Member(number, incarnation=f"i{number}", registered=True, host=host, standby=standby, handle=Handle())
+    roster.warm = {2: ["Partition 1"]}
+
+    assert ["Partition 0"] == roster.heartbeat(0, "i0", {})["standby"]
+    assert ["Partition 1"] == roster.heartbeat(2, "i2", {})["standby"]
