@@ -11,7 +11,7 @@ Dead letters of one record (several tasks read it) are sent back together, as on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from samzapy.api.errors import (
@@ -20,6 +20,7 @@ from samzapy.api.errors import (
     InDoubt,
     InternalError,
     LogError,
+    OffsetOutOfRange,
     RecordTooLarge,
     TopicMissing,
     TransactionAborted,
@@ -38,7 +39,7 @@ from samzapy.model.dead_letter import (
 )
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition, next_offset
-from samzapy.ports import Clock, Consumer, Log, TopicFacts, TransactionalProducer
+from samzapy.ports import Clock, Consumer, Log, Message, TopicFacts, TransactionalProducer
 
 BATCH_RECORDS = 1000
 BATCH_BYTES = 16 << 20
@@ -206,7 +207,7 @@ class DeadLetters:
         traces: dict[tuple[int, int], int] = {}
         strangers = 0
         ranges = {p: (consumer.bounds(p).start, end) for p, end in ends.items()}
-        for batch in read_ranges(consumer, ranges, self._clock, PATIENCE_S):
+        for batch in _told(read_ranges(consumer, ranges, self._clock, PATIENCE_S)):
             for message in batch:
                 headers = message.headers()
                 letter, trace = read_letter(message.key(), message.value(), headers), read_trace(headers)
@@ -232,6 +233,15 @@ class DeadLetters:
             producer.send(entry.place.topic, None, None, entry.place.partition, headers=trace_headers(entry.place.offset, now_ms))
         producer.flush()
         return producer.commit()
+
+
+def _told(batches: Iterable[Sequence[Message]]) -> Iterator[Sequence[Message]]:
+    try:
+        yield from batches
+    except OffsetOutOfRange as error:
+        raise LogError(
+            f"Kafka removed dead letters by age while they were read: {error.message}", "Run this again: nothing was sent twice."
+        ) from None
 
 
 def _batches(entries: Sequence[Entry]) -> Iterable[list[Entry]]:

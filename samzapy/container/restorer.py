@@ -80,6 +80,7 @@ class Restorer:
         self._commit_others = commit_others
         self._new_id = new_id
         self.wait_s = 0.0
+        self._unlocked_by = float("inf")  # when locked directories are given up; counted from the first that is met
 
     def restore(self, tasks: Sequence[TaskInstance]) -> Steps[None]:
         """T1–T4 for tasks that start together. Leaves `checkpoint` (None on a first start), stores attached and `restored` told.
@@ -277,12 +278,17 @@ class Restorer:
         return _Reading(task, spec, barriers[place], decision.position, decision.reason, kept is not None, started, self._clock.now_ms())
 
     def _claims(self, find: Callable[[], list[Claim]]) -> Steps[list[Claim]]:
-        """The generations; if one is locked, its process may be about to end: wait as long as a lease, then go on without it."""
-        deadline = self._clock.monotonic() + self._spec.lease_s + 2.0
+        """The generations; if one is locked, its process may be about to end: wait as long as a lease, then go on without it.
+
+        Once for all stores that are restored together: one process holds them all, most likely.
+        """
         while True:
             claims = find()
             now = self._clock.monotonic()
-            if not any(c.locked for c in claims) or now >= deadline:
+            if not any(c.locked for c in claims):
+                return claims
+            self._unlocked_by = min(self._unlocked_by, now + self._spec.lease_s + 2.0)
+            if now >= self._unlocked_by:
                 return claims
             for claim in claims:
                 if claim.engine is not None:

@@ -104,6 +104,7 @@ STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
     "input records removed unread, earliest": (state.input_removed("earliest"), GOES_ON, ("local:",)),
     "input records removed unread, latest": (state.input_removed("latest"), GOES_ON, ("local:",)),
     "checkpoint behind the input's end, fail": (state.input_rewound("fail"), RANGE, ("lies behind the topic's end",)),
+    "checkpoint behind the input's end, earliest": (state.input_rewound("earliest"), GOES_ON, ("local:",)),
     "checkpoint behind the input's end, latest": (state.input_rewound("latest"), GOES_ON, ("local:",)),
 }  # fmt: skip
 

@@ -190,6 +190,18 @@ def test_records_deleted_behind_a_restore_are_not_missed(tmp_path: Path) -> None
     assert {f"k{i}": i for i in range(3 * MANY)} == restored(bench)
 
 
+def test_a_process_that_holds_all_local_stores_is_waited_for_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, partitions=5, lease_s=10.0)
+    for partition in range(5):
+        bench.feed(("k", 1), partition=partition)
+    sleeper = bench.start()
+    bench.drain(sleeper)  # it has them open, and is asleep
+    before = bench.clock.passed
+    container = bench.start()
+    assert 12 <= bench.clock.passed - before < 13
+    assert [{"k": 1}] * 5 == [dict(task.stores["s"].all()) for task in container.tasks.values()]
+
+
 def test_a_strangers_transaction_from_before_the_last_commit_is_waited_for_and_not_taken_for_a_lost_end(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "one", Summing, lease_s=0.1)
     container = bench.start()

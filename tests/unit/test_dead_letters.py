@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,11 +11,11 @@ import pytest
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.api.errors import ConfigurationError, Fenced, LogError, RecordTooLarge, TopicMissing
 from samzapy.container.container import Container
-from samzapy.dead_letters import DeadLetters, Entry
+from samzapy.dead_letters import DeadLetters, Entry, Found
 from samzapy.log_reader import read_to_end
 from samzapy.model.dead_letter import Origin, parse_origin
 from samzapy.model.offsets import TopicPartition
-from samzapy.ports import Message, TransactionalProducer
+from samzapy.ports import Consumer, Message, TransactionalProducer
 from tests.unit.container.bench import JOB, Bench
 
 OUT = SystemStream("kafka", "out")
@@ -68,6 +68,48 @@ def test_what_lies_there_and_is_no_dead_letter_is_counted(tmp_path: Path) -> Non
     bench.log.plain_producer("other").send(JOB.dead_letter_topic, b"v", b"k", 0, headers=[("x", b"1")])
     found = letters_of(bench).read()
     assert (6, 1) == (len(found.entries), found.strangers)
+
+
+@pytest.mark.parametrize(
+    ("header", "value"), [("partition", b"-1"), ("offset", b"-1"), ("partition", b"one"), ("offset", "\u0663".encode())]
+)
+def test_a_forged_one_that_names_no_place_is_none(tmp_path: Path, header: str, value: bytes) -> None:
+    """Sent to partition -1 it would go anywhere."""
+    bench, _ = bench_of(tmp_path, letters=0)
+    good = {"topic": b"in", "partition": b"0", "offset": b"0", "timestamp": b"-1", "task": b"t", "error": b"e", "stack": b"s"}
+    headers = [(f"samzapy-{k}", v) for k, v in {**good, "attempts": b"1", "time": b"1", header: value}.items()]
+    bench.log.plain_producer("other").send(JOB.dead_letter_topic, b"v", b"k", 0, headers=headers)
+    found = letters_of(bench).read()
+    assert (0, 1) == (len(found.entries), found.strangers)
+    assert [] == letters_of(bench).replay(None, quiet)
+
+
+def test_dead_letters_that_age_away_while_they_are_read_are_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("samzapy.log_reader.BATCH", 1)
+    bench, _ = bench_of(tmp_path, partitions=1)
+
+    class Overtaken(DeadLetters):
+        def _read(self, consumer: Consumer, ends: Mapping[TopicPartition, int]) -> Found:
+            return super()._read(Ageing(consumer, bench), ends)  # type: ignore[arg-type]
+
+    with pytest.raises(LogError, match="by age while they were read"):
+        Overtaken(JOB, ["in"], bench.log, bench.clock).read()
+    assert 1 == len(letters_of(bench).read().entries)
+
+
+class Ageing:
+    """A consumer whose topic loses its first records after the first poll."""
+
+    def __init__(self, consumer: Consumer, bench: Bench) -> None:
+        self._consumer, self._bench = consumer, bench
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._consumer, name)
+
+    def poll(self, most: int, timeout_s: float) -> Sequence[Message]:
+        batch = self._consumer.poll(most, timeout_s)
+        self._bench.cluster.delete_records(TopicPartition(JOB.dead_letter_topic, 0), 2)
+        return batch
 
 
 def test_a_record_goes_back_as_it_was_and_says_which_dead_letter_it_is(tmp_path: Path) -> None:

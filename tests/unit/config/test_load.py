@@ -325,12 +325,8 @@ def test_loading_imports_nothing_of_the_users_unless_asked(folder: Path) -> None
 
 
 def test_importing_the_configuration_is_light() -> None:
-    code = (
-        "import time; t = time.perf_counter(); import samzapy.config.load, sys; "
-        "print(time.perf_counter() - t, {'pyspark', 'confluent_kafka', 'rocksdict'} & set(sys.modules))"
-    )
+    code = "import samzapy.config.load, sys; print({'pyspark', 'confluent_kafka', 'rocksdict'} & set(sys.modules))"
 
-    seconds, heavy = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split(maxsplit=1)
+    heavy = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
     assert "set()" == heavy.strip()
-    assert float(seconds) < 2  # 0.2 s on an idle machine
