@@ -85,7 +85,7 @@ def test_outputs_that_were_not_delivered_are_never_committed_past(tmp_path: Path
     bench.feed(("a", 1))
     container.step(0.0)
 
-    with pytest.raises(InDoubt, match="outputs were not delivered: .*out"):
+    with pytest.raises(InDoubt, match=r"outputs were not delivered: .*out"):
         container.commit()
     assert container.tasks["Partition 0"].committed.inputs[str(place)].next_offset == 0
 
