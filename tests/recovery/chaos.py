@@ -130,6 +130,12 @@ class World:
             trial.recovered(fault)
         self._pending.clear()
 
+    def runs(self) -> None:
+        """Both drivers do; else this breaks off, near to what ended one."""
+        for trial in self.trials:
+            code = trial.job.exited()
+            assert code is None, f"the driver of {trial.job.name} ended with {code}:\n{trial.job.log_tail()}"
+
     def look(self) -> None:
         """Whether all is well so far; a trial that finds otherwise breaks off."""
         for look in (*(t.look for t in self.trials), *self.looks):
@@ -174,6 +180,7 @@ def play(
     while not enough():
         step = next(turns)
         world.tend()
+        world.runs()
         if step.patient:
             world.recovered()
             if struck and struck % look_every == 0:
