@@ -142,7 +142,8 @@ class RocksEngine:
         failpoints.hit("store.flush.after")
 
     def close(self) -> None:
-        """Closes every scan that is still open, and RocksDB, which flushes. Closing twice does nothing."""
+        """Closes every scan that is still open, and RocksDB, which flushes. Closing twice does nothing. Damage that shows only now is no error:
+        the store is set aside, or was deleted meanwhile."""
         if self._closed:
             return
         self._closed = True
@@ -152,9 +153,11 @@ class RocksEngine:
             self._db.close()
         except Exception as error:
             found = problem(self.path, "closing", str(error))
-            if not self._in_doubt:
+            if isinstance(found, StoreCorrupt) and self.path.is_dir():
+                mark_set_aside(self.path, found.message)
+            elif not self._in_doubt and not isinstance(found, StoreCorrupt):
                 raise found from error
-            LOG.warning("%s", found)  # its failure has been told already; what it held is restored from the changelog
+            LOG.warning("%s", found)  # told already, or no loss: what it held is committed, and restored from the changelog
 
     def _entries(self, cursor: RdictIter, end: ReadOptions) -> Generator[tuple[bytes, bytes], None, None]:
         """The cursor's entries. `end` is only held: RocksDB reads the bound from its memory (measured: let go, all scans went wrong).

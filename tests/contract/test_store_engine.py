@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -228,6 +229,19 @@ def test_damage_that_shows_at_a_read_leaves_it_in_doubt_and_set_aside(tmp_path: 
         list(engine.scan()) if how == "scan" else [engine.get(k) for k, _ in entries]
     assert is_set_aside(tmp_path)
     engine.close()
+
+
+def test_closing_a_store_whose_files_are_gone_is_no_error(tmp_path: Path, memory: SharedMemory) -> None:
+    """A store is a cache: what it holds is committed. (Seen: a damaged one that was set aside ended its job when the cleaner closed it.)"""
+    engine = RocksEngine(tmp_path / "store", memory)
+    engine.write([(b"a", b"1")], at(1))
+    shutil.rmtree(tmp_path / "store")
+
+    engine.close()
+
+    again = RocksEngine(tmp_path / "store", memory)
+    assert again.get(b"a") is None
+    again.close()
 
 
 def test_a_config_file_of_rocksdict_cannot_turn_unpickling_on(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ WEIGHTS = {
 }  # fmt: skip
 KILLS = (KILL_CONTAINER, KILL_DRIVER, KILL_EXECUTOR, KILL_DAEMON)
 OF_SPARK = (KILL_EXECUTOR, KILL_DAEMON, PAUSE_EXECUTOR, PAUSE_DAEMON)
+OF_DRIVERS = (KILL_DRIVER, PAUSE_DRIVER)
 OF_BROKERS = (KILL_BROKER, PAUSE_BROKER)
 OF_NETWORK = (CUT, DELAY)
 PATIENT = {*WEIGHTS} - {KILL_CONTAINER, KILL_EXECUTOR, KILL_DAEMON}
@@ -79,6 +80,7 @@ class World:
         kafka: the brokers, if they are ours and several.
         disk: where the first job's stores lie, if that is a small disk of its own.
         problems: promises that a fault showed to be broken, in words.
+        looks: called now and then, between faults.
         woken: how long each stopped container that woke beyond its lease went on to exist, in seconds.
     """
 
@@ -90,6 +92,7 @@ class World:
     disk: Path | None = None
     problems: list[str] = field(default_factory=list)
     woken: list[float] = field(default_factory=list)
+    looks: list[Callable[[], None]] = field(default_factory=list)
     _away: tuple[int, float] | None = None
     _returning: bool = False
     _pending: list[tuple[Trial, Fault]] = field(default_factory=list)
@@ -126,6 +129,17 @@ class World:
         for trial, fault in self._pending:
             trial.recovered(fault)
         self._pending.clear()
+
+    def runs(self) -> None:
+        """Both drivers do; else this breaks off, near to what ended one."""
+        for trial in self.trials:
+            code = trial.job.exited()
+            assert code is None, f"the driver of {trial.job.name} ended with {code}:\n{trial.job.log_tail()}"
+
+    def look(self) -> None:
+        """Whether all is well so far; a trial that finds otherwise breaks off."""
+        for look in (*(t.look for t in self.trials), *self.looks):
+            look()
 
     # -- brokers -----------------------------------------------------------------------------------------------------------------------
 
@@ -166,11 +180,11 @@ def play(
     while not enough():
         step = next(turns)
         world.tend()
+        world.runs()
         if step.patient:
             world.recovered()
             if struck and struck % look_every == 0:
-                for trial in world.trials:
-                    trial.look()
+                world.look()
         world.passed(step.calm_s if step.patient else step.calm_s / 4)
         short = world.is_short_of_a_broker()
         before = len(world.faults())
@@ -189,7 +203,8 @@ def play(
 
 def _of_a_job(world: World, step: Step, seconds: float) -> bool:
     """What `scenario` does to one job."""
-    trial, rest = (world.first, step) if step.kind in OF_SPARK else world.chosen(step)
+    to_first = step.kind in OF_SPARK or (world.first.part == SPARK and step.kind in OF_DRIVERS)
+    trial, rest = (world.first, step) if to_first else world.chosen(step)
     if step.kind in PATIENT:
         trial.whole()
     if not STRIKES[step.kind](trial, rest, seconds):

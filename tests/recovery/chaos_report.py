@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.recovery.chaos import KILLS, LOCAL, OF_SPARK, SPARK
+from tests.recovery.chaos import KILLS, LOCAL, OF_DRIVERS, OF_SPARK, SPARK
 from tests.recovery.faults import Fault
 from tests.recovery.phases import BUSY, IN_COMMIT
 from tests.recovery.report import Report, columns, p95, seconds, summed
 from tests.recovery.said import FENCED, IN_DOUBT, SUPERSEDED, Said
-from tests.recovery.scenario import KILL_CONTAINER, KILL_DRIVER
+from tests.recovery.scenario import KILL_CONTAINER
 from tests.recovery.watch import Restore
 
 FULL_MINUTES = 30.0
@@ -44,7 +44,7 @@ class Demands:
 def demands(minutes: float, rate: float, spark: bool, exactly_once: bool) -> Demands:
     """In proportion to the minutes; the kinds on Spark once the run is long enough for all of them."""
     share = min(1.0, minutes / FULL_MINUTES)
-    kinds = (KILL_DRIVER, *OF_SPARK) if spark and minutes >= FULL_MINUTES / 3 else ()
+    kinds = (*OF_DRIVERS, *OF_SPARK) if spark and minutes >= FULL_MINUTES / 3 else ()
     return Demands(
         math.ceil(100 * share), math.ceil(40 * share), 0.8 if exactly_once else 0.0, math.ceil(5 * share),
         math.ceil(20 * share) if spark else 0, kinds, 0.97 * rate, math.ceil(3 * share),

@@ -7,6 +7,7 @@ verdict. (The second stays where it is: two drivers on Spark measure this machin
 from __future__ import annotations
 
 import contextlib
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -97,6 +98,7 @@ def stage(plan: Plan, blocks: contextlib.ExitStack, left_out: list[str], say: Sa
     """Brokers, proxy, disk and both jobs; what is ours ends with `blocks`."""
     servers, kafka = plan.servers, None
     if plan.brokers is not None:
+        blocks.callback(shutil.rmtree, plan.folder / "kafka", ignore_errors=True)
         kafka = LocalKafka.start(port=0, brokers=plan.brokers, directory=plan.folder / "kafka", say=say, tied=True)
         blocks.callback(kafka.stop)
         servers = kafka.bootstrap_servers
@@ -140,6 +142,7 @@ def _mount(disk: Path, blocks: contextlib.ExitStack) -> bool:
 
 def _run(plan: Plan, world: World, blocks: contextlib.ExitStack, left_out: list[str], codes: Sequence[str], say: Say) -> ChaosReport:
     readers = [AbortedReader(t.job.servers, t.job) for t in world.trials]
+    world.looks += [r.look for r in readers]
     local_s = 60 * plan.minutes * (LOCAL_SHARE if plan.spark else 1.0)
     _hit(plan, world, local_s, False, say)
     if plan.spark:
@@ -148,7 +151,7 @@ def _run(plan: Plan, world: World, blocks: contextlib.ExitStack, left_out: list[
         say("the first job moves to Spark")
         world.recovered()
         world.brokers_back()
-        _look(readers)
+        world.look()
         world.first.run_elsewhere(("--master", cluster.url, *world.first.job.arguments[1:]), cluster)
         world.first.part = SPARK
         _hit(plan, world, 60 * plan.minutes - local_s, True, say)
@@ -160,9 +163,7 @@ def _run(plan: Plan, world: World, blocks: contextlib.ExitStack, left_out: list[
         trial.caught_up()
     lag_s = (now_ms() - last_ms) / 1000
     say(f"caught up {lag_s:.1f} s after the last fault")
-    _look(readers)
-    for trial in world.trials:
-        trial.look()
+    world.look()
     return _conclude(plan, world, readers, left_out, codes, records, load_s, lag_s, say)
 
 
@@ -184,11 +185,6 @@ def _sorted_first(turns: Iterator[Step], count: int) -> Iterator[Step]:
     first = [next(turns) for _ in range(count)]
     yield from sorted(first, key=lambda step: step.kind not in OF_SPARK)
     yield from turns
-
-
-def _look(readers: Sequence[AbortedReader]) -> None:
-    for reader in readers:
-        reader.look()
 
 
 def _conclude(

@@ -7,6 +7,7 @@ first kill after it that hit its task, provided that the task has committed noth
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -35,21 +36,24 @@ def phases(faults: Sequence[Fault], aborted: Iterable[Aborted], events: Iterable
     for event in events:
         if isinstance(event, Committed):
             committed.setdefault(event.checkpoint.task, []).append(event)
+    for commits in committed.values():
+        commits.sort(key=lambda c: c.at.made_ms)
+    made = {task: [c.at.made_ms for c in commits] for task, commits in committed.items()}
     evidence: list[set[str]] = [set() for _ in faults]
     order = sorted(range(len(faults)), key=lambda i: faults[i].at_ms)
     for record in aborted:
         task = task_name(record.partition)
         index = next((i for i in order if faults[i].at_ms + SLACK_MS >= record.made_ms and task in faults[i].tasks), None)
-        if index is not None and not _was_over(record, faults[index], committed.get(task, [])):
+        if index is not None and not _was_over(record, faults[index], made.get(task, [])):
             evidence[index].add(record.kind)
     return [_phase(fault, found, committed) for fault, found in zip(faults, evidence, strict=True)]
 
 
-def _was_over(record: Aborted, fault: Fault, commits: Sequence[Committed]) -> bool:
-    """Whether the record is of an earlier transaction than the one that the fault met."""
+def _was_over(record: Aborted, fault: Fault, commits_ms: Sequence[int]) -> bool:
+    """Whether the record is of an earlier transaction than the one that the fault met. `commits_ms`: of its task, in order."""
     if fault.at_ms - record.made_ms > LONGEST_MS:
         return True
-    return any(record.made_ms < c.at.made_ms <= fault.at_ms for c in commits)
+    return bisect_right(commits_ms, fault.at_ms) > bisect_right(commits_ms, record.made_ms)
 
 
 def _phase(fault: Fault, evidence: set[str], committed: Mapping[str, Sequence[Committed]]) -> str:

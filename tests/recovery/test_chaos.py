@@ -22,6 +22,7 @@ from tests.recovery.chaos import (
     KILLS,
     LOCAL,
     OF_BROKERS,
+    OF_DRIVERS,
     OF_SPARK,
     SPARK,
     WEIGHTS,
@@ -151,9 +152,9 @@ def test_error_lines_must_carry_a_known_code() -> None:
 def full_run() -> list[Struck]:
     """What satisfies the demands of thirty minutes, just so."""
     kills = [Struck("chain", replace(kill(), part=LOCAL), IN_COMMIT if i < 20 else PROCESSING) for i in range(84)]
-    on_spark = [(KILL_CONTAINER, PROCESSING)] * 14 + [(KILL_DRIVER, IDLE), *((kind, IDLE) for kind in OF_SPARK)] * 2
+    on_spark = [(KILL_CONTAINER, PROCESSING)] * 14 + [(kind, IDLE) for kind in (*OF_DRIVERS, *OF_SPARK)] * 2
     spark = [Struck("chain", replace(kill(), kind=kind, part=SPARK), met) for kind, met in on_spark]
-    return [*kills, *spark, *(Struck("chain", replace(kill(), kind=KILL_BROKER, part=LOCAL), IDLE) for _ in range(36))]
+    return [*kills, *spark, *(Struck("chain", replace(kill(), kind=KILL_BROKER, part=LOCAL), IDLE) for _ in range(34))]
 
 
 CODES = {"SZ311": 2, "SZ312": 1}
