@@ -3,13 +3,16 @@
 One job (parse, keep, project, send; no store) over one input, in which one record in a hundred is bad, by `samzapy run --local --until-end`:
 with a task that finds nothing wrong with them, and with one that raises, under `skip` and under `dead_letter`; and over a copy of the input in
 which the same records are no JSON at all. The rate is read from the output topic, whose records bear the time at which the broker wrote them,
-so that the start of processes does not count. Ratios are those of runs in the same round, one after the other; the median counts.
+so that the start of processes does not count. Beside it stands the processor time of driver and container, less that of a run over nothing:
+on a machine that other work shares, rates of runs one after the other say little, processor time still does. Ratios are those of runs in the
+same round.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import secrets
 import statistics
 import subprocess
@@ -52,6 +55,22 @@ class Case:
     undecodable: bool = False
 
 
+@dataclass(frozen=True)
+class Cost:
+    """Of one run."""
+
+    rate: float
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class Left:
+    """Of a case in one round, against the clean run of that round: how much of the speed is left, by time and by processor time."""
+
+    speed: float
+    by_cpu: float
+
+
 CLEAN = Case("none is bad", "fail")
 CASES = (
     Case("process raises, skip", "skip", BAD_EVERY),
@@ -70,18 +89,19 @@ class Bench:
         self._runs = 0
         (folder / "projection.py").write_text(TASK)
         self._inputs = {False: f"{self._name}-in", True: f"{self._name}-in-no-json"}
+        self._empty = create_topic(servers, f"{self._name}-empty", PARTITIONS)
         for undecodable, topic in self._inputs.items():
             create_topic(servers, topic, PARTITIONS)
             produce(servers, topic, _records(records, undecodable))
 
-    def rate(self, case: Case) -> float:
-        """Records of the input a second, by the broker's clock, between the first and the last record of the output."""
-        name, out = self._job(case)
-        command = [sys.executable, "-m", "samzapy", "run", str(self.folder / f"{name}.yaml"), "--local", "--until-end"]
-        done = subprocess.run(
-            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=self.folder, timeout=LIMIT_S, check=False
-        )
-        assert done.returncode == 0, done.stderr
+    def idle_cpu_s(self) -> float:
+        """Processor time of a run over nothing."""
+        return self._run(self._job(CLEAN, self._empty)[0])
+
+    def cost(self, case: Case) -> Cost:
+        """The rate is that of the input's records, by the broker's clock, between the first and the last record of the output."""
+        name, out = self._job(case, self._inputs[case.undecodable])
+        cpu_s = self._run(name)
         letters = len(read_all(self.servers, f"{name}-1-dead-letter")) if case.then == "dead_letter" else 0
         bad = self.records // BAD_EVERY
         assert letters == (bad if case.then == "dead_letter" else 0), letters
@@ -89,9 +109,19 @@ class Bench:
         left = self.records if case == CLEAN else self.records - bad
         assert len(sent) == sum(1 for n in range(self.records) if _amount(n) < 5.0 and (left == self.records or n % BAD_EVERY)), len(sent)
         times = [r.timestamp for r in sent]
-        return self.records / ((max(times) - min(times)) / 1000)
+        return Cost(self.records / ((max(times) - min(times)) / 1000), cpu_s)
 
-    def _job(self, case: Case) -> tuple[str, str]:
+    def _run(self, name: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [sys.executable, "-m", "samzapy", "run", str(self.folder / f"{name}.yaml"), "--local", "--until-end"]
+        done = subprocess.run(
+            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=self.folder, timeout=LIMIT_S, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    def _job(self, case: Case, given: str) -> tuple[str, str]:
         self._runs += 1
         name = f"{self._name}-{self._runs}"
         out = create_topic(self.servers, f"{name}-out", PARTITIONS, message_timestamp_type="LogAppendTime")
@@ -100,7 +130,7 @@ class Bench:
             "task": "projection:Projection",
             "params": {"out": out, "bad_every": case.bad_every},
             "kafka": {"bootstrap.servers": self.servers},
-            "inputs": [{"topic": self._inputs[case.undecodable], "key": "bytes", "value": "json"}],
+            "inputs": [{"topic": given, "key": "bytes", "value": "json"}],
             "outputs": [{"topic": out, "key": "bytes", "value": "json"}],
             "on_error": {"then": case.then},
             "containers": {"count": 1},
@@ -123,31 +153,39 @@ def _records(count: int, undecodable: bool) -> Iterator[tuple[bytes, bytes, int]
         yield user.encode(), value.encode(), n % PARTITIONS
 
 
-def measure(servers: str, records: int, rounds: int, say: Callable[[str], None]) -> dict[str, list[float]]:
-    """By case: the ratio of its rate to that of the clean run of the same round."""
-    ratios: dict[str, list[float]] = {case.name: [] for case in CASES}
+def measure(servers: str, records: int, rounds: int, say: Callable[[str], None]) -> dict[str, list[Left]]:
+    """By case, of each round."""
+    left: dict[str, list[Left]] = {case.name: [] for case in CASES}
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(servers, Path(folder), records)
+        idle_s = bench.idle_cpu_s()
         for number in range(1, rounds + 1):
-            clean = bench.rate(CLEAN)
-            say(f"round {number}: {clean:9,.0f} records/s  {CLEAN.name}")
+            clean = bench.cost(CLEAN)
+            say(f"round {number}: {clean.rate:9,.0f} records/s, {clean.cpu_s - idle_s:6.2f} CPU s  {CLEAN.name}")
             for case in CASES:
-                rate = bench.rate(case)
-                ratios[case.name].append(rate / clean)
-                say(f"round {number}: {rate:9,.0f} records/s  {case.name}: {rate / clean:.2f}")
-    return ratios
+                cost = bench.cost(case)
+                one = Left(cost.rate / clean.rate, (clean.cpu_s - idle_s) / (cost.cpu_s - idle_s))
+                left[case.name].append(one)
+                say(
+                    f"round {number}: {cost.rate:9,.0f} records/s, {cost.cpu_s - idle_s:6.2f} CPU s  {case.name}: "
+                    f"{one.speed:.2f} of the speed, {one.by_cpu:.2f} by CPU"
+                )
+    return left
 
 
 def main() -> None:
-    """Print the rates as they come, then the medians."""
+    """Print what was measured as it comes, then the medians."""
     parser = argparse.ArgumentParser(description="What one bad record in a hundred costs.")
     parser.add_argument("--kafka", default="localhost:9092")
     parser.add_argument("--records", type=int, default=300_000)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
-    ratios = measure(given.kafka, given.records, given.rounds, print)
-    for name, found in ratios.items():
-        print(f"{statistics.median(found):.2f} of the speed without, median of {len(found)} ({min(found):.2f} to {max(found):.2f}): {name}")
+    for name, left in measure(given.kafka, given.records, given.rounds, print).items():
+        speeds, by_cpu = [one.speed for one in left], [one.by_cpu for one in left]
+        print(
+            f"{name}: {statistics.median(speeds):.2f} of the speed is left ({min(speeds):.2f} to {max(speeds):.2f}), "
+            f"{statistics.median(by_cpu):.2f} by CPU ({min(by_cpu):.2f} to {max(by_cpu):.2f}); medians of {len(left)}"
+        )
 
 
 if __name__ == "__main__":
