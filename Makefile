@@ -38,8 +38,8 @@ check: lint  ## lint and the tests that need neither Kafka nor Spark
 test: lint  ## everything, three tests at a time (their time goes into waiting)
 	$(BIN)/pytest -n 3 --dist loadgroup
 
-prove: venv  ## the long proofs: every failpoint in every way, 500 simulated histories, planted bugs; up to an hour
-	$(BIN)/pytest -m prove --ignore=tests/bench
+prove: venv  ## the long proofs: every failpoint in every way, 500 simulated histories, planted bugs, three hosts; up to an hour
+	$(BIN)/pytest -n 3 --dist loadgroup -m prove --ignore=tests/bench
 
 bench: venv  ## benchmarks: ratios of runs side by side, some minutes
 	$(BIN)/pytest -m prove -rP tests/bench

@@ -25,11 +25,19 @@ import pytest
 from samzapy.api.errors import ClusterUnreachable, LauncherError
 from samzapy.dev.kafka import LocalKafka
 from tests.broker import container_settings, docker_answers, free_port
+from tests.figures import IN_PROCESS_OF_MANY, Figures, tell
+
+__all__ = ["tell"]
 
 KAFKA_IMAGE = "apache/kafka:4.3.0"
 
 
 BROKER = pytest.StashKey[contextlib.ExitStack]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, IN_PROCESS_OF_MANY):
+        config.pluginmanager.register(Figures())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,28 +1,15 @@
-"""What the long proofs share: a Spark cluster of three hosts with two slots each, and a voice that is heard although pytest captures."""
+"""What the long proofs share: a Spark cluster of three hosts with two slots each, and the size of the state."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from samzapy.api.errors import LauncherError
 from samzapy.dev.java import find_java, java_for_spark
 from samzapy.dev.spark import LocalSpark
-
-Tell = Callable[[str], None]
-
-
-@pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest) -> Tell:
-    """Figures are reported, not asserted: they are what a proof was run for."""
-
-    def say(line: str) -> None:
-        with capsys.disabled():
-            print(f"\n{request.node.name}: {line}", end="", flush=True)
-
-    return say
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.dev.spark import LocalSpark
-from tests.recovery.conftest import Tell
+from tests.figures import Tell
 from tests.recovery.keys_job import KeysJob, KeysRun, Status, homes, is_settled, pids, processed, restores
 
 pytestmark = [pytest.mark.prove, pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(3600)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.dev.spark import LocalSpark
-from tests.recovery.conftest import Tell
+from tests.figures import Tell
 from tests.recovery.report import Report
 from tests.recovery.trial import Trial
 
