@@ -108,6 +108,7 @@ class SimContainer:
 
     Attributes:
         hears_nothing_until: until then its driver cannot be reached from there.
+        unreachable_until: until then a kill does not arrive, as on a machine that is paused.
         container: what runs in it; None before it is named.
     """
 
@@ -116,7 +117,7 @@ class SimContainer:
         self.launch_id = str(payload["launch_id"])
         self.incarnation = sim.new_id()
         self.container: Container | None = None
-        self.hears_nothing_until = 0.0
+        self.hears_nothing_until = self.unreachable_until = 0.0
         self._seen_ended_at: float | None = None
         self._ended_as = ""
         self.process = SimProcess(name, on_end=self._on_end, on_thaw=lambda seconds: sim.on_thaw(self, seconds))
@@ -128,7 +129,8 @@ class SimContainer:
     def kill(self) -> None:
         """The process ends soon, or late; its launcher believes that it has."""
         if not self.process.ended:
-            self.sim.baton.doom(self.process, self.sim.times.kill(), "killed by its launcher")
+            delay_s = max(self.sim.times.kill(), self.unreachable_until - self.sim.baton.now)
+            self.sim.baton.doom(self.process, delay_s, "killed by its launcher")
             self._note_end("killed")
 
     def _main(self) -> None:

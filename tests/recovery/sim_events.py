@@ -68,7 +68,7 @@ def _kill_container(stage: Stage, event: Event) -> None:
 def _freeze_container(stage: Stage, event: Event) -> None:
     container = a_container(stage, event)
     if container is not None:
-        stage.sim.baton.freeze(container.process, event.seconds)
+        stage.freeze(container.process, event.seconds)
 
 
 def _cut_off_container(stage: Stage, event: Event) -> None:

@@ -73,6 +73,14 @@ class Stage:
         newest = next((r for r in reversed(records) if r.key() == CHECKPOINT_KEY and r.state is State.COMMITTED), None)
         return None if newest is None else checkpoint_from_bytes(newest.value() or b"")
 
+    def freeze(self, process: SimProcess, seconds: float) -> None:
+        """Often with its whole machine, so that it cannot be killed before it wakes up."""
+        baton = self.sim.baton
+        for container in self.sim.live_containers():
+            if container.process is process and self.draw.random() < 0.7:
+                container.unreachable_until = baton.now + seconds + self.draw.random() * 2.0
+        baton.freeze(process, seconds)
+
     def thaw(self, process: SimProcess) -> None:
         if process.frozen_until > self.sim.baton.now:
             self.sim.baton.thaw(process)

@@ -206,7 +206,7 @@ class Story:
             self.stage.thaw(driver.process)
         for container in sim.live_containers():
             self.stage.thaw(container.process)
-            container.hears_nothing_until = 0.0
+            container.hears_nothing_until = container.unreachable_until = 0.0
         self.stage.disturbed = [(since, min(until, sim.baton.now)) for since, until in self.stage.disturbed]
 
     # -- what the job is made of ---------------------------------------------------------------------------------------------------------

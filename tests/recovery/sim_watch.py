@@ -48,7 +48,7 @@ class Strikes:
         elif strike.action == LATE_CRASH:
             baton.doom(process, strike.seconds, f"crashed after {name}")
         else:
-            baton.freeze(process, strike.seconds)
+            self._stage.freeze(process, strike.seconds)
 
 
 class Watch:
