@@ -181,7 +181,10 @@ class ContainerRunner:
             LOG.log(level, "container %d %s: %s: %s", self._number, outcome, error.code, error)
         if self._container is not None:
             self._status = self._container.status()
-            self._container.close()
+            try:
+                self._container.close()
+            except SamzapyError as closing:  # what is committed stands; it must not hide the last word, which says why this ended
+                LOG.warning("container %d while closing: %s: %s", self._number, closing.code, closing)
         self._state = "FAILED" if outcome in (FAILED, SUPERSEDED) else "STOPPED"
         report = {**self._report(), "outcome": outcome, "error": None}
         if error is not None:

@@ -1,0 +1,49 @@
+"""Why a container ended reaches the coordinator, whatever goes wrong while it lets go of its stores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from samzapy import StreamTask
+from samzapy.clock import SystemClock
+from samzapy.container.container import Container
+from samzapy.ports import Assignment, Line
+from samzapy.store.directory import LocalStoreDirectory
+from samzapy.store.problems import StoreDiskFull
+from samzapy.store.rocks import RocksEngine
+from tests.unit.container.bench import Bench
+from tests.unit.container.test_hang import ContainerRunner, Office
+
+
+class FullWhenClosed(RocksEngine):
+    """A store whose disk is full by the time it is closed."""
+
+    def close(self) -> None:
+        super().close()
+        raise StoreDiskFull(f"local store {self.path}: closing: the disk is full.", "")
+
+
+class Failing(StreamTask):
+    def process(self, envelope, collector, coordinator):
+        raise ValueError("no")
+
+
+def test_a_disk_that_is_full_at_the_end_does_not_hide_the_error_that_ended_the_container(tmp_path: Path) -> None:
+    bench, office = Bench(tmp_path, Failing, stores={"s": {}, "t": {}}), Office()
+    bench.clock = SystemClock()  # type: ignore[assignment]
+    bench.cluster.clock = bench.clock  # type: ignore[attr-defined]
+    bench.feed(("a", 1))
+
+    def build(assignment: Assignment, incarnation: str, line: Line) -> Container:
+        spec = bench.spec()
+        stores = {
+            name: replace(store, open_directory=lambda task, name=name: LocalStoreDirectory(tmp_path / task / name, FullWhenClosed))
+            for name, store in spec.stores.items()
+        }
+        bench.name(0, incarnation, ["Partition 0"])
+        return Container(replace(spec, stores=stores), incarnation, "run", None, bench.log, bench.clock, line)
+
+    ContainerRunner(0, build, office, bench.log, bench.clock, {}, 0.05, 30.0, 60.0, print).run()
+
+    assert ("failed", "SZ200", True) == (office.last_word["outcome"], office.last_word["error"]["code"], office.last_word["error"]["fatal"])
