@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from tests.figures import Tell
 from tests.recovery.planted import BUGS
 from tests.recovery.sim_counting import Totals
 from tests.recovery.simulate import Result, run_seed
@@ -49,17 +50,16 @@ def failures(results: list[Result]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(SECONDS + 120)
-def test_histories_for_a_while(capsys: pytest.CaptureFixture[str]) -> None:
+def test_histories_for_a_while(tell: Tell) -> None:
     totals, failed, started = Totals(), list[Result](), time.monotonic()
     while time.monotonic() - started < SECONDS:
         result = run_seed(FIRST + totals.seeds)
         totals.add(result.counts)
         if result.findings:
             failed.append(result)
-    with capsys.disabled():
-        print(
-            f"\nsimulated {totals.seeds} histories, seeds {FIRST} to {FIRST + totals.seeds - 1}, {totals.sums['virtual seconds']} s of their time"
-        )
+    tell(
+        f"simulated {totals.seeds} histories, seeds {FIRST} to {FIRST + totals.seeds - 1}, {totals.sums['virtual seconds']} s of their time"
+    )
 
     assert "" == failures(failed)
     assert [] == (totals.missing() if totals.seeds >= ENOUGH else [])
@@ -68,15 +68,15 @@ def test_histories_for_a_while(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.prove
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_five_hundred_histories(capsys: pytest.CaptureFixture[str]) -> None:
+def test_five_hundred_histories(tell: Tell) -> None:
     totals, failed = Totals(), list[Result]()
     for seed in range(WITHIN):
         result = run_seed(seed)
         totals.add(result.counts)
         if result.findings:
             failed.append(result)
-    with capsys.disabled():
-        print("\n" + "\n".join(totals.lines()))
+    for line in totals.lines():
+        tell(line)
 
     assert "" == failures(failed)
     assert [] == totals.missing(), "the run proves nothing about these"
@@ -110,10 +110,9 @@ def test_a_planted_bug_is_caught(bug: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_caught_within_five_hundred_seeds(bug: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_planted_bug_is_caught_within_five_hundred_seeds(bug: str, tell: Tell) -> None:
     with BUGS[bug]():
         caught = next((seed for seed in range(WITHIN) if run_seed(seed).findings), None)
-    with capsys.disabled():
-        print(f"\n    {bug!r}: {caught},")
+    tell(f"{bug!r}: {caught},")
 
     assert caught is not None
