@@ -31,7 +31,7 @@ FIRST_SEEDS = {
     "epoch instead of incarnation": 3,
     "shared checkpoint partition": 0,
     "producer reused after a slow commit": 41,
-    "swallowed produce error": 71,
+    "swallowed produce error": 205,
     "silent offset reset": 2,
     "restore off by one": 0,
     "no age rule": 0,
