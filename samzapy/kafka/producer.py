@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -93,7 +94,7 @@ class KafkaTransactionalProducer:
         deadline = time.monotonic() + INIT_TIMEOUT_S
         while True:
             try:
-                self._producer.init_transactions(max(1.0, deadline - time.monotonic()))
+                _served(self._producer.init_transactions, max(1.0, deadline - time.monotonic()))
                 return
             except KafkaException as error:
                 cause = error.args[0]
@@ -120,14 +121,18 @@ class KafkaTransactionalProducer:
             self._sent += 1
             if self._sent >= POLL_EVERY:
                 self._sent = 0
-                self._producer.poll(0)
+                _served(self._producer.poll, 0)
             if delivered is None and not timestamp_ms and headers is None:
                 self._produce(topic, value, key, partition)
             else:
                 self._produce_with(topic, value, key, partition, timestamp_ms, headers, delivered)
-        except BufferError:
-            self._producer.poll(0.1)  # back-pressure: the queue is full
-            self.send(topic, value, key, partition, timestamp_ms, headers, delivered)
+        except BufferError:  # back-pressure: the queue is full
+            try:
+                _served(self._producer.poll, 0.1)
+            except KafkaException as error:
+                self._poison = self._poison or transaction_error(error.args[0], f"sending with {self._id}")
+            else:
+                self.send(topic, value, key, partition, timestamp_ms, headers, delivered)
         except KafkaException as error:
             found = transaction_error(error.args[0], f"a record for {topic}, key {_short(key)}")
             self._poison = self._poison or found
@@ -136,7 +141,7 @@ class KafkaTransactionalProducer:
         self._is_empty = self._is_empty and not records
         _send_all(self._produce, self.send, records)
         try:
-            self._producer.poll(0)
+            _served(self._producer.poll, 0)
         except KafkaException as error:
             self._poison = self._poison or transaction_error(error.args[0], f"sending with {self._id}")
 
@@ -177,7 +182,7 @@ class KafkaTransactionalProducer:
     def _flush(self) -> None:
         deadline = time.monotonic() + self._timeout_s
         try:
-            while self._producer.flush(max(0.0, min(FLUSH_LOOK_S, deadline - time.monotonic()))) and not self._heard.has_failed:
+            while _served(self._producer.flush, max(0.0, min(FLUSH_LOOK_S, deadline - time.monotonic()))) and not self._heard.has_failed:
                 if time.monotonic() >= deadline:
                     raise InDoubt(f"flush of {self._id}: the brokers did not take everything in {self._timeout_s:.0f} s.", "")
         except KafkaException as error:  # a fatal error of the client is raised by whatever serves its events
@@ -190,7 +195,7 @@ class KafkaTransactionalProducer:
         if self._poison is None:
             return
         with contextlib.suppress(KafkaException):  # so that all is heard; what is raised here anew is behind the poison
-            self._producer.poll(0)
+            _served(self._producer.poll, 0)
         if isinstance(self._poison, Fenced | RecordRejected):
             raise self._poison
         if self._heard.rejected:
@@ -215,17 +220,17 @@ class KafkaTransactionalProducer:
         retried = False
         while True:
             try:
-                call(self._timeout_s)
+                _served(call, self._timeout_s)
                 break
             except KafkaException as error:
                 cause = error.args[0]
                 if not cause.retriable() or time.monotonic() - started >= self._timeout_s:
                     raise transaction_error(cause, f"{doing} of {self._id}") from None
                 retried = True
-                self._producer.poll(0.02)
+                _served(self._producer.poll, 0.02)
         took_s = time.monotonic() - started
         try:
-            self._producer.poll(0)  # so that all is heard that was said until now
+            _served(self._producer.poll, 0)  # so that all is heard that was said until now
         except KafkaException:  # a fatal error, after the decision: it stands, this producer is done
             return False
         return not (retried or self._disturbed or took_s >= self._slow_s)
@@ -234,7 +239,7 @@ class KafkaTransactionalProducer:
         """Queued records are dropped, nothing is decided; librdkafka's threads end with the object."""
         with contextlib.suppress(KafkaException):  # it may be fenced; it is let go of in any case
             self._producer.purge(in_queue=True, in_flight=True, blocking=False)
-            self._producer.poll(0)
+            _served(self._producer.poll, 0)
         del self._produce
         del self._producer
 
@@ -270,20 +275,30 @@ class KafkaPlainProducer:
             else:
                 self._produce(topic, value, key, partition)
         except BufferError:
-            self._producer.poll(0.1)
+            self._serve(0.1)
             self.send(topic, value, key, partition, timestamp_ms, headers)
         except KafkaException as error:
             self._error = self._error or delivery_error(error.args[0], f"a record for {topic}, key {_short(key)}")
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
         _send_all(self._produce, self.send, records)
-        self._producer.poll(0)
+        self._serve(0)
 
     def poll(self) -> None:
-        self._producer.poll(0)
+        self._serve(0)
+
+    def _serve(self, seconds: float) -> None:
+        self._noting(self._producer.poll, seconds)
+
+    def _noting(self, call: Callable[..., Any], *arguments: Any) -> None:
+        """A call in which a fatal error may be met: what the producer still had is lost, which `flush` tells."""
+        try:
+            _served(call, *arguments)
+        except KafkaException as error:
+            self._error = self._error or delivery_error(error.args[0], "the producer of outputs")
 
     def flush(self) -> None:
-        self._producer.flush()
+        self._noting(self._producer.flush)
         if self._error is not None:
             error, self._error = self._error, None
             if isinstance(error, RecordRejected) and self._refit is not None:
@@ -291,9 +306,28 @@ class KafkaPlainProducer:
             raise error
 
     def close(self) -> None:
-        self._producer.poll(0)
+        self._serve(0)
         del self._produce
         del self._producer
+
+
+def _served(call: Callable[..., Any], *arguments: Any) -> Any:
+    """A call that serves the client's events, among which there may be a fatal error: whatever shape that has, it is a KafkaException here.
+
+    Measured: where callbacks run in the same call, a fatal error comes as SystemError in half of the cases, and was seen as a bare KafkaError, which
+    is no exception and passes every `except` that names a class.
+    """
+    try:
+        return call(*arguments)
+    except KafkaException:
+        raise
+    except SystemError as error:
+        raise KafkaException(KafkaError(KafkaError._FATAL, f"the client failed: {error.__cause__ or error}", True)) from error
+    except:
+        found = sys.exc_info()[1]
+        if isinstance(found, KafkaError):
+            raise KafkaException(found) from None
+        raise
 
 
 def _send_all(produce: Callable[..., None], send: Callable[..., None], records: Sequence[Outgoing]) -> None:

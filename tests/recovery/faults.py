@@ -239,7 +239,7 @@ def timed(
 ) -> None:  # fmt: skip
     """Fill in both times of each fault: each one's time ends where the next begins, or at a break; the last one's at `until_ms`."""
     ordered = sorted(faults, key=lambda f: f.at_ms)
-    for fault, end_ms in zip(ordered, [*(f.at_ms for f in ordered[1:]), until_ms], strict=True):
+    for fault, end_ms in zip(ordered, [*(f.at_ms for f in ordered[1:]), until_ms], strict=False):  # one more if there was no fault
         end_ms = min([end_ms, *(b for b in breaks if b > fault.at_ms)])
         fault.until_running_s = seconds_until_running(samples, fault, end_ms)
         fault.until_commit_s = seconds_until_commit(events, fault)

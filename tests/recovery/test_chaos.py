@@ -134,16 +134,23 @@ def test_error_lines_must_carry_a_known_code() -> None:
             "10:00:03 ERROR   something odd",
             "10:00:03 ERROR   something with SZ999",
             "26/11/21 10:00:04 ERROR TaskSchedulerImpl: Lost executor 0",
+            "container 0 | Traceback (most recent call last):",
+            'container 0 |   File "samzapy/container/runner.py", line 1, in run',
+            "container 0 | KeyError: 0",
             "Traceback (most recent call last):",
+            '  File "pyspark/accumulators.py", line 333, in handle',
+            "EOFError",
         ],
         ["SZ311", "SZ403"],
     )  # fmt: skip
 
     assert 5 == found.errors
     assert {"SZ311": 1, "SZ403": 1} == found.codes
-    assert ["10:00:03 ERROR   something odd", "10:00:03 ERROR   something with SZ999", "Traceback (most recent call last):"] == [
-        *found.nameless
-    ]
+    assert [
+        "10:00:03 ERROR   something odd",
+        "10:00:03 ERROR   something with SZ999",
+        "container 0 | Traceback (most recent call last):",
+    ] == [*found.nameless]
 
 
 # -- the verdict -----------------------------------------------------------------------------------------------------------------------

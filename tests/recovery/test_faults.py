@@ -238,3 +238,7 @@ def test_what_was_under_way_when_the_link_was_cut_arrives_late(server: str) -> N
         relay.mend()
         waiting.join()
     assert [b"late"] == answers
+
+
+def test_a_job_that_was_never_hit_has_no_times_to_tell() -> None:
+    timed([], [], [], 1_000)
