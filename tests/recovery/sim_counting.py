@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from samzapy.api.errors import Fenced, InDoubt, TransactionAborted
-from samzapy.ports import TransactionalProducer
-from samzapy.testing.baton import SimProcess
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_log import MemoryLog
 from samzapy.testing.memory_producers import MemoryTransactionalProducer
@@ -111,6 +109,3 @@ def counting(sim: Simulation, coverage: Coverage) -> None:
         return CountingLog(cluster, commit_timeout_ms, lease_ms, origin)
 
     sim.make_log = make
-
-
-__all__ = ["AT_POINTS", "REQUIRED", "Coverage", "SimProcess", "Totals", "TransactionalProducer", "counting"]

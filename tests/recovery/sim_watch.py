@@ -86,6 +86,8 @@ class Watch:
                         self._stage.coverage.count(f"restored: {restored.source}")
 
     def _thawed(self, container: SimContainer, seconds: float) -> None:
+        if seconds < self._sim.pace.lease_s:
+            return
         newest = self._sim.drivers[-1].coordinator.roster.members.get(container.number)
         if newest is None or newest.incarnation != container.incarnation:
             self._stage.coverage.count("zombie containers")
