@@ -47,10 +47,11 @@ UNREACHABLE = frozenset(
         KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError._RESOLVE,
         KafkaError.REQUEST_TIMED_OUT, KafkaError.NETWORK_EXCEPTION, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError._WAIT_COORD, KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError._WAIT_COORD, KafkaError.BROKER_NOT_AVAILABLE, KafkaError._DESTROY_BROKER,
     }
 )  # fmt: skip
-ELECTING = frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION})  # a partition that is just made, or moves
+# a partition that is just made, or moves; a broker's address that changed while it was asked
+PASSING = frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._DESTROY_BROKER})
 MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 FORBIDDEN = frozenset(
     {
@@ -114,13 +115,13 @@ def transaction_error(error: KafkaError, doing: str) -> LogError:
 
 
 def asked(doing: str, call: Callable[[], T]) -> T:
-    """A call whose KafkaException becomes an error of ours; tried again while a partition has no leader yet."""
+    """A call whose KafkaException becomes an error of ours; tried again over what passes."""
     deadline = time.monotonic() + REQUEST_TIMEOUT_S
     while True:
         try:
             return call()
         except KafkaException as error:
-            if error.args[0].code() not in ELECTING or time.monotonic() >= deadline:
+            if error.args[0].code() not in PASSING or time.monotonic() >= deadline:
                 raise log_error(error.args[0], doing) from None
         time.sleep(RETRY_S)
 

@@ -26,6 +26,11 @@ def test_a_partition_that_was_just_made_is_asked_again() -> None:
     assert 42 == asked("the bounds", Broker(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE))
 
 
+def test_a_broker_whose_connection_was_made_anew_is_asked_again() -> None:
+    """Met by a chaos run behind connections that were cut: a container failed with SZ300."""
+    assert 42 == asked("the bounds", Broker(KafkaError._DESTROY_BROKER))
+
+
 def test_what_waiting_does_not_help_is_told_at_once() -> None:
     with pytest.raises(TopicMissing, match="the bounds"):
         asked("the bounds", Broker(KafkaError.UNKNOWN_TOPIC_OR_PART))
