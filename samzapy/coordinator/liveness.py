@@ -122,6 +122,7 @@ class Liveness:
         self._roster.left.update({t: (member.number, now) for t in lost if t not in self._roster.left})
         asked = member.stop_wanted and why == ASKED
         member.tasks, member.incarnation, member.registered, member.applicant = (), "", False, None
+        member.launch_id = ""  # whoever was launched and asks only now, or again, is not named any more
         member.handle, member.launched_on, member.ending, member.last_word = None, None, "", None
         member.releasing, member.standby, member.report, member.stop_wanted, member.pid = {}, (), {}, False, None
         if self._roster.is_stopping or (asked and self._roster.finished >= set(self._roster.tasks)):

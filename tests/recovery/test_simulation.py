@@ -23,6 +23,7 @@ FIRST = int(os.environ.get("SIMULATE_FROM", "0"))
 ENOUGH = 300  # seeds from which one per cent of them says something
 WITHIN = 500
 NEARBY = 40
+FOUND_SOMETHING = (3236,)  # an incarnation that was ended asked again before its successor was launched, and was named again
 FIRST_SEEDS = {
     "offsets committed before outputs": 11,
     "store applied before C4": 6,
@@ -89,6 +90,11 @@ def test_the_same_seed_is_the_same_history_in_another_process() -> None:
     elsewhere = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
 
     assert elsewhere.stdout.split() == [run_seed(seed).fingerprint for seed in seeds]
+
+
+@pytest.mark.parametrize("seed", FOUND_SOMETHING)
+def test_seeds_that_have_found_something(seed: int) -> None:
+    assert "" == failures([run_seed(seed)])
 
 
 def test_different_seeds_are_different_histories() -> None:
