@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from samzapy.spark.settings import is_local
+
 GIB, MIB = 1 << 30, 1 << 20
 LEAST_FREE, LOW_FREE = 64 * MIB, GIB
 OTHER_FILES = 512  # sockets, libraries, logs: beside the stores'
@@ -225,10 +227,6 @@ def check_web_host(host: str) -> Check:
     is_loopback = host in LOOPBACK_NAMES or host.startswith("127.")
     found = host if is_loopback else f"{host}: whoever reaches it reads the job's status and metrics"
     return _of("web.host", is_loopback, found, "Set web: {host: 127.0.0.1}, or let a firewall decide who reaches it.", State.WARN)
-
-
-def is_local(master: str) -> bool:
-    return master == "local" or master.startswith("local[")
 
 
 # -- versions --------------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from samzapy.api.errors import StateRefused
+from samzapy.api.errors import ConfigurationError, StateRefused, TopicMissing
 from samzapy.api.task import StreamTask
 from samzapy.checkpoint_reader import read_checkpoint
 from samzapy.config.schema import Settings
@@ -80,13 +80,13 @@ def changelog_of(settings: Settings, store: str) -> str:
     """The changelog topic of a store.
 
     Raises:
-        StateRefused: no such store, or it has no changelog.
+        ConfigurationError: no such store, or it has no changelog.
     """
     if store not in settings.stores:
-        raise StateRefused(f"there is no store {store!r}.", f"The job file has: {', '.join(sorted(settings.stores)) or 'no stores'}.")
+        raise ConfigurationError(f"there is no store {store!r}.", f"The job file has: {', '.join(sorted(settings.stores)) or 'no stores'}.")
     topic = changelog_topic(settings, store)
     if topic is None:
-        raise StateRefused(
+        raise ConfigurationError(
             f"store {store!r} has `changelog: false`: nothing of it is committed.", "Only stores with a changelog can be read."
         )
     return topic
@@ -158,6 +158,9 @@ class LocalState:
         self._log = log
         self._clock = clock
         self._around = look_around(settings, log)
+        missing = sorted({t for s in settings.stores if (t := changelog_topic(settings, s))} - set(self._around.topics))
+        if missing:
+            raise TopicMissing(f"there is no topic {', '.join(missing)}: the job has not run yet, or was reset.", "`samzapy run JOB.yaml`.")
         self._checkpoints = read_checkpoints(settings, self._around, log, clock)
         self._spec = container_spec(
             settings, self._around.tasks, self._around.topics, 0, host, Path(settings.state.dir), self._around.cluster_id, _no_task, folders
@@ -167,12 +170,12 @@ class LocalState:
         """(task, store) pairs with a changelog, narrowed by name.
 
         Raises:
-            StateRefused: a name that is not there.
+            ConfigurationError: a name that is not there.
         """
         if store is not None:
             changelog_of(self._settings, store)
         if task is not None and task not in self._around.tasks:
-            raise StateRefused(f"there is no task {task!r}.", f"There are: {', '.join(self._around.tasks)}.")
+            raise ConfigurationError(f"there is no task {task!r}.", f"There are: {', '.join(self._around.tasks)}.")
         return [
             (t, s.name)
             for t in self._around.tasks

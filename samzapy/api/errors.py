@@ -22,6 +22,12 @@ class SamzapyError(Exception):
         return f"{self.message} {self.remedy}".rstrip()
 
 
+def shortened(key: object, limit: int = 80) -> str:
+    """A key as messages show it."""
+    text = repr(key[: limit + 1]) if isinstance(key, str | bytes) else repr(key)
+    return text if len(text) <= limit else text[:limit] + "…"
+
+
 # -- the job file ----------------------------------------------------------------------------------------------------------------
 
 

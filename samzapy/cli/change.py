@@ -14,7 +14,7 @@ from samzapy.cli.inspect import NOT_RUNNING, http_json, read_lease, running_stat
 from samzapy.config.load import LoadedJob
 from samzapy.ports import Log
 
-Timeout = Annotated[float, typer.Option(help="Seconds to wait until it is done.")]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait until it is done.", min=0)]
 TokenFile = Annotated[
     Path | None, typer.Option(help="The run's token, where it is not in this machine's state directory.", show_default=False)
 ]

@@ -196,6 +196,10 @@ def _print_status(answer: dict[str, Any]) -> None:
         restores = ", ".join(f"{n}: {s['restore']['source']} ({s['restore']['records']})" for n, s in t["stores"].items() if "restore" in s)
         rows.append((t["name"], t["state"], t["container"], t["lag"], t["processed"], restores or None, t["reason"] or None))
     print_table(("TASK", "STATE", "CONTAINER", "LAG", "PROCESSED", "RESTORED FROM (RECORDS)", "REASON"), rows)
+    for key, words in (("dead_letters", "set aside (see `samzapy dlq list`)"), ("skipped", "skipped")):
+        found = [f"{t['name']}: {t[key]}" for t in answer["tasks"] if t[key]]
+        if found:
+            print(f"\nrecords {words} since their container started: {', '.join(found)}")
 
 
 # -- checkpoint show -------------------------------------------------------------------------------------------------------------------
@@ -240,7 +244,9 @@ def topics(
     create: Annotated[bool, typer.Option("--create", help="Create internal topics, and outputs that give `partitions`.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """The topics the job needs, expected against actual."""
+    """The topics the job needs, expected against actual; exit code 4 if one is missing that `run` does not create, or is wrong."""
+    from samzapy.topic_check import ABSENT, OK
+
     loaded = load(job, more, sets)
     with connected(loaded) as log:
         if create:
@@ -252,7 +258,7 @@ def topics(
             print_json({**dict(zip([h.lower() for h in header], row, strict=True)), "ok": kind == "ok"})
     else:
         print_table(header, [row for _, row in rows])
-    return TopicMissing.exit_code if any(kind != "ok" for kind, _ in rows) else 0
+    return TopicMissing.exit_code if any(kind not in (OK, ABSENT) for kind, _ in rows) else 0
 
 
 def _topic_rows(loaded: LoadedJob, log: Log) -> list[tuple[str, tuple[str, str, str, str, str]]]:

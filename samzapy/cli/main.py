@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import traceback
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import typer
 
-from samzapy.api.errors import SamzapyError
+from samzapy.api.errors import InternalError, SamzapyError
 from samzapy.cli import change, chaos, checkpoint, demo, dev, dlq, doctor, init, inspect, lag, plan, records, reset, run, schema, state
 from samzapy.config.errors import ConfigError
 
@@ -49,8 +52,17 @@ app.add_typer(dlq.app, name="dlq")
 app.add_typer(dev.app, name="dev")
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        print(f"samzapy {metadata.version('samzapy')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _options(verbose: bool = typer.Option(False, "--verbose", "-v", help="Log what is done in detail (stderr).")) -> None:
+def _options(
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Log what is done in detail (stderr)."),
+    version: bool = typer.Option(False, "--version", callback=_say_version, is_eager=True, help="Show the version and exit."),
+) -> None:
     configure_logging(verbose)
 
 
@@ -94,11 +106,17 @@ def exit_code(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  nobody reads what would be flushed at exit
         return 0
+    except Exception as error:  # noqa: BLE001  what nobody foresaw is told as such, in a sentence too
+        _debug()
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        sys.stderr.write(
+            f"error[{InternalError.code}]: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})\n"
+            "  This is a fault of samzapy's: report it with what SAMZAPY_DEBUG=1 shows. Only committed work is kept.\n"
+        )
+        return InternalError.exit_code
     return result if isinstance(result, int) else 0
 
 
 def _debug() -> None:
     if os.environ.get("SAMZAPY_DEBUG") == "1":
-        import traceback
-
         traceback.print_exc()

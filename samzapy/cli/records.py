@@ -21,6 +21,7 @@ from samzapy.api.errors import ConfigurationError, SerdeError, TopicMissing
 from samzapy.cli.common import AsJson, print_json, say
 from samzapy.cli.lines import BadLine, LineForm, Record, Shown, records_of
 from samzapy.log_reader import read_ranges
+from samzapy.model.names import TOPIC_NAME
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec
 
@@ -54,6 +55,8 @@ def send(
     """Send lines from stdin as records."""
     if key_serde is not None and not keyed:
         raise ConfigurationError("--key-serde without --key: the lines have no keys.", "Add --key, and write key<TAB>value.")
+    if not TOPIC_NAME.fullmatch(topic):
+        raise ConfigurationError(f"{topic!r} is no name of a topic.", "Letters, digits, '.', '_' and '-', at most 249 of them.")
     log = _log(servers)
     facts = _facts(log, topic, servers, partitions)
     if "compact" in facts.config.get("cleanup.policy", "") and not keyed:

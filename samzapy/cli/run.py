@@ -21,6 +21,7 @@ from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, say
 from samzapy.cli.inspect import http_json
 from samzapy.config.load import LoadedJob
 from samzapy.ports import Launcher, Log
+from samzapy.spark.settings import is_local
 
 LOG = logging.getLogger("samzapy")
 KILLED = 128
@@ -38,6 +39,8 @@ def run(
     takeover: Annotated[bool, typer.Option("--takeover", help="Take the place of another run that seems alive.")] = False,
 ) -> int:
     """Run a job in the foreground. Ctrl-C: final commit, exit 0; a second one: stop now."""
+    if local and master:
+        raise ConfigurationError("--local runs without Spark, --master names one.", "Give one of the two.")
     loaded = load(job, more, [*(sets or []), *([f"spark.master={master}"] if master else [])], classes=True)
     with connected(loaded) as log:
         return _Run(loaded, log, local, until_end, takeover).run()
@@ -84,7 +87,7 @@ class _Run:
                 check_slots(count, launcher.slots(), settings.spark.master)
             payload = {
                 "entry": ENTRY, "document": self._loaded.document, "folders": [str(f) for f in self._loaded.folders],
-                "host": LOCALHOST if self._local or settings.spark.master.startswith("local") else "",  # elsewhere the executor knows
+                "host": LOCALHOST if self._local or is_local(settings.spark.master) else "",  # elsewhere the executor knows
                 "cluster_id": cluster_id, "token": token,
             }  # fmt: skip
             pace = CoordinatorSettings(
@@ -104,7 +107,6 @@ class _Run:
             for listener in listeners:
                 listener.start()
             self._take_signals(coordinator)
-            LOG.info("status: %s/api/v1/status", coordinator.roster.url)
             try:
                 code = coordinator.run()
             finally:
@@ -144,6 +146,8 @@ class _Run:
         return str(getattr(launcher, "driver_host", LOOPBACK))
 
     def _warn_of_idle(self, containers: int) -> None:
+        if self._settings.containers.standby and (self._local or is_local(self._settings.spark.master)):
+            LOG.warning("containers.standby: no warm copies are kept: all containers are on this host, and a copy belongs on another one")
         if containers < self._settings.containers.count:
             LOG.warning("%d containers for %d tasks: the others are not started", self._settings.containers.count, containers)
 

@@ -33,6 +33,8 @@ def get(
     wanted = _key_bytes(loaded, store, key)
     found = [(k, v) for k, v in _entries(loaded, store) if k == wanted]
     _print(loaded, store, found, as_json)
+    if not found:
+        say(f"no such key in {store!r}")
     return 0 if found else NOT_FOUND
 
 

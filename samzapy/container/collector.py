@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from samzapy.api.envelope import OutgoingMessageEnvelope
-from samzapy.api.errors import RecordTooLarge, TaskError, UnknownOutput
+from samzapy.api.errors import RecordTooLarge, TaskError, UnknownOutput, shortened
 from samzapy.container.spec import OutputSpec
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.names import KAFKA
@@ -42,7 +42,7 @@ class Collector:
             size += sum(len(name) + len(data or b"") + 10 for name, data in headers)
         if size > limit:
             raise RecordTooLarge(
-                f"a record of {size} bytes for topic {output.topic}, key {_short(key)}: the topic takes at most {limit} bytes.",
+                f"a record of {size} bytes for topic {output.topic}, key {shortened(key)}: the topic takes at most {limit} bytes.",
                 f"Send less in one record, or raise max.message.bytes of {output.topic}.",
             )
         partition = envelope.partition
@@ -83,8 +83,3 @@ class Collector:
         return UnknownOutput(
             f"a send to topic {stream}, which the job file does not list.", f"Add `- {{topic: {stream}}}` with its serdes under `outputs:`."
         )
-
-
-def _short(key: object) -> str:
-    text = repr(key)
-    return text if len(text) <= 80 else text[:77] + "…"

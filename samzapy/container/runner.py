@@ -31,6 +31,7 @@ from samzapy.api.errors import (
 )
 from samzapy.clock import start_thread
 from samzapy.container.container import Container
+from samzapy.container.failure import stack_of
 from samzapy.container.hang import user_frames
 from samzapy.container.heartbeat import EXIT, STOP, Heartbeat
 from samzapy.container.lags import Lags
@@ -179,6 +180,9 @@ class ContainerRunner:
         if error is not None:
             level = logging.WARNING if outcome == SUPERSEDED else logging.ERROR
             LOG.log(level, "container %d %s: %s: %s", self._number, outcome, error.code, error)
+            if isinstance(error, TaskError) and error.__cause__ is not None:
+                for line in stack_of(error.__cause__).splitlines():
+                    LOG.log(level, "    %s", line)
         if self._container is not None:
             self._status = self._container.status()
             try:

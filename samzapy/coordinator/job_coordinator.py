@@ -107,6 +107,7 @@ class JobCoordinator:
         ledger = self._owning.take_over()
         failpoints.hit("coordinator.taken_over")
         self._lease.renew(self.roster.url)
+        LOG.info("status: %s/api/v1/status", self.roster.url)
         earlier = [r for r in ledger.containers.values() if r.incarnation]
         self._owning.end(earlier)
         for number in sorted(({*ledger.containers} | set(range(self.roster.target))) - {r.container for r in earlier}):
@@ -135,6 +136,11 @@ class JobCoordinator:
             LOG.warning("the end of this run could not be written; the next run waits for the lease to be over: %s", error)
         self._owning.close()
         if failure is None:
+            LOG.info(
+                "job %s %s; all that it did is committed",
+                self._job,
+                "was stopped" if self.roster.stop_asked_at is not None else "has finished",
+            )
             return 0
         number, told = failure
         LOG.error(

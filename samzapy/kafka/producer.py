@@ -23,7 +23,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, RecordRejected, TransactionAborted
+from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, RecordRejected, TransactionAborted, shortened
 from samzapy.kafka.client import LIBRARY_LOG, REJECTED_NAMES, REJECTED_REMEDY, Settings, delivery_error, log_error, quiet, transaction_error
 from samzapy.ports import Delivered, Outgoing
 
@@ -134,7 +134,7 @@ class KafkaTransactionalProducer:
             else:
                 self.send(topic, value, key, partition, timestamp_ms, headers, delivered)
         except KafkaException as error:
-            found = transaction_error(error.args[0], f"a record for {topic}, key {_short(key)}")
+            found = transaction_error(error.args[0], f"a record for {topic}, key {shortened(key)}")
             self._poison = self._poison or found
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
@@ -163,7 +163,7 @@ class KafkaTransactionalProducer:
             if error is None:
                 delivered(message.offset())
             else:
-                self._poison = self._poison or transaction_error(error, f"a record for {message.topic()}, key {_short(message.key())}")
+                self._poison = self._poison or transaction_error(error, f"a record for {message.topic()}, key {shortened(message.key())}")
 
         return on_delivery
 
@@ -264,7 +264,7 @@ class KafkaPlainProducer:
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         if error is not None and self._error is None:
-            self._error = delivery_error(error, f"a record for {message.topic()}[{message.partition()}], key {_short(message.key())}")
+            self._error = delivery_error(error, f"a record for {message.topic()}[{message.partition()}], key {shortened(message.key())}")
 
     def send(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None
@@ -278,7 +278,7 @@ class KafkaPlainProducer:
             self._serve(0.1)
             self.send(topic, value, key, partition, timestamp_ms, headers)
         except KafkaException as error:
-            self._error = self._error or delivery_error(error.args[0], f"a record for {topic}, key {_short(key)}")
+            self._error = self._error or delivery_error(error.args[0], f"a record for {topic}, key {shortened(key)}")
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
         _send_all(self._produce, self.send, records)
@@ -343,8 +343,3 @@ def _send_all(produce: Callable[..., None], send: Callable[..., None], records: 
     except (BufferError, KafkaException):
         for record in records[done:]:
             send(*record)
-
-
-def _short(key: bytes | None) -> str:
-    text = repr(key)
-    return text if len(text) <= 80 else text[:77] + "…"

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import RecordTooLarge, StoreClosed, TaskError, check
+from samzapy.api.errors import RecordTooLarge, StoreClosed, TaskError, check, shortened
 from samzapy.api.serde import Serde
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.stamp import StoreStamp
@@ -300,7 +300,7 @@ class OverlayStore:
         if self._limit < 0:
             raise self._closed(f"it takes no writes: {self._closed_because}")
         raise RecordTooLarge(
-            f"store {self.name!r} of {self._where}: key {_shortened(key)} with its value takes {size + RECORD_OVERHEAD_BYTES} bytes "
+            f"store {self.name!r} of {self._where}: key {shortened(key)} with its value takes {size + RECORD_OVERHEAD_BYTES} bytes "
             f"as a record, its topic takes {self._max_record_bytes}.",
             "Store less under one key, or raise `max.message.bytes` of the changelog topic.",
         )
@@ -325,8 +325,3 @@ def _chained(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Calla
 
 def _size(key: bytes, value: bytes | None) -> int:
     return len(key) if value is None else len(key) + len(value)
-
-
-def _shortened(key: object, limit: int = 80) -> str:
-    text = repr(key[: limit + 1]) if isinstance(key, str | bytes) else repr(key)
-    return text if len(text) <= limit else text[:limit] + "…"

@@ -1,0 +1,37 @@
+"""What commands say of a job that has not run yet, and what a run says at its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.job import Job
+
+pytestmark = pytest.mark.kafka
+
+
+def test_before_the_first_run_and_after_a_failure(kafka: str, tmp_path: Path, unique: str) -> None:
+    job = Job(kafka, tmp_path, unique, 1, containers={"count": 1, "standby": 1})
+
+    assert 0 == job.of("topics").returncode, "run creates what is missing"
+    for verb in ("verify", "restore"):
+        done = job.of("state", verb)
+        assert (4, True) == (done.returncode, "the job has not run yet" in done.stderr), done.stderr
+
+    job.feed(["fine"])
+    done = job.run_to_end()
+    assert 0 == done.returncode, done.stderr
+    assert "has finished; all that it did is committed" in done.stderr
+    assert "no warm copies are kept" in done.stderr
+    for words in (("get", "nostore", "k"), ("restore", "--store", "nostore"), ("restore", "--task", "Partition 9")):
+        done = job.of("state", *words)
+        assert (2, True) == (done.returncode, "error[SZ100]: there is no" in done.stderr), done.stderr
+    done = job.of("state", "get", "counts", "nobody")
+    assert (1, True) == (done.returncode, "no such key" in done.stderr), done.stderr
+
+    job.feed(["boom"])
+    done = job.run_to_end()
+    assert 1 == done.returncode
+    assert "in process: raise ValueError(" in done.stderr, "the user's frames"
+    assert "Traceback" not in done.stderr

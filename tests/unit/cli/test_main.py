@@ -1,0 +1,41 @@
+"""The command line as such: what nobody foresaw, what contradicts itself, and names that cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+from samzapy.cli import main
+from samzapy.cli.main import exit_code
+
+
+def test_what_nobody_foresaw_is_a_sentence_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def app(**_: object) -> None:
+        raise KeyError("changelog")
+
+    monkeypatch.setattr(main, "app", app)
+    monkeypatch.delenv("SAMZAPY_DEBUG", raising=False)
+
+    assert 1 == exit_code(["status"])
+
+    told = capsys.readouterr().err
+    assert "error[SZ900]: KeyError: 'changelog' (test_main.py:" in told
+    assert "SAMZAPY_DEBUG=1" in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "no.yaml", "--local", "--master", "local[2]"], "--local runs without Spark, --master names one"),
+        (["send", "bad topic/name"], "'bad topic/name' is no name of a topic"),
+        (["scale", "no.yaml", "--containers", "2", "--timeout", "-5"], "--timeout"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anybody_is_asked(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == exit_code(arguments)
+    assert words in capsys.readouterr().err
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == exit_code(["--version"])
+    assert capsys.readouterr().out.startswith("samzapy ")
