@@ -6,6 +6,7 @@ import http.client
 import json
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -85,15 +86,37 @@ def status(
         while True:
             answer = running_status(loaded, log)
             if answer is None:
-                if as_json:
-                    print_json({"job": loaded.settings.job, "id": loaded.settings.id, "state": "STOPPED"})
-                else:
-                    say(f"job {loaded.settings.job}-{loaded.settings.id} is not running")
+                _say_not_running(loaded, read_lease(loaded, log), as_json)
                 return NOT_RUNNING
             print_json(answer) if as_json else _print_status(answer)
             if not watch:
                 return 0
             time.sleep(2.0)
+
+
+def _say_not_running(loaded: LoadedJob, last: LeaseRecord | None, as_json: bool) -> None:
+    settings = loaded.settings
+    failed = last is not None and bool(last.error)
+    if as_json:
+        run = None
+        if last is not None:
+            run = {"run_id": last.run_id, "host": last.host, "pid": last.pid, "last_heard_ms": last.renewed_ms}
+            run |= {"ended_in_order": last.ended, "outcome": last.outcome or None, "error": last.error or None}
+        print_json({"job": settings.job, "id": settings.id, "state": "FAILED" if failed else "STOPPED", "last_run": run})
+        return
+    say(f"job {settings.job}-{settings.id} is not running; {_last_run(last)}")
+
+
+def _last_run(last: LeaseRecord | None) -> str:
+    """How the run before ended, as far as the coordinator topic tells."""
+    if last is None:
+        return "it never ran, or was reset"
+    heard = datetime.fromtimestamp(last.renewed_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
+    if not last.ended:
+        return f"its last run (process {last.pid} on {last.host}) was killed, or cannot be reached from here: last heard {heard}"
+    if last.error:
+        return f"its last run failed at {heard}:\n  {last.error}"
+    return f"its last run ended in order at {heard}"
 
 
 def running_status(loaded: LoadedJob, log: Log) -> dict[str, Any] | None:

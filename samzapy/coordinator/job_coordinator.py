@@ -131,7 +131,8 @@ class JobCoordinator:
             if self._owning.is_in_doubt:
                 self._owning.read()
             self._owning.end(self._liveness.record(m) for m in self.roster.members.values() if m.incarnation)
-            self._lease.give_up()
+            told_of = failure[1] if failure else None
+            self._lease.give_up(self.roster.state, f"{told_of['code']}: {told_of['message']}" if told_of else "")
         except LogError as error:
             LOG.warning("the end of this run could not be written; the next run waits for the lease to be over: %s", error)
         self._owning.close()

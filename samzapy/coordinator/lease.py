@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from samzapy import failpoints
 from samzapy.api.errors import OwnedElsewhere
@@ -14,6 +15,7 @@ from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger
 from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
+MAX_ERROR = 1000  # characters
 
 
 class Lease:
@@ -79,10 +81,11 @@ class Lease:
         if self._clock.monotonic() - self._renewed_at >= self._settings.lease_s / 3:
             self.renew(url)
 
-    def give_up(self) -> None:
-        """Say that this run has ended."""
-        self._owning.write((LEASE_KEY, self._record("", ended=True).to_bytes()))
+    def give_up(self, outcome: str = "", error: str = "") -> None:
+        """Say that this run has ended, and how."""
+        ended = replace(self._record(""), ended=True, outcome=outcome, error=error[:MAX_ERROR])
+        self._owning.write((LEASE_KEY, ended.to_bytes()))
 
-    def _record(self, url: str, ended: bool = False) -> LeaseRecord:
+    def _record(self, url: str) -> LeaseRecord:
         p = self._process
-        return LeaseRecord(self._run_id, url, p.host, p.pid, p.start, self._clock.now_ms(), ended)
+        return LeaseRecord(self._run_id, url, p.host, p.pid, p.start, self._clock.now_ms())

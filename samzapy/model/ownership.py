@@ -60,7 +60,8 @@ class ContainerRecord:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """Which run's coordinator is alive, where, and when it last said so (milliseconds since 1970). `ended`: it stopped in an orderly way."""
+    """Which run's coordinator is alive, where, and when it last said so (milliseconds since 1970). `ended`: it stopped in an orderly way;
+    `outcome`: then the job's last state, and `error` what it failed of, for who looks later."""
 
     run_id: str
     url: str
@@ -69,6 +70,8 @@ class LeaseRecord:
     process_start: str
     renewed_ms: int
     ended: bool = False
+    outcome: str = ""
+    error: str = ""
 
     def to_bytes(self) -> bytes:
         return _dumps(asdict(self))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ def test_before_the_first_run_and_after_a_failure(kafka: str, tmp_path: Path, un
     job = Job(kafka, tmp_path, unique, 1, containers={"count": 1, "standby": 1})
 
     assert 0 == job.of("topics").returncode, "run creates what is missing"
+    assert "it never ran" in job.of("status").stderr
     for verb in ("verify", "restore"):
         done = job.of("state", verb)
         assert (4, True) == (done.returncode, "the job has not run yet" in done.stderr), done.stderr
@@ -24,6 +26,7 @@ def test_before_the_first_run_and_after_a_failure(kafka: str, tmp_path: Path, un
     assert 0 == done.returncode, done.stderr
     assert "has finished; all that it did is committed" in done.stderr
     assert "no warm copies are kept" in done.stderr
+    assert "its last run ended in order" in job.of("status").stderr
     for words in (("get", "nostore", "k"), ("restore", "--store", "nostore"), ("restore", "--task", "Partition 9")):
         done = job.of("state", *words)
         assert (2, True) == (done.returncode, "error[SZ100]: there is no" in done.stderr), done.stderr
@@ -35,3 +38,7 @@ def test_before_the_first_run_and_after_a_failure(kafka: str, tmp_path: Path, un
     assert 1 == done.returncode
     assert "in process: raise ValueError(" in done.stderr, "the user's frames"
     assert "Traceback" not in done.stderr
+    done = job.of("status")
+    assert (3, True) == (done.returncode, "its last run failed" in done.stderr and "boom!" in done.stderr), done.stderr
+    told = json.loads(job.of("status", "--json").stdout)
+    assert ("FAILED", True, "FAILED") == (told["state"], told["last_run"]["ended_in_order"], told["last_run"]["outcome"])
