@@ -632,9 +632,7 @@ class Container:
         self._stop_joining()
         for task in self.tasks.values():
             self._close_stores(task)
-        self.tasks = {}
-        self._released.clear()
-        self._adopted = 0
+        self.tasks = {}  # what was given back stays given back: until a newer record, the topic does not know yet that it was
 
     def _close_stores(self, task: TaskInstance) -> None:
         for store in task.stores.values():

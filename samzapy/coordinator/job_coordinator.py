@@ -33,6 +33,8 @@ from samzapy.ports import Clock, Launcher, Log
 LOG = logging.getLogger("samzapy.coordinator")
 TICK_S = 0.05
 RETRY_S = 0.5
+FENCED_S = 1.0  # a coordinator that took over has written its lease by then
+ATTEMPTS = 5
 
 
 class JobCoordinator:
@@ -102,7 +104,22 @@ class JobCoordinator:
         return self.end()
 
     def begin(self) -> None:
-        """The start of a coordinator: refuse while another is alive; else fence it and every container of earlier runs, then assign."""
+        """The start of a coordinator: refuse while another is alive; else fence it and every container of earlier runs, then assign.
+
+        Whatever of it was written may be written again, so what is in doubt is decided by beginning again.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self._begin()
+                return
+            except (Fenced, InDoubt, TransactionAborted) as error:
+                if attempt == ATTEMPTS:
+                    raise
+                LOG.warning("the coordinator topic could not be written, beginning again: %s: %s", error.code, error)
+                self._owning.close()
+                self._clock.sleep(FENCED_S if isinstance(error, Fenced) else RETRY_S)
+
+    def _begin(self) -> None:
         self._lease.await_the_other(self._topic.read)
         ledger = self._owning.take_over()
         failpoints.hit("coordinator.taken_over")
@@ -186,7 +203,29 @@ class JobCoordinator:
         except (ClusterUnreachable, InDoubt, TransactionAborted) as error:
             LOG.warning("the coordinator topic could not be written, trying again: %s", error)
             self._clock.sleep(RETRY_S)
+        except Fenced as error:
+            self._ask_who_took_over(error)
         return not self._is_over(self._clock.monotonic())
+
+    def _ask_who_took_over(self, error: Fenced) -> None:
+        """The producer is dead at the broker; that alone does not say that anybody else is there.
+
+        Measured: librdkafka fails for good also when a connection breaks within a request and the sequence numbers no longer match; and an
+        init that comes late fences the producer that it was meant to make. Whoever did take over says so in the lease at once.
+
+        Raises:
+            Fenced: another run has the lease.
+        """
+        self._clock.sleep(FENCED_S)
+        try:
+            lease = self._topic.read().lease
+        except (ClusterUnreachable, InDoubt, TransactionAborted) as unknown:
+            LOG.warning("whether another coordinator has taken over cannot be read yet: %s", unknown)
+        else:
+            if lease is not None and lease.run_id != self._run_id:
+                raise error
+        self._owning.is_in_doubt = True  # the next turn makes a new producer, looks at the lease again, and reads what holds
+        LOG.warning("the coordinator's producer is of no use any more, but nobody took over: going on with a new one: %s", error)
 
     def _tick(self) -> None:
         roster, movement = self.roster, self._movement

@@ -23,7 +23,11 @@ FIRST = int(os.environ.get("SIMULATE_FROM", "0"))
 ENOUGH = 300  # seeds from which one per cent of them says something
 WITHIN = 500
 NEARBY = 40
-FOUND_SOMETHING = (3236,)  # an incarnation that was ended asked again before its successor was launched, and was named again
+FOUND_SOMETHING = (
+    2817,  # a container that had given a task back started over and took it again, because its next owner was not visible yet
+    3236,  # an incarnation that was ended asked again before its successor was launched, and was named again
+    4664,  # a driver ended because the reply to a commit at its start was lost
+)
 FIRST_SEEDS = {
     "offsets committed before outputs": 11,
     "store applied before C4": 6,

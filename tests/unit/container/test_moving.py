@@ -150,6 +150,24 @@ def test_an_abort_while_a_task_joins_loses_nothing(tmp_path: Path, call: str) ->
     assert [[("k", 1), ("k", 3)]] * 3 == [bench.read("out", p) for p in range(3)]
 
 
+def test_what_was_given_back_is_not_taken_again_by_a_container_that_starts_over(tmp_path: Path) -> None:
+    """Its next owner may be named already, in a transaction that nobody sees yet. Found by simulation (seed 2817)."""
+    bench = Bench(tmp_path, Summing, partitions=2)
+    one = Actor(bench, 0, [P0, P1])
+    one.orders = Orders(bench.epoch - 1, frozenset({P1}))
+    one.turn()
+    one.orders = Orders(bench.epoch - 1)
+
+    one.container.let_go()
+    one.container.start()
+
+    assert [P0] == list(one.container.tasks)
+    assert [P1] == one.container.status()["released"]
+    one.named([P0, P1])
+    one.turn()
+    assert {P0, P1} == set(one.container.tasks), "a newer record gives it back to him"
+
+
 def test_a_task_that_is_given_away_without_its_release_ends_the_container(tmp_path: Path) -> None:
     bench = Bench(tmp_path, Summing, partitions=3)
     one = Actor(bench, 0, [P0, P1])

@@ -271,6 +271,27 @@ def test_a_takeover_fences_the_old_coordinator_and_its_containers() -> None:
             assert first.roster.status()["state"] == "FENCED"
 
 
+def test_a_producer_that_died_without_a_successor_ends_no_coordinator() -> None:
+    """Met by chaos: a connection broke within a request, and librdkafka gave the producer up. Nobody had taken over."""
+    with Stage(lease_s=3.0) as stage:
+        _, launch, _ = stage.await_launch(1)
+        stage.register(0, launch, "one", {})
+        intruder = stage.log.transactional_producer(JOB.coordinator_transactional_id)
+        intruder.init()  # fences it, and writes nothing
+        intruder.close()
+        before, deadline = renewed_ms(stage), time.monotonic() + LIMIT_S
+        while renewed_ms(stage) == before:
+            assert beat(stage, "one") == "run"
+            assert time.monotonic() < deadline, "the lease was not renewed any more"
+        assert stage.ledger().containers[0].incarnation == "one"
+
+
+def renewed_ms(stage: Stage) -> int:
+    lease = stage.ledger().lease
+    assert lease is not None
+    return lease.renewed_ms
+
+
 def test_control_requests_are_signed_fresh_and_used_once() -> None:
     gate, body = Gate("token"), b"{}"
     good = sign("token", "POST", "/control/heartbeat", "100", "n1", body)
