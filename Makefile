@@ -36,7 +36,7 @@ check: lint  ## lint and the tests that need neither Kafka nor Spark
 	$(BIN)/pytest -m "not kafka and not spark and not slow and not prove"
 
 test: lint  ## everything, three tests at a time (their time goes into waiting)
-	$(BIN)/pytest -n 3 --dist loadgroup
+	$(BIN)/pytest -n 3 --dist loadgroup --durations=15
 
 prove: venv  ## the long proofs: every failpoint in every way, 500 simulated histories, planted bugs, three hosts; up to an hour
 	$(BIN)/pytest -n 3 --dist loadgroup -m prove --ignore=tests/bench

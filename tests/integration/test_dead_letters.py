@@ -48,7 +48,7 @@ def everything(job: Job) -> dict[str, int]:
     return {f"{job.input}[{p}]": end for p, end in ends(job.servers, job.input).items()}
 
 
-@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+@pytest.mark.parametrize("guarantee", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.prove)])
 def test_with_kills_each_record_ends_once_as_output_or_dead_letter(kafka: str, tmp_path: Path, name: str, guarantee: str) -> None:
     on_error = {"then": "dead_letter", "retries": 1}
     job = Job(kafka, tmp_path, name, on_error=on_error, commit={"interval": "200ms", "guarantee": guarantee})
@@ -71,7 +71,7 @@ def test_with_kills_each_record_ends_once_as_output_or_dead_letter(kafka: str, t
     assert sorted(updates) == sorted(job.updates()) if guarantee == "exactly_once" else set(updates) == set(job.updates())
 
 
-@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+@pytest.mark.parametrize("guarantee", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.prove)])
 def test_records_that_only_the_broker_refuses_are_found_and_set_aside(kafka: str, tmp_path: Path, name: str, guarantee: str) -> None:
     job = Job(kafka, tmp_path, name, on_error={"then": "dead_letter"}, commit={"interval": "200ms", "guarantee": guarantee})
     job.feed(["before"] * 8)
@@ -91,7 +91,7 @@ def test_records_that_only_the_broker_refuses_are_found_and_set_aside(kafka: str
     assert updates == set(job.updates())
 
 
-@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+@pytest.mark.parametrize("guarantee", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.prove)])
 def test_a_topic_that_takes_less_than_a_batch_refuses_nothing(kafka: str, tmp_path: Path, name: str, guarantee: str) -> None:
     """`max.message.bytes` bounds batches, and librdkafka's are a megabyte by default."""
     job = Job(kafka, tmp_path, name, commit={"guarantee": guarantee})

@@ -83,6 +83,7 @@ def test_a_broker_that_was_killed_is_seen_and_started_again(place: Path) -> None
     assert [b"v"] == [record.value for record in read_all(restarted.bootstrap_servers, "kept")]
 
 
+@pytest.mark.prove
 def test_three_brokers_replicate_and_start_brings_back_the_one_that_died(place: Path) -> None:
     cluster = LocalKafka.start(port=0, brokers=3, directory=place)
     assert 3 == len(cluster.pids)

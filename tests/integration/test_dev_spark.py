@@ -103,6 +103,7 @@ def test_a_job_on_two_hosts_one_of_which_is_lost_and_comes_back(
     assert 3 == dev_spark("status", place).exit_code
 
 
+@pytest.mark.prove
 def test_what_died_is_started_again_and_what_does_not_fit_is_refused(place: Path) -> None:
     cluster = LocalSpark.start(workers=1, cores=1, memory="1GiB", directory=place)
     with pytest.raises(ConfigurationError, match=r"runs with 1 worker of 1 cores and 1024 MiB at port .*, not 2 workers of 1 cores"):

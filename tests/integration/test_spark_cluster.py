@@ -97,6 +97,7 @@ def test_a_container_starts_on_the_host_it_prefers_and_on_another_if_that_stays_
     assert [B, A] == [first["host"], second["host"]]
 
 
+@pytest.mark.prove
 def test_a_container_that_prefers_a_host_that_is_not_there_starts_all_the_same(runs: Runs) -> None:
     _, facts = runs.start(UNKNOWN)
 
@@ -123,6 +124,7 @@ def test_a_killed_daemon_ends_its_container(runs: Runs, cluster: Cluster) -> Non
     until(lambda: is_gone(facts["pid"]), "the end of its process")
 
 
+@pytest.mark.prove
 def test_spark_does_not_start_a_container_again_whose_worker_was_killed(runs: Runs, cluster: Cluster, tmp_path: Path) -> None:
     handle, facts = runs.start(A)
 
@@ -134,6 +136,7 @@ def test_spark_does_not_start_a_container_again_whose_worker_was_killed(runs: Ru
     cluster.add(A)
 
 
+@pytest.mark.prove
 def test_a_decommissioned_host_leaves_when_its_container_has_ended(runs: Runs, cluster: Cluster, launcher: SparkLauncher) -> None:
     handle, facts = runs.start(A)
 
@@ -155,6 +158,7 @@ def test_a_decommissioned_host_leaves_when_its_container_has_ended(runs: Runs, c
     cluster.add(A)
 
 
+@pytest.mark.prove
 def test_an_executor_that_is_decommissioned_alone_is_replaced(runs: Runs, cluster: Cluster, launcher: SparkLauncher) -> None:
     (executor,) = cluster.executors(B)
 

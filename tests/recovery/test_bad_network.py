@@ -115,6 +115,7 @@ def test_replies_to_commits_are_lost(kafka: str, proxy: KafkaProxy, tmp_path: Pa
     assert len(trap.answers) >= PARTS
 
 
+@pytest.mark.prove
 @pytest.mark.slow
 @pytest.mark.parametrize(("weather", "seed"), RUNS)
 def test_requests_are_late_or_lost_or_done_unheard(kafka: str, proxy: KafkaProxy, tmp_path: Path, weather: str, seed: int) -> None:

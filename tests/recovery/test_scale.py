@@ -19,6 +19,7 @@ pytestmark = pytest.mark.kafka
 CALM_S = 1.5
 
 
+@pytest.mark.prove
 @pytest.mark.slow
 def test_a_local_job_is_scaled_under_load(kafka: str, tmp_path: Path, unique: str, tell: Tell) -> None:
     with Trial.of(kafka, tmp_path, unique, tasks=5, containers=2, arguments=("--local",), rate=300, keys=100, seed=1) as trial:

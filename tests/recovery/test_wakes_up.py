@@ -60,7 +60,7 @@ def await_end(pid: int) -> float:
     return time.monotonic() - started
 
 
-@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+@pytest.mark.parametrize("guarantee", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.prove)])
 def test_whoever_wakes_up_beside_its_successor_ends_and_has_done_no_harm(kafka: str, tmp_path: Path, guarantee: str) -> None:
     job = Job(
         kafka, tmp_path, f"wakes-{secrets.token_hex(4)}", partitions=2, containers=QUICK, on_error={"then": "dead_letter"},
