@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -174,15 +175,36 @@ def test_a_java_that_is_none_is_named(tmp_path: Path) -> None:
     assert "pip install 'samzapy[java]'" in caught.value.remedy
 
 
-def test_a_jvm_that_does_not_start_says_why(java_home: str) -> None:
-    with pytest.raises(LauncherError, match=r"did not start: .*Invalid maximum heap size: -Xmxmuch"):
-        start_session("local[2]", {"spark.driver.memory": "much"}, "samzapy test-1", java_home, 5.0)
+START = """
+import sys
+from samzapy.api.errors import LauncherError
+from samzapy.spark.session import start_session
+from tests.integration.processes import descendants, is_alive
+master, memory, java_home = sys.argv[1:]
+try:
+    start_session(master, {"spark.driver.memory": memory}, "samzapy test-1", java_home, 5.0)
+except LauncherError as error:
+    print(error.message)
+import os
+import re
+print("children", [pid for pid in descendants(os.getpid()) if is_alive(pid)])
+"""
 
 
-def test_a_master_that_is_none_is_named_and_its_jvm_ended(java_home: str) -> None:
-    with pytest.raises(LauncherError, match=r"local\[much\]: .*parse Master URL"):
-        start_session("local[much]", {}, "samzapy test-1", java_home, 5.0)
-    assert [] == [pid for pid in descendants(os.getpid()) if is_spark(pid) and is_alive(pid)]
+@pytest.mark.parametrize(
+    ("master", "memory", "why"),
+    [
+        ("local[2]", "much", r"did not start: .*Invalid maximum heap size: -Xmxmuch"),
+        ("local[much]", "1g", r"local\[much\]: .*parse Master URL"),
+    ],
+)
+def test_a_session_that_cannot_start_says_why_and_leaves_no_jvm(java_home: str, master: str, memory: str, why: str) -> None:
+    driver = subprocess.run(
+        [sys.executable, "-c", START, master, memory, java_home], capture_output=True, text=True, timeout=120, check=False
+    )
+    told, left = driver.stdout.splitlines()
+    assert re.search(why, told), driver.stdout + driver.stderr
+    assert "children []" == left
 
 
 def is_spark(pid: int) -> bool:

@@ -47,7 +47,7 @@ class Guarded:
     """A job whose file refers to three secrets, and a folder of its own for whatever its processes put into temporary files."""
 
     def __init__(self, kafka: str, folder: Path) -> None:
-        self.password, self.key_password, self.api_token = (secrets.token_hex(16) for _ in range(3))
+        self.password, self.key_password, self.api_token = (f"s{secrets.token_hex(16)}" for _ in range(3))  # no number begins so
         self.wanted = needles(password=self.password, key_password=self.key_password, api_token=self.api_token)
         self.temporary, self.events = folder / "tmp", folder / "events"
         self.vault = folder.parent / f"{folder.name}-vault"  # where the user keeps the file: not searched

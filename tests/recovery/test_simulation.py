@@ -32,7 +32,7 @@ FIRST_SEEDS = {
     "offsets committed before outputs": 11,
     "store applied before C4": 6,
     "init skipped": 54,
-    "check before init": 103,
+    "check before init": 164,
     "epoch instead of incarnation": 3,
     "shared checkpoint partition": 0,
     "producer reused after a slow commit": 41,

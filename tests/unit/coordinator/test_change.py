@@ -276,7 +276,7 @@ def test_partitions_that_come_are_given_to_tasks_of_their_own() -> None:
         cast.play(settled(2))
         assert {"topic-id": 2} == stage.ledger().first_partitions
         counts["in"] = 4
-        status = cast.play(lambda s: len(s["tasks"]) == 4 and settled(2)(s))
+        status = cast.play(lambda s: len(s["tasks"]) == 4 and settled(2)(s) and None not in owners(s).values())
         assert [2, 2] == [list(owners(status).values()).count(n) for n in (0, 1)]
 
 
