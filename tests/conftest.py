@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import ClusterUnreachable, LauncherError
+from samzapy.dev.java import find_java, java_for_spark
 from samzapy.dev.kafka import LocalKafka
 from tests.broker import container_settings, docker_answers, free_port
 from tests.figures import IN_PROCESS_OF_MANY, Figures, tell
@@ -64,6 +65,17 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[str]:
     yield from _broker()
+
+
+@pytest.fixture(scope="session")
+def java_home() -> str:
+    """A Java that can run Spark."""
+    try:
+        return str(java_for_spark(find_java()).home)
+    except LauncherError as error:
+        if os.environ.get("CI"):  # where tests must not be left out
+            raise
+        pytest.skip(str(error))
 
 
 def _broker() -> Iterator[str]:

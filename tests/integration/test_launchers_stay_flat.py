@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from samzapy.api.errors import LauncherError
-from samzapy.dev.java import find_java, java_for_spark
 from samzapy.local.launcher import ProcessLauncher
 from samzapy.ports import Launcher
 from samzapy.spark.session import start_session
@@ -60,13 +58,9 @@ def assert_flat(before: dict[str, int], after: dict[str, int], margins: dict[str
 
 
 @pytest.fixture
-def spark_launcher() -> Iterator[Any]:
+def spark_launcher(java_home: str) -> Iterator[Any]:
     from samzapy.spark.launcher import SparkLauncher
 
-    try:
-        java_home = str(java_for_spark(find_java()).home)
-    except LauncherError as error:
-        pytest.skip(str(error))
     launcher = SparkLauncher(start_session("local[2]", {}, "samzapy test-1", java_home, 5.0))
     yield launcher
     launcher.close()

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from samzapy.api.errors import LauncherError
-from samzapy.dev.java import find_java, java_for_spark
 from samzapy.spark.session import start_session
 from tests.integration.processes import is_alive, is_gone, told, until
 from tests.integration.standalone import Cluster
@@ -23,14 +21,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
 
 A, B, UNKNOWN = "127.0.0.2", "127.0.0.3", "127.0.0.9"
 LOCALITY_WAIT_S = 5.0
-
-
-@pytest.fixture(scope="module")
-def java_home() -> str:
-    try:
-        return str(java_for_spark(find_java()).home)
-    except LauncherError as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")

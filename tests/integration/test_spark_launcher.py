@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from samzapy.api.errors import ClusterUnreachable, LauncherError
-from samzapy.dev.java import find_java, java_for_spark
 from samzapy.spark.session import start_session
 from tests.integration.processes import descendants, is_alive, is_gone, told, until
 
@@ -29,14 +28,6 @@ ENTRIES = "tests.integration.entries"
 
 def payload_for(entry: str, file: Path, container: int = 0, **more: Any) -> dict[str, Any]:
     return {"entry": f"{ENTRIES}:{entry}", "container": container, "folders": [], "file": str(file), "token": "a-secret-token", **more}
-
-
-@pytest.fixture(scope="module")
-def java_home() -> str:
-    try:
-        return str(java_for_spark(find_java()).home)
-    except LauncherError as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")

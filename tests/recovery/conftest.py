@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from samzapy.api.errors import LauncherError
-from samzapy.dev.java import find_java, java_for_spark
 from samzapy.dev.spark import LocalSpark
 
 
@@ -19,11 +17,7 @@ def keys() -> int:
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSpark]:
-    try:
-        java_for_spark(find_java())
-    except LauncherError as error:
-        pytest.skip(str(error))
+def cluster(java_home: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalSpark]:
     cluster = LocalSpark.start(directory=tmp_path_factory.mktemp("spark"), workers=3, cores=2, tied=True)
     try:
         yield cluster
