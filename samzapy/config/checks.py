@@ -17,7 +17,7 @@ from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME, shown, suggested_n
 from samzapy.config.findings import Finding
 from samzapy.config.kafka_keys import CLIENT, GROUPS, refusal
 from samzapy.config.reader import read_scalar
-from samzapy.config.schema import CommitSettings, ContainerSettings, Section, known_keys
+from samzapy.config.schema import CommitSettings, ContainerSettings, Section
 from samzapy.config.secrets import is_secret
 from samzapy.config.tree import Route
 from samzapy.config.units import format_duration
@@ -122,7 +122,7 @@ def _kafka_property(path: Route, value: Any) -> Iterator[Finding]:
 
 def _socket_timeout(document: Mapping[str, Any]) -> Iterator[Finding]:
     """A transactional producer cannot be made when a request may take longer than its transaction."""
-    commit, kafka = _section(document, "commit", CommitSettings), _map(document, CLIENT)
+    commit, kafka = _section(document, "commit", CommitSettings, "timeout"), _map(document, CLIENT)
     side = _map(kafka, "producer")
     path: Route = (CLIENT, "producer", SOCKET_TIMEOUT) if SOCKET_TIMEOUT in side else (CLIENT, SOCKET_TIMEOUT)
     given = side.get(SOCKET_TIMEOUT, kafka.get(SOCKET_TIMEOUT))
@@ -159,7 +159,8 @@ def _spark_conf(conf: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _times(document: Mapping[str, Any]) -> Iterator[Finding]:
-    commit, containers = _section(document, "commit", CommitSettings), _section(document, "containers", ContainerSettings)
+    commit = _section(document, "commit", CommitSettings, "interval", "timeout")
+    containers = _section(document, "containers", ContainerSettings, "lease", "heartbeat")
     if commit and 3 * commit.interval_ms >= commit.timeout_ms:
         path = _given(document, ("commit", "interval"), ("commit", "timeout"))
         interval, timeout = format_duration(commit.interval_ms), format_duration(commit.timeout_ms)
@@ -261,11 +262,10 @@ def _stores(document: Mapping[str, Any]) -> list[tuple[Route, Mapping[str, Any]]
     return [(("stores", name), store) for name, store in _map(document, "stores").items() if isinstance(store, Mapping)]
 
 
-def _section(document: Mapping[str, Any], name: str, model: type[S]) -> S | None:
-    """A section by itself, with what is unknown in it left out; None if it is not well formed."""
+def _section(document: Mapping[str, Any], name: str, model: type[S], *keys: str) -> S | None:
+    """These keys of a section, all others left at their defaults; None if they are not well formed."""
     try:
-        known = known_keys(model)
-        return model.model_validate({key: value for key, value in _map(document, name).items() if key in known})
+        return model.model_validate({key: value for key, value in _map(document, name).items() if key in keys})
     except ValidationError:
         return None
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from samzapy.testing.chaos_plan import StrikeDone
+from samzapy.testing.chaos_plan import KILLS, StrikeDone
 
 MISSING, DOUBLED, NEW, ORDER, STATE = "missing", "doubled", "new", "in another order", "state differs"
 SHOWN_BYTES = 80
@@ -119,11 +119,14 @@ def _text(data: bytes | None) -> str:
 
 
 def result(strikes: Sequence[StrikeDone], differences: Sequence[Difference], calm: Outcome) -> tuple[str, str]:
-    """The end of a run and why: DIFFERS, INVALID (nothing differs, and nothing was proved), or CLEAN."""
+    """The end of a run and why: DIFFERS, INVALID (nothing differs, and nothing was proved: no process was killed at work), or CLEAN."""
     if differences:
         return DIFFERS, f"{len(differences)} differences"
     if not calm.records() and not calm.entries():
         return INVALID, "the job committed nothing, with or without faults"
-    if not any(s.while_fed for s in strikes):
-        return INVALID, "no fault met the job at work; give it more minutes or more records"
-    return CLEAN, f"{calm.records()} records and {calm.entries()} store entries are as they are without faults"
+    at_work = [s for s in strikes if s.met_work]
+    killed = sum(s.kind in KILLS for s in at_work)
+    evidence = f"{len(at_work)} of {len(strikes)} faults met the job at work, {killed} of them as SIGKILL"
+    if not killed:
+        return INVALID, f"{evidence}; give it more minutes or more records"
+    return CLEAN, f"{calm.records()} records and {calm.entries()} store entries are as they are without faults; {evidence}"

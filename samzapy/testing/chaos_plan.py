@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from samzapy.model.murmur2 import murmur2
 
 KILL, PAUSE, KILL_DRIVER, DELETE_STATE = "kill container", "pause container", "kill driver", "delete state"
+KILLS = (KILL, KILL_DRIVER, DELETE_STATE)  # those that end processes by SIGKILL
 WEIGHTS = {KILL: 6, PAUSE: 2, KILL_DRIVER: 1, DELETE_STATE: 1}
 FEED_SHARE = 0.9  # of the time: faults at the end still meet records that wait
 CALM_S = 4.0  # between two faults, on average
@@ -69,7 +70,7 @@ def due(count: int, elapsed_s: float, seconds: float) -> int:
 
 
 class StrikeDone(NamedTuple):
-    """A fault that was made, and what followed. `while_fed`: records were still to come, so that it met a job at work."""
+    """A fault that was made, and what followed. `while_fed`: records were still to come; `note`: why it hit nothing, if it did not."""
 
     at_s: float
     kind: str
@@ -77,6 +78,11 @@ class StrikeDone(NamedTuple):
     whole_again_s: float | None
     while_fed: bool
     note: str = ""
+
+    @property
+    def met_work(self) -> bool:
+        """Whether it hit a process that had something to do."""
+        return self.while_fed and not self.note
 
 
 def row(number: int, done: StrikeDone) -> tuple[Any, ...]:

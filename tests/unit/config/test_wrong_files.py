@@ -168,6 +168,15 @@ CASES: dict[str, tuple[str, list[Error]]] = {
         HEAD + "containers: {heartbeat: 5s}\n",
         [added(25, "containers.heartbeat", "two heartbeats (5s)", "containers.lease")],
     ),
+    "times beside other errors of their section": (
+        HEAD + "commit: {interval: 20s, timeout: 60s, max_uncommitted: 3}\ncontainers: {count: 0, heartbeat: 5s}\n",
+        [
+            Error(6, 20, "commit.interval", "three intervals (20s) must be shorter", "commit.timeout above"),
+            Error(6, 56, "commit.max_uncommitted", "without a unit", "3B"),
+            Error(7, 21, "containers.count", "expected 1 to 1000", "from 1"),
+            Error(7, 35, "containers.heartbeat", "two heartbeats (5s)", "containers.lease"),
+        ],
+    ),
     "bootstrap from latest": (
         head("{topic: a}", "{topic: a, bootstrap: true, start: latest}"),
         [Error(5, 40, "inputs.0.start", "bootstrap input", "Remove")],

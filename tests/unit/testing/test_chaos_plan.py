@@ -17,7 +17,7 @@ from samzapy.testing.chaos_compare import (
     compare,
     result,
 )
-from samzapy.testing.chaos_plan import KILL, WEIGHTS, Recorded, StrikeDone, due, placed, schedule
+from samzapy.testing.chaos_plan import KILL, PAUSE, WEIGHTS, Recorded, StrikeDone, due, placed, schedule
 
 A1, A2, B1 = Output(0, b"a", b"1"), Output(0, b"a", b"2"), Output(1, b"b", b"1")
 
@@ -96,7 +96,12 @@ def test_stores_are_compared_entry_by_entry() -> None:
 def test_a_run_that_proved_nothing_is_invalid() -> None:
     hit, late = (StrikeDone(1.0, KILL, "container 0", 2.0, fed) for fed in (True, False))
 
+    paused, missed = hit._replace(kind=PAUSE), hit._replace(note="it was gone already")
+
     assert CLEAN == result([hit], [], CALM)[0]
+    assert result([hit, late, paused, missed], [], CALM)[1].endswith("2 of 4 faults met the job at work, 1 of them as SIGKILL")
+    assert INVALID == result([paused], [], CALM)[0]
+    assert INVALID == result([missed], [], CALM)[0]
     assert DIFFERS == result([hit], compare(CALM, outcome(A1), True, False), CALM)[0]
     assert INVALID == result([], [], CALM)[0]
     assert INVALID == result([late], [], CALM)[0]
