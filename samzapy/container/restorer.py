@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, InDoubt, OffsetOutOfRange, StateMismatch, StateRefused, Superseded, check
@@ -25,8 +25,10 @@ from samzapy.log_reader import PATIENCE_S, read_ranges, read_to_end
 from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition, next_offset
+from samzapy.model.ownership import Startpoint
 from samzapy.model.stamp import StoreStamp
 from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide, lost_end
+from samzapy.plan.startpoints import pending
 from samzapy.ports import Change, Claim, Clock, Consumer, Log, Message, StoreEngine
 
 LOG = logging.getLogger("samzapy.restore")
@@ -50,6 +52,8 @@ class _Reading:
     local: bool
     started: float
     started_ms: int
+    named: float  # the checkpoint names every change before this offset, so there must be none behind it
+    deletes: bool  # but deletions, which a `checkpoint set` that is not carried out yet may have written
     records: int = 0
     pending: list[Change] = field(default_factory=list)
 
@@ -275,7 +279,12 @@ class Restorer:
         store.attach(engine)
         failpoints.hit("restore.chosen")
         directory.clean()
-        return _Reading(task, spec, barriers[place], decision.position, decision.reason, kept is not None, started, self._clock.now_ms())
+        mark = task.checkpoint.stores.get(name) if task.checkpoint else None
+        named = float("inf") if mark is None or self._is_decided(task) else mark.position
+        return _Reading(
+            task, spec, barriers[place], decision.position, decision.reason, kept is not None, started, self._clock.now_ms(), named,
+            self._order(task) is not None,
+        )  # fmt: skip
 
     def _claims(self, find: Callable[[], list[Claim]]) -> Steps[list[Claim]]:
         """The generations; if one is locked, its process may be about to end: wait as long as a lease, then go on without it.
@@ -309,6 +318,8 @@ class Restorer:
                     "Find out who writes to this topic.",
                 )
             if key != BARRIER_KEY:
+                if message.offset() >= reading.named and not (reading.deletes and message.value() is None):
+                    self._refuse_unnamed(reading, message)
                 reading.records += 1
                 reading.pending.append((key, message.value()))
                 if len(reading.pending) >= BATCH_RECORDS:
@@ -328,6 +339,20 @@ class Restorer:
                 reading.spec.name, reading.task.name, source, reading.records, place, seconds, reading.decision,
             )  # fmt: skip
             yield True
+
+    def _refuse_unnamed(self, reading: _Reading, message: Message) -> NoReturn:
+        """A change and the checkpoint that names it are in one transaction: one without the other is a loss, whichever way it came about.
+
+        Raised before the record is loaded, so that the local store never claims to have seen it, however often the start is tried.
+        """
+        task = reading.task
+        raise StateRefused(
+            f"{task.name}: {message.topic()}[{message.partition()}] holds a change at offset {message.offset()}, the newest checkpoint in "
+            f"{self._checkpoint_partition(task)} knows those before {reading.named:.0f}: checkpoints behind it were lost (an unclean leader election, "
+            "or a topic brought back from an older copy), and reading the inputs again would count twice.",
+            "Bring back the replica or the copy that has them, say with `samzapy checkpoint set … --keep-state` where every input goes on, "
+            "or run `samzapy reset` to start over.",
+        )
 
     def _load(self, reading: _Reading, position: int, at_end: bool) -> None:
         """One batch: what is pending, and the position it leads to.
@@ -425,12 +450,8 @@ class Restorer:
     # -- after T4 ----------------------------------------------------------------------------------------------------------------
 
     def _refuse_orphans(self, task: TaskInstance) -> None:
-        """T5's first half: what a changelog holds must belong to a checkpoint that knows it, else it would be counted again, or is old.
-
-        Unless a `checkpoint set` says of every input where to go on: then somebody has decided what belongs to this state.
-        """
-        order = self._own.ledger.startpoints.get(task.name)
-        if order is not None and all(str(place) in order.offsets for place in task.model.inputs):
+        """T5's first half: what a changelog holds must belong to a checkpoint that knows it, else it would be counted again, or is old."""
+        if self._is_decided(task):
             return
         known = task.checkpoint.stores if task.checkpoint is not None else {}
         for name, restored in task.restored.items():
@@ -448,6 +469,15 @@ class Restorer:
                 "before, and its inputs have been read on since.",
                 f"Delete {place.topic} to begin store {name!r} empty, give it another `changelog`, or run `samzapy reset`.",
             )
+
+    def _is_decided(self, task: TaskInstance) -> bool:
+        """Whether a `checkpoint set` says of every input where to go on: then somebody has decided what belongs to this state."""
+        order = self._order(task)
+        return order is not None and all(str(place) in order.offsets for place in task.model.inputs)
+
+    def _order(self, task: TaskInstance) -> Startpoint | None:
+        """The `checkpoint set` that this start carries out."""
+        return pending(self._own.ledger.startpoints.get(task.name), task.checkpoint)
 
     def _checkpoint_partition(self, task: TaskInstance) -> TopicPartition:
         return TopicPartition(self._spec.job.checkpoint_topic, task.model.partition)

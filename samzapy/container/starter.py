@@ -88,6 +88,8 @@ class Starter:
                 offset = first_offset(self._consumer, spec, partition, self._has_grown(partition))
             inputs[str(partition)] = InputMark(spec.topic_id, offset)
         stores = {name: self._mark(task, name, old) for name, s in self._spec.stores.items() if s.changelog}
+        if order is not None:  # whatever the changelogs hold by now is this state
+            stores = {name: self._seen(task, name, mark) for name, mark in stores.items()}
         if old is not None and order is None and old.inputs == inputs:
             task.checkpoint = replace(old, stores=stores)
             return False
@@ -116,6 +118,11 @@ class Starter:
         topic = spec.changelog or ""
         start = self._consumer.bounds(TopicPartition(topic, task.model.partition)).start
         return StoreMark(topic, spec.topic_id, start, stamp.position if stamp else start)
+
+    @staticmethod
+    def _seen(task: TaskInstance, name: str, mark: StoreMark) -> StoreMark:
+        stamp = task.stores[name].stamp
+        return mark if stamp is None else replace(mark, position=max(mark.position, stamp.position))
 
     def _checkpoint(
         self, task: TaskInstance, old: Checkpoint | None, inputs: Mapping[str, InputMark], stores: Mapping[str, StoreMark]

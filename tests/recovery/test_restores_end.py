@@ -124,9 +124,9 @@ def test_a_restore_ends_at_once_with_the_right_state(name: str, tmp_path: Path) 
 # -- what is missing ------------------------------------------------------------------------------------------------------------------
 
 
-def cut_off(bench: Bench, records: int) -> None:
+def cut_off(bench: Bench, records: int, place: TopicPartition = PLACE) -> None:
     """The log's last offsets are lost, as after an unclean leader election; the first of them is the last commit's marker."""
-    log = bench.cluster.partition(PLACE)
+    log = bench.cluster.partition(place)
     log.end -= records
     log.records = [r for r in log.records if r.offset() < log.end]
 
@@ -147,6 +147,21 @@ def test_a_changelog_that_lost_no_more_than_a_marker_has_lost_nothing(tmp_path: 
     bench = ran(tmp_path, 20)
     cut_off(bench, 1)
     assert {f"k{i}": i for i in range(20)} == restored(bench)
+
+
+@pytest.mark.parametrize("local", ["local store kept", "host gone"])
+def test_a_checkpoint_topic_that_lost_its_end_is_refused_however_often_it_is_tried(local: str, tmp_path: Path) -> None:
+    """Else the inputs would be read again over a state that has counted them."""
+    bench = ran(tmp_path, 20)
+    again = bench.start()
+    bench.feed(("k3", 100))
+    bench.drain(again)
+    again.close()
+    bench.state = tmp_path / ("two" if local == "local store kept" else "three")
+    cut_off(bench, 2, TopicPartition(JOB.checkpoint_topic, 0))
+    for _ in range(3):
+        with pytest.raises(StateRefused, match="checkpoints behind it were lost"):
+            bench.start()
 
 
 class Meanwhile:

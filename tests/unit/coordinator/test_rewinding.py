@@ -43,6 +43,37 @@ def test_every_host_learns_of_the_reset_from_the_changelog(tmp_path: Path, host:
     container.close()
 
 
+def test_what_an_order_deleted_is_no_lost_checkpoint_afterwards(tmp_path: Path) -> None:
+    """Deletions lie behind what the checkpoint before the order names; the one that carries it out names them."""
+    story = Story(tmp_path, inputs={"in": {}, "more": {}})
+    story.bench.feed(("a", 1), ("gone", 2))
+    story.run()
+    story.set(LATEST, Choice("more"), reset=True)
+    for host in ("first", "second"):
+        story.bench.state = tmp_path / host
+        container = story.start()
+        assert ("changelog", 4) == (container.tasks[P0].restored["s"].source, container.tasks[P0].restored["s"].records)
+        container.close()
+
+
+def test_changes_that_no_checkpoint_names_are_told_although_some_inputs_are_ordered(tmp_path: Path) -> None:
+    story = Story(tmp_path, inputs={"in": {}, "more": {}})
+    story.bench.feed(("a", 1))
+    story.run()
+    story.bench.feed(("a", 2))
+    story.run()
+    lost = story.bench.cluster.partition(TopicPartition(JOB.checkpoint_topic, 0))
+    lost.end -= 2  # the checkpoint and its marker, as after an unclean leader election
+    lost.records = [r for r in lost.records if r.offset() < lost.end]
+    story.set(LATEST, Choice("more"))
+    story.bench.state = tmp_path / "another"
+    with pytest.raises(StateRefused, match="checkpoints behind it were lost"):
+        story.start()
+    story.set(LATEST)
+    story.run()
+    assert {"a": 3} == story.bench.changelog()
+
+
 def test_state_that_is_kept_counts_again_what_is_read_again(tmp_path: Path) -> None:
     story = Story(tmp_path, ("a", 1), ("b", 2))
     story.set(EARLIEST)
