@@ -47,7 +47,11 @@ class Cut:
 
 
 class Committer:
-    """Commits the tasks of a container."""
+    """Commits the tasks of a container.
+
+    Attributes:
+        changes: of stores, all that were committed since it was made.
+    """
 
     def __init__(
         self, spec: ContainerSpec, ownership: Ownership, outputs: PlainProducer | None, mirror: Mirror, clock: Clock, run_id: str
@@ -58,7 +62,7 @@ class Committer:
         self._mirror = mirror
         self._clock = clock
         self._run_id = run_id
-        self.commits = 0
+        self.commits = self.changes = 0
         self.last_seconds = 0.0
         self.total_seconds = 0.0
 
@@ -175,7 +179,8 @@ class Committer:
         now_ms = self._clock.now_ms()
         mirrored: dict[TopicPartition, int] = {}
         for cut, checkpoint in zip(cuts, checkpoints, strict=True):
-            for name in cut.changes:
+            for name, changes in cut.changes.items():
+                self.changes += len(changes)
                 cut.task.stores[name].apply(self._stamp(cut.task, name, checkpoint, now_ms))
                 failpoints.hit("commit.C5.between_stores")
             cut.task.checkpoint = checkpoint

@@ -105,6 +105,7 @@ class Container:
         self._next_commit = self._next_window = self._next_flush = self._next_duty = self._next_advance = 0.0
         self._next_look = 0.0
         self._next_sweep = clock.monotonic() + SWEEP_S
+        self._flushed_changes = 0  # of the committer's
         self._adopted = 0  # epoch of the record that is carried out
         self._released: set[str] = set()  # tasks of that record that were given back
         self._joining: _Joining | None = None
@@ -487,11 +488,12 @@ class Container:
             self._next_window = max(self._next_window + (self._spec.window_s or 0.0), now)
         if now >= self._next_commit or self._is_full():
             self.commit()
-        if now >= self._next_flush:
+        if now >= self._next_flush or self._committer.changes - self._flushed_changes >= self._spec.flush_changes:
             for task in self._inputs.tasks():
                 for store in task.stores.values():
                     store.flush()
             self._next_flush = now + self._spec.flush_interval_s
+            self._flushed_changes = self._committer.changes
         if now >= self._next_look:
             self._inputs.look_for_open_transactions(now)
             self._next_look = now + 1.0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from samzapy import OutgoingMessageEnvelope, RequestScope, StreamTask, SystemStream, TaskError
+from samzapy import OutgoingMessageEnvelope, RequestScope, StreamTask, SystemStream, TaskError, failpoints
 from samzapy.api.errors import Fenced, InDoubt, LogError, OffsetOutOfRange, StateRefused, Superseded
 from samzapy.container.spec import ContainerSpec
 from samzapy.model.offsets import TopicPartition
@@ -390,6 +390,20 @@ class Cut(Exception):
 def _cut_after_the_first_load(spec: ContainerSpec) -> ContainerSpec:
     store = spec.stores["s"]
     return replace(spec, stores={"s": replace(store, make=lambda task, engine: _Cutting(store.make(task, engine)))})
+
+
+def test_stores_are_flushed_after_so_many_changes_so_that_a_restart_reads_little(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, flush_changes=20)
+    container = bench.start()
+    flushed: list[int] = []
+    with failpoints.calling(lambda point: flushed.append(round_) if point == "store.flush.after" else None):
+        for round_ in range(10):
+            bench.feed(*((f"k{i}", round_) for i in range(7)))
+            bench.drain(container)
+            bench.clock.sleep(0.1)
+            container.step(0.0)
+    assert [2, 5, 8] == flushed
+    assert 5.0 > bench.clock.passed, "it was time that made them flush"
 
 
 class _Cutting:
