@@ -11,18 +11,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from samzapy import failpoints
 from samzapy.api.context import JobInfo
-from samzapy.api.envelope import IncomingMessageEnvelope
-from samzapy.api.errors import LogError, RecordTooLarge, SamzapyError, Superseded, TaskError, TopicMissing, TransactionAborted
+from samzapy.api.errors import LogError, SamzapyError, Superseded, TaskError, TopicMissing, TransactionAborted
 from samzapy.container.collector import Collector
 from samzapy.container.committer import Committer
-from samzapy.container.failure import DEAD_LETTER, FAIL, USERS, backoff_s, brief, dead_letter_of, is_told, named, origin_of
+from samzapy.container.failure import DEAD_LETTER, FAIL, USERS, named, origin_of
 from samzapy.container.inputs import Inputs
 from samzapy.container.metrics import TaskMetrics
 from samzapy.container.ownership import Ownership
+from samzapy.container.processing import Processing
 from samzapy.container.requests import Requests
 from samzapy.container.search import Culprit, GiveUp, Search
 from samzapy.container.spec import ContainerSpec
@@ -30,16 +30,14 @@ from samzapy.container.standby import Standbys
 from samzapy.container.starter import Starter
 from samzapy.container.task_instance import RESTORING, RUNNING, STOPPED, Context, Lane, TaskInstance
 from samzapy.ids import random_id
-from samzapy.model.offsets import TopicPartition, next_offset
-from samzapy.ports import Clock, Line, Log, Message, Orders
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Clock, Line, Log, Orders
 
 LOG = logging.getLogger("samzapy.container")
 LOOK_S = 0.1
 WATCH_S = 0.01
 JOIN_WAIT_S = 0.01
 T = TypeVar("T")
-RELEASE_S = 0.005  # the longest that what a hook sent waits for a slow one after it
-RELEASE_RECORDS = 1000
 SWEEP_S = 3600.0  # not at the start: what others on this host have not opened yet must not look abandoned
 
 
@@ -96,13 +94,12 @@ class Container:
         self._standbys = Standbys(spec, log, clock)
         self._requests = Requests()
         self._collector = Collector(spec.outputs)
-        self._batch: Sequence[Message] = ()
-        self._index = 0  # of the first record of the batch that is not processed
-        self._held = 0  # records in the transaction that came before this batch
-        self._held_from = 0  # of the first record of the batch that is in the transaction
         self._window_held = False  # whether the transaction has what window() did
         self._search = Search(spec.retries)
-        self._next_commit = self._next_window = self._next_flush = self._next_duty = self._next_advance = 0.0
+        self._processing = Processing(
+            self, spec, self._own, self._inputs, self._collector, self._requests, self._search, self._outputs, clock
+        )
+        self._next_commit = self._next_window = self._next_flush = self.next_duty = self._next_advance = 0.0
         self._next_look = 0.0
         self._next_sweep = clock.monotonic() + SWEEP_S
         self._flushed_changes = 0  # of the committer's
@@ -241,7 +238,7 @@ class Container:
         self._next_commit = now + self._spec.commit_interval_s
         self._next_window = now + self._spec.window_s if self._spec.window_s else float("inf")
         self._next_flush = now + self._spec.flush_interval_s
-        self._next_duty = now
+        self.next_duty = now
         self._next_look = now + 1.0
 
     def _offset_to_read(self, lane: Lane) -> int:
@@ -270,16 +267,10 @@ class Container:
             now = self.seen_at = self._clock.monotonic()
             watching = self._watching()
             is_busy = self._joining is not None or self._copies_lag
-            timeout = 0.0 if is_busy else max(0.0, min(wait_s, self._next_duty - now, WATCH_S if watching else wait_s))
-            self._batch = self._inputs.poll(min(self._spec.poll_records, self._search.room(self._held)), timeout)
-            self._index = 0
-            if self._batch:
-                (self._process_around if self._search.condemned else self._process)(self._batch)
-                if self._search.is_full(self._records_held()):
-                    self.commit()
-            had_some = bool(self._batch)
-            self._held = self._records_held()
-            self._batch, self._index, self._held_from = (), 0, 0
+            timeout = 0.0 if is_busy else max(0.0, min(wait_s, self.next_duty - now, WATCH_S if watching else wait_s))
+            batch = self._inputs.poll(min(self._spec.poll_records, self._search.room(self._processing.held)), timeout)
+            self._processing.run(batch)
+            had_some = bool(batch)
             if watching and (not had_some or now >= self._next_advance):
                 self._advance()
                 self._next_advance = now + WATCH_S
@@ -287,193 +278,16 @@ class Container:
                 self._outputs.poll()
             self._join_on(had_some)
             self._copies_lag = self._standbys.step()
-            if self._clock.monotonic() >= self._next_duty:
-                self._duties()
+            if self._clock.monotonic() >= self.next_duty:
+                self.duties()
             return had_some or self.is_starting
         except TransactionAborted as error:
             self._roll_back(error)
             return True
 
-    def _process_around(self, batch: Sequence[Message]) -> None:
-        """As `_process`; but records with which no transaction could be committed are passed by."""
-        begin = 0
-        for index, message in enumerate(batch):
-            culprit = self._search.meets(origin_of(message))
-            if culprit is not None:
-                self._process(batch, begin, index)
-                self._pass_by(message, index, culprit)
-                begin = index + 1
-        self._process(batch, begin)
-
-    def _process(self, batch: Sequence[Message], begin: int = 0, end: int | None = None) -> None:
-        """The hot loop, over the batch's records from `begin` to `end`. A lane is looked up where the partition changes; nothing else is
-        looked up per record. What hooks send is handed to the producer by the batch, or after some milliseconds where hooks are slow."""
-        now, collector, requests = self._clock.monotonic, self._collector, self._requests
-        pending, envelope_of = collector.pending, IncomingMessageEnvelope
-        lanes: Sequence[Lane] = ()
-        lane: Lane | None = None
-        topic, partition, kept = "", -1, 0
-        look_at = min(self._next_duty, now() + RELEASE_S)
-        for index, message in enumerate(batch[begin:end], begin):
-            if message.partition() != partition or message.topic() != topic:
-                topic, partition = message.topic(), message.partition()
-                lanes = self._inputs.lanes.get((topic, partition), ())
-                lane = lanes[0] if len(lanes) == 1 and message.offset() >= lanes[0].resume_at else None
-                if lane is not None:
-                    process, ssp = lane.task.user.process, lane.ssp  # type: ignore[union-attr]
-                    decode_key, decode_value = lane.decode_key, lane.decode_value
-                    keeps = [store.keep for store in lane.stores]
-            if lane is None:
-                self._share(lanes, message, index)
-            else:
-                try:
-                    key, value = message.key(), message.value()
-                    process(
-                        envelope_of(None if key is None else decode_key(key), None if value is None else decode_value(value), ssp, message),
-                        collector,
-                        requests,
-                    )
-                    for keep in keeps:
-                        keep()
-                    if len(pending) != kept:
-                        kept = collector.keep()
-                    lane.processed += 1
-                except (LogError, MemoryError):
-                    self._index = index  # whoever stops the container commits what came before this record
-                    self._undo(lane)
-                    raise
-                except USERS as error:  # whatever the task or a serde raises is the record's
-                    self._failed(lane, message, index, error)
-                    kept, topic = len(pending), ""  # what waited may be gone, lanes may have changed
-            if requests.pending or kept >= RELEASE_RECORDS or now() >= look_at:
-                self._index = index + 1
-                self._release()
-                kept = 0
-                if requests.pending:
-                    self._answer(lane.task if lane is not None else None)
-                if now() >= self._next_duty or self._is_full():
-                    self._duties()
-                topic = ""  # lanes may have changed
-                self.seen_at = now()
-                look_at = min(self._next_duty, self.seen_at + RELEASE_S)
-        self._index = len(batch) if end is None else end
-        self._release()
-        failpoints.hit("process.batch")
-
-    def _share(self, lanes: Sequence[Lane], message: Message, index: int) -> None:
-        """A record of a partition that several tasks read (broadcast), or that none reads any more."""
-        asked = Requests()
-        self._index = index
-        for lane in lanes:
-            if message.offset() < lane.resume_at:
-                continue
-            error = self._attempt(lane, message)
-            if error is not None:
-                self._failed(lane, message, index, error)
-            if self._requests.shutdown_task:
-                lane.task.closing = True
-            asked.add(self._requests)
-            self._requests.clear()
-            lane.resume_at = next_offset(message.offset())  # it stands behind this record, even if a later one makes the container commit
-        self._requests.add(asked)
-
-    def _attempt(self, lane: Lane, message: Message) -> BaseException | None:
-        """A record outside the hot loop; what it raised."""
-        try:
-            key, value = message.key(), message.value()
-            envelope = IncomingMessageEnvelope(
-                None if key is None else lane.decode_key(key), None if value is None else lane.decode_value(value), lane.ssp, message
-            )
-            lane.task.user.process(envelope, self._collector, self._requests)  # type: ignore[union-attr]
-        except (LogError, MemoryError):
-            self._undo(lane)
-            raise
-        except USERS as error:  # whatever the task or a serde raises is the record's
-            return error
-        lane.task.keep()
-        self._collector.keep()
-        lane.processed += 1
-        return None
-
-    def _release(self) -> None:
-        """Hand what hooks sent to the producer that the guarantee asks for."""
-        if self._collector.pending:
-            failpoints.hit("release.before")
-            self._collector.release(self._own.open().send_all if self._outputs is None else self._outputs.send_all)
-
-    def _failed(self, lane: Lane, message: Message, index: int, error: BaseException) -> None:
-        """`process` or a decoding raised: nothing of this record remains; it is tried again, then as `on_error` says."""
-        self._index = index
-        self._undo(lane)
-        failure: BaseException | None = error
-        attempts = 1
-        while failure is not None and attempts <= self._spec.retries:
-            error = failure
-            self._back_off(backoff_s(attempts))
-            if lane not in self._inputs.lanes.get((message.topic(), message.partition()), ()):
-                return  # its task was given back or stopped meanwhile, and stands before this record
-            attempts += 1
-            failure = self._attempt(lane, message)
-            if failure is not None:
-                self._undo(lane)
-        if failure is not None:
-            self._settle(lane, message, failure, attempts)
-
-    def _undo(self, lane: Lane) -> None:
-        lane.task.undo()
-        self._collector.drop()
-        self._requests.clear()
-
-    def _back_off(self, seconds: float) -> None:
-        """Wait, between two records; what becomes due meanwhile is done."""
-        self._release()
-        until = self._clock.monotonic() + seconds
-        while (now := self._clock.monotonic()) < until:
-            self.seen_at = now
-            if now >= self._next_duty:
-                self._duties()
-            else:
-                self._clock.sleep(min(until, self._next_duty) - now)
-
-    def _settle(self, lane: Lane, message: Message, error: BaseException, attempts: int) -> None:
-        """What `on_error` says of a record that is given up, and that nothing is left of."""
-        task, spec = lane.task, self._spec.dead_letters if self._spec.on_error == DEAD_LETTER else None
-        if self._spec.on_error == FAIL:
-            self._stop_at(named(task.name, "process", error, str(origin_of(message)), attempts), error)
-        elif spec is not None and message.offset() >= _committed_offset(task, lane):  # a bootstrap that is read anew: it lies there already
-            try:
-                letter = dead_letter_of(message, task.name, error, attempts, self._clock.now_ms(), spec)
-            except RecordTooLarge as too_large:
-                self._stop_at(too_large, error)
-            headers = letter.to_headers()
-            self._own.open().send(spec.topic, letter.value, letter.key, task.model.partition, letter.time_ms, headers)
-            self._collector.released_bytes += letter.size
-            lane.dead_letters += 1
-        else:
-            lane.skipped += 1
-        number = lane.skipped + lane.dead_letters
-        if is_told(number):
-            what = f"set aside in {spec.topic}" if spec is not None else "skipped"
-            LOG.warning("%s: %s: record %s: %s (the task's number %d)", task.name, what, origin_of(message), brief(error), number)
-
-    def _stop_at(self, error: SamzapyError, cause: BaseException) -> NoReturn:
-        """All that was done before the record is committed, then the job stops."""
-        self.commit()
-        raise error from cause
-
-    def _pass_by(self, message: Message, index: int, culprit: Culprit) -> None:
-        """A record with which no transaction could be committed: it is not processed again."""
-        self._index = index
-        self._search.carry_out(culprit.record)
-        for lane in self._inputs.lanes.get((message.topic(), message.partition()), ()):
-            if message.offset() >= lane.resume_at:
-                self._settle(lane, message, culprit.error, culprit.attempts)
-                lane.resume_at = next_offset(message.offset())  # it stands behind it, even if the next task stops the job here
-        self._index = index + 1
-
     # -- what is due -------------------------------------------------------------------------------------------------------------------
 
-    def _duties(self) -> None:
+    def duties(self) -> None:
         self._line.alive()
         self._heed()
         if self._search.condemned:
@@ -486,7 +300,7 @@ class Container:
             if self._search.is_on:
                 self.commit()
             self._next_window = max(self._next_window + (self._spec.window_s or 0.0), now)
-        if now >= self._next_commit or self._is_full():
+        if now >= self._next_commit or self.is_full():
             self.commit()
         if now >= self._next_flush or self._committer.changes - self._flushed_changes >= self._spec.flush_changes:
             for task in self._inputs.tasks():
@@ -501,7 +315,7 @@ class Container:
             self._sweep()
             self._next_sweep = now + SWEEP_S
         self._line.published(False)
-        self._next_duty = min(self._next_commit, self._next_window, self._clock.monotonic() + LOOK_S)
+        self.next_duty = min(self._next_commit, self._next_window, self._clock.monotonic() + LOOK_S)
 
     def _sweep(self) -> None:
         """The cleaner: stores of tasks that have been elsewhere for a day."""
@@ -521,9 +335,9 @@ class Container:
                 user = task.user
                 self._hook(task, "window", lambda user=user: user.window(self._collector, self._requests))  # type: ignore[misc]
                 if self._requests.pending:
-                    self._answer(task)
+                    self.answer(task)
 
-    def _answer(self, task: TaskInstance | None) -> None:
+    def answer(self, task: TaskInstance | None) -> None:
         """Carry out what hooks asked for."""
         requests = self._requests
         closing = [
@@ -536,7 +350,7 @@ class Container:
 
     def _advance(self) -> None:
         """Open bootstrap gates; call end_of_stream where all inputs have ended, and commit that with the run's id."""
-        finished = self._inputs.advance(self._inputs.positions(self._batch[self._index :]))
+        finished = self._inputs.advance(self._inputs.positions(self._processing.unprocessed))
         if finished and self._search.is_on:
             self.commit()
         for task in finished:
@@ -554,21 +368,21 @@ class Container:
 
     def commit(self) -> None:
         """Commit now, between two records."""
-        self._release()
-        raw = self._inputs.positions(self._batch[self._index :])
+        self._processing.release()
+        raw = self._inputs.positions(self._processing.unprocessed)
         tasks = self._inputs.tasks()
         positions = {t.name: {p: max(at, t.committed.inputs[str(p)].next_offset) for p, at in raw[t.name].items()} for t in tasks}
         if self._committer.commit(tasks, positions):
-            self._search.committed(self._records_held())
+            self._search.committed(self._processing.held)
             for task in tasks:
                 for lane in task.lanes:
                     lane.counts_stand()
-        self._held, self._held_from = 0, self._index
+        self._processing.decided()
         self._window_held = False
         self._collector.released_bytes = 0
         self._next_commit = self._clock.monotonic() + self._spec.commit_interval_s
 
-    def _is_full(self) -> bool:
+    def is_full(self) -> bool:
         held = self._collector.released_bytes
         for task in self.tasks.values():
             for store in task.stores.values():
@@ -582,8 +396,8 @@ class Container:
 
     def _roll_back(self, error: TransactionAborted) -> None:
         """Abort: lose what a crash would lose, and read again from the checkpoint, in transactions so small that a culprit is found."""
-        held = self._records_held()
-        last = self._batch[self._index - 1] if self._index > self._held_from else None
+        held = self._processing.held
+        last = self._processing.last
         lanes = () if last is None else self._inputs.lanes.get((last.topic(), last.partition()), ())
         decision = self._search.aborted(held, None if last is None else origin_of(last), error)
         LOG.warning("a transaction of %d records was aborted: %s", held, error)
@@ -608,19 +422,14 @@ class Container:
             raise named(who, "what it sends or stores", error, str(decision.record), decision.attempts) from error
         self._set_out()
         if had_window:
-            self._next_window = self._next_duty  # what it did was undone as well
+            self._next_window = self.next_duty  # what it did was undone as well
         try:
             self._begin(tasks)
         except TransactionAborted as again:  # what init() put; not for ever, as no record is in it
             self._roll_back(again)
 
-    def _records_held(self) -> int:
-        """How many records' effects are in the transaction, at a point between two records."""
-        return self._held + max(0, self._index - self._held_from)
-
     def _forget(self) -> None:
-        self._batch, self._index = (), 0
-        self._held = self._held_from = 0
+        self._processing.forget()
         self._window_held = False
         self._collector.clear()
         self._collector.released_bytes = 0
@@ -710,7 +519,7 @@ class Container:
             raise
         task.keep()
         self._collector.keep()
-        self._release()
+        self._processing.release()
 
     def _user(self, task: TaskInstance, name: str, call: Callable[[], T]) -> T:
         try:
@@ -724,9 +533,9 @@ class Container:
 
     def positions(self) -> dict[str, dict[TopicPartition, int]]:
         """By task: where it stands in each input."""
-        raw = self._inputs.positions(self._batch[self._index :])
+        raw = self._inputs.positions(self._processing.unprocessed)
         return {
-            t.name: {lane.partition: max(raw.get(t.name, {}).get(lane.partition, 0), _committed_offset(t, lane)) for lane in t.lanes}
+            t.name: {lane.partition: max(raw.get(t.name, {}).get(lane.partition, 0), lane.committed_offset) for lane in t.lanes}
             for t in self.tasks.values()
         }
 
@@ -743,25 +552,5 @@ class Container:
             "epoch": self._adopted,
             "released": sorted(self._released),
             "standbys": self._standbys.status(),
-            "tasks": [self._task_status(t, positions[t.name]) for t in self.tasks.values()],
+            "tasks": [task.status(positions[task.name]) for task in self.tasks.values()],
         }
-
-    def _task_status(self, task: TaskInstance, positions: Mapping[TopicPartition, int]) -> dict[str, Any]:
-        return {
-            "name": task.name,
-            "state": task.state,
-            "reason": task.reason,
-            "partitions": [str(lane.ssp) for lane in task.lanes],
-            "positions": {str(p): offset for p, offset in positions.items()},
-            "processed": sum(lane.processed for lane in task.lanes),
-            "skipped": sum(lane.skipped for lane in task.lanes),
-            "dead_letters": sum(lane.dead_letters for lane in task.lanes),
-            "sequence": task.checkpoint.sequence if task.checkpoint else -1,
-            "stores": {name: {"restore": r.to_json()} for name, r in task.restored.items()},
-            "metrics": task.metrics.snapshot(),
-        }
-
-
-def _committed_offset(task: TaskInstance, lane: Lane) -> int:
-    mark = task.checkpoint.inputs.get(str(lane.partition)) if task.checkpoint else None
-    return mark.next_offset if mark else 0

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 PACKAGE = Path(__file__).resolve().parents[1]
-CONTAINER = str(Path(__file__).with_name("container.py").resolve())
+CALLERS = {str(Path(__file__).with_name(name).resolve()) for name in ("container.py", "processing.py")}  # of hooks
 LOOP = ("_process", "_attempt")
 
 
@@ -21,7 +21,7 @@ def user_frames(thread_id: int) -> tuple[list[str], str]:
     """The stack of the hook that runs in a thread, outermost first, and the record it is about; ([], "") while no hook runs there."""
     frames: list[FrameType] = []
     frame = sys._current_frames().get(thread_id)
-    while frame is not None and frame.f_code.co_filename != CONTAINER:
+    while frame is not None and frame.f_code.co_filename not in CALLERS:
         frames.append(frame)
         frame = frame.f_back
     if frame is None or not frames or Path(frames[-1].f_code.co_filename).is_relative_to(PACKAGE):

@@ -109,6 +109,12 @@ class Lane:
         self.dead_letters = 0
         self._counted = (0, 0, 0)
 
+    @property
+    def committed_offset(self) -> int:
+        """Where its task's checkpoint says that it stands; 0 without one."""
+        mark = self.task.checkpoint.inputs.get(str(self.partition)) if self.task.checkpoint else None
+        return mark.next_offset if mark else 0
+
     def counts_stand(self) -> None:
         """What was counted is committed."""
         self._counted = (self.processed, self.skipped, self.dead_letters)
@@ -157,3 +163,19 @@ class TaskInstance:
     def undo(self) -> None:
         for store in self.stores.values():
             store.undo()
+
+    def status(self, positions: Mapping[TopicPartition, int]) -> dict[str, Any]:
+        """Its part of the container's report (contract, section 4)."""
+        return {
+            "name": self.name,
+            "state": self.state,
+            "reason": self.reason,
+            "partitions": [str(lane.ssp) for lane in self.lanes],
+            "positions": {str(p): offset for p, offset in positions.items()},
+            "processed": sum(lane.processed for lane in self.lanes),
+            "skipped": sum(lane.skipped for lane in self.lanes),
+            "dead_letters": sum(lane.dead_letters for lane in self.lanes),
+            "sequence": self.checkpoint.sequence if self.checkpoint else -1,
+            "stores": {name: {"restore": r.to_json()} for name, r in self.restored.items()},
+            "metrics": self.metrics.snapshot(),
+        }

@@ -54,7 +54,7 @@ def test_a_point_is_called_by_the_module_so_that_arming_reaches_it() -> None:
 
 
 def test_no_point_stands_in_the_loop_over_records() -> None:
-    tree = ast.parse((PACKAGE / "container" / "container.py").read_text())
+    tree = ast.parse((PACKAGE / "container" / "processing.py").read_text())
     process = next(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "_process")
     loops = [n for n in ast.walk(process) if isinstance(n, ast.For | ast.While)]
 
