@@ -148,7 +148,7 @@ class Supervisor:
 
     def _note_end(self, driver: SimDriver) -> None:
         self._stage.say(f"{driver.process.name}: {driver.process.ended}: {told(driver)}")
-        if driver.exit_code == 0 and driver.ends is not None:
+        if driver.exit_code == 0 and driver.ends is not None and driver.coordinator.roster.stop_asked_at is None:
             self._stage.completed.add(driver.run_id)
             self.wants_driver = False
         if driver.exit_code in (None, 0):
