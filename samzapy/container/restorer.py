@@ -349,7 +349,7 @@ class Restorer:
         raise StateRefused(
             f"{task.name}: {message.topic()}[{message.partition()}] holds a change at offset {message.offset()}, the newest checkpoint in "
             f"{self._checkpoint_partition(task)} knows those before {reading.named:.0f}: checkpoints behind it were lost (an unclean leader election, "
-            "or a topic brought back from an older copy), and reading the inputs again would count twice.",
+            "or a topic brought back from an older copy), and reading the inputs again would count twice; or somebody else writes to the changelog.",
             "Bring back the replica or the copy that has them, say with `samzapy checkpoint set … --keep-state` where every input goes on, "
             "or run `samzapy reset` to start over.",
         )
