@@ -38,7 +38,7 @@ check: lint  ## lint and the tests that need neither Kafka nor Spark
 test: lint  ## everything, three tests at a time (their time goes into waiting)
 	$(BIN)/pytest -n 3 --dist loadgroup --durations=15
 
-prove: venv  ## the long proofs: every failpoint in every way, 500 simulated histories, planted bugs, three hosts; up to an hour
+prove: venv  ## the long proofs: every failpoint in every way, 500 simulated histories, planted bugs, three hosts; half an hour
 	$(BIN)/pytest -n 3 --dist loadgroup -m prove --ignore=tests/bench
 
 bench: venv  ## benchmarks: ratios of runs side by side, some minutes
