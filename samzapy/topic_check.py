@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 
-from samzapy.api.errors import ConfigurationError, StateMismatch, TopicMisconfigured, TopicMissing
+from samzapy.api.errors import ConfigurationError, TopicMisconfigured, TopicMissing
 from samzapy.config.schema import Settings
 from samzapy.container.failure import DEAD_LETTER
 from samzapy.model.job_model import TaskModel
+from samzapy.plan.begun import grown_inputs
 from samzapy.plan.grouping import group
 from samzapy.plan.topics import internal_topics, what_is_wrong
 from samzapy.ports import Admin, Log, TopicFacts, TopicSpec
@@ -95,11 +96,7 @@ def _follow_growth(settings: Settings, admin: Admin, tasks: int) -> None:
         return
     if settings.stores:
         inputs = ", ".join(i.topic for i in settings.inputs if not i.broadcast)
-        raise StateMismatch(
-            f"{inputs}: {tasks} partitions now, {facts.partitions} when this job's state was begun; a key's records would go to other tasks "
-            "than its state.",
-            "Give the job a new id to build its state anew from the inputs' start, or `samzapy reset` it and start over.",
-        )
+        raise grown_inputs(inputs, tasks, facts.partitions)
     LOG.info("%s grows from %d to %d partitions, as the inputs did", topic, facts.partitions, tasks)
     admin.grow(topic, tasks)
 
@@ -133,9 +130,12 @@ def topic_rows(settings: Settings, log: Log) -> list[Row]:
         rows = [_user_row(topic, role, partitions, facts.get(topic)) for topic, role, partitions in users]
         if not {i.topic for i in settings.inputs} <= set(facts):
             return rows
-        wanted = internal_specs(settings, len(tasks_of(settings, facts)))
+        tasks = len(tasks_of(settings, facts))
+        wanted = internal_specs(settings, tasks)
         there = admin.topics([s.name for s in wanted])
-        return rows + [_internal_row(settings, s, there.get(s.name)) for s in wanted]
+        checkpoints = there.get(job_of(settings).checkpoint_topic)
+        begun_with = checkpoints.partitions if checkpoints is not None and checkpoints.partitions < tasks else None
+        return rows + [_internal_row(settings, s, there.get(s.name), begun_with) for s in wanted]
     finally:
         admin.close()
 
@@ -147,7 +147,8 @@ def _user_row(topic: str, role: str, partitions: int | None, facts: TopicFacts |
     return OK, (topic, role, expected, _told(facts), "ok")
 
 
-def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None) -> Row:
+def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None, begun_with: int | None) -> Row:
+    """`begun_with`: the number of tasks before the inputs grew, where they did."""
     job = job_of(settings)
     roles = {job.coordinator_topic: "coordinator", job.checkpoint_topic: "checkpoint", job.dead_letter_topic: "dead letters"}
     role = roles.get(spec.name, "changelog")
@@ -155,6 +156,13 @@ def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None)
     if facts is None:
         return ABSENT, (spec.name, role, expected, "-", "will be created by run")
     wrong = what_is_wrong(spec, facts)
+    if begun_with == facts.partitions and spec.name != job.coordinator_topic:
+        if not settings.stores:
+            return OK, (spec.name, role, expected, _told(facts), "grows with the next run, as the inputs did")
+        wrong = (
+            f"was made for {begun_with} tasks, the inputs make {spec.partitions} now, and a key's records would go to other tasks than its state; "
+            "give the job a new id, or run `samzapy reset`"
+        )
     return (WRONG if wrong else OK), (spec.name, role, expected, _told(facts), wrong or "ok")
 
 

@@ -97,7 +97,7 @@ class _Run:
             )  # fmt: skip
             process = Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), is_gone)
             coordinator = JobCoordinator(
-                job, run_id, tasks, payload, ends, pace, self._log, clock, launcher, process, self._answers, self._world()
+                job, run_id, tasks, payload, ends, pace, self._log, clock, launcher, process, self._answers, self._world(len(tasks))
             )
             listeners = [
                 Listener(web_app(coordinator, token), settings.web.host, settings.web.port),
@@ -151,17 +151,21 @@ class _Run:
         if containers < self._settings.containers.count:
             LOG.warning("%d containers for %d tasks: the others are not started", self._settings.containers.count, containers)
 
-    def _world(self) -> Any:
-        """The inputs as they are now, and how to look for partitions that come later."""
+    def _world(self, tasks: int) -> Any:
+        """The inputs as they are now, how to look for partitions that come later, and what is compared with the job's first run."""
         from samzapy.coordinator.settings import World
+        from samzapy.model.ownership import Begun
         from samzapy.topic_check import grown_tasks
+        from samzapy.wiring import job_of
 
+        checkpoints = job_of(self._settings).checkpoint_topic
         admin = self._log.admin()
         try:
-            facts = admin.topics([i.topic for i in self._settings.inputs])
+            facts = admin.topics([*(i.topic for i in self._settings.inputs), checkpoints])
         finally:
             admin.close()
-        return World({f.topic_id: (f.name, f.partitions) for f in facts.values()}, lambda: grown_tasks(self._settings, self._log))
+        begun = Begun(facts.pop(checkpoints).topic_id, tasks if self._settings.stores else 0)
+        return World({f.topic_id: (f.name, f.partitions) for f in facts.values()}, lambda: grown_tasks(self._settings, self._log), begun)
 
     def _ends(self, places: Any) -> Mapping[str, int]:
         consumer = self._log.restore_consumer("ends")

@@ -27,7 +27,8 @@ from samzapy.coordinator.starting import Starting
 from samzapy.ids import random_id
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
-from samzapy.model.ownership import Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes
+from samzapy.model.ownership import BEGUN_KEY, Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes
+from samzapy.plan.begun import what_is_other
 from samzapy.ports import Clock, Launcher, Log
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -120,7 +121,7 @@ class JobCoordinator:
                 self._clock.sleep(FENCED_S if isinstance(error, Fenced) else RETRY_S)
 
     def _begin(self) -> None:
-        self._lease.await_the_other(self._topic.read)
+        self._refuse_another_world(self._lease.await_the_other(self._topic.read))
         ledger = self._owning.take_over()
         failpoints.hit("coordinator.taken_over")
         self._lease.renew(self.roster.url)
@@ -168,13 +169,22 @@ class JobCoordinator:
             LOG.error("  %s", told["remedy"])
         return int(told.get("exit_code", 1))
 
+    def _refuse_another_world(self, ledger: Ledger) -> None:
+        inputs = ", ".join(sorted(name for name, _ in self._world.inputs.values()))
+        other = what_is_other(self._job, inputs, ledger.begun, self._world.begun) if self._world.begun else None
+        if other is not None:
+            raise other
+
     def _note_inputs(self, ledger: Ledger) -> None:
-        """Where a bounded run ends, and how many partitions each input had when this job first saw it."""
+        """Where a bounded run ends, how many partitions each input had when this job first saw it, and what all runs must find again."""
         records: list[tuple[bytes, bytes | None]] = [
             (input_key(topic_id), input_to_bytes(name, count))
             for topic_id, (name, count) in self._world.inputs.items()
             if topic_id not in ledger.first_partitions
         ]
+        begun = self._world.begun
+        if begun is not None and begun != ledger.begun:
+            records.append((BEGUN_KEY, begun.to_bytes()))
         if self.roster.ends is not None:
             records.append((end_offsets_key(self._run_id), end_offsets_to_bytes(self.roster.ends)))
         if records:

@@ -40,19 +40,20 @@ class Lease:
         self._is_alive = is_alive
         self._renewed_at = 0.0
 
-    def await_the_other(self, read: Callable[[], Ledger]) -> None:
-        """Return when no other run is alive: at once if it ended, or is provably gone; else when its lease is over.
+    def await_the_other(self, read: Callable[[], Ledger]) -> Ledger:
+        """Return when no other run is alive: at once if it ended, or is provably gone; else when its lease is over. What was read then.
 
         Raises:
             OwnedElsewhere: it answers.
         """
         said = False
         while True:
-            lease = read().lease
+            ledger = read()
+            lease = ledger.lease
             if lease is None or lease.ended or self._settings.takeover or lease.run_id == self._run_id:
-                return
+                return ledger
             if self._process.is_gone(lease.host, lease.pid, lease.process_start):
-                return
+                return ledger
             age_s = (self._clock.now_ms() - lease.renewed_ms) / 1000
             if lease.url and self._is_alive(lease.url):
                 raise OwnedElsewhere(
@@ -60,7 +61,7 @@ class Lease:
                     "Stop that one with `samzapy stop`, or take its place with `--takeover`.",
                 )
             if not 0 <= age_s < self._settings.lease_s:
-                return
+                return ledger
             if not said:
                 said = True
                 LOG.info("another run's lease (process %d on %s) is %.0f s old; waiting until it is over", lease.pid, lease.host, age_s)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from samzapy.api.errors import ConfigurationError, Fenced, InDoubt, LogError, OwnedElsewhere, StateRefused, TransactionAborted
 from samzapy.checkpoint_reader import read_checkpoint
@@ -26,7 +26,8 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
-from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger, Startpoint, startpoint_key
+from samzapy.model.ownership import BEGUN_KEY, LEASE_KEY, Begun, LeaseRecord, Ledger, Startpoint, startpoint_key
+from samzapy.plan.begun import lost_checkpoints
 from samzapy.plan.startpoints import Choice, Step, Target, chosen_places, new_startpoints, resolve, steps
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 
@@ -51,11 +52,13 @@ class Plan:
         steps: every input partition of the tasks touched.
         startpoints: by task.
         deletions: keys to delete, by changelog partition; only with `reset_state`.
+        begun: to be written in place of the job's, whose checkpoint topic is lost; None: it stands.
     """
 
     steps: list[Step]
     startpoints: Mapping[str, Startpoint]
     deletions: Mapping[TopicPartition, list[bytes]]
+    begun: Begun | None = None
 
 
 class Rewinding:
@@ -137,9 +140,19 @@ class Rewinding:
             found = steps(self._tasks, offsets, checkpoints, ledger.startpoints)
             startpoints = new_startpoints(self._id, found, {n: f.topic_id for n, f in facts.items()}, checkpoints, ledger.startpoints)
             deletions = self._deletions(consumer, facts, startpoints, alive) if order.reset_state else {}
-            return Plan(found, startpoints, deletions)
+            return Plan(found, startpoints, deletions, self._begun_anew(ledger, facts, found))
         finally:
             consumer.close()
+
+    def _begun_anew(self, ledger: Ledger, facts: Mapping[str, TopicFacts], found: Iterable[Step]) -> Begun | None:
+        """Where the checkpoint topic is another than that of the job's first run, this order has to say all that was lost with it."""
+        there = facts.get(self._job.checkpoint_topic)
+        topic_id = there.topic_id if there else ""
+        if ledger.begun is None or ledger.begun.checkpoint_topic_id == topic_id:
+            return None
+        if not {p for t in self._tasks.values() for p in t.inputs} <= {s.place for s in found if s.chosen}:
+            raise lost_checkpoints(self._job, "Leave --topic and --partition out: say of every input at once where it goes on.")
+        return replace(ledger.begun, checkpoint_topic_id=topic_id)
 
     def _checkpoints(self, consumer: Consumer, facts: Mapping[str, TopicFacts]) -> dict[str, Checkpoint]:
         topic = self._job.checkpoint_topic
@@ -214,6 +227,8 @@ class Rewinding:
                     producer.send(place.topic, None, key, place.partition)
             for task, startpoint in plan.startpoints.items():
                 producer.send(self._job.coordinator_topic, startpoint.to_bytes(), startpoint_key(task), 0)
+            if plan.begun is not None:
+                producer.send(self._job.coordinator_topic, plan.begun.to_bytes(), BEGUN_KEY, 0)
             process = self._process
             ended = LeaseRecord(self._id, "", process.host, process.pid, process.start, self._clock.now_ms(), ended=True)
             producer.send(self._job.coordinator_topic, ended.to_bytes(), LEASE_KEY, 0)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from samzapy.model.job_model import TaskModel
+from samzapy.model.ownership import Begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,10 @@ class Process:
 class World:
     """The input topics: by topic id, name and partition count now; and `look`, which finds tasks that came since.
 
-    `look` returns all tasks, or raises ConfigurationError where the job cannot go on with the partitions that there are now.
+    `look` returns all tasks, or raises ConfigurationError where the job cannot go on with the partitions that there are now. `begun`: what
+    every run of the job must find as the first one found it; None: nothing is compared.
     """
 
     inputs: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     look: Callable[[], Mapping[str, TaskModel]] | None = None
+    begun: Begun | None = None

@@ -16,6 +16,7 @@ from samzapy.model.bounded_json import brief, read_object
 VERSION = 1
 MAX_BYTES = 4 << 20
 LEASE_KEY = b"lease"
+BEGUN_KEY = b"begun"
 
 
 class UnreadableRecord(ValueError):
@@ -78,6 +79,21 @@ class LeaseRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """What the job's first run found, and every later one must find again.
+
+    `checkpoint_topic_id`: Kafka's id of the checkpoint topic: of another topic by that name nothing is known of where the job was. `tasks`:
+    their number, if the job has stores, else 0.
+    """
+
+    checkpoint_topic_id: str
+    tasks: int
+
+    def to_bytes(self) -> bytes:
+        return _dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
 class Startpoint:
     """Offsets that a task's next start commits before `init()`, once: its id is then in the checkpoint.
 
@@ -117,6 +133,7 @@ class Ledger:
     startpoints: dict[str, Startpoint] = field(default_factory=dict)
     locality: dict[str, dict[str, int]] = field(default_factory=dict)
     first_partitions: dict[str, int] = field(default_factory=dict)  # by topic id
+    begun: Begun | None = None
     epoch: int = 0
 
     def apply(self, key: bytes, value: bytes | None) -> None:
@@ -131,6 +148,8 @@ class Ledger:
                 self._container(int(name), value)
             elif key == LEASE_KEY:
                 self.lease = None if value is None else LeaseRecord(**_fields(value, LeaseRecord))
+            elif key == BEGUN_KEY:
+                self.begun = None if value is None else Begun(**_fields(value, Begun))
             elif kind == "end-offsets":
                 _put(self.end_offsets, name, None if value is None else {str(k): int(v) for k, v in _loads(value)["ends"].items()})
             elif kind == "startpoint":

@@ -105,7 +105,7 @@ def _belongs(case: _Case) -> bool:
 RULES: tuple[tuple[Callable[[_Case], bool], str], ...] = (
     (_belongs, "it belongs to another job, task or store, or has other serdes"),
     (lambda c: c.stamp.topic_id == c.log.topic_id, "its changelog topic was replaced"),
-    (lambda c: c.stamp.position >= c.log.start, "the changelog no longer has what it would read next"),
+    (lambda c: _missed_nothing(c) or c.stamp.position >= c.log.start, "the changelog no longer has what it would read next"),
     (lambda c: c.stamp.position <= c.log.barrier, "it is ahead of the changelog"),
     (lambda c: c.stamp.sequence <= c.checkpoint.sequence, "it is ahead of the checkpoint"),
     (lambda c: _missed_nothing(c) or _recent(c), "it is too old: tombstones it never saw may be gone from the changelog"),
@@ -143,7 +143,10 @@ def decide(
             else ""
         )
         return Keep(
-            best.generation, best.stamp.position, "has all that the checkpoint names" if complete else "recent enough to catch up", warning
+            best.generation,
+            max(best.stamp.position, log.start),
+            "has all that the checkpoint names" if complete else "recent enough to catch up",
+            warning,
         )
     if log.start > mark.changelog_start:
         return _truncated(log, mark)

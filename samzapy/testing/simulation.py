@@ -28,6 +28,7 @@ from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.settings import CoordinatorSettings, Process, World
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.ownership import Begun
 from samzapy.plan.grouping import group
 from samzapy.plan.topics import internal_topics
 from samzapy.ports import Log, StoreDirectory, TopicSpec
@@ -187,7 +188,7 @@ class Simulation:
         self.log: Log = MemoryLog(self.cluster, origin="outside")
         self._create_topics(topics)
         self.pace = self._pace(tick_s)
-        self.world = World({f.topic_id: (f.name, f.partitions) for i in self.settings.inputs if (f := self.cluster.facts(i.topic))})
+        self.world = self._world()
         self.strike: Callable[[str, SimProcess], None] = lambda name, process: None
         self.on_thaw: Callable[[SimContainer, float], None] = lambda container, seconds: None
         self.on_driver_thaw: Callable[[SimDriver, float], None] = lambda driver, seconds: None
@@ -207,6 +208,12 @@ class Simulation:
         facts = {name: found for name in topic_names(self.settings) if (found := self.cluster.facts(name)) is not None}
         spec = container_spec(self.settings, self.models, facts, 0, "", STATE_DIRECTORY, self.cluster.cluster_id, self.make_task, ())
         self._spec = self._adjust(spec)
+
+    def _world(self) -> World:
+        facts = [f for i in self.settings.inputs if (f := self.cluster.facts(i.topic))]
+        checkpoints = self.cluster.facts(self.job.checkpoint_topic)
+        begun = Begun(checkpoints.topic_id if checkpoints else "", max(f.partitions for f in facts) if self.settings.stores else 0)
+        return World({f.topic_id: (f.name, f.partitions) for f in facts}, begun=begun)
 
     def _create_topics(self, topics: Mapping[str, int]) -> None:
         inputs = {i.topic: topics[i.topic] for i in self.settings.inputs}

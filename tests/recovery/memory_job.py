@@ -22,6 +22,7 @@ from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.settings import CoordinatorSettings, Process, World
 from samzapy.log_reader import read_to_end
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.ownership import Begun
 from samzapy.ports import Line, Orders, TopicSpec
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from samzapy.topic_check import prepare_topics
@@ -197,8 +198,10 @@ class MemoryJob:
             has_changelogs=True,
         )  # fmt: skip
         process = Process("d", self.runs, "s", lambda host, pid, start: True)
-        topic = self.log.admin().topics([self.topics.input])[self.topics.input]
-        world = World({topic.topic_id: (topic.name, topic.partitions)})
+        checkpoints = self.topics.job.checkpoint_topic
+        facts = self.log.admin().topics([self.topics.input, checkpoints])
+        topic = facts[self.topics.input]
+        world = World({topic.topic_id: (topic.name, topic.partitions)}, begun=Begun(facts[checkpoints].topic_id, topic.partitions))
         self.coordinator = JobCoordinator(
             job_of(self._settings), f"run-{self.runs}", self._models, {}, self._ends, pace, self.log, self.clock, self, process,
             lambda url: False, world,

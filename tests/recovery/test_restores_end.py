@@ -164,6 +164,14 @@ def test_a_checkpoint_topic_that_lost_its_end_is_refused_however_often_it_is_tri
             bench.start()
 
 
+def test_a_complete_local_store_goes_on_over_a_changelog_that_was_truncated_to_its_end(tmp_path: Path) -> None:
+    bench = ran(tmp_path, 20)
+    bench.state = tmp_path / "one"
+    bench.cluster.delete_records(PLACE, bench.cluster.bounds(PLACE).end)
+    for _ in range(2):
+        assert {f"k{i}": i for i in range(20)} == restored(bench)
+
+
 class Meanwhile:
     """A store to which something happens when its first batch has been loaded."""
 

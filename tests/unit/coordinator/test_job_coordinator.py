@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from samzapy.api.errors import Fenced, OwnedElsewhere, Superseded
+from samzapy.api.errors import Fenced, OwnedElsewhere, StateMismatch, StateRefused, Superseded
 from samzapy.clock import SystemClock
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.settings import CoordinatorSettings, Process, World
 from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job
-from samzapy.model.ownership import ContainerRecord, Ledger
+from samzapy.model.ownership import Begun, ContainerRecord, Ledger
 from samzapy.plan.grouping import group
 from samzapy.ports import TopicSpec
 from samzapy.signing import Gate, sign
@@ -302,3 +302,28 @@ def test_control_requests_are_signed_fresh_and_used_once() -> None:
     assert "not signed" in gate.why_not("POST", "/control/heartbeat", "100", "n1", "", body, 101.0)
     late = sign("token", "POST", "/control/heartbeat", "100", "n2", body)
     assert "old" in gate.why_not("POST", "/control/heartbeat", "100", "n2", late, body, 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "error"),
+    [
+        (Begun("another", 2), "was deleted and made again since this job began"),
+        (Begun("topic", 4), "in: 4 partitions now, 2 when this job's state was begun"),
+        (Begun("topic", 2), None),
+        (Begun("topic", 0), None),  # a job that has no stores any more
+    ],
+)
+def test_what_the_first_run_found_every_other_must_find_before_anything_is_launched(found: Begun, error: str | None) -> None:
+    inputs = {"in-id": ("in", 2)}
+    with Stage(world=World(inputs, begun=Begun("topic", 2))) as first:
+        first.await_launch(1)
+        assert Begun("topic", 2) == first.ledger().begun
+    with Stage(log=first.log, world=World(inputs, begun=found), takeover=True) as again:
+        if error is None:
+            again.await_launch(1)
+            assert found == again.ledger().begun
+            return
+        ended = again.await_end()
+        assert ([], Begun("topic", 2)) == (again.launches, again.ledger().begun)
+        with pytest.raises((StateRefused, StateMismatch), match=error):
+            raise ended  # type: ignore[misc]

@@ -72,6 +72,14 @@ def test_a_truncated_changelog_is_refused_unless_the_local_store_is_complete() -
     assert "truncated" in kept.warning
 
 
+@pytest.mark.parametrize("start", [100, 101, 120])
+def test_a_complete_store_needs_nothing_of_what_was_truncated_even_up_to_the_end(start: int) -> None:
+    kept = decided(STAMP, replace(LOG, start=start))
+    assert isinstance(kept, Keep)
+    assert (start, "has all that the checkpoint names") == (kept.position, kept.reason)
+    assert "truncated" in kept.warning
+
+
 def test_a_changelog_that_lost_its_end_is_refused_even_over_a_store_that_looks_good() -> None:
     for stamp in (STAMP, replace(STAMP, position=90, as_of_ms=NOW_MS), None):
         refused = decided(stamp, replace(LOG, barrier=99))

@@ -1,0 +1,43 @@
+"""Whether what the job's first run found is still there: what no checkpoint can say, because the checkpoints themselves may be gone.
+
+A task without a checkpoint starts from the beginning of its inputs. That is right once. A checkpoint topic that was deleted and made again
+looks the same to each task, unless its changelogs hold state that contradicts; so does a task that came to be because the inputs have grown,
+in a job whose keys' state lies with other tasks. The coordinator knows better: it keeps what it found at the job's first run.
+"""
+
+from __future__ import annotations
+
+from samzapy.api.errors import SamzapyError, StateMismatch, StateRefused
+from samzapy.model.names import Job
+from samzapy.model.ownership import Begun
+
+
+def lost_checkpoints(job: Job, way_out: str) -> StateRefused:
+    """The checkpoint topic is another than that of the job's first run."""
+    return StateRefused(
+        f"checkpoint topic {job.checkpoint_topic} was deleted and made again since this job began: where it was is not known any more, and reading "
+        "its inputs from their start would do again what is done.",
+        way_out,
+    )
+
+
+def grown_inputs(inputs: str, tasks: int, before: int) -> StateMismatch:
+    """A job with state whose inputs have other partitions than when it began."""
+    return StateMismatch(
+        f"{inputs}: {tasks} partitions now, {before} when this job's state was begun; a key's records would go to other tasks than its state.",
+        "Give the job a new id to build its state anew from the inputs' start, or `samzapy reset` it and start over.",
+    )
+
+
+def what_is_other(job: Job, inputs: str, begun: Begun | None, now: Begun) -> SamzapyError | None:
+    """Why the job cannot go on with what there is now; None: it can."""
+    if begun is None:
+        return None
+    if begun.checkpoint_topic_id != now.checkpoint_topic_id:
+        return lost_checkpoints(
+            job,
+            "Bring the old topic back, say with `samzapy checkpoint set` where every input goes on, or run `samzapy reset` to start over.",
+        )
+    if begun.tasks and now.tasks and begun.tasks != now.tasks:
+        return grown_inputs(inputs, now.tasks, begun.tasks)
+    return None
