@@ -35,7 +35,7 @@ FIRST_SEEDS = {
     "check before init": 164,
     "epoch instead of incarnation": 3,
     "shared checkpoint partition": 0,
-    "producer reused after a slow commit": 41,
+    "producer reused after a slow commit": 264,
     "swallowed produce error": 205,
     "silent offset reset": 2,
     "restore off by one": 0,
