@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, say
-from samzapy.cli.inspect import NOT_RUNNING, http_json, read_lease, running_status
+from samzapy.cli.inspect import NOT_RUNNING, http_json, last_run, read_lease, running_status
 from samzapy.config.load import LoadedJob
 from samzapy.ports import Log
 
@@ -124,7 +124,7 @@ class _Run:
 
         status = running_status(loaded, log)
         if status is None:
-            say(f"job {loaded.settings.job}-{loaded.settings.id} is not running")
+            say(f"job {loaded.settings.job}-{loaded.settings.id} is not running; {last_run(read_lease(loaded, log))}")
             return None
         admin = log.admin()
         try:

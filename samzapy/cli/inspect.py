@@ -104,10 +104,10 @@ def _say_not_running(loaded: LoadedJob, last: LeaseRecord | None, as_json: bool)
             run |= {"ended_in_order": last.ended, "outcome": last.outcome or None, "error": last.error or None}
         print_json({"job": settings.job, "id": settings.id, "state": "FAILED" if failed else "STOPPED", "last_run": run})
         return
-    say(f"job {settings.job}-{settings.id} is not running; {_last_run(last)}")
+    say(f"job {settings.job}-{settings.id} is not running; {last_run(last)}")
 
 
-def _last_run(last: LeaseRecord | None) -> str:
+def last_run(last: LeaseRecord | None) -> str:
     """How the run before ended, as far as the coordinator topic tells."""
     if last is None:
         return "it never ran, or was reset"
