@@ -112,6 +112,10 @@ def test_a_truncated_changelog_is_refused_by_run_and_by_state_restore(job: Job) 
     whole = job.run_to_end()
     assert whole.returncode == 0, whole.stderr
     assert "was truncated at its start; the local store is complete" in whole.stderr
+    for verbs in (("export", "counts"), ("scan", "counts"), ("get", "counts", "fox")):
+        done = job.of("state", *verbs)
+        refused(done, 1, "SZ330", f"{job.changelog}[0]", "truncated", "silently miss keys")
+        assert "" == done.stdout
 
     shutil.rmtree(job.state)
 
@@ -127,8 +131,12 @@ def test_a_topic_that_was_made_again_is_another_topic(job: Job) -> None:
     create_topic(job.servers, job.input, 2)
     refused(job.run_to_end(), 1, "SZ320", f"{job.input}[", "deleted and made again", "on_out_of_range")
     delete_topic(job.servers, job.changelog)  # the next run makes it
+    for verbs in (("export", "counts"), ("verify",), ("restore",)):
+        refused(job.of("state", *verbs), 1, "SZ330", job.changelog, "was deleted since the checkpoint", "samzapy reset")
 
     refused(job.run_to_end(), 1, "SZ330", job.changelog, "deleted and made again", "samzapy reset")
+    for verbs in (("export", "counts"), ("restore",)):
+        refused(job.of("state", *verbs), 1, "SZ330", job.changelog, "deleted and made again", "samzapy reset")
 
 
 SLOW = """
