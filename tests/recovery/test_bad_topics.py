@@ -125,6 +125,25 @@ def test_a_truncated_changelog_is_refused_by_run_and_by_state_restore(job: Job) 
     assert (1, True) == (verified.returncode, "refused" in verified.stdout), verified.stdout
 
 
+def test_a_change_that_no_checkpoint_names_is_refused_by_run_and_by_state(job: Job) -> None:
+    checkpoints = f"__samza_checkpoint_{job.name}_1"
+    older = next(r.value for r in reversed(read_all(job.servers, checkpoints)) if (r.partition, r.key) == (0, CHECKPOINT))
+    job.feed(WORDS)
+    with job.running("--local") as run:
+        run.until_running()
+        assert job.export().keys() == {word for line in WORDS for word in line.split()}
+        assert run.stop() == 0
+    assert job.run_to_end().returncode == 0
+    assert job.of("state", "verify").returncode == 0
+    write(job, checkpoints, CHECKPOINT, older)
+
+    lost = ("SZ330", f"{job.changelog}[0] holds a change", "checkpoints behind it were lost")
+    refused(job.run_to_end(), 1, *lost)
+    refused(job.of("state", "restore"), 1, *lost)
+    verified = job.of("state", "verify")
+    assert (1, True) == (verified.returncode, "refused" in verified.stdout and lost[-1] in verified.stdout), verified.stdout
+
+
 def test_a_topic_that_was_made_again_is_another_topic(job: Job) -> None:
     delete_topic(job.servers, job.input)
     refused(job.run_to_end(), 4, "SZ302", f"no input topic {job.input}", "Create")
