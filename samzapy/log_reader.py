@@ -7,13 +7,15 @@ Why it ends, and ends right: a reader is done at a record at or behind the end's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from math import inf
 
 from samzapy.api.errors import ClusterUnreachable
-from samzapy.model.offsets import TopicPartition, last_offset_before
+from samzapy.model.offsets import Bounds, TopicPartition, last_offset_before
 from samzapy.ports import Clock, Consumer, Message
 
 PATIENCE_S = 30.0
+FETCH_S = 0.02
 BATCH = 2000
 
 
@@ -64,6 +66,55 @@ def read_ranges(
                 )
     finally:
         consumer.unassign(open_ends)
+
+
+def true_end(consumer: Consumer, place: TopicPartition, wanted: float, clock: Clock, wait_s: float = FETCH_S) -> Generator[bool, None, int]:
+    """The end, as far as it matters whether `wanted` is reached. Where an open transaction hides it, only a fetch tells.
+
+    In steps: each waits at most `wait_s`.
+
+    Raises:
+        ClusterUnreachable: nothing was told for 30 s.
+    """
+    visible = end = consumer.bounds(place).end
+    if visible >= wanted:
+        return visible
+    consumer.assign({place: visible})
+    deadline = clock.monotonic() + PATIENCE_S
+    try:
+        while (end := consumer.high_watermark(place)) < visible:
+            if clock.monotonic() > deadline:
+                raise ClusterUnreachable(f"the end of {place} was not told in {PATIENCE_S:.0f} s.", "Check the brokers.")
+            consumer.poll(1, wait_s)
+            yield False
+    finally:
+        consumer.unassign([place])
+    return end
+
+
+def decided_bounds(consumer: Consumer, place: TopicPartition, clock: Clock, wanted: float = inf) -> Bounds:
+    """The bounds once all before `wanted` (default: all that is written now) is decided; they end before `wanted` only if the log does.
+
+    A commit is seen in one partition a moment before it is in another. So who was told by one what is in the other waits for it here.
+
+    Raises:
+        ClusterUnreachable: a transaction was open for 30 s.
+    """
+    steps, goal = true_end(consumer, place, wanted, clock), None
+    while goal is None:
+        try:
+            next(steps)
+        except StopIteration as told:
+            goal = min(wanted, told.value)
+    deadline = clock.monotonic() + PATIENCE_S
+    while (bounds := consumer.bounds(place)).end < goal:
+        if clock.monotonic() > deadline:
+            raise ClusterUnreachable(
+                f"{place}: a transaction is open at {bounds.end}, since {PATIENCE_S:.0f} s at least; what is behind it cannot be read.",
+                "Find out whose it is (`kafka-transactions.sh`); then run this again.",
+            )
+        clock.sleep(FETCH_S)
+    return bounds
 
 
 def _within(message: Message, ends: Mapping[TopicPartition, int]) -> bool:

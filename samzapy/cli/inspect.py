@@ -237,7 +237,7 @@ def checkpoint_show(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_
 
     loaded = load(job, more, sets)
     with connected(loaded) as log:
-        found = read_checkpoints(loaded.settings, look_around(loaded.settings, log), log, SystemClock())
+        found = read_checkpoints(loaded.settings, look_around(loaded.settings, log).topics, log, SystemClock())
         orders = ledger_of(loaded, log).startpoints
     done = {c.task: c for c in found.values()}
     for task, order in orders.items():

@@ -82,7 +82,7 @@ def committed(loaded: LoadedJob, log: Log) -> Positions:
     from samzapy.plan.startpoints import pending, standing
 
     around = look_around(loaded.settings, log)
-    checkpoints = {c.task: c for c in read_checkpoints(loaded.settings, around, log, SystemClock()).values()}
+    checkpoints = {c.task: c for c in read_checkpoints(loaded.settings, around.topics, log, SystemClock()).values()}
     orders = ledger_of(loaded, log).startpoints
     result: Positions = {}
     for name, task in around.tasks.items():

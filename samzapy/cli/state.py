@@ -73,7 +73,7 @@ def restore(
     as_json: AsJson = False,
 ) -> None:
     """Rebuild local stores from the changelogs while the job is stopped; the next run uses them."""
-    from samzapy.inspection import StoreReport
+    from samzapy.local_stores import StoreReport
 
     loaded = load(job, more, sets)
     with connected(loaded) as log:
@@ -96,7 +96,7 @@ def verify(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJ
 def _local(loaded: LoadedJob, log: Log) -> Any:
     from samzapy.cli.inspect import running_url
     from samzapy.clock import SystemClock
-    from samzapy.inspection import LocalState
+    from samzapy.local_stores import LocalState
 
     url = running_url(loaded, log)
     if url is not None:

@@ -16,25 +16,24 @@ from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
 from samzapy import failpoints
-from samzapy.api.errors import ClusterUnreachable, InDoubt, OffsetOutOfRange, StateMismatch, StateRefused, Superseded, check
+from samzapy.api.errors import InDoubt, OffsetOutOfRange, StateMismatch, StateRefused, Superseded, check
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.container.task_instance import Restored, TaskInstance
 from samzapy.ids import random_id
-from samzapy.log_reader import PATIENCE_S, read_ranges, read_to_end
+from samzapy.log_reader import FETCH_S, read_ranges, read_to_end, true_end
 from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
 from samzapy.model.stamp import StoreStamp
-from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide, lost_end
-from samzapy.plan.startpoints import pending
+from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide, lost_end, unnamed
+from samzapy.plan.startpoints import decides, pending
 from samzapy.ports import Change, Claim, Clock, Consumer, Log, Message, StoreEngine
 
 LOG = logging.getLogger("samzapy.restore")
 BATCH_RECORDS = 2000
 STUCK_S = 2.0
-FETCH_S = 0.02
 LOCKED_RETRY_S = 0.2
 T = TypeVar("T")
 Steps = Generator[bool, None, T]  # each step says whether it got on, or has to wait for something
@@ -127,7 +126,7 @@ class Restorer:
                     continue
                 partition = TopicPartition(spec.changelog, task.model.partition)
                 if mark is not None and mark.topic_id == spec.topic_id:
-                    end = yield from self._true_end(consumer, partition, mark.position)
+                    end = yield from true_end(consumer, partition, mark.position, self._clock, max(self.wait_s, FETCH_S))
                     if end < mark.position:
                         refusal = lost_end(str(partition), end, mark)
                         raise StateRefused(f"store {name!r} of {task.name}: {refusal.reason}", refusal.remedy)
@@ -137,23 +136,6 @@ class Restorer:
                         if message.key() == BARRIER_KEY:
                             self._check_barrier(message, task, name)
                     yield True
-
-    def _true_end(self, consumer: Consumer, place: TopicPartition, wanted: int) -> Steps[int]:
-        """The end, as far as it matters whether `wanted` is reached. Where a stranger's open transaction hides it, only a fetch tells."""
-        visible = end = consumer.bounds(place).end
-        if visible >= wanted:
-            return visible
-        consumer.assign({place: visible})
-        deadline = self._clock.monotonic() + PATIENCE_S
-        try:
-            while (end := consumer.high_watermark(place)) < visible:
-                if self._clock.monotonic() > deadline:
-                    raise ClusterUnreachable(f"the end of {place} was not told in {PATIENCE_S:.0f} s.", "Check the brokers.")
-                consumer.poll(1, max(self.wait_s, FETCH_S))
-                yield False
-        finally:
-            consumer.unassign([place])
-        return end
 
     def _newest_checkpoints(self, consumer: Consumer, tasks: Sequence[TaskInstance]) -> dict[str, Checkpoint]:
         places = {self._checkpoint_partition(task): task for task in tasks}
@@ -341,18 +323,10 @@ class Restorer:
             yield True
 
     def _refuse_unnamed(self, reading: _Reading, message: Message) -> NoReturn:
-        """A change and the checkpoint that names it are in one transaction: one without the other is a loss, whichever way it came about.
-
-        Raised before the record is loaded, so that the local store never claims to have seen it, however often the start is tried.
-        """
-        task = reading.task
-        raise StateRefused(
-            f"{task.name}: {message.topic()}[{message.partition()}] holds a change at offset {message.offset()}, the newest checkpoint in "
-            f"{self._checkpoint_partition(task)} knows those before {reading.named:.0f}: checkpoints behind it were lost (an unclean leader election, "
-            "or a topic brought back from an older copy), and reading the inputs again would count twice; or somebody else writes to the changelog.",
-            "Bring back the replica or the copy that has them, say with `samzapy checkpoint set … --keep-state` where every input goes on, "
-            "or run `samzapy reset` to start over.",
-        )
+        """Raised before the record is loaded, so that the local store never claims to have seen it, however often the start is tried."""
+        task, changelog = reading.task, TopicPartition(message.topic(), message.partition())
+        refusal = unnamed(task.name, str(changelog), message.offset(), str(self._checkpoint_partition(task)), int(reading.named))
+        raise StateRefused(refusal.reason, refusal.remedy)
 
     def _load(self, reading: _Reading, position: int, at_end: bool) -> None:
         """One batch: what is pending, and the position it leads to.
@@ -471,9 +445,8 @@ class Restorer:
             )
 
     def _is_decided(self, task: TaskInstance) -> bool:
-        """Whether a `checkpoint set` says of every input where to go on: then somebody has decided what belongs to this state."""
-        order = self._order(task)
-        return order is not None and all(str(place) in order.offsets for place in task.model.inputs)
+        """Whether a `checkpoint set` says what belongs to this state."""
+        return decides(self._order(task), task.model.inputs)
 
     def _order(self, task: TaskInstance) -> Startpoint | None:
         """The `checkpoint set` that this start carries out."""

@@ -123,11 +123,9 @@ def decide(
     mark = checkpoint.stores.get(identity.store) if checkpoint else None
     if checkpoint is None or mark is None:
         return Rebuild(log.start, "first start" if checkpoint is None else "the checkpoint does not know this store yet")
-    if mark.topic_id != log.topic_id:
-        return Refuse(
-            f"changelog {log.topic}[{log.partition}] was deleted and made again since the checkpoint: its content is not this state.",
-            "Run `samzapy reset` to start over, or bring the old topic back.",
-        )
+    lost = replaced(log.topic, log.partition, log.topic_id, mark)
+    if lost is not None:
+        return lost
     if mark.position > log.barrier:
         return lost_end(f"{log.topic}[{log.partition}]", log.barrier, mark)
     good, reasons = _sift(found, identity, checkpoint, mark, log, now_ms)
@@ -176,6 +174,43 @@ def _why_not(found: Found, identity: StoreIdentity, checkpoint: Checkpoint, mark
         return "nothing was ever committed to it"
     case = _Case(found, found.stamp, identity, checkpoint, mark, log, now_ms)
     return next((text for holds, text in RULES if not holds(case)), "")
+
+
+def not_whole(log: ChangelogFacts, mark: StoreMark) -> Refuse | None:
+    """Why the state that the checkpoint names cannot be told from the changelog alone; None: it can. Compaction does not move the start."""
+    lost = replaced(log.topic, log.partition, log.topic_id, mark)
+    if lost is not None:
+        return lost
+    if mark.position > log.barrier:
+        return lost_end(f"{log.topic}[{log.partition}]", log.barrier, mark)
+    return _truncated(log, mark) if log.start > mark.changelog_start else None
+
+
+def replaced(topic: str, partition: int, topic_id: str, mark: StoreMark) -> Refuse | None:
+    """The topic of that name ("": there is none) is not the one that the checkpoint names."""
+    if mark.topic_id == topic_id:
+        return None
+    if mark.topic != topic:
+        return Refuse(
+            f"changelog {topic}[{partition}] is not what the checkpoint names: that is {mark.topic}.",
+            "Change the store's `changelog` back, or run `samzapy reset` to start over.",
+        )
+    what = "was deleted and made again since the checkpoint: its content is not this state"
+    return Refuse(
+        f"changelog {topic}[{partition}] {what if topic_id else 'was deleted since the checkpoint, and with it committed state'}.",
+        "Run `samzapy reset` to start over, or bring the old topic back.",
+    )
+
+
+def unnamed(task: str, changelog: str, offset: int, checkpoints: str, position: int) -> Refuse:
+    """A change and the checkpoint that names it are in one transaction: one without the other is a loss, whichever way it came about."""
+    return Refuse(
+        f"{task}: {changelog} holds a change at offset {offset}, the newest checkpoint in {checkpoints} knows those before {position}: "
+        "checkpoints behind it were lost (an unclean leader election, or a topic brought back from an older copy), and reading the inputs "
+        "again would count twice; or somebody else writes to the changelog.",
+        "Bring back the replica or the copy that has them, say with `samzapy checkpoint set … --keep-state` where every input goes on, "
+        "or run `samzapy reset` to start over.",
+    )
 
 
 def lost_end(changelog: str, end: int, mark: StoreMark) -> Refuse:

@@ -7,7 +7,7 @@ for other partitions, because the new record holds both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from samzapy.api.errors import ConfigurationError
@@ -54,6 +54,11 @@ def pending(startpoint: Startpoint | None, checkpoint: Checkpoint | None) -> Sta
     """The startpoint, if the task's next start has to carry it out."""
     spent = startpoint is None or (checkpoint is not None and checkpoint.startpoint_id == startpoint.id)
     return None if spent else startpoint
+
+
+def decides(order: Startpoint | None, inputs: Iterable[TopicPartition]) -> bool:
+    """Whether a pending order says of every input where to go on: then somebody has decided what belongs to the task's state."""
+    return order is not None and all(str(place) in order.offsets for place in inputs)
 
 
 def chosen_places(tasks: Mapping[str, TaskModel], choice: Choice) -> list[TopicPartition]:

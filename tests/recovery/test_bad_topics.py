@@ -112,6 +112,10 @@ def test_a_truncated_changelog_is_refused_by_run_and_by_state_restore(job: Job) 
     whole = job.run_to_end()
     assert whole.returncode == 0, whole.stderr
     assert "was truncated at its start; the local store is complete" in whole.stderr
+    for verbs in (("export", "counts"), ("scan", "counts"), ("get", "counts", "fox")):
+        done = job.of("state", *verbs)
+        refused(done, 1, "SZ330", f"{job.changelog}[0]", "truncated", "silently miss keys")
+        assert "" == done.stdout
 
     shutil.rmtree(job.state)
 
@@ -121,14 +125,37 @@ def test_a_truncated_changelog_is_refused_by_run_and_by_state_restore(job: Job) 
     assert (1, True) == (verified.returncode, "refused" in verified.stdout), verified.stdout
 
 
+def test_a_change_that_no_checkpoint_names_is_refused_by_run_and_by_state(job: Job) -> None:
+    checkpoints = f"__samza_checkpoint_{job.name}_1"
+    older = next(r.value for r in reversed(read_all(job.servers, checkpoints)) if (r.partition, r.key) == (0, CHECKPOINT))
+    job.feed(WORDS)
+    with job.running("--local") as run:
+        run.until_running()
+        assert job.export().keys() == {word for line in WORDS for word in line.split()}
+        assert run.stop() == 0
+    assert job.run_to_end().returncode == 0
+    assert job.of("state", "verify").returncode == 0
+    write(job, checkpoints, CHECKPOINT, older)
+
+    lost = ("SZ330", f"{job.changelog}[0] holds a change", "checkpoints behind it were lost")
+    refused(job.run_to_end(), 1, *lost)
+    refused(job.of("state", "restore"), 1, *lost)
+    verified = job.of("state", "verify")
+    assert (1, True) == (verified.returncode, "refused" in verified.stdout and lost[-1] in verified.stdout), verified.stdout
+
+
 def test_a_topic_that_was_made_again_is_another_topic(job: Job) -> None:
     delete_topic(job.servers, job.input)
     refused(job.run_to_end(), 4, "SZ302", f"no input topic {job.input}", "Create")
     create_topic(job.servers, job.input, 2)
     refused(job.run_to_end(), 1, "SZ320", f"{job.input}[", "deleted and made again", "on_out_of_range")
     delete_topic(job.servers, job.changelog)  # the next run makes it
+    for verbs in (("export", "counts"), ("verify",), ("restore",)):
+        refused(job.of("state", *verbs), 1, "SZ330", job.changelog, "was deleted since the checkpoint", "samzapy reset")
 
     refused(job.run_to_end(), 1, "SZ330", job.changelog, "deleted and made again", "samzapy reset")
+    for verbs in (("export", "counts"), ("restore",)):
+        refused(job.of("state", *verbs), 1, "SZ330", job.changelog, "deleted and made again", "samzapy reset")
 
 
 SLOW = """

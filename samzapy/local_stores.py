@@ -1,0 +1,291 @@
+"""The local stores of a stopped job on this host: built from their changelogs, or held against them.
+
+They are judged as the next run would: what that refuses is refused here. Whether the job has stopped cannot be known for sure from
+here, so what looks like a loss is looked at again in the newest checkpoint before it is called one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from samzapy.api.errors import ConfigurationError, StateRefused, TopicMissing
+from samzapy.api.task import StreamTask
+from samzapy.checkpoint_reader import read_checkpoint
+from samzapy.config.schema import Settings
+from samzapy.inspection import changelog_of, fold_partition, look_around, read_checkpoints, refuse, refuse_replaced
+from samzapy.ledger_reader import read_ledger
+from samzapy.log_reader import decided_bounds, read_ranges
+from samzapy.model.barrier import BARRIER_KEY
+from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.job_model import TaskModel
+from samzapy.model.offsets import Bounds, TopicPartition, next_offset
+from samzapy.model.ownership import Startpoint
+from samzapy.model.stamp import StoreStamp
+from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide, unnamed
+from samzapy.plan.startpoints import decides, pending
+from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
+from samzapy.serde.registry import serde_named
+from samzapy.store.sorting import from_signed
+from samzapy.wiring import changelog_topic, container_spec, job_of
+
+Progress = Callable[[str, int, int, float], None]  # (what, have, need, seconds so far)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreReport:
+    """What was done to, or found of, one store of one task."""
+
+    task: str
+    store: str
+    outcome: str
+    records: int
+    detail: str
+    good: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    task: TaskModel
+    store: str
+    log: TopicPartition
+    bounds: Bounds
+    facts: TopicFacts
+    checkpoint: Checkpoint | None
+
+
+class LocalState:
+    """The local stores of a stopped job on this host."""
+
+    def __init__(self, settings: Settings, folders: list[Path], host: str, log: Log, clock: Clock) -> None:
+        self._settings = settings
+        self._folders = folders
+        self._log = log
+        self._clock = clock
+        self._around = look_around(settings, log)
+        self._checkpoints = read_checkpoints(settings, self._around.topics, log, clock)
+        logs = {s: t for s in settings.stores if (t := changelog_topic(settings, s))}
+        missing = sorted(set(logs.values()) - set(self._around.topics))
+        for store, topic in logs.items():
+            if topic in missing:
+                refuse_replaced(topic, store, None, self._checkpoints)
+        if missing:
+            raise TopicMissing(f"there is no topic {', '.join(missing)}: the job has not run yet, or was reset.", "`samzapy run JOB.yaml`.")
+        self._spec = container_spec(
+            settings, self._around.tasks, self._around.topics, 0, host, Path(settings.state.dir), self._around.cluster_id, _no_task, folders
+        )
+
+    def places(self, store: str | None, task: str | None) -> list[tuple[str, str]]:
+        """(task, store) pairs with a changelog, narrowed by name.
+
+        Raises:
+            ConfigurationError: a name that is not there.
+        """
+        if store is not None:
+            changelog_of(self._settings, store)
+        if task is not None and task not in self._around.tasks:
+            raise ConfigurationError(f"there is no task {task!r}.", f"There are: {', '.join(self._around.tasks)}.")
+        return [
+            (t, s.name)
+            for t in self._around.tasks
+            if task in (None, t)
+            for s in self._spec.stores.values()
+            if s.changelog is not None and store in (None, s.name)
+        ]
+
+    def restore(self, task: str, store: str, progress: Progress) -> StoreReport:
+        """Build the store from its changelog, unless the local one is complete; the next run keeps it.
+
+        Raises:
+            StateRefused: what the changelog holds is not the state; a store built from it would pass for complete at the next run.
+        """
+        consumer = self._log.restore_consumer("state-restore")
+        try:
+            place = self._place(consumer, task, store)
+            engine, claim_detail, remedy = self._kept(consumer, place)
+            if remedy:
+                refuse(store, task, Refuse(claim_detail, remedy))
+            if engine is not None:
+                engine.close()
+                return StoreReport(task, store, "kept", 0, claim_detail)
+            records = self._build(consumer, place, progress)
+            return StoreReport(task, store, "restored", records, claim_detail)
+        finally:
+            consumer.close()
+
+    def verify(self, task: str, store: str) -> StoreReport:
+        """Whether the local store is what the changelog says it must be at the position it claims."""
+        consumer = self._log.restore_consumer("state-verify")
+        try:
+            place = self._place(consumer, task, store)
+            mark = place.checkpoint.stores.get(store) if place.checkpoint else None
+            if mark is None and self._is_orphaned(consumer, place):
+                why = "there is no checkpoint" if place.checkpoint is None else "the checkpoint does not know this store"
+                return StoreReport(task, store, "orphaned", 0, f"{place.log} holds state, but {why}", good=False)
+            if mark is not None and mark.position > place.bounds.end:
+                return StoreReport(
+                    task,
+                    store,
+                    "cut off",
+                    0,
+                    f"the checkpoint names position {mark.position}, {place.log} ends at {place.bounds.end}",
+                    good=False,
+                )
+            engine, detail, remedy = self._kept(consumer, place)
+            if remedy:
+                return StoreReport(task, store, "refused", 0, f"{detail} {remedy}", good=False)
+            if engine is None:
+                return StoreReport(task, store, "no local store", 0, f"{detail}; the next run restores it from {place.log}")
+            return self._compare(consumer, place, engine)
+        finally:
+            consumer.close()
+
+    def _compare(self, consumer: Consumer, place: _Place, engine: StoreEngine) -> StoreReport:
+        try:
+            stamp = engine.stamp()
+            position = stamp.position if stamp else place.bounds.start
+            upto = Bounds(place.bounds.start, min(position, place.bounds.end))
+            expected = fold_partition(consumer, place.log, upto, self._clock)
+            signed = getattr(serde_named(self._spec.stores[place.store].key_serde, self._folders), "key_order", "bytes") == "signed"
+            there = {from_signed(k) if signed else k: v for k, v in engine.scan()}
+        finally:
+            engine.close()
+        if there == expected:
+            return StoreReport(
+                place.task.name, place.store, "agrees", len(there), f"{len(there)} entries at position {position} of {place.log}"
+            )
+        missing, extra = len(expected.keys() - there.keys()), len(there.keys() - expected.keys())
+        other = sum(1 for k in expected.keys() & there.keys() if expected[k] != there[k])
+        detail = f"against {place.log} up to {position}: {missing} missing, {extra} too many, {other} with another value; remedy: delete the store's folder"
+        return StoreReport(place.task.name, place.store, "differs", len(there), detail, good=False)
+
+    def _place(self, consumer: Consumer, task: str, store: str) -> _Place:
+        topic = changelog_of(self._settings, store)
+        facts = self._around.topics.get(topic)
+        model = self._around.tasks[task]
+        if facts is None:
+            raise StateRefused(f"changelog {topic} does not exist.", "Run the job first.")
+        place, checkpoint = TopicPartition(topic, model.partition), self._checkpoints.get(model.partition)
+        mark = checkpoint.stores.get(store) if checkpoint else None
+        wanted = mark.position if mark is not None and mark.topic_id == facts.topic_id else 0
+        return _Place(model, store, place, decided_bounds(consumer, place, self._clock, wanted), facts, checkpoint)
+
+    def _kept(self, consumer: Consumer, place: _Place) -> tuple[StoreEngine | None, str, str]:
+        """The generation that the next run would keep, opened, and why; others are closed. The third: what to do where it would refuse."""
+        spec = self._spec.stores[place.store]
+        claims = spec.open_directory(place.task.name).claims()
+        if any(c.locked for c in claims):
+            for claim in claims:
+                if claim.engine is not None:
+                    claim.engine.close()
+            raise StateRefused(f"store {place.store!r} of {place.task.name} is open in another process.", "Stop the job first.")
+        job = job_of(self._settings)
+        facts = ChangelogFacts(
+            place.log.topic, place.log.partition, place.facts.topic_id, place.bounds.start, place.bounds.end, spec.delete_retention_ms
+        )
+        identity = StoreIdentity(job.name, job.id, place.task.name, place.store, spec.key_serde, spec.value_serde)
+        found = [Found(c.generation, c.stamp, c.locked, c.problem) for c in claims]
+        decision = decide(found, identity, place.checkpoint, facts, self._clock.now_ms())
+        if not isinstance(decision, Refuse):
+            decision = self._unnamed(consumer, place) or decision
+        kept = decision.generation if isinstance(decision, Keep) else None
+        engine = None
+        for claim in claims:
+            if claim.generation == kept:
+                engine = claim.engine
+            elif claim.engine is not None:
+                claim.engine.close()
+        mark = place.checkpoint.stores.get(place.store) if place.checkpoint else None
+        if engine is not None and mark is not None and isinstance(decision, Keep) and decision.position < mark.position:
+            engine.close()
+            return None, "the local store is behind the checkpoint", ""
+        return engine, decision.reason, decision.remedy if isinstance(decision, Refuse) else ""
+
+    # -- what no checkpoint names ------------------------------------------------------------------------------------------------------
+
+    def _is_orphaned(self, consumer: Consumer, place: _Place) -> bool:
+        if not fold_partition(consumer, place.log, place.bounds, self._clock):
+            return False
+        return not decides(pending(self._order(place.task), place.checkpoint), place.task.inputs)
+
+    def _unnamed(self, consumer: Consumer, place: _Place) -> Refuse | None:
+        """Why a run would refuse a change in the changelog: it lies behind what the newest checkpoint names, and nobody ordered it."""
+        if place.checkpoint is None or self._first_unnamed(consumer, place, place.checkpoint, None) is None:
+            return None
+        order, checkpoint = self._order(place.task), self._newest(place) or place.checkpoint  # a start that carries it out commits its id
+        order = pending(order, checkpoint)
+        offset = self._first_unnamed(consumer, place, checkpoint, order)
+        if offset is None or decides(order, place.task.inputs):
+            return None
+        checkpoints = TopicPartition(job_of(self._settings).checkpoint_topic, place.task.partition)
+        return unnamed(place.task.name, str(place.log), offset, str(checkpoints), checkpoint.stores[place.store].position)
+
+    def _first_unnamed(self, consumer: Consumer, place: _Place, checkpoint: Checkpoint, order: Startpoint | None) -> int | None:
+        """The offset of the first change that the checkpoint does not name; an order may have written deletions."""
+        mark = checkpoint.stores.get(place.store)
+        if mark is None:
+            return None
+        first: int | None = None
+        for batch in read_ranges(consumer, {place.log: (max(mark.position, place.bounds.start), place.bounds.end)}, self._clock):
+            for message in batch:
+                if first is None and message.key() != BARRIER_KEY and not (order is not None and message.value() is None):
+                    first = message.offset()
+        return first
+
+    def _newest(self, place: _Place) -> Checkpoint | None:
+        """The task's checkpoint as it is now, of a commit that the changelog shows already too."""
+        at = TopicPartition(job_of(self._settings).checkpoint_topic, place.task.partition)
+        consumer = self._log.restore_consumer("checkpoint")
+        try:
+            decided_bounds(consumer, at, self._clock)
+            return read_checkpoint(consumer, at, self._clock)
+        finally:
+            consumer.close()
+
+    def _order(self, task: TaskModel) -> Startpoint | None:
+        """The newest `checkpoint set` for the task, carried out or not."""
+        topic = job_of(self._settings).coordinator_topic
+        if topic not in self._around.topics:
+            return None
+        consumer = self._log.restore_consumer("coordinator")
+        try:
+            decided_bounds(consumer, TopicPartition(topic, 0), self._clock)
+            return read_ledger(consumer, topic, self._clock).startpoints.get(task.name)
+        finally:
+            consumer.close()
+
+    def _build(self, consumer: Consumer, place: _Place, progress: Progress) -> int:
+        spec, job = self._spec.stores[place.store], job_of(self._settings)
+        _, engine = spec.open_directory(place.task.name).create()
+        store = spec.make(place.task.name, engine)
+        started, started_ms = self._clock.monotonic(), self._clock.now_ms()
+        sequence = place.checkpoint.sequence if place.checkpoint else 0
+        need, records = place.bounds.end - place.bounds.start, 0
+
+        def load(changes: list[Change], position: int, at_end: bool) -> None:
+            as_of = self._clock.now_ms() if at_end else started_ms
+            store.load(
+                changes,
+                StoreStamp(
+                    job.name, job.id, place.task.name, place.store, spec.topic_id, position, sequence if at_end else 0, as_of,
+                    spec.key_serde, spec.value_serde,
+                ),
+            )  # fmt: skip
+
+        try:
+            for batch in read_ranges(consumer, {place.log: (place.bounds.start, place.bounds.end)}, self._clock):
+                changes: list[Change] = [(k, m.value()) for m in batch if (k := m.key()) is not None and k != BARRIER_KEY]
+                records += len(changes)
+                position = next_offset(batch[-1].offset())
+                load(changes, position, at_end=False)
+                progress(f"{place.task.name} {place.store}", position - place.bounds.start, need, self._clock.monotonic() - started)
+            load([], place.bounds.end, at_end=True)
+            store.flush()
+        finally:
+            store.close()
+        return records
+
+
+def _no_task() -> StreamTask:
+    raise AssertionError("nothing is processed here")

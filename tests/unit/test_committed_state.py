@@ -1,0 +1,276 @@
+"""`samzapy state` on the in-memory log: what a run would refuse is never shown as the state, never called good and never built from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from samzapy.api.errors import ClusterUnreachable, StateRefused
+from samzapy.config.load import settings_from_document
+from samzapy.config.schema import Settings
+from samzapy.inspection import committed_entries
+from samzapy.local_stores import LocalState, StoreReport
+from samzapy.model.offsets import TopicPartition
+from samzapy.plan.startpoints import Choice
+from samzapy.ports import Consumer
+from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from tests.unit.container.bench import JOB
+from tests.unit.coordinator.stopped_job import CHANGELOG, LATEST, P0, Story
+
+PLACE = TopicPartition(CHANGELOG, 0)
+CHECKPOINTS = TopicPartition(JOB.checkpoint_topic, 0)
+LOST = "checkpoints behind it were lost"
+Spoil = Callable[[Story], None]
+
+
+def settings_of(story: Story) -> Settings:
+    document = {
+        "job": JOB.name,
+        "id": JOB.id,
+        "task": "tasks:Summing",
+        "kafka": {"bootstrap.servers": "memory"},
+        "inputs": [{"topic": t, "key": "string", "value": "integer"} for t in story.bench.input_settings],
+        "outputs": [{"topic": "out", "key": "string", "value": "integer"}],
+        "stores": {name: {"key": "string", "value": "integer"} for name in story.bench.stores},
+        "state": {"dir": str(story.bench.state)},
+    }
+    return settings_from_document(document, {})
+
+
+def exported(story: Story, log: MemoryLog | None = None) -> dict[str, int]:
+    entries = committed_entries(settings_of(story), "s", log or story.bench.log, story.bench.clock)
+    return {k.decode(): int.from_bytes(v, "big", signed=True) for k, v in entries}
+
+
+def local_of(story: Story, log: MemoryLog | None = None) -> LocalState:
+    """The stores of the bench's host."""
+    story.bench.cluster.cluster_id = "c"
+    return LocalState(settings_of(story), [], "h", log or story.bench.log, story.bench.clock)
+
+
+def verified(story: Story, log: MemoryLog | None = None) -> StoreReport:
+    return local_of(story, log).verify(P0, "s")
+
+
+def restored(story: Story, log: MemoryLog | None = None) -> StoreReport:
+    return local_of(story, log).restore(P0, "s", lambda what, have, need, seconds: None)
+
+
+def cut_off(story: Story, place: TopicPartition, offsets: int) -> None:
+    """The log's last offsets are lost, as after an unclean leader election."""
+    log = story.bench.cluster.partition(place)
+    log.end -= offsets
+    log.records = [r for r in log.records if r.offset() < log.end]
+
+
+class AtTheRead(MemoryLog):
+    """Does something once, when a consumer of that name has been made."""
+
+    def __init__(self, cluster: MemoryCluster, name: str, action: Callable[[], object]) -> None:
+        super().__init__(cluster)
+        self._name, self._action = name, action
+
+    def restore_consumer(self, name: str) -> Consumer:
+        if name == self._name:
+            self._name = ""
+            self._action()
+        return super().restore_consumer(name)
+
+
+# -- get, scan, export ---------------------------------------------------------------------------------------------------------------
+
+SPOILED: dict[str, tuple[Spoil, str]] = {
+    "its beginning deleted": (lambda s: s.bench.cluster.delete_records(PLACE, 3), r"changelog\[0\] starts at 3, the checkpoint says 0"),
+    "deleted and made again": (lambda s: s.lose(CHANGELOG), r"changelog\[0\] was deleted and made again since the checkpoint"),
+    "missing": (lambda s: s.bench.cluster.delete(CHANGELOG), r"changelog\[0\] was deleted since the checkpoint"),
+    "its end lost": (lambda s: cut_off(s, PLACE, 3), "its end was lost"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+@pytest.mark.parametrize("partitions", [1, 2])
+def test_a_changelog_that_is_not_what_the_checkpoint_names_is_not_shown(name: str, partitions: int, tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1), ("b", 2), ("c", 3), partitions=partitions)
+    spoil, words = SPOILED[name]
+    spoil(story)
+    entries = committed_entries(settings_of(story), "s", story.bench.log, story.bench.clock)
+    with pytest.raises(StateRefused, match=rf"store 's' of Partition 0: .*{words}") as refused:
+        next(entries)
+    assert "samzapy reset" in refused.value.remedy
+
+
+def test_compaction_is_no_truncation(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1), ("b", 2))
+    story.bench.feed(("a", 10), ("b", 20))
+    story.run()
+    story.bench.cluster.compact(CHANGELOG)
+    assert {"a": 11, "b": 22} == exported(story)
+
+
+def test_what_was_deleted_before_the_job_began_is_no_truncation(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.bench.log.plain_producer("stranger").send(CHANGELOG, b"\0" * 8, b"old", 0)
+    story.bench.cluster.delete_records(PLACE, 1)
+    story.bench.feed(("a", 1))
+    story.run()
+    assert {"a": 1} == exported(story)
+
+
+def test_before_the_first_run_there_is_no_state(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    assert {} == exported(story)
+    story.bench.cluster.delete(CHANGELOG)
+    assert {} == exported(story)
+
+
+def test_a_commit_of_the_running_job_in_between_is_no_loss(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    container = story.start()
+    story.bench.feed(("a", 10))
+    log = AtTheRead(story.bench.cluster, "state", lambda: story.bench.drain(container))
+    assert {"a": 11} == exported(story, log)
+    container.close()
+
+
+def test_a_commit_that_is_seen_in_the_checkpoints_first_is_waited_for_and_is_no_lost_end(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    container = story.start()
+    network = story.bench.cluster.network
+    for _ in ("of the output", "of the changelog"):
+        network.plan("marker", "held")
+    story.bench.feed(("a", 10))
+    story.bench.drain(container)
+    assert {"a": 1} == story.bench.changelog()
+    network.later(0.5, "markers", lambda: network.deliver_held("marker"))
+    assert {"a": 11} == exported(story)
+    container.close()
+
+
+@pytest.mark.parametrize("read", [exported, verified, restored])
+def test_what_an_open_transaction_hides_is_waited_for_and_never_left_out(read: Callable[[Story], object], tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    container = story.start()
+    stranger = story.bench.log.transactional_producer("stranger")
+    stranger.init()
+    stranger.begin()
+    stranger.send(CHANGELOG, b"\0" * 8, b"a", 0)
+    stranger.flush()
+    story.bench.feed(("a", 7))
+    story.bench.drain(container)
+    container.close()
+    with pytest.raises(ClusterUnreachable, match=r"changelog\[0\]: a transaction is open at 2"):
+        read(story)
+    stranger.abort()
+    assert {"a": 7} == exported(story)
+
+
+# -- verify, restore -------------------------------------------------------------------------------------------------------------------
+
+
+def lost_checkpoint(folder: Path, **inputs: dict[str, object]) -> Story:
+    """One that ran twice; what the second run committed is in the changelog, its checkpoint is lost. The host has the store of the first."""
+    story = Story(folder / "first", inputs={"in": {}, **inputs})
+    story.bench.feed(("a", 1))
+    story.run()
+    story.bench.state = folder / "another"
+    story.bench.feed(("a", 10))
+    story.run()
+    story.bench.state = folder / "first"
+    cut_off(story, CHECKPOINTS, 2)
+    return story
+
+
+def test_a_store_is_restored_from_its_changelog_and_agrees(tmp_path: Path) -> None:
+    story = Story(tmp_path / "one", ("a", 1), ("b", 2))
+    story.bench.state = tmp_path / "two"
+    report = restored(story)
+    assert ("restored", 2) == (report.outcome, report.records)
+    assert ("agrees", True) == (verified(story).outcome, verified(story).good)
+
+
+def test_a_change_that_no_checkpoint_names_is_never_called_good(tmp_path: Path) -> None:
+    report = verified(lost_checkpoint(tmp_path))
+    assert ("refused", False) == (report.outcome, report.good)
+    assert f"{PLACE} holds a change at offset 6, the newest checkpoint in {CHECKPOINTS} knows those before 3" in report.detail
+    assert LOST in report.detail
+
+
+@pytest.mark.parametrize("folder", ["first", "new"])
+def test_no_store_is_built_from_a_change_that_no_checkpoint_names(folder: str, tmp_path: Path) -> None:
+    story = lost_checkpoint(tmp_path)
+    story.bench.state = tmp_path / folder
+    with pytest.raises(StateRefused, match=LOST):
+        restored(story)
+    with pytest.raises(StateRefused, match=LOST):  # nor has the attempt left a store that a run takes for complete
+        story.start()
+
+
+@pytest.mark.parametrize(
+    ("read", "consumer", "outcome"), [(verified, "state-verify", "no local store"), (restored, "state-restore", "restored")]
+)
+def test_a_commit_between_checkpoint_and_changelog_is_no_loss(
+    read: Callable[[Story, MemoryLog], StoreReport], consumer: str, outcome: str, tmp_path: Path
+) -> None:
+    story = Story(tmp_path / "one", ("a", 1))
+    container = story.start()
+    story.bench.feed(("a", 10))
+    story.bench.state = tmp_path / "two"
+    report = read(story, AtTheRead(story.bench.cluster, consumer, lambda: story.bench.drain(container)))
+    assert (outcome, True) == (report.outcome, report.good)
+    container.close()
+
+
+def test_a_changelog_that_is_missing_is_told_as_lost_where_a_checkpoint_names_it(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    story.bench.cluster.delete(CHANGELOG)
+    with pytest.raises(StateRefused, match=r"changelog\[0\] was deleted since the checkpoint"):
+        local_of(story)
+
+
+# -- with a `checkpoint set` that no start has carried out -----------------------------------------------------------------------------
+
+
+def test_who_says_where_every_input_goes_on_has_decided_what_is_state(tmp_path: Path) -> None:
+    story = lost_checkpoint(tmp_path)
+    story.set(LATEST)
+    assert ("agrees", True) == (verified(story).outcome, verified(story).good)
+    assert "kept" == restored(story).outcome
+
+
+def test_who_orders_some_inputs_only_has_not(tmp_path: Path) -> None:
+    story = lost_checkpoint(tmp_path, more={})
+    story.set(LATEST, Choice("more"))
+    assert LOST in verified(story).detail
+    with pytest.raises(StateRefused, match=LOST):
+        restored(story)
+
+
+def test_deletions_that_were_ordered_are_no_loss(tmp_path: Path) -> None:
+    story = Story(tmp_path, inputs={"in": {}, "more": {}})
+    story.bench.feed(("a", 1))
+    story.run()
+    story.set(LATEST, Choice("more"), reset=True)
+    assert ("agrees", True) == (verified(story).outcome, verified(story).good)
+    story.bench.state = tmp_path / "another"
+    assert "restored" == restored(story).outcome
+
+
+def test_an_order_that_was_carried_out_excuses_nothing_that_came_later(tmp_path: Path) -> None:
+    story = Story(tmp_path / "first", ("a", 1))
+    story.set(LATEST)
+    story.run()
+    story.bench.state = tmp_path / "another"
+    story.bench.feed(("a", 10))
+    story.run()
+    cut_off(story, CHECKPOINTS, 2)
+    assert LOST in verified(story).detail
+
+
+def test_state_without_a_checkpoint_is_orphaned_until_somebody_decides(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    story.lose(JOB.checkpoint_topic)
+    assert ("orphaned", False) == (verified(story).outcome, verified(story).good)
+    story.set(LATEST)
+    assert ("no local store", True) == (verified(story).outcome, verified(story).good)
