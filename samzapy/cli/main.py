@@ -17,6 +17,7 @@ from samzapy.cli import change, chaos, checkpoint, demo, dev, dlq, doctor, init,
 from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
 from samzapy.cli.output import checked_output
 from samzapy.config.errors import ConfigError
+from samzapy.config.secrets import SecretsHidden, without_secrets
 
 USAGE = 2
 # typer brings click, or lately a copy of its own: its exceptions are, either way, those that typer's public ones come from
@@ -76,6 +77,8 @@ def configure_logging(verbose: bool) -> None:
         datefmt="%H:%M:%S",
         force=True,
     )
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(SecretsHidden())
     for chatty in ("py4j", "urllib3", "uvicorn", "uvicorn.access", "uvicorn.error", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
@@ -96,7 +99,7 @@ def exit_code(arguments: list[str]) -> int:
         return USAGE
     except SamzapyError as error:
         _debug()
-        sys.stderr.write(f"error[{error.code}]: {error.message}\n")
+        sys.stderr.write(f"error[{error.code}]: {without_secrets(error.message)}\n")
         if error.remedy:
             sys.stderr.write(f"  {error.remedy}\n")
         return error.exit_code
@@ -111,7 +114,7 @@ def exit_code(arguments: list[str]) -> int:
         _debug()
         where = traceback.extract_tb(error.__traceback__)[-1]
         sys.stderr.write(
-            f"error[{InternalError.code}]: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})\n"
+            f"error[{InternalError.code}]: {type(error).__name__}: {without_secrets(str(error))} ({Path(where.filename).name}:{where.lineno})\n"
             "  This is a fault of samzapy's: report it with what SAMZAPY_DEBUG=1 shows. Only committed work is kept.\n"
         )
         return InternalError.exit_code
