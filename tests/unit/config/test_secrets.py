@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,9 +14,8 @@ from samzapy.container.failure import brief, named, stack_of, told
 
 
 @pytest.fixture(autouse=True)
-def own_secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "_kept_out", set())
-    yield
 
 
 def test_secrets_are_hidden_and_short_ones_are_not_looked_for() -> None:
