@@ -1,11 +1,18 @@
-"""samzapy: stream processing in Python on Kafka, RocksDB and Spark, in Apache Samza's model."""
+"""samzapy: stream processing in Python on Kafka, RocksDB and Spark, in Apache Samza's model.
 
-from samzapy.api.context import RequestScope, TaskContext, TaskCoordinator
-from samzapy.api.envelope import IncomingMessageEnvelope, OutgoingMessageEnvelope, SystemStream, SystemStreamPartition
-from samzapy.api.errors import ConfigurationError, SamzapyError, SerdeError, TaskError
-from samzapy.api.serde import Serde
-from samzapy.api.store import KeyValueStore
-from samzapy.api.task import StreamTask
+A name's module is imported when the name is asked for: the `samzapy` command passes here before it can answer a Ctrl-C.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from samzapy.api.context import RequestScope, TaskContext, TaskCoordinator
+    from samzapy.api.envelope import IncomingMessageEnvelope, OutgoingMessageEnvelope, SystemStream, SystemStreamPartition
+    from samzapy.api.errors import ConfigurationError, SamzapyError, SerdeError, TaskError
+    from samzapy.api.serde import Serde
+    from samzapy.api.store import KeyValueStore
+    from samzapy.api.task import StreamTask
 
 __version__ = "0.1.0"
 
@@ -25,3 +32,24 @@ __all__ = [
     "TaskCoordinator",
     "TaskError",
 ]
+
+_MODULES = {
+    "samzapy.api.context": ("RequestScope", "TaskContext", "TaskCoordinator"),
+    "samzapy.api.envelope": ("IncomingMessageEnvelope", "OutgoingMessageEnvelope", "SystemStream", "SystemStreamPartition"),
+    "samzapy.api.errors": ("ConfigurationError", "SamzapyError", "SerdeError", "TaskError"),
+    "samzapy.api.serde": ("Serde",),
+    "samzapy.api.store": ("KeyValueStore",),
+    "samzapy.api.task": ("StreamTask",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,45 @@
-"""`python -m samzapy` is the `samzapy` command."""
+"""The `samzapy` command, and `python -m samzapy`.
 
-from samzapy.cli.main import main
+A Ctrl-C never shows a traceback. Before anything large is imported a handler is in place that says one line and leaves with 130: an import
+has nothing to clean up, and an exception raised inside of one may be swallowed there or come out as something else. While a command runs,
+Ctrl-C is `KeyboardInterrupt`, so that it cleans up, or what the command makes of it. When it has ended, its result stands.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
+
+STDERR = 2
+
+
+def main() -> None:
+    """Runs the command line and exits with the contract's codes."""
+    takes_signals = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # it is ignored for a job in a shell's background
+    if takes_signals:
+        signal.signal(signal.SIGINT, _leave)
+    from samzapy.cli.main import exit_code
+
+    if not takes_signals:
+        sys.exit(exit_code(sys.argv[1:]))
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        code = exit_code(sys.argv[1:])
+        signal.signal(signal.SIGINT, lambda *_: os._exit(code))
+    except KeyboardInterrupt:  # between two lines of this function, or a second one while the first is told
+        _leave()
+    sys.exit(code)
+
+
+def _leave(*_: Any) -> None:
+    """Without an exception, and without what is left to do at exit, which takes time and may be interrupted again."""
+    os.write(STDERR, INTERRUPTED.encode())
+    os._exit(EXIT_OF_SIGINT)
+
 
 if __name__ == "__main__":
     main()

@@ -44,6 +44,7 @@ REMEDIES = {
     "SZ320": "set the input's `on_out_of_range` to go on and lose what is missing, or `samzapy reset JOB.yaml`",
     "SZ330": "believe it; bring back what the message names, or `samzapy reset JOB.yaml` to start over",
     "SZ340": "see the log lines of that container above; `samzapy doctor JOB.yaml` for Java, Spark and slots",
+    "SZ350": "make room where the output goes, or send it elsewhere, and run the command again",
     "SZ400": "see that `state.dir` can be written and that the limit of open files is not reached",
     "SZ401": "wait until the process that has it open has ended",
     "SZ402": "none: it is set aside and restored from its changelog",

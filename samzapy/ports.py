@@ -209,6 +209,9 @@ class Admin(Protocol):
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         """Those of the named topics that exist, with their settings."""
 
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The ends as they are now, open transactions included. What `Consumer.bounds` says later is less only before one that is open."""
+
     def create(self, specs: Iterable[TopicSpec]) -> None:
         """Create each (replication min(3, brokers), min.insync.replicas 2 where replication ≥ 2); one that has come to exist is fine."""
 

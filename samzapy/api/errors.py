@@ -174,6 +174,12 @@ class LauncherError(SamzapyError):
 # -- ourselves -------------------------------------------------------------------------------------------------------------------
 
 
+class OutputFailed(SamzapyError):
+    """What a command shows cannot be written to its standard output."""
+
+    code = "SZ350"
+
+
 class InternalError(SamzapyError):
     """A promise that samzapy makes to itself does not hold. Stop rather than go on wrong."""
 

@@ -8,13 +8,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
 from samzapy.config.load import LoadedJob
+
+if TYPE_CHECKING:
+    from samzapy.dead_letters import DeadLetters, Entry
+    from samzapy.model.dead_letter import Origin
 
 app = typer.Typer(help="Look at dead letters and send them back.", no_args_is_help=True)
 MAX_ERROR = 100
@@ -88,7 +92,7 @@ def replay(
         found = letters.read()
         named = found.entries if wanted is None else found.of(wanted)
         if execute:
-            done = letters.replay(wanted, say)
+            done = send_back(letters, wanted)
             say(f"{_records(done)} sent back" if done else "nothing to send back")
         else:
             waiting = letters.waiting(found, wanted)
@@ -97,6 +101,22 @@ def replay(
             for origin in dict.fromkeys(e.letter.origin for e in named if e.replayed_ms is not None) if wanted is not None else ():
                 say(f"{origin} was sent back before")
             say("nothing was changed; do it with --execute" if waiting else "nothing to send back")
+
+
+def send_back(letters: DeadLetters, wanted: Sequence[Origin] | None) -> list[Entry]:
+    """As `DeadLetters.replay`; if that is interrupted, it is said how far it came, as far as a confirmed commit says so."""
+    told: list[str] = []
+
+    def tell(progress: str) -> None:
+        told.append(progress)
+        say(progress)
+
+    try:
+        return letters.replay(wanted, tell)
+    except KeyboardInterrupt:
+        so_far = told[-1] if told else "nothing is known to be sent back"
+        say(f"{so_far}; what was not goes with the next replay, and nothing is sent twice")
+        raise
 
 
 @contextmanager

@@ -14,9 +14,11 @@ import typer
 
 from samzapy.api.errors import InternalError, SamzapyError
 from samzapy.cli import change, chaos, checkpoint, demo, dev, dlq, doctor, init, inspect, lag, plan, records, reset, run, schema, state
+from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
+from samzapy.cli.output import checked_output
 from samzapy.config.errors import ConfigError
+from samzapy.config.secrets import SecretsHidden, without_secrets
 
-EXIT_OF_SIGINT = 130
 USAGE = 2
 # typer brings click, or lately a copy of its own: its exceptions are, either way, those that typer's public ones come from
 ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -75,6 +77,8 @@ def configure_logging(verbose: bool) -> None:
         datefmt="%H:%M:%S",
         force=True,
     )
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(SecretsHidden())
     for chatty in ("py4j", "urllib3", "uvicorn", "uvicorn.access", "uvicorn.error", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
@@ -87,14 +91,15 @@ def main() -> None:
 def exit_code(arguments: list[str]) -> int:
     """Runs one command; an error of the user's is a sentence, not a traceback (`SAMZAPY_DEBUG=1` shows it)."""
     try:
-        result = app(args=arguments, standalone_mode=False)
+        with checked_output():
+            result = app(args=arguments, standalone_mode=False)
     except ConfigError as error:
         _debug()
         sys.stderr.write(error.render().rstrip() + "\n")
         return USAGE
     except SamzapyError as error:
         _debug()
-        sys.stderr.write(f"error[{error.code}]: {error.message}\n")
+        sys.stderr.write(f"error[{error.code}]: {without_secrets(error.message)}\n")
         if error.remedy:
             sys.stderr.write(f"  {error.remedy}\n")
         return error.exit_code
@@ -102,18 +107,19 @@ def exit_code(arguments: list[str]) -> int:
         error.show(sys.stderr)
         return USAGE
     except (typer.Abort, KeyboardInterrupt):
-        return EXIT_OF_SIGINT
+        result = EXIT_OF_SIGINT
     except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  nobody reads what would be flushed at exit
-        return 0
+        return 0  # nobody reads it any more
     except Exception as error:  # noqa: BLE001  what nobody foresaw is told as such, in a sentence too
         _debug()
         where = traceback.extract_tb(error.__traceback__)[-1]
         sys.stderr.write(
-            f"error[{InternalError.code}]: {type(error).__name__}: {error} ({Path(where.filename).name}:{where.lineno})\n"
+            f"error[{InternalError.code}]: {type(error).__name__}: {without_secrets(str(error))} ({Path(where.filename).name}:{where.lineno})\n"
             "  This is a fault of samzapy's: report it with what SAMZAPY_DEBUG=1 shows. Only committed work is kept.\n"
         )
         return InternalError.exit_code
+    if result == EXIT_OF_SIGINT:  # typer makes that of a KeyboardInterrupt, or of an Abort
+        sys.stderr.write(INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 

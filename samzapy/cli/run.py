@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +20,7 @@ from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, say
 from samzapy.cli.inspect import http_json
 from samzapy.config.load import LoadedJob
+from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Launcher, Log
 from samzapy.spark.settings import is_local
 
@@ -74,7 +75,7 @@ class _Run:
         job, run_id, clock = job_of(settings), secrets.token_hex(8), SystemClock()
         count = min(containers.count, len(tasks))
         self._warn_of_idle(count)
-        ends = self._ends([p for t in tasks.values() for p in t.inputs]) if self._until_end else None
+        ends = ends_now([p for t in tasks.values() for p in t.inputs], self._log) if self._until_end else None
         admin = self._log.admin()
         cluster_id = admin.cluster_id()
         admin.close()
@@ -167,13 +168,6 @@ class _Run:
         begun = Begun(facts.pop(checkpoints).topic_id, tasks if self._settings.stores else 0)
         return World({f.topic_id: (f.name, f.partitions) for f in facts.values()}, lambda: grown_tasks(self._settings, self._log), begun)
 
-    def _ends(self, places: Any) -> Mapping[str, int]:
-        consumer = self._log.restore_consumer("ends")
-        try:
-            return {str(p): consumer.bounds(p).end for p in places}
-        finally:
-            consumer.close()
-
     def _answers(self, url: str) -> bool:
         try:
             answer = http_json("GET", url + "/api/v1/status")
@@ -193,6 +187,23 @@ class _Run:
 
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, handle)
+
+
+def ends_now(places: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:
+    """Where a bounded run ends: what is committed now; and it is said where more is written, but behind an open transaction."""
+    admin, consumer = log.admin(), log.restore_consumer("ends")
+    try:
+        written = admin.high_watermarks(places)  # first: what is written in between is behind no open transaction
+        ends = {place: consumer.bounds(place).end for place in written}
+    finally:
+        consumer.close()
+        admin.close()
+    for place, end in sorted(ends.items()):
+        if end < written[place]:
+            LOG.warning(
+                "%s: a transaction of somebody else's is open at %d; it and what lies behind it are not part of this run", place, end
+            )
+    return {str(place): end for place, end in ends.items()}
 
 
 def _new_token(path: Path, state: Path) -> str:

@@ -21,9 +21,9 @@ from samzapy.config.fields import CLASS, shown
 from samzapy.config.findings import Finding, check_types
 from samzapy.config.overrides import apply_set
 from samzapy.config.reader import Stop, parse, read_file, read_scalar
-from samzapy.config.references import Interpolated, resolve, secret_texts
+from samzapy.config.references import Interpolated, resolve, secret_params, secret_texts
 from samzapy.config.schema import Settings, known_keys, section_at
-from samzapy.config.secrets import is_secret
+from samzapy.config.secrets import is_secret, keep_out
 from samzapy.config.tree import Node, Route, Table, dotted, from_plain, hide_secrets, locate, merged, plain
 
 TELLING, LONG = 6, 12  # characters of a secret that a message must not have in a row; of one that is looked for everywhere
@@ -75,13 +75,15 @@ def load_job(
         root = apply_set(root, number, text, Path.cwd(), problems)
     folders = tuple(dict.fromkeys((paths[0].absolute().parent, Path.cwd())))
     values, failed = resolve(root, environ, problems)
+    secrets = secret_texts(root, environ)
+    keep_out({*secrets, *secret_params(values)})
     settings, findings = _check(values)
     findings += check_avro_files(values, folders)
     if check_client is not None:
         findings += check_client_keys(values, check_client)
     if check_classes:
         findings += _check_classes(values, folders, {finding.path for finding in findings})
-    problems += _problems(findings, failed, root, secret_texts(root, environ))
+    problems += _problems(findings, failed, root, secrets)
     if problems or settings is None:
         raise ConfigError(problems)
     return LoadedJob(settings, _travelling(root, environ, settings), folders, tuple(paths))
@@ -96,8 +98,10 @@ def settings_from_document(document: Mapping[str, Any], environ: Mapping[str, st
     root = from_plain(document)
     problems: list[Problem] = []
     values, failed = resolve(root, environ, problems)
+    secrets = secret_texts(root, environ)
+    keep_out({*secrets, *secret_params(values)})
     settings, findings = _check(values)
-    problems += _problems(findings, failed, root, secret_texts(root, environ))
+    problems += _problems(findings, failed, root, secrets)
     if problems or settings is None:
         raise ConfigError(problems)
     return settings

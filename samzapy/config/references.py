@@ -103,6 +103,24 @@ def secret_texts(root: Node, environ: Mapping[str, str]) -> dict[str, set[Route]
     return {text: paths for text, paths in found.items() if text}
 
 
+def secret_params(values: Mapping[str, Any]) -> set[str]:
+    """What secret keys of `params` hold as texts, in a document whose references are resolved."""
+    found: set[str] = set()
+
+    def look(value: Any, path: Route) -> None:
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                look(item, (*path, key))
+        elif isinstance(value, list):
+            for i, item in enumerate(value):
+                look(item, (*path, i))
+        elif isinstance(value, str) and is_secret(path):
+            found.add(str(value))
+
+    look(values.get("params"), ("params",))
+    return found
+
+
 def _may_be_secret(text: str, path: Route) -> bool:
     return is_secret(path) or "${file:" in text or any(is_secret_name(match[1]) for match in _VARIABLE.finditer(text))
 

@@ -7,11 +7,13 @@ for one too often rather than too rarely: what is taken for a secret is not show
 from __future__ import annotations
 
 import itertools
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 HIDDEN = "***"
+SHORTEST = 6  # a shorter text is in many a message by itself
 SECTIONS = frozenset({"kafka", "params", "spark"})
 WORDS = frozenset(
     {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "token", "tokens", "credential", "credentials", "jaas", "apikey"}
@@ -25,6 +27,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPLIT = re.compile(r"[^A-Za-z0-9]+")
 _REFERENCE = re.compile(r"\$\{(?:[A-Za-z_][A-Za-z0-9_]*|file:[^{}]+)\}")
 _URL_PASSWORD = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
+_kept_out: set[str] = set()
 _KEY = re.compile(r"(?P<key>[\w.\-]+)[\"']?\s*[:=]")
 
 
@@ -57,6 +60,29 @@ def hide_in_line(line: str) -> str:
     """A line of a file that could not be parsed, cut off where the value of a secret key begins: where it ends is not known."""
     first = next((match.end() for match in _KEY.finditer(line) if is_secret_key(match["key"])), None)
     return line if first is None else f"{line[:first]} {HIDDEN}"
+
+
+def keep_out(texts: Iterable[str]) -> None:
+    """From now on these are left out of what this process logs, and of what it tells of errors of the user's."""
+    _kept_out.update(form for text in texts if len(text) >= SHORTEST for form in (text, repr(text)[1:-1]))
+
+
+def without_secrets(text: str) -> str:
+    """A text in which every secret that `keep_out` was told of is hidden; the longest first, since one may be a part of another."""
+    for secret in sorted(_kept_out, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+class SecretsHidden(logging.Filter):
+    """Of a log's handler: neither a message nor a traceback shows a secret."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if _kept_out:
+            record.msg, record.args = without_secrets(record.getMessage()), ()
+            if record.exc_info:
+                record.exc_text = without_secrets(record.exc_text or logging.Formatter().formatException(record.exc_info))
+        return True
 
 
 def _redacted(value: Any, path: tuple[str | int, ...]) -> Any:

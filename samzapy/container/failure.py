@@ -13,6 +13,7 @@ from functools import lru_cache
 from types import TracebackType
 
 from samzapy.api.errors import RecordTooLarge, SamzapyError, TaskError
+from samzapy.config.secrets import without_secrets
 from samzapy.container.spec import DeadLetterSpec
 from samzapy.model.dead_letter import DeadLetter, Origin
 from samzapy.ports import Message
@@ -65,11 +66,11 @@ def dead_letter_of(message: Message, task: str, error: BaseException, attempts: 
 
 def told(error: BaseException) -> str:
     """`class: message`."""
-    return f"{type(error).__name__}: {error.message if isinstance(error, SamzapyError) else _text(error)}"
+    return f"{type(error).__name__}: {without_secrets(error.message) if isinstance(error, SamzapyError) else _text(error)}"
 
 
 def brief(error: BaseException) -> str:
-    return error.message if isinstance(error, SamzapyError) else told(error)
+    return without_secrets(error.message) if isinstance(error, SamzapyError) else told(error)
 
 
 def named(task: str, hook: str, error: BaseException, where: str = "", attempts: int = 1) -> TaskError:
@@ -91,7 +92,7 @@ def stack_of(error: BaseException) -> str:
         frames = _frames(current.__traceback__)
         parts.insert(0, "\n".join([*frames, f"-> {type(current).__name__}"]))
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
-    return "\n".join(parts)
+    return without_secrets("\n".join(parts))
 
 
 def _frames(trace: TracebackType | None) -> list[str]:
@@ -113,7 +114,7 @@ def _frame(path: str, line: int, function: str) -> str:
 def _text(error: BaseException) -> str:
     """What it says; a user's exception may fail even at that."""
     try:
-        text = str(error)
+        text = without_secrets(str(error))
     except Exception as worse:  # noqa: BLE001  it is told instead
         return f"(its text cannot be had: {type(worse).__name__})"
     return CONTROL.sub(_escaped, text if len(text) <= MAX_TOLD else text[:MAX_TOLD] + "…")

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy.api.errors import SamzapyError
+from samzapy.config.secrets import SecretsHidden
 
 LOG = logging.getLogger("samzapy")
 EXIT_CRASHED = 70  # EX_SOFTWARE: the entry raised what it should have handled
@@ -59,6 +60,7 @@ def log_to_stderr(prefix: str = "") -> None:
     """One line per event, from INFO on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_PrefixedLines(prefix))
+    handler.addFilter(SecretsHidden())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
 
 

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType  # type: ignore[attr-defined]
 
 from samzapy.api.errors import ClusterUnreachable, LogError, NotAuthorized
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, Settings, log_error, quiet
+from samzapy.model.offsets import TopicPartition
 from samzapy.ports import TopicFacts, TopicSpec
 
 REACH_TIMEOUT_S = 10.0
@@ -82,6 +84,16 @@ class KafkaAdmin:
             )
             for name, d in there.items()
             if name in settings
+        }
+
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        wanted = {Place(*p): OffsetSpec.latest() for p in partitions}  # type: ignore[no-untyped-call]
+        if not wanted:
+            return {}
+        found = self._admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=REQUEST_TIMEOUT_S)
+        return {
+            TopicPartition(place.topic, place.partition): int(_result(future, f"the end of {place.topic}[{place.partition}]").offset)
+            for place, future in found.items()
         }
 
     def create(self, specs: Iterable[TopicSpec]) -> None:

@@ -143,6 +143,10 @@ class MemoryAdmin:
         found = self._ask("looking at topics", lambda: [self._cluster.facts(name) for name in wanted])
         return {facts.name: facts for facts in found if facts is not None}
 
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        wanted = list(partitions)
+        return self._ask("the ends of partitions", lambda: {p: self._cluster.partition(p).end for p in wanted})
+
     def create(self, specs: Iterable[TopicSpec]) -> None:
         for spec in specs:
             self._ask(f"creating topic {spec.name}", partial(self._cluster.create, spec))

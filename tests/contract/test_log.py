@@ -62,6 +62,7 @@ def test_the_high_watermark_lies_behind_an_open_transaction_and_bounds_before_it
     while consumer.high_watermark(place) < 3 and time.monotonic() < deadline:
         consumer.poll(1, 0.05)
     assert (3, 2) == (consumer.high_watermark(place), consumer.bounds(place).end)
+    assert {place: 3, TopicPartition(topic, 1): 0} == log.admin().high_watermarks([place, TopicPartition(topic, 1)])
 
 
 def test_aborted_records_are_never_seen_and_positions_pass_them(

@@ -88,6 +88,25 @@ def test_on_an_input_it_is_said_while_it_lasts(job: Job) -> None:
         run.until(lambda s: task(s, 0)["reason"] == "")
 
 
+def test_a_bounded_run_ends_before_it_and_says_so(job: Job) -> None:
+    job.feed(["first", "first"])
+    stranger = Stranger(job.servers, job.input, 0, b"within")
+    produce(job.servers, job.input, [(None, b"behind", 0)])
+
+    done = job.run_to_end()
+
+    assert 0 == done.returncode, done.stderr
+    assert {(0, "first"): 1, (1, "first"): 1} == job.stored()
+    told = [line.partition("WARNING ")[2] for line in done.stderr.splitlines() if "a transaction of" in line]
+    words = "a transaction of somebody else's is open at 1; it and what lies behind it are not part of this run"
+    assert [f"{job.input}[0]: {words}"] == told
+
+    stranger.commit()
+    done = job.run_to_end()
+    assert {(0, "first"): 1, (1, "first"): 1, (0, "within"): 1, (0, "behind"): 1} == job.stored()
+    assert "somebody else's" not in done.stderr
+
+
 @contextmanager
 def waiting_to_restore(job: Job, topic: str) -> Iterator[tuple[Running, Stranger]]:
     """A job with state, stopped; a stranger's transaction on partition 0 of one of its topics; and started again."""

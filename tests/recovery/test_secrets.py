@@ -190,6 +190,38 @@ def test_errors_and_commands_show_no_secret_either(kafka: str, tmp_path: Path) -
     assert [] == in_files(tmp_path, guarded.wanted)
 
 
+LOOSE = """
+from samzapy import StreamTask
+
+class Loose(StreamTask):
+    def init(self, context):
+        self.token = context.params["api_token"]
+
+    def process(self, envelope, collector, coordinator):
+        raise ValueError(f"refused: Bearer {self.token}") from KeyError(self.token)
+"""
+
+
+@pytest.mark.parametrize(("then", "code"), [("dead_letter", 0), ("fail", 1)])
+def test_what_a_task_says_of_a_secret_is_hidden(kafka: str, tmp_path: Path, then: str, code: int) -> None:
+    guarded = Guarded(kafka, tmp_path)
+    (tmp_path / "proving_task.py").write_text(LOOSE.replace("Loose", "Proving"))
+    guarded.job.feed(["a"])
+
+    done = guarded.command("run", str(guarded.job.file), "--local", "--until-end", "--set", f"on_error.then={then}")
+
+    assert code == done.returncode, done.stderr
+    assert "refused: Bearer ***" in done.stderr
+    assert [] == in_text("log", done.stdout + done.stderr, guarded.wanted)
+    assert [] == in_files(tmp_path, guarded.wanted)
+    told = []
+    for topic in [t for t in admin(kafka).list_topics(timeout=20).topics if guarded.job.name in t]:
+        for r in read_all(kafka, topic, "read_uncommitted"):
+            assert [] == in_text(topic, b"\0".join([r.key or b"", r.value or b"", repr(r.headers).encode()]), guarded.wanted)
+            told += [data for name, data in r.headers or () if name == "samzapy-error"]
+    assert ([b"ValueError: refused: Bearer ***"] if then == "dead_letter" else []) == told
+
+
 def test_the_hunt_finds_what_is_there(tmp_path: Path) -> None:
     secret = secrets.token_hex(16)
     wanted = needles(planted=secret)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.api.errors import ConfigurationError, Fenced, LogError, RecordTooLarge, TopicMissing
+from samzapy.cli.dlq import send_back
 from samzapy.container.container import Container
 from samzapy.dead_letters import DeadLetters, Entry, Found
 from samzapy.log_reader import read_to_end
@@ -168,6 +170,33 @@ def test_a_replay_that_is_cut_short_is_finished_by_the_next_and_nothing_goes_twi
     for partition in (0, 1):
         keys = [m.key() for m in records(bench, partition)]
         assert sorted([*(f"boom{partition}{i}".encode() for i in range(3))] * 2 + [b"good"]) == sorted(keys)
+
+
+@pytest.mark.parametrize(
+    ("batch", "told"),
+    [
+        (1, "nothing is known to be sent back; what was not goes with the next replay, and nothing is sent twice"),
+        (3, "sent back 4 of 6; what was not goes with the next replay, and nothing is sent twice"),
+    ],
+)
+def test_a_ctrl_c_says_how_far_it_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], batch: int, told: str
+) -> None:
+    monkeypatch.setattr("samzapy.dead_letters.BATCH_RECORDS", 2)
+    bench, _ = bench_of(tmp_path)
+    batches = itertools.count(1)
+
+    class Interrupted(DeadLetters):
+        def _send(self, producer: TransactionalProducer, entries: Sequence[Entry]) -> bool:
+            if next(batches) == batch:
+                signal.raise_signal(signal.SIGINT)
+            return super()._send(producer, entries)
+
+    with pytest.raises(KeyboardInterrupt):
+        send_back(Interrupted(JOB, ["in"], bench.log, bench.clock), None)
+
+    assert told == capsys.readouterr().err.splitlines()[-1]
+    assert 6 - 2 * (batch - 1) == len(letters_of(bench).replay(None, quiet))
 
 
 def test_a_process_that_is_killed_between_send_and_commit_has_sent_nothing(tmp_path: Path) -> None:

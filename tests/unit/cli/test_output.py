@@ -1,0 +1,63 @@
+"""Output that cannot be written is told as that, and is no fault of samzapy's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FULL = Path("/dev/full")
+TOLD = "error[SZ350]: the output could not be written: No space left on device."
+
+BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+pytestmark = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+
+
+@pytest.mark.parametrize("arguments", [["schema"], ["--version"], ["--help"]])
+def test_a_full_disk(arguments: list[str]) -> None:
+    """More than a buffer, which fails when it is written, and less, which fails at the end."""
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "samzapy", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+            env=BUFFERED,
+        )
+    assert ([TOLD], 1) == (done.stderr.splitlines()[:1], done.returncode)
+    assert 2 == len(done.stderr.splitlines()), "the error and what to do, nothing of Python's at exit"
+
+
+def test_the_error_that_came_before_it_is_the_one_that_is_told() -> None:
+    code = (
+        "import sys\nfrom samzapy.api.errors import TopicMissing\nfrom samzapy.cli import main\n"
+        "def app(**_):\n    print('a line')\n    raise TopicMissing('no topic.')\n"
+        "main.app = app\nsys.exit(main.exit_code([]))\n"
+    )
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False, env=BUFFERED
+        )
+    assert ("error[SZ302]: no topic.\n", 4) == (done.stderr, done.returncode)
+
+
+def test_a_pipe_that_nobody_reads_any_more_is_no_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "samzapy", "schema"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+        env=BUFFERED,
+    )
+    os.close(writing)
+    assert "" == done.stderr

@@ -1,0 +1,58 @@
+"""What is a secret of this process's is left out of its log and of what it tells of a user's error."""
+
+from __future__ import annotations
+
+import io
+import logging
+
+import pytest
+
+from samzapy.config import secrets
+from samzapy.config.load import settings_from_document
+from samzapy.config.secrets import SecretsHidden, keep_out, without_secrets
+from samzapy.container.failure import brief, named, stack_of, told
+
+
+@pytest.fixture(autouse=True)
+def own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_kept_out", set())
+
+
+def test_secrets_are_hidden_and_short_ones_are_not_looked_for() -> None:
+    keep_out(["hunter2", "hunter2-long", "line\nbreak", "abc"])
+    assert "a *** b *** c *** d *** e abc" == without_secrets("a hunter2 b hunter2-long c line\nbreak d line\\nbreak e abc")
+
+
+def test_a_container_keeps_out_what_its_document_resolves_to() -> None:
+    document = {
+        "job": "j", "task": "m:T", "inputs": [{"topic": "in"}], "kafka": {"bootstrap.servers": "nobody:9", "sasl.password": "${PW}"},
+        "params": {"api_token": "Bearer ${TOKEN}", "deep": [{"db_password": "literal-one"}], "url": "${DB_SECRET}", "shown": "${PLAIN}"},
+    }  # fmt: skip
+    settings_from_document(document, {"PW": "pw-of-kafka", "TOKEN": "t0ken-of-api", "DB_SECRET": "db-secret", "PLAIN": "plain-text"})
+    assert "*** *** *** *** *** plain-text" == without_secrets(
+        "pw-of-kafka t0ken-of-api Bearer t0ken-of-api literal-one db-secret plain-text"
+    )
+
+
+def test_neither_a_message_nor_a_traceback_in_the_log_shows_one() -> None:
+    keep_out(["hunter2"])
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.addFilter(SecretsHidden())
+    log = logging.Logger("test")
+    log.addHandler(handler)
+    try:
+        raise ValueError("with hunter2")
+    except ValueError:
+        log.exception("said %s of %d", "hunter2", 1)
+    assert ["said *** of 1", "ValueError: with ***"] == [stream.getvalue().splitlines()[0], stream.getvalue().splitlines()[-1]]
+    assert "hunter2" not in stream.getvalue()
+
+
+def test_what_is_told_of_a_users_error_shows_none() -> None:
+    keep_out(["hunter2"])
+    try:
+        raise ValueError("x" * 995 + "hunter2")
+    except ValueError as error:
+        texts = [told(error), brief(error), str(named("Partition 0", "process", error)), stack_of(error)]
+    assert [] == [text for text in texts if "hunte" in text], "cut off in its middle it is shown neither"
