@@ -197,6 +197,16 @@ def test_a_change_that_no_checkpoint_names_is_never_called_good(tmp_path: Path) 
     assert LOST in report.detail
 
 
+@pytest.mark.parametrize("left", [0, 2])
+def test_a_complete_store_over_a_truncated_changelog_is_never_called_wrong(left: int, tmp_path: Path) -> None:
+    """It was, with the advice to delete it, and it is the only copy."""
+    story = Story(tmp_path, ("a", 1), ("b", 2))
+    story.bench.cluster.delete_records(PLACE, story.bench.cluster.bounds(PLACE).end - left)
+    report = verified(story)
+    assert ("only copy", False) == (report.outcome, report.good)
+    assert "delete" not in report.detail
+
+
 @pytest.mark.parametrize("folder", ["first", "new"])
 def test_no_store_is_built_from_a_change_that_no_checkpoint_names(folder: str, tmp_path: Path) -> None:
     story = lost_checkpoint(tmp_path)
