@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samzapy.api.context import RequestScope, TaskContext, TaskCoordinator
+    from samzapy.api.context import MessageCollector, RequestScope, TaskContext, TaskCoordinator
     from samzapy.api.envelope import IncomingMessageEnvelope, OutgoingMessageEnvelope, SystemStream, SystemStreamPartition
-    from samzapy.api.errors import ConfigurationError, SamzapyError, SerdeError, TaskError
+    from samzapy.api.errors import ConfigurationError, RecordTooLarge, SamzapyError, SerdeError, StoreClosed, TaskError, UnknownOutput
     from samzapy.api.serde import Serde
     from samzapy.api.store import KeyValueStore
     from samzapy.api.task import StreamTask
@@ -20,23 +20,29 @@ __all__ = [
     "ConfigurationError",
     "IncomingMessageEnvelope",
     "KeyValueStore",
+    "MessageCollector",
     "OutgoingMessageEnvelope",
+    "RecordTooLarge",
     "RequestScope",
     "SamzapyError",
     "Serde",
     "SerdeError",
+    "StoreClosed",
     "StreamTask",
     "SystemStream",
     "SystemStreamPartition",
     "TaskContext",
     "TaskCoordinator",
     "TaskError",
+    "UnknownOutput",
 ]
 
 _MODULES = {
-    "samzapy.api.context": ("RequestScope", "TaskContext", "TaskCoordinator"),
+    "samzapy.api.context": ("MessageCollector", "RequestScope", "TaskContext", "TaskCoordinator"),
     "samzapy.api.envelope": ("IncomingMessageEnvelope", "OutgoingMessageEnvelope", "SystemStream", "SystemStreamPartition"),
-    "samzapy.api.errors": ("ConfigurationError", "SamzapyError", "SerdeError", "TaskError"),
+    "samzapy.api.errors": (
+        "ConfigurationError", "RecordTooLarge", "SamzapyError", "SerdeError", "StoreClosed", "TaskError", "UnknownOutput",
+    ),
     "samzapy.api.serde": ("Serde",),
     "samzapy.api.store": ("KeyValueStore",),
     "samzapy.api.task": ("StreamTask",),
@@ -44,11 +50,13 @@ _MODULES = {
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-    return value
+if not TYPE_CHECKING:  # a checker that saw this would take every misspelt name for one that is there
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
 
 
 def __dir__() -> list[str]:

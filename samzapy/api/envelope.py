@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any, NamedTuple
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -50,7 +51,7 @@ class IncomingMessageEnvelope:
 
     @property
     def timestamp(self) -> int:
-        """The record's timestamp in milliseconds since 1970, as the topic keeps it (create or append time)."""
+        """The record's timestamp in milliseconds since 1970, as the topic keeps it (create or append time); -1 if it has none."""
         return self._record.timestamp()[1]  # type: ignore[no-any-return]
 
     @property
@@ -78,34 +79,78 @@ class IncomingMessageEnvelope:
 
 
 class OutgoingMessageEnvelope:
-    """One record to send.
+    """One record to send. Wrong arguments are refused here, where it is made: key and message are encoded when it is sent.
 
     Args:
-        system_stream: where to; its topic must be listed under `outputs`.
+        system_stream: where to, a topic's name or a SystemStream; the topic must be listed under `outputs`.
         message: the value, encoded by the output's value serde; None is a tombstone.
         key: the key, encoded by the output's key serde.
         partition: the partition's number; by default the hash (murmur2, as Java's clients) of the partition key or key decides.
         partition_key: decides the partition in place of the key; encoded by the key serde.
-        timestamp: milliseconds since 1970; by default the time of sending.
-        headers: (name, bytes) pairs.
+        timestamp: milliseconds since 1970, from 1 on (Kafka's client takes 0 for the time of sending); by default the time of sending.
+        headers: (name, value) pairs; a value is bytes, None, or text, which is sent as UTF-8.
+
+    Raises:
+        TypeError: an argument of another type. ValueError: a timestamp below 1.
     """
 
     __slots__ = ("headers", "key", "message", "partition", "partition_key", "system_stream", "timestamp")
 
     def __init__(
         self,
-        system_stream: SystemStream,
+        system_stream: SystemStream | str,
         message: Any,
         key: Any = None,
         partition: int | None = None,
         partition_key: Any = None,
         timestamp: int | None = None,
-        headers: Headers | None = None,
+        headers: Sequence[tuple[str, bytes | str | None]] | None = None,
     ) -> None:
-        self.system_stream = system_stream
+        self.system_stream = system_stream if type(system_stream) is SystemStream else _stream(system_stream)
         self.message = message
         self.key = key
-        self.partition = partition
+        self.partition = None if partition is None else _whole("partition", partition)
         self.partition_key = partition_key
-        self.timestamp = timestamp
-        self.headers = headers
+        self.timestamp = None if timestamp is None else _time(timestamp)
+        self.headers: Headers | None = None if headers is None else _pairs(headers)
+
+
+def _stream(given: object) -> SystemStream:
+    if isinstance(given, str):
+        return SystemStream("kafka", given)
+    if isinstance(given, tuple) and len(given) == 2 and all(isinstance(part, str) for part in given):
+        return SystemStream(*given)
+    raise TypeError(f'system_stream: a topic\'s name or SystemStream("kafka", topic) is needed, not {given!r}')
+
+
+def _whole(what: str, given: object) -> int:
+    try:
+        if not isinstance(given, bool):
+            return index(given)  # type: ignore[arg-type]  # that is what is tried
+    except TypeError:
+        pass
+    raise TypeError(f"{what}: a whole number (int) is needed, not {given!r}")
+
+
+def _time(given: object) -> int:
+    milliseconds = _whole("timestamp, in milliseconds since 1970", given)
+    if milliseconds < 1:
+        raise ValueError(
+            f"timestamp {milliseconds}: milliseconds since 1970 are needed, from 1 on; without a timestamp it is the time of sending"
+        )
+    return milliseconds
+
+
+def _pairs(given: object) -> Headers:
+    """As the client takes them: tuples of text and bytes."""
+    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
+        raise TypeError(f"headers: a list of (name, bytes) pairs is needed, not {given!r}; of a dict, list(d.items())")
+    found = []
+    for pair in given:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)):
+            raise TypeError(f"headers: a (name, bytes) pair is needed, not {pair!r}")
+        name, value = pair
+        if not (value is None or isinstance(value, bytes | str)):
+            raise TypeError(f"headers: the value of {name!r} must be bytes, text or None, not {value!r}")
+        found.append((name, value.encode() if isinstance(value, str) else value))
+    return found

@@ -29,7 +29,10 @@ class Collector:
 
     def send(self, envelope: OutgoingMessageEnvelope) -> None:
         """Encode, check, and hold until the hook returns."""
-        found = self._outputs.get(envelope.system_stream)
+        try:
+            found = self._outputs.get(envelope.system_stream)
+        except AttributeError:
+            raise TypeError(f"send takes an OutgoingMessageEnvelope(topic, message, key=…), not {shortened(envelope)}") from None
         if found is None:
             raise self._unknown(envelope)
         output, encode_key, encode_value, limit = found

@@ -17,7 +17,9 @@ __all__ = ["Harness", "KafkaProxy", "Rule", "Simulation"]
 _HOMES = {"Harness": "harness", "KafkaProxy": "proxy", "Rule": "faults", "Simulation": "simulation"}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(name)
+if not TYPE_CHECKING:  # a checker that saw this would take every misspelt name for one that is there
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,13 +13,15 @@ assert h.store("counts")["the"] == 2
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
+from samzapy.api.errors import ConfigurationError
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
 from samzapy.config.load import load_job, settings_from_document
@@ -35,36 +37,15 @@ from samzapy.model.ownership import ContainerRecord, container_key
 from samzapy.plan.grouping import group
 from samzapy.ports import Message, TopicSpec
 from samzapy.serde.registry import serde_named
+from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from samzapy.wiring import changelog_topic, container_spec, job_of, topic_names
 
 CONTAINER = 0
 HOST = "localhost"
 TURNS_WITHOUT_PROGRESS = 3
-
-
-class ManualClock:
-    """Time that only passes when it is told to: `now_ms` and `monotonic` move together; sleeping moves them."""
-
-    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
-        self._start_ms = now_ms
-        self._passed_s = 0.0
-
-    def monotonic(self) -> float:
-        return self._passed_s
-
-    def now_ms(self) -> int:
-        return self._start_ms + int(self._passed_s * 1000)
-
-    def sleep(self, seconds: float) -> None:
-        self._passed_s += seconds
-
-    def wait(self, event: threading.Event, seconds: float) -> None:
-        if not event.is_set():
-            self.sleep(seconds)
-
-    def advance(self, seconds: float) -> None:
-        self._passed_s += seconds
+BUILT_IN = ("processed", "skipped", "dead_letters")
+T = TypeVar("T")
 
 
 class Harness:
@@ -81,7 +62,7 @@ class Harness:
     def __init__(
         self, job: str | Path | Mapping[str, Any] | type[StreamTask], tasks: int = 1, sets: Sequence[str] = (), **sections: Any
     ) -> None:
-        self._scratch = tempfile.TemporaryDirectory(prefix="samzapy-harness-")
+        self._new_scratch()
         self._folders: Sequence[Path] = (Path.cwd(),)
         self._settings, self._make_task = self._understand(job, sets, sections)
         self.clock = ManualClock()
@@ -100,8 +81,12 @@ class Harness:
     def send(
         self, topic: str, value: Any, key: Any = None, partition: int | None = None, timestamp: int | None = None, headers: Any = None
     ) -> None:
-        """A record into an input topic, by the input's serdes. Without a partition the key decides, without both it is 0."""
-        spec = next(i for i in self._settings.inputs if i.topic == topic)
+        """A record into an input topic, by the input's serdes. Without a partition the key decides, without both it is 0.
+
+        Raises:
+            ConfigurationError: no input has that name. ValueError: a timestamp below 1 (Kafka's client takes 0 for now).
+        """
+        spec = _named("input", topic, {i.topic: i for i in self._settings.inputs})
         raw_key = None if key is None else self._serde(spec.key).encode(key)
         raw = None if value is None else self._serde(spec.value).encode(value)
         self.send_raw(
@@ -117,15 +102,22 @@ class Harness:
         timestamp: int | None = None,
         headers: Any = None,
     ) -> None:
-        """A record's bytes as they are."""
+        """A record's bytes as they are, into any of the job's topics. Raises as `send`."""
+        self._known(topic)
+        if timestamp is not None and timestamp < 1:
+            raise ValueError(f"timestamp {timestamp}: milliseconds since 1970 are needed, from 1 on; without one it is the clock's time")
         producer = self.log.plain_producer("harness")
         producer.send(topic, value, key, partition, timestamp or self.clock.now_ms(), headers)
         producer.flush()
         producer.close()
 
     def output(self, topic: str, partition: int | None = None) -> list[tuple[Any, Any]]:
-        """The committed records of an output topic, (key, value) by its serdes; per partition in order, partitions one after another."""
-        spec = next(o for o in self._settings.outputs if o.topic == topic)
+        """The committed records of an output topic, (key, value) by its serdes; per partition in order, partitions one after another.
+
+        Raises:
+            ConfigurationError: no output has that name, or no such partition.
+        """
+        spec = _named("output", topic, {o.topic: o for o in self._settings.outputs})
         key, value = self._serde(spec.key), self._serde(spec.value)
         result = []
         for message in self.records(topic, partition):
@@ -134,9 +126,10 @@ class Harness:
         return result
 
     def records(self, topic: str, partition: int | None = None) -> list[Message]:
-        """The committed records of any topic as they lie there."""
-        admin = self.log.admin()
-        count = admin.topics([topic])[topic].partitions
+        """The committed records of any of the job's topics as they lie there. Raises as `output`."""
+        count = self._known(topic)
+        if partition is not None and not 0 <= partition < count:
+            raise ConfigurationError(f"there is no partition {partition} of {topic}.", f"It has {count}, counted from 0.")
         consumer = self.log.restore_consumer("harness")
         found: list[Message] = []
         for number in range(count) if partition is None else (partition,):
@@ -146,7 +139,12 @@ class Harness:
         return found
 
     def store(self, name: str, task: int | None = None) -> dict[Any, Any]:
-        """The committed content of a store, from its changelog; of one task, or of all."""
+        """The committed content of a store, from its changelog; of one task, or of all.
+
+        Raises:
+            ConfigurationError: no store has that name, or no such task. ValueError: it has no changelog.
+        """
+        _named("store", name, self._settings.stores)
         topic = changelog_topic(self._settings, name)
         if topic is None:
             raise ValueError(f"store {name!r} has no changelog: nothing of it is committed")
@@ -165,23 +163,34 @@ class Harness:
         return checkpoint_from_bytes(newest[-1] or b"") if newest else None
 
     def metric(self, name: str, task: int | None = None) -> float:
-        """A metric of the user's: the counter or gauge of that name, of one task or summed over all."""
-        total = 0.0
-        for instance in self.container.tasks.values():
-            if task is None or instance.name == task_name(task):
-                seen = instance.metrics.snapshot()
-                total += float(str(seen["counters"].get(name, seen["gauges"].get(name, 0))))
-        return total
+        """A counter or gauge of that name, of one task or summed over all: the user's own, else one of samzapy's, `processed`, `skipped`,
+        `dead_letters` (records, since the container started).
+
+        Raises:
+            ConfigurationError: no task has a metric of that name, or no such task.
+        """
+        tasks = {instance.name: instance for instance in self.container.tasks.values()}
+        chosen = tasks.values() if task is None else [_named("task", task_name(task), tasks)]
+        numbers: dict[str, float] = {}
+        for instance in chosen:
+            seen, told = instance.metrics.snapshot(), instance.status({})
+            own = {**seen["gauges"], **seen["counters"]}
+            for each, value in {**{n: told[n] for n in BUILT_IN if n not in own}, **own}.items():
+                numbers[each] = numbers.get(each, 0.0) + float(str(value))
+        return _named("metric", name, numbers)
 
     # -- time, crashes ---------------------------------------------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Until every record is processed and committed. Errors of the task are raised here."""
+    def run(self, commit: bool = True) -> None:
+        """Until every record is processed and, unless `commit` is False, committed. Errors of the task are raised here.
+
+        What is left uncommitted is seen by the task alone; `crash()` loses it, the next `run()` commits it.
+        """
         container = self.container
         idle = 0
         while idle < TURNS_WITHOUT_PROGRESS and not container.finished:
             idle = 0 if container.step(0.0) else idle + 1
-        if not container.finished:
+        if commit and not container.finished:
             container.commit()
 
     def advance(self, seconds: float) -> None:
@@ -196,8 +205,8 @@ class Harness:
             self._container.close()
             self._container = None
         if not keep_state:
-            self._scratch.cleanup()
-            self._scratch = tempfile.TemporaryDirectory(prefix="samzapy-harness-")
+            self._drop_scratch()
+            self._new_scratch()
 
     def restart(self) -> None:
         """A graceful stop and a new run of the job."""
@@ -236,9 +245,23 @@ class Harness:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.crash(keep_state=False)
+        self.crash()
+        self._drop_scratch()
 
     # -- inside ------------------------------------------------------------------------------------------------------------------------
+
+    def _new_scratch(self) -> None:
+        """A directory for local stores; it goes with the harness, also where that is never closed."""
+        self._scratch = Path(tempfile.mkdtemp(prefix="samzapy-harness-"))
+        self._drop_scratch = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+
+    def _known(self, topic: str) -> int:
+        """How many partitions a topic of the job has.
+
+        Raises:
+            ConfigurationError: the job has no such topic.
+        """
+        return _named("topic", topic, {spec.name: spec.partitions for spec in self._specs})
 
     def _understand(
         self, job: str | Path | Mapping[str, Any] | type[StreamTask], sets: Sequence[str], sections: Mapping[str, Any]
@@ -267,7 +290,8 @@ class Harness:
         specs += [TopicSpec(t, self._tasks, {"cleanup.policy": "compact"}) for t in [*logs, job.checkpoint_topic]]
         specs += [TopicSpec(job.dead_letter_topic, self._tasks)]
         specs.append(TopicSpec(job.coordinator_topic, 1, {"cleanup.policy": "compact"}))
-        admin.create({s.name: s for s in specs}.values())
+        self._specs = tuple({s.name: s for s in specs}.values())
+        admin.create(self._specs)
 
     def _start(self) -> Container:
         self._incarnations += 1
@@ -281,7 +305,7 @@ class Harness:
         )
         self._name_owner(incarnation, run_id, tuple(model))
         spec = container_spec(
-            self._settings, model, topics, CONTAINER, HOST, Path(self._scratch.name), "memory", self._make_task, self._folders
+            self._settings, model, topics, CONTAINER, HOST, self._scratch, "memory", self._make_task, self._folders
         )
         ends = self._ends() if self._until_end else None
         container = Container(spec, incarnation, run_id, ends, self.log, self.clock)
@@ -312,3 +336,14 @@ class Harness:
         if name not in self._serdes:
             self._serdes[name] = serde_named(name, self._folders)
         return self._serdes[name]
+
+
+def _named(what: str, name: str, there: Mapping[str, T]) -> T:
+    """The one of that name.
+
+    Raises:
+        ConfigurationError: there is none; says which there are.
+    """
+    if name not in there:
+        raise ConfigurationError(f"there is no {what} {name!r}.", f"There is: {', '.join(sorted(there)) or f'no {what} at all'}.")
+    return there[name]

@@ -53,7 +53,7 @@ def test_the_first_job_file_is_valid(directory: Path) -> None:
 
 
 def test_the_first_unit_test_passes(directory: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_visits.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "test_visits.py"]
     result = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=120, env=_environ())
     assert "1 passed" in result.stdout, result.stdout + result.stderr
 

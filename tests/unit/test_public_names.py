@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import samzapy
 
 HEAVY = ("pyspark", "py4j", "confluent_kafka", "rocksdict", "pydantic", "ruamel", "typer", "starlette", "uvicorn", "fastavro", "orjson")
 LIMIT_S = 0.5
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_names_are_those_that_the_contract_lists() -> None:
     listed = {"KeyValueStore", "OutgoingMessageEnvelope", "RequestScope", "StreamTask", "SystemStream", "TaskCoordinator"}
+    listed |= {"MessageCollector", "RecordTooLarge", "StoreClosed", "UnknownOutput"}
     assert listed <= set(samzapy.__all__)
 
 
@@ -35,6 +39,15 @@ def test_every_public_method_is_documented() -> None:
         if inspect.isfunction(value) and not method.startswith("_") and not inspect.getdoc(value)
     ]
     assert set() == set(undocumented) - {"StreamTask.process"}, "only of process the class itself tells"
+
+
+def test_a_misspelt_name_is_an_error_to_a_type_checker(tmp_path: Path) -> None:
+    snippet = tmp_path / "wrong.py"
+    snippet.write_text("from samzapy import StreamTask, StreamTsk\nfrom samzapy.testing import Harness, Harnes\n")
+    check = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--no-error-summary", "--cache-dir", str(tmp_path), str(snippet)]
+    told = subprocess.run(check, capture_output=True, text=True, timeout=120, cwd=ROOT).stdout
+    found = re.findall(r'wrong.py:(\d): error: Module "([\w.]+)" has no attribute "(\w+)"', told)
+    assert [("1", "samzapy", "StreamTsk"), ("2", "samzapy.testing", "Harnes")] == found, told
 
 
 def test_importing_brings_no_client_library_along() -> None:

@@ -1,0 +1,74 @@
+"""What an outgoing envelope takes, and that it refuses the rest where it is made: the line is the user's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError
+from samzapy.testing import Harness
+
+OUT = SystemStream("kafka", "out")
+
+WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], type[Exception], str]] = {
+    "no stream": ((None, 1), {}, TypeError, "system_stream"),
+    "a number": ((7, 1), {}, TypeError, "system_stream"),
+    "three parts": ((("kafka", "out", 0), 1), {}, TypeError, "system_stream"),
+    "a partition as text": ((OUT, 1), {"partition": "0"}, TypeError, "partition"),
+    "a truth as partition": ((OUT, 1), {"partition": True}, TypeError, "partition"),
+    "the epoch, which the client takes for now": ((OUT, 1), {"timestamp": 0}, ValueError, "timestamp 0"),
+    "before the epoch": ((OUT, 1), {"timestamp": -1}, ValueError, "timestamp -1"),
+    "seconds with a fraction": ((OUT, 1), {"timestamp": 1.5}, TypeError, "timestamp"),
+    "headers as a dict": ((OUT, 1), {"headers": {"a": b"1"}}, TypeError, r"list\(d.items\(\)\)"),
+    "headers as text": ((OUT, 1), {"headers": "a=1"}, TypeError, "headers"),
+    "a header's number": ((OUT, 1), {"headers": [("a", 1)]}, TypeError, "value of 'a'"),
+    "a header's name as bytes": ((OUT, 1), {"headers": [(b"a", b"1")]}, TypeError, "pair"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_cannot_be_sent_is_refused_where_it_is_made(case: str) -> None:
+    args, more, error, words = WRONG[case]
+    with pytest.raises(error, match=words):
+        OutgoingMessageEnvelope(*args, **more)
+
+
+@pytest.mark.parametrize("stream", ["out", OUT, ("kafka", "out")])
+def test_a_topic_may_be_named_plainly(stream: Any) -> None:
+    assert OUT == OutgoingMessageEnvelope(stream, 1).system_stream
+
+
+def test_headers_are_kept_as_the_client_takes_them() -> None:
+    given = [("a", b"1"), ["b", "ü"], ("c", None)]
+    assert [("a", b"1"), ("b", "ü".encode()), ("c", None)] == OutgoingMessageEnvelope("out", 1, headers=given).headers  # type: ignore[arg-type]
+
+
+class _Relay(StreamTask):
+    """Sends what it gets to the topic that the record names."""
+
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        if envelope.message == "no envelope":
+            collector.send(("out", "x"))
+        collector.send(OutgoingMessageEnvelope("out", envelope.message, timestamp=5, headers=[("h", "x")]))
+
+
+SECTIONS = {
+    "inputs": [{"topic": "in", "key": "string", "value": "string"}],
+    "outputs": [{"topic": "out", "key": "string", "value": "string"}],
+}
+
+
+def test_a_task_sends_by_a_topics_name() -> None:
+    with Harness(_Relay, **SECTIONS) as h:
+        h.send("in", "hello")
+        h.run()
+        (record,) = h.records("out")
+        assert (b"hello", 5, [("h", b"x")]) == (record.value(), record.timestamp()[1], record.headers())
+
+
+def test_what_is_no_envelope_is_called_that() -> None:
+    with Harness(_Relay, **SECTIONS) as h:
+        h.send("in", "no envelope")
+        with pytest.raises(TaskError, match="send takes an OutgoingMessageEnvelope"):
+            h.run()
