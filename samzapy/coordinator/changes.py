@@ -123,8 +123,7 @@ class Changes:
                     LOG.info("container %d leaves %s, which is being decommissioned", number, member.host)
 
     def _is_at_work(self, member: Member) -> bool:
-        reports = member.task_reports()
-        return member.is_ready and all(reports.get(t, {}).get("state") in (state.RUNNING, state.STOPPED) for t in member.tasks)
+        return member.is_ready and all(member.report_of(t).get("state") in (state.RUNNING, state.STOPPED) for t in member.tasks)
 
     def look_for_growth(self) -> None:
         """Partitions that were added to the inputs."""

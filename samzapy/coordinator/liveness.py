@@ -86,8 +86,8 @@ class Liveness:
 
     def _finished(self, member: Member) -> list[str]:
         """A container has come to the end of its tasks: notes them. Returns those that it was given and had not taken up yet."""
-        ended = {name for name, report in member.task_reports().items() if report.get("state") == state.STOPPED}
-        self._roster.finished.update(ended.intersection(member.tasks))
+        ended = {task for task in member.tasks if member.report_of(task).get("state") == state.STOPPED}
+        self._roster.finished.update(ended)
         return [task for task in member.tasks if task not in ended]
 
     def _all_failed_alike(self, member: Member, error: Mapping[str, Any]) -> bool:
@@ -124,7 +124,8 @@ class Liveness:
         member.tasks, member.incarnation, member.registered, member.applicant = (), "", False, None
         member.launch_id = ""  # whoever was launched and asks only now, or again, is not named any more
         member.handle, member.launched_on, member.ending, member.last_word = None, None, "", None
-        member.releasing, member.standby, member.report, member.stop_wanted, member.pid = {}, (), {}, False, None
+        member.releasing, member.standby, member.stop_wanted, member.pid = {}, (), False, None
+        member.hear({})
         if self._roster.is_stopping or (asked and self._roster.finished >= set(self._roster.tasks)):
             member.done, member.state = True, state.STOPPED
             return

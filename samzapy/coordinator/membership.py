@@ -46,6 +46,7 @@ class Member:
         releasing: what it was told to release, and since when.
         standby: what it is to keep warm copies of.
         knows: tasks that it was told of at its launch.
+        report: its last one; `hear` sets it, and with it `reports_of_tasks`.
         last_word: what it said when it ended: {"outcome", "error"}.
     """
 
@@ -79,6 +80,7 @@ class Member:
     standby: tuple[str, ...] = ()
     knows: frozenset[str] = frozenset()
     report: Mapping[str, Any] = field(default_factory=dict)
+    reports_of_tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     last_word: Mapping[str, Any] | None = None
     last_error: str = ""
 
@@ -106,11 +108,14 @@ class Member:
             "standby": {c["task"]: c.get("lag") for c in self.report.get("standbys", ())},
         }  # fmt: skip
 
-    def task_reports(self) -> dict[str, Mapping[str, Any]]:
-        """The last report of each task that it owns and has spoken of since it runs."""
-        if self.state not in (RUNNING, STARTING, STOPPING, STOPPED):
-            return {}
-        return {t["name"]: t for t in self.report.get("tasks", ()) if isinstance(t, dict) and t.get("name") in self.tasks}
+    def hear(self, report: Mapping[str, Any]) -> None:
+        """Keep a report, by task too: status and the coordinator's turns look tasks up, and there may be thousands."""
+        self.report = report
+        self.reports_of_tasks = {t["name"]: t for t in report.get("tasks", ()) if isinstance(t, dict) and "name" in t}
+
+    def report_of(self, task: str) -> Mapping[str, Any]:
+        """What it last reported of one of its tasks since it runs; empty before the first report."""
+        return self.reports_of_tasks.get(task, {}) if self.state in (RUNNING, STARTING, STOPPING, STOPPED) else {}
 
 
 def task_json(

@@ -155,9 +155,10 @@ class Movement:
     def note_arrivals(self) -> None:
         """How long tasks that changed hands were away."""
         now, roster = self._clock.monotonic(), self._roster
+        owners = {t: m for m in roster.members.values() for t in m.tasks} if roster.left else {}
         for task, (number, at) in list(roster.left.items()):
-            owner = next((m for m in roster.members.values() if task in m.tasks), None)
-            if owner is not None and owner.task_reports().get(task, {}).get("state") in (state.RUNNING, state.STOPPED):
+            owner = owners.get(task)
+            if owner is not None and owner.report_of(task).get("state") in (state.RUNNING, state.STOPPED):
                 del roster.left[task]
                 roster.moved[task] = {"from": number, "to": owner.number, "seconds": round(now - at, 2)}
                 if number != owner.number:

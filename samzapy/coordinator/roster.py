@@ -95,7 +95,7 @@ class Roster:
         with self.lock:
             member = self._owner(container, incarnation)
             member.heard_at = self._clock.monotonic()
-            member.report = report
+            member.hear(report)
             member.state = str(report.get("state", RUNNING))
             self.any_commit = self.any_commit or bool(report.get("commits"))
             copies = {t: None for t in (*self._copies(member), *self.warm.get(container, ())) if t not in member.tasks}
@@ -128,7 +128,7 @@ class Roster:
         with self.lock:
             member = self._owner(container, incarnation)
             member.heard_at = self._clock.monotonic()
-            member.report = report
+            member.hear(report)
             member.last_word = {"outcome": report.get("outcome"), "error": report.get("error")}
 
     def _owner(self, container: int, incarnation: str) -> Member:
@@ -167,11 +167,15 @@ class Roster:
     def status(self) -> dict[str, Any]:
         """The contract's status document."""
         with self.lock:
-            owners = {t: m for m in self.members.values() for t in m.tasks}
+            owners = self._owners()
+            copies: dict[str, list[dict[str, Any]]] = {}
+            for m in self.members.values():
+                for c in m.report.get("standbys", ()):
+                    copies.setdefault(c["task"], []).append({"container": m.number, "host": m.host, "lag": c.get("lag")})
             return {
                 "job": self.job.name, "id": self.job.id, "state": self.state, "run_id": self.run_id, "coordinator": self.url,
                 "containers": [self._container(m) for _, m in sorted(self.members.items())],
-                "tasks": [self._task(name, owners.get(name)) for name in self.tasks],
+                "tasks": [self._task(name, owners.get(name), copies.get(name, ())) for name in self.tasks],
                 "moves": [
                     {"task": t, "from": owners[t].number if t in owners else None, "to": self.desired.get(t), "why": why}
                     for t, why in self.waiting.items()
@@ -180,8 +184,11 @@ class Roster:
 
     def task_states(self) -> list[str]:
         """The state of each task, in order."""
-        owners = {t: m.task_reports() for m in self.members.values() for t in m.tasks}
-        return [str(owners.get(t, {}).get(t, {}).get("state", WAITING)) for t in self.tasks]
+        owners = self._owners()
+        return [str(owners[t].report_of(t).get("state", WAITING)) if t in owners else WAITING for t in self.tasks]
+
+    def _owners(self) -> dict[str, Member]:
+        return {t: m for m in self.members.values() for t in m.tasks}
 
     def _container(self, member: Member) -> dict[str, Any]:
         told = member.to_json()
@@ -189,14 +196,8 @@ class Roster:
             told["tasks"] = [t for t, n in self.desired.items() if n == member.number]
         return told
 
-    def _task(self, name: str, owner: Member | None) -> dict[str, Any]:
-        report = owner.task_reports().get(name, {}) if owner is not None else {}
-        copies = [
-            {"container": m.number, "host": m.host, "lag": c.get("lag")}
-            for m in self.members.values()
-            for c in m.report.get("standbys", ())
-            if c["task"] == name
-        ]
+    def _task(self, name: str, owner: Member | None, copies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        report = owner.report_of(name) if owner is not None else {}
         number = owner.number if owner is not None else self.desired.get(name)
         told = task_json(name, number, report, self.waiting.get(name, ""), copies)
         if name in self.moved:

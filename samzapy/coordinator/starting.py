@@ -75,7 +75,8 @@ class Starting:
             member.wanted_since = None
             member.heard_at = now
             member.state, member.reason, member.affinity = state.STARTING, "", chosen.miss
-            member.report, member.last_word = {}, None
+            member.hear({})
+            member.last_word = None
             member.launched_on = chosen.host
             member.knows = frozenset(self._roster.tasks)
         payload = {
