@@ -209,6 +209,13 @@ class Admin(Protocol):
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         """Those of the named topics that exist, with their settings."""
 
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The read_committed ends as they are now, by one request a broker; partitions that do not exist are left out.
+
+        Raises:
+            ClusterUnreachable: no answer in time. LogError: another answer than an end.
+        """
+
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The ends as they are now, open transactions included. What `Consumer.bounds` says later is less only before one that is open."""
 

@@ -110,11 +110,11 @@ def _readers(status: Mapping[str, Any]) -> dict[str, _Reader]:
 
 
 def _ends(log: Log, tasks: Mapping[str, TaskModel]) -> dict[TopicPartition, int]:
-    consumer = log.restore_consumer("lag")
+    admin = log.admin()
     try:
-        return {p: consumer.bounds(p).end for p in {p for task in tasks.values() for p in task.inputs}}
+        return admin.ends({p for task in tasks.values() for p in task.inputs})
     finally:
-        consumer.close()
+        admin.close()
 
 
 def _refuse(loaded: LoadedJob, log: Log) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from samzapy.api.errors import SamzapyError
 from samzapy.model.offsets import TopicPartition, lag
-from samzapy.ports import Clock, Consumer, Joinable, Log, Spawn
+from samzapy.ports import Admin, Clock, Joinable, Log, Spawn
 
 
 class Lags:
@@ -46,16 +46,17 @@ class Lags:
         return sum(lag(max(ends[place], at), at) for place, at in positions.items())
 
     def _run(self) -> None:
-        consumer: Consumer | None = None
+        admin: Admin | None = None
         while not self._stopping.is_set():
             try:
-                consumer = consumer or self._log.restore_consumer("lag")
-                self._ends = {place: consumer.bounds(_parsed(place)).end for place in dict.fromkeys(self._wanted())}
+                admin = admin or self._log.admin()
+                places = {_parsed(place): place for place in self._wanted()}
+                self._ends = {places[partition]: end for partition, end in admin.ends(places).items()}
             except SamzapyError:  # said by those who need the broker; here it only means: not known
                 self._ends = {}
             self._clock.wait(self._stopping, self._interval_s)
-        if consumer is not None:
-            consumer.close()
+        if admin is not None:
+            admin.close()
 
 
 def _parsed(place: str) -> TopicPartition:

@@ -86,15 +86,19 @@ class KafkaAdmin:
             if name in settings
         }
 
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._latest(partitions, IsolationLevel.READ_COMMITTED, MISSING)
+
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._latest(partitions, IsolationLevel.READ_UNCOMMITTED, frozenset())
+
+    def _latest(self, partitions: Iterable[TopicPartition], isolation: IsolationLevel, fine: frozenset[int]) -> dict[TopicPartition, int]:
         wanted = {Place(*p): OffsetSpec.latest() for p in partitions}  # type: ignore[no-untyped-call]
         if not wanted:
             return {}
-        found = self._admin.list_offsets(wanted, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=REQUEST_TIMEOUT_S)
-        return {
-            TopicPartition(place.topic, place.partition): int(_result(future, f"the end of {place.topic}[{place.partition}]").offset)
-            for place, future in found.items()
-        }
+        asked = self._admin.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_TIMEOUT_S)
+        answers = {p: _result(future, f"the end of {p.topic}[{p.partition}]", fine) for p, future in asked.items()}
+        return {TopicPartition(p.topic, p.partition): int(found.offset) for p, found in answers.items() if found is not None}
 
     def create(self, specs: Iterable[TopicSpec]) -> None:
         wanted = list(specs)

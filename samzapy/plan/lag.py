@@ -24,11 +24,14 @@ def standings(
     tasks: Mapping[str, TaskModel], at: Mapping[str, Mapping[TopicPartition, int]], ends: Mapping[TopicPartition, int]
 ) -> list[Standing]:
     """One for each input partition. `at`: by task, the next offsets that are known."""
+    readers_of: dict[TopicPartition, list[str]] = {}
+    for name, task in tasks.items():
+        for place in task.inputs:
+            readers_of.setdefault(place, []).append(name)
     found = []
-    for place in sorted({p for task in tasks.values() for p in task.inputs}):
-        readers = [name for name, task in tasks.items() if place in task.inputs]
+    for place, readers in sorted(readers_of.items()):
         known = [(at[name][place], name) for name in readers if place in at.get(name, {})]
-        offset, task = min(known, key=lambda one: one[0]) if known else (None, readers[0])
+        offset, reader = min(known, key=lambda one: one[0]) if known else (None, readers[0])
         end = max(ends[place], offset or 0)  # asked of the broker before a position that has moved since
-        found.append(Standing(place, task, offset, end, None if offset is None else lag(end, offset)))
+        found.append(Standing(place, reader, offset, end, None if offset is None else lag(end, offset)))
     return found

@@ -143,6 +143,13 @@ class MemoryAdmin:
         found = self._ask("looking at topics", lambda: [self._cluster.facts(name) for name in wanted])
         return {facts.name: facts for facts in found if facts is not None}
 
+    def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        wanted = list(partitions)
+        there = {f.name: f.partitions for f in (self._cluster.facts(p.topic) for p in wanted) if f is not None}
+        return self._ask(
+            "the ends of partitions", lambda: {p: self._cluster.bounds(p).end for p in wanted if p.partition < there.get(p.topic, 0)}
+        )
+
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         wanted = list(partitions)
         return self._ask("the ends of partitions", lambda: {p: self._cluster.partition(p).end for p in wanted})

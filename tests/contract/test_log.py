@@ -63,6 +63,8 @@ def test_the_high_watermark_lies_behind_an_open_transaction_and_bounds_before_it
         consumer.poll(1, 0.05)
     assert (3, 2) == (consumer.high_watermark(place), consumer.bounds(place).end)
     assert {place: 3, TopicPartition(topic, 1): 0} == log.admin().high_watermarks([place, TopicPartition(topic, 1)])
+    wanted = [place, TopicPartition(topic, 1), TopicPartition(topic, 99), TopicPartition(f"{topic}-nowhere", 0)]
+    assert {place: 2, TopicPartition(topic, 1): 0} == log.admin().ends(wanted)
 
 
 def test_aborted_records_are_never_seen_and_positions_pass_them(
