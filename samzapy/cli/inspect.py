@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
@@ -216,13 +216,23 @@ def _print_status(answer: dict[str, Any]) -> None:
     print()
     rows = []
     for t in answer["tasks"]:
-        restores = ", ".join(f"{n}: {s['restore']['source']} ({s['restore']['records']})" for n, s in t["stores"].items() if "restore" in s)
+        restores = ", ".join(f"{n}: {_restored(s['restore'])}" for n, s in t["stores"].items() if "restore" in s)
         rows.append((t["name"], t["state"], t["container"], t["lag"], t["processed"], restores or None, t["reason"] or None))
     print_table(("TASK", "STATE", "CONTAINER", "LAG", "PROCESSED", "RESTORED FROM (RECORDS)", "REASON"), rows)
     for key, words in (("dead_letters", "set aside (see `samzapy dlq list`)"), ("skipped", "skipped")):
         found = [f"{t['name']}: {t[key]}" for t in answer["tasks"] if t[key]]
         if found:
             print(f"\nrecords {words} since their container started: {', '.join(found)}")
+
+
+def _restored(restore: Mapping[str, Any]) -> str:
+    """Where a store came from and the records read for it; while it is being restored, how far that is."""
+    remaining, records, seconds = restore.get("remaining", 0), restore["records"], restore["seconds"]
+    if not remaining:
+        return f"{restore['source']} ({records})"
+    rate = records / seconds if seconds else 0.0
+    left = f", about {remaining / rate:.0f} s left" if rate else ""
+    return f"{restore['source']} ({records} of about {records + remaining}, {rate:.0f}/s{left})"
 
 
 # -- checkpoint show -------------------------------------------------------------------------------------------------------------------

@@ -313,12 +313,10 @@ class Restorer:
             self._load(reading, next_offset(reading.barrier), at_end=True)
             failpoints.hit("restore.done.before_flush")
             reading.task.stores[reading.spec.name].flush()  # so that a crash soon after finds a store that knows what it is
-            seconds = self._clock.monotonic() - reading.started
-            source = "local" if reading.local else "changelog" if reading.records else "empty"
-            reading.task.restored[reading.spec.name] = Restored(source, reading.decision, reading.records, seconds)
+            done = reading.task.restored[reading.spec.name]
             LOG.info(
                 "store %r of %s restored from %s: %d records of %s read in %.2f s (%s)",
-                reading.spec.name, reading.task.name, source, reading.records, place, seconds, reading.decision,
+                reading.spec.name, reading.task.name, done.source, done.records, place, done.seconds, done.reason,
             )  # fmt: skip
             yield True
 
@@ -345,6 +343,10 @@ class Restorer:
         task.stores[spec.name].load(reading.pending, stamp)
         failpoints.hit("restore.batch.applied")
         reading.pending = []
+        seconds = self._clock.monotonic() - reading.started
+        source = "local" if reading.local else "changelog" if reading.records else "empty"
+        remaining = 0 if at_end else reading.barrier - position
+        task.restored[spec.name] = Restored(source, reading.decision, reading.records, seconds, remaining)
 
     def _read_to_barriers(
         self,

@@ -28,15 +28,20 @@ WAITING, RESTORING, BOOTSTRAPPING, RUNNING, STOPPED = "WAITING", "RESTORING", "B
 
 @dataclass(slots=True)
 class Restored:
-    """How a store came to be: `source` local | changelog | empty, the rule that decided, records read, seconds."""
+    """How a store was restored, or is being: `source` local | changelog | empty, the rule that decided, records read, seconds so far, and how
+    many offsets of the changelog are still to be read (0: done)."""
 
     source: str
     reason: str
     records: int
     seconds: float
+    remaining: int = 0
 
     def to_json(self) -> dict[str, object]:
-        return {"source": self.source, "reason": self.reason, "records": self.records, "seconds": round(self.seconds, 4)}
+        return {
+            "source": self.source, "reason": self.reason, "records": self.records, "seconds": round(self.seconds, 4),
+            "remaining": self.remaining,
+        }  # fmt: skip
 
 
 class Context:

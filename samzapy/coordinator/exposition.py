@@ -37,6 +37,9 @@ class _Collector:
         families = {key: kind(f"samzapy_{name}", text, labels=labels) for key, (kind, name, text) in OF_TASKS.items()}
         records = GaugeMetricFamily("samzapy_restored_records", "Changelog records that the last restore of a store read.", labels=RESTORE)
         seconds = GaugeMetricFamily("samzapy_restore_seconds", "How long the last restore of a store took.", labels=RESTORE)
+        remaining = GaugeMetricFamily(
+            "samzapy_restore_remaining_records", "Offsets of the changelog that a restore under way has still to read.", labels=RESTORE
+        )
         behind = GaugeMetricFamily("samzapy_standby_lag_records", "Changelog records that a warm copy has not read yet.", labels=labels)
         for task in self._status["tasks"]:
             values = [self._job, str(task["container"]), task["name"]]
@@ -50,10 +53,11 @@ class _Collector:
                 if restore := told.get("restore"):
                     records.add_metric([*values, store, restore["source"]], restore["records"])
                     seconds.add_metric([*values, store, restore["source"]], restore["seconds"])
+                    remaining.add_metric([*values, store, restore["source"]], restore.get("remaining", 0))
             for copy in task["standby"]:
                 if copy["lag"] is not None:
                     behind.add_metric([self._job, str(copy["container"]), task["name"]], copy["lag"])
-        yield from (*families.values(), records, seconds, behind)
+        yield from (*families.values(), records, seconds, remaining, behind)
 
     def _of_containers(self) -> Iterator[Metric]:
         labels = ["job", "container"]

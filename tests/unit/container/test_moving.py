@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,6 +115,32 @@ def test_those_who_are_there_go_on_while_another_is_restored(tmp_path: Path) -> 
     assert len(restoring) > 5
     assert restoring[-1] - restoring[0] >= len(restoring) - 2, "a record a turn, restore or not"
     assert 20_000 == len(bench.changelog(1))
+
+
+def test_a_restore_reports_how_far_it_is_while_it_runs(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, partitions=3)
+    one, two = Actor(bench, 0, [P0]), Actor(bench, 1, [P1, P2])
+    bench.feed(*((f"k{i}", 1) for i in range(20_000)), partition=1)
+    two.turn(100)
+    two.orders = Orders(bench.epoch, frozenset({P1}))
+    two.turn()
+    two.named([P2])
+    one.named([P0, P1])
+    seen: list[dict[str, Any]] = []
+    for _ in range(200):
+        one.turn(1)
+        [task] = [t for t in one.container.status()["tasks"] if t["name"] == P1] or [{}]
+        if task.get("stores"):
+            seen.append(task["stores"]["s"]["restore"])
+        if task.get("state") == "RUNNING":
+            break
+    on_the_way = [r for r in seen if r["remaining"]]
+    assert len(on_the_way) > 3
+    assert sorted(r["records"] for r in seen) == [r["records"] for r in seen], "records only grow"
+    assert sorted((r["remaining"] for r in seen), reverse=True) == [r["remaining"] for r in seen], "what remains only shrinks"
+    assert all(20_000 <= r["records"] + r["remaining"] <= 20_100 for r in on_the_way), "markers and barriers take some offsets"
+    assert {"changelog"} == {r["source"] for r in seen}
+    assert (20_000, 0) == (seen[-1]["records"], seen[-1]["remaining"])
 
 
 def test_an_order_to_release_what_is_being_started_ends_that_and_the_rest_begins_again(tmp_path: Path) -> None:

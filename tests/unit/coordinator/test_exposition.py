@@ -10,7 +10,7 @@ from samzapy.coordinator.exposition import exposition
 
 TASK = {
     "name": "Partition 0", "state": "RUNNING", "container": 1, "lag": 7, "processed": 40, "skipped": 2, "dead_letters": 3,
-    "stores": {"counts": {"restore": {"source": "local", "reason": "kept", "records": 12, "seconds": 0.25}}, "new": {}},
+    "stores": {"counts": {"restore": {"source": "local", "reason": "kept", "records": 12, "seconds": 0.25, "remaining": 8}}, "new": {}},
     "standby": [{"container": 2, "host": "b", "lag": 5}, {"container": 3, "host": "c", "lag": None}],
     "last_move": {"seconds": 1.5, "why": "home"},
     "metrics": {"counters": {"big ones": 4}, "gauges": {"level": 0.5}, "timers": {"work": {"count": 2, "sum": 0.75}}},
@@ -43,6 +43,7 @@ def test_every_number_has_its_name() -> None:
         ("samzapy_task_moved_seconds", *first): 1.5, ("samzapy_standby_lag_records", "2", "Partition 0"): 5.0,
         ("samzapy_restored_records", "1", "local", "counts", "Partition 0"): 12.0,
         ("samzapy_restore_seconds", "1", "local", "counts", "Partition 0"): 0.25,
+        ("samzapy_restore_remaining_records", "1", "local", "counts", "Partition 0"): 8.0,
         ("samzapy_user_big_ones_total", *first): 4.0, ("samzapy_user_level", *first): 0.5,
         ("samzapy_user_work_seconds_count", *first): 2.0, ("samzapy_user_work_seconds_sum", *first): 0.75,
     } == {key: value for key, value in samples.items() if "Partition 0" in key}  # fmt: skip
