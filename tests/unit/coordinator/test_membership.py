@@ -1,0 +1,78 @@
+"""What the coordinator believes of a container, from its reports."""
+
+from __future__ import annotations
+
+import pytest
+
+from samzapy.coordinator.membership import RUNNING, STARTING, STOPPED, WAITING, Member, job_state
+
+
+def running(**facts: object) -> Member:
+    member = Member(0, tasks=("Partition 0", "Partition 1"), epoch=7, incarnation="i", registered=True, state=RUNNING)
+    for name, value in facts.items():
+        setattr(member, name, value)
+    return member
+
+
+@pytest.mark.parametrize(
+    ("epoch", "released", "believed"),
+    [
+        (7, ["Partition 0"], {"Partition 0"}),
+        (6, ["Partition 0"], set()),  # reported while an older record held: the task may have come back since
+        (8, ["Partition 0"], set()),
+        (None, ["Partition 0"], set()),
+        (7, ["Partition 9"], set()),  # not its own
+        (7, [], set()),
+    ],
+)
+def test_a_release_that_was_reported_under_an_older_record_does_not_count(
+    epoch: int | None, released: list[str], believed: set[str]
+) -> None:
+    member = running()
+    member.hear({"epoch": epoch, "released": released})
+
+    assert believed == member.holder().released
+
+
+def test_a_copy_that_has_a_problem_is_none() -> None:
+    member = running()
+    member.hear({"standbys": [{"task": "a", "lag": 3, "reason": ""}, {"task": "b", "lag": 0, "reason": "its directory is still in use"}]})
+
+    assert {"a": 3} == member.holder().copies
+
+
+@pytest.mark.parametrize(
+    ("facts", "live", "ready"),
+    [
+        ({}, True, True),
+        ({"registered": False}, False, False),
+        ({"ending": "killed"}, False, False),
+        ({"state": STARTING}, True, False),
+        ({"stop_wanted": True}, True, False),
+        ({"done": True}, True, False),
+    ],
+)
+def test_who_is_live_and_who_may_take_a_task(facts: dict[str, object], live: bool, ready: bool) -> None:
+    member = running(**facts)
+
+    assert (live, ready) == (member.is_live, member.is_ready)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "members", "stopping", "was_running", "expected"),
+    [
+        ([RUNNING, RUNNING], [running()], False, False, "RUNNING"),
+        ([RUNNING, STOPPED], [running()], False, False, "RUNNING"),
+        ([RUNNING, WAITING], [running()], False, False, "STARTING"),
+        ([RUNNING, WAITING], [running()], False, True, "DEGRADED"),
+        ([RUNNING], [running(), running(state=STARTING)], False, True, "DEGRADED"),
+        ([RUNNING], [running(), running(state="LOST", is_parked=True)], False, True, "RUNNING"),  # its tasks run elsewhere
+        ([RUNNING], [running(), running(state=STARTING, tasks=())], False, True, "RUNNING"),
+        ([], [running()], False, False, "STARTING"),
+        ([RUNNING], [running()], True, True, "STOPPING"),
+    ],
+)
+def test_the_jobs_state_follows_from_its_tasks_and_containers(
+    tasks: list[str], members: list[Member], stopping: bool, was_running: bool, expected: str
+) -> None:
+    assert expected == job_state(tasks, members, stopping, was_running)
