@@ -17,6 +17,7 @@ from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load
 from samzapy.config.load import LoadedJob
 from samzapy.model.ownership import LeaseRecord, Ledger
 from samzapy.ports import Consumer, Log
+from samzapy.signing import signed_headers
 
 checkpoint_app = typer.Typer(help="Look at a job's checkpoints, and set where it goes on.", no_args_is_help=True)
 NOT_RUNNING = 3
@@ -178,7 +179,7 @@ def _read_coordinator_topic(loaded: LoadedJob, log: Log, read: Callable[[Consume
 
 
 def http_json(method: str, url: str, token: str | None = None, content: dict[str, Any] | None = None) -> dict[str, Any]:
-    """One request to a coordinator on loopback.
+    """One request to a coordinator; with `token` it is signed, and the token not sent: whoever wrote the URL may be anybody.
 
     Raises:
         ClusterUnreachable: nobody answers there, or not with what a coordinator says. ConfigurationError: it refuses, and says why.
@@ -186,10 +187,16 @@ def http_json(method: str, url: str, token: str | None = None, content: dict[str
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=HTTP_TIMEOUT_S)
     try:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        connection.request(method, parts.path, None if content is None else json.dumps(content), headers)
+        sent = b"" if content is None else json.dumps(content).encode()
+        headers = signed_headers(token, method, parts.path, sent, time.time()) if token else {}
+        connection.request(method, parts.path, sent or None, headers)
         response = connection.getresponse()
         body = response.read(16 << 20)
+        if response.status == http.client.FORBIDDEN:
+            raise ConfigurationError(
+                f"{method} {url} was refused: {json.loads(body)['error']}.",
+                "See that the token is this run's (--token-file), and that the clocks of both machines agree.",
+            )
         if response.status == http.client.CONFLICT:
             refused = json.loads(body)
             raise ConfigurationError(str(refused["error"]), str(refused.get("remedy", "")))

@@ -59,7 +59,9 @@ class _Run:
 
     def run(self) -> int:
         from samzapy.clock import SystemClock
-        from samzapy.coordinator.control_app import control_app
+        from samzapy.container.process import open_files_limit
+        from samzapy.coordinator.control_app import control_app, control_connections
+        from samzapy.coordinator.host_names import HostNames
         from samzapy.coordinator.http import Listener
         from samzapy.coordinator.job_coordinator import JobCoordinator
         from samzapy.coordinator.settings import CoordinatorSettings, Process
@@ -70,6 +72,7 @@ class _Run:
         from samzapy.wiring import ENTRY, changelog_topic, job_of
 
         failpoints.arm(os.environ)
+        open_files_limit()
         settings, containers = self._settings, self._settings.containers
         tasks = prepare_topics(settings, self._log)
         job, run_id, clock = job_of(settings), secrets.token_hex(8), SystemClock()
@@ -100,9 +103,10 @@ class _Run:
             coordinator = JobCoordinator(
                 job, run_id, tasks, payload, ends, pace, self._log, clock, launcher, process, self._answers, self._world(len(tasks))
             )
+            names = HostNames(settings.web.host, settings.web.names)
             listeners = [
-                Listener(web_app(coordinator, token), settings.web.host, settings.web.port),
-                Listener(control_app(coordinator.roster, token), self._control_host(launcher), 0),
+                Listener(web_app(coordinator, token, names), settings.web.host, settings.web.port),
+                Listener(control_app(coordinator.roster, token), self._control_host(launcher), 0, control_connections(len(tasks))),
             ]
             coordinator.listens_at(listeners[0].url, listeners[1].url)
             for listener in listeners:

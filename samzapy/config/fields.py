@@ -235,6 +235,12 @@ def host(value: Any) -> str:
     return name
 
 
+def hosts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise wrong(f"expected a list of host names, found {shown(value)}", "Write names: [status.example], without ports.")
+    return tuple(host(item) for item in value)
+
+
 def params(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise wrong(f"expected a map, found {shown(value)}", "Write params: {name: value}.")
@@ -301,6 +307,7 @@ Serde = Annotated[str, BeforeValidator(serde), _schema({"enum": list(SERDES)}, {
 Directory = Annotated[Path, BeforeValidator(directory), WithJsonSchema({"type": "string", "minLength": 1})]
 SparkMaster = Annotated[str, BeforeValidator(spark_master), WithJsonSchema({"type": "string", "minLength": 1})]
 Host = Annotated[str, BeforeValidator(host), WithJsonSchema({"type": "string", "minLength": 1})]
+Hosts = Annotated[tuple[str, ...], BeforeValidator(hosts), WithJsonSchema({"type": "array", "items": {"type": "string", "minLength": 1}})]
 Params = Annotated[dict[str, Any], BeforeValidator(params), WithJsonSchema({"type": "object"})]
 SparkProperties = Annotated[
     dict[str, str],

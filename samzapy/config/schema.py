@@ -20,6 +20,7 @@ from samzapy.config.fields import (
     Flag,
     Guarantee,
     Host,
+    Hosts,
     JobId,
     JobName,
     Memory,
@@ -168,6 +169,9 @@ class WebSettings(Section):
 
     port: Port = Field(0, description="0: any free port.")
     host: Host = Field("127.0.0.1", description="The address to listen on.")
+    names: Hosts = Field(
+        (), description="Names by which it may be asked for, besides loopback's and `host`; under any other only health is answered."
+    )
 
 
 class Settings(Section):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import secrets
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 
 from samzapy.api.errors import ClusterUnreachable, Superseded
 from samzapy.ports import Assignment
-from samzapy.signing import sign
+from samzapy.signing import signed_headers
 
 REGISTER_PATIENCE_S = 60.0
 RETRY_S = 0.3
@@ -22,7 +21,8 @@ MAX_ANSWER_BYTES = 16 << 20
 
 
 class HttpControl:
-    """A container's line to its coordinator. Called from two threads, so each request has a connection of its own.
+    """A container's line to its coordinator. A connection is kept for the next request, so that the coordinator need not accept a new one
+    for each; two threads may ask at once, each on one of its own.
 
     Args:
         timeout_s: how long an answer is waited for, in seconds; well below the lease.
@@ -35,6 +35,7 @@ class HttpControl:
         self._container = container
         self._launch_id = launch_id
         self._timeout_s = timeout_s
+        self._idle: list[http.client.HTTPConnection] = []  # those that no thread uses just now
 
     def register(self, incarnation: str, facts: Mapping[str, Any]) -> Assignment:
         deadline = time.monotonic() + REGISTER_PATIENCE_S
@@ -62,27 +63,49 @@ class HttpControl:
             except ClusterUnreachable:
                 time.sleep(RETRY_S)
 
+    def close(self) -> None:
+        """Close the connections that are kept."""
+        while self._idle:
+            self._idle.pop().close()
+
     def _post(self, verb: str, content: Mapping[str, Any]) -> dict[str, Any]:
         path = f"/control/{verb}"
         body = json.dumps({"container": self._container, **content}).encode()
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
         try:
-            connection.request("POST", path, body, self._headers(path, body))
-            response = connection.getresponse()
-            answer = json.loads(response.read(MAX_ANSWER_BYTES) or b"{}")
+            status, answer = self._ask(path, body)
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise ClusterUnreachable(f"the coordinator at {self._host}:{self._port} does not answer {verb}: {error}.", "") from None
-        finally:
-            connection.close()
-        if response.status == CONFLICT:
+        if status == CONFLICT:
             raise Superseded(str(answer.get("error", "this incarnation was replaced.")), "")
-        if response.status != http.client.OK or not isinstance(answer, dict):
-            raise ClusterUnreachable(f"the coordinator refused {verb}: {response.status} {answer}.", "")
+        if status != http.client.OK or not isinstance(answer, dict):
+            raise ClusterUnreachable(f"the coordinator refused {verb}: {status} {answer}.", "")
         return answer
 
-    def _headers(self, path: str, body: bytes) -> dict[str, str]:
-        time_s, nonce = f"{time.time():.3f}", secrets.token_hex(12)
-        signature = sign(self._token, "POST", path, time_s, nonce, body)
-        return {
-            "Content-Type": "application/json", "X-Samzapy-Time": time_s, "X-Samzapy-Nonce": nonce, "X-Samzapy-Signature": signature,
-        }  # fmt: skip
+    def _ask(self, path: str, body: bytes) -> tuple[int, Any]:
+        """Status and answer; on a connection that was used before if there is one, which the coordinator may have closed meanwhile."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            return self._ask_on(self._connection(), path, body)
+        try:
+            return self._ask_on(connection, path, body)
+        except (ConnectionError, http.client.BadStatusLine):
+            return self._ask_on(self._connection(), path, body)
+
+    def _ask_on(self, connection: http.client.HTTPConnection, path: str, body: bytes) -> tuple[int, Any]:
+        try:
+            headers = {"Content-Type": "application/json", **signed_headers(self._token, "POST", path, body, time.time())}
+            connection.request("POST", path, body, headers)
+            response = connection.getresponse()
+            answer = json.loads(response.read(MAX_ANSWER_BYTES) or b"{}")
+        except BaseException:
+            connection.close()
+            raise
+        if response.will_close or not response.isclosed():
+            connection.close()
+        else:
+            self._idle.append(connection)
+        return response.status, answer
+
+    def _connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)

@@ -12,6 +12,7 @@ import ctypes
 import importlib
 import logging
 import os
+import resource
 import signal
 import sys
 import threading
@@ -45,6 +46,21 @@ def _watch(parent: int) -> None:
     os._exit(EXIT_ORPHANED)
 
 
+def open_files_limit() -> int:
+    """How many files this process may have open, after raising its own (soft) limit to what the system allows it (the hard one).
+
+    A store takes up to some ten files, a Kafka client a few for each broker; a shell's usual soft limit of 1024 is no measure of that.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError):  # macOS calls the hard limit endless, and takes no more than OPEN_MAX
+        return soft
+    return hard
+
+
 class _PrefixedLines(logging.Formatter):
     """Every line of an event, those of a traceback too, begins with the prefix."""
 
@@ -76,6 +92,7 @@ def run_entry(payload: Mapping[str, Any]) -> int:
     for folder in reversed(payload.get("folders", [])):
         if folder not in sys.path:
             sys.path.insert(0, folder)
+    open_files_limit()
     try:
         return entry_named(payload["entry"])(payload)
     except SystemExit as error:

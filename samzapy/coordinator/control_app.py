@@ -1,31 +1,42 @@
-"""What a run's own containers talk to. Nothing is answered that is not signed with the run's token, fresh, and seen for the first time."""
+"""What a run's own containers talk to. Nothing is answered that is not signed with the run's token, fresh, and seen for the first time;
+of what is not, the body is never kept."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from samzapy.api.errors import SamzapyError, Superseded
-from samzapy.coordinator.http import BAD, CONFLICT, FORBIDDEN, TOO_LARGE, UNAVAILABLE, TooLarge, body_of
+from samzapy.coordinator.http import BAD, CONFLICT, FORBIDDEN, TOO_LARGE, UNAVAILABLE, TooLarge, body_of, knows, throw_away
 from samzapy.coordinator.roster import Roster
-from samzapy.signing import Gate
+from samzapy.signing import NOT_SIGNED, Gate, is_signed_body
 
 MAX_BODY_BYTES = 8 << 20
+MAX_BODIES_BYTES = 64 << 20  # of all requests that are being read
+GONE = Response(status_code=BAD)  # an answer that nobody reads
+STRANGERS = 128
 Act = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def control_connections(tasks: int) -> int:
+    """How many connections are taken that have not shown a signature yet: room for strangers, and for every container that there may be to
+    begin two requests at once."""
+    return STRANGERS + 2 * tasks
 
 
 def control_app(roster: Roster, token: str) -> Starlette:
     """Register, heartbeat and the last word of each container."""
-    check = _signature_check(token)
+    check, room = signature_check(token), _Room(MAX_BODIES_BYTES)
 
     def register(content: Mapping[str, Any]) -> Mapping[str, Any]:
         given = roster.register(int(content["container"]), str(content["launch_id"]), str(content["incarnation"]), dict(content["facts"]))
@@ -42,39 +53,74 @@ def control_app(roster: Roster, token: str) -> Starlette:
         return {}
 
     verbs: dict[str, Act] = {"register": register, "heartbeat": heartbeat, "finished": finished}
-    return Starlette(routes=[Route(f"/control/{verb}", _answering(check, act), methods=["POST"]) for verb, act in verbs.items()])
+    return Starlette(routes=[Route(f"/control/{verb}", _answering(check, room, act), methods=["POST"]) for verb, act in verbs.items()])
 
 
-def _signature_check(token: str) -> Callable[[Request, bytes], str]:
+def signature_check(token: str) -> Callable[[Request], str]:
+    """Why a request is refused, by its head alone; "" if it is let in, once."""
     gate, lock = Gate(token), threading.Lock()
 
-    def why_not(request: Request, body: bytes) -> str:
-        h = request.headers
+    def why_not(request: Request) -> str:
         with lock:
-            return gate.why_not(
-                request.method, request.url.path, h.get("X-Samzapy-Time", ""), h.get("X-Samzapy-Nonce", ""),
-                h.get("X-Samzapy-Signature", ""), body, time.time(),
-            )  # fmt: skip
+            refused = gate.why_not(request.method, request.url.path, request.headers, time.time())
+        if not refused:
+            knows(request)
+        return refused
 
     return why_not
 
 
-def _answering(check: Callable[[Request, bytes], str], act: Act) -> Callable[[Request], Awaitable[Response]]:
+class _Room:
+    """The bytes that bodies may take at once. Used on the listener's loop only."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._left = limit_bytes
+
+    @contextmanager
+    def taken(self, size: int) -> Iterator[bool]:
+        """Within it `size` bytes are taken; False: there is no room for them."""
+        is_there = size <= self._left
+        self._left -= size if is_there else 0
+        try:
+            yield is_there
+        finally:
+            self._left += size if is_there else 0
+
+
+def _answering(check: Callable[[Request], str], room: _Room, act: Act) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
-            body = await body_of(request, MAX_BODY_BYTES)
+            refused = check(request)
+            if refused:
+                await throw_away(request)
+                return JSONResponse({"error": refused}, FORBIDDEN)
+            with room.taken(_expected_bytes(request)) as is_room:
+                if not is_room:
+                    await throw_away(request)
+                    return JSONResponse({"error": "too many large requests at once"}, UNAVAILABLE)
+                return await _act(request, act, await body_of(request, MAX_BODY_BYTES))
         except TooLarge as error:
+            await throw_away(request)
             return JSONResponse({"error": str(error)}, TOO_LARGE)
-        refused = check(request, body)
-        if refused:
-            return JSONResponse({"error": refused}, FORBIDDEN)
-        try:
-            return JSONResponse(await run_in_threadpool(act, json.loads(body)))
-        except Superseded as error:
-            return JSONResponse({"error": error.message}, CONFLICT)
-        except SamzapyError as error:
-            return JSONResponse({"error": str(error)}, UNAVAILABLE)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            return JSONResponse({"error": f"not understood: {type(error).__name__}"}, BAD)
+        except ClientDisconnect:
+            return GONE
 
     return endpoint
+
+
+def _expected_bytes(request: Request) -> int:
+    told = request.headers.get("Content-Length", "")
+    return min(int(told), MAX_BODY_BYTES) if told.isdecimal() and len(told) <= 18 else MAX_BODY_BYTES
+
+
+async def _act(request: Request, act: Act, body: bytes) -> Response:
+    if not is_signed_body(request.headers, body):
+        return JSONResponse({"error": f"{NOT_SIGNED}: the body is another one"}, FORBIDDEN)
+    try:
+        return JSONResponse(await run_in_threadpool(act, json.loads(body)))
+    except Superseded as error:
+        return JSONResponse({"error": error.message}, CONFLICT)
+    except SamzapyError as error:
+        return JSONResponse({"error": str(error)}, UNAVAILABLE)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return JSONResponse({"error": f"not understood: {type(error).__name__}"}, BAD)

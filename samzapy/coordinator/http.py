@@ -1,20 +1,41 @@
-"""An HTTP server on a thread of its own, and how a request's body is read: bounded, before anything looks at it."""
+"""An HTTP server on a thread of its own that strangers cannot bring to a stop, and how a request's body is read.
+
+Connections are accepted here and not by asyncio, which takes as many as come. `door` says who stays. A stranger's connection carries one
+request: its head must be there after HEAD_S, its answer must be taken away after REQUEST_S. One on which a signed request came stays open
+for the next, so a container once heard never has to come in through a crowd again. Where no more files can be opened, that is said once a
+minute, and accepting waits.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import resource
 import socket
 import threading
 import time
+from typing import Any, cast
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
 
 from samzapy.api.errors import LauncherError
+from samzapy.coordinator.door import Door, connections_taken, peer_of
+from samzapy.coordinator.seldom import Seldom
 
 START_PATIENCE_S = 10.0
-FORBIDDEN, CONFLICT, TOO_LARGE, BAD, UNAVAILABLE = 403, 409, 413, 400, 503
+FORBIDDEN, CONFLICT, TOO_LARGE, BAD, UNAVAILABLE, MISDIRECTED = 403, 409, 413, 400, 503, 421
+HEAD_S = 10.0
+REQUEST_S = 60.0
+BACK_OFF_S = 0.5
+BACKLOG = 4096  # the system takes less where it allows less (net.core.somaxconn)
+WEB_CONNECTIONS = 64
+MAX_HEAD_BYTES = 16 << 10
+THROWN_AWAY_BYTES, THROWN_AWAY_S = 64 << 20, 5.0  # of the body of a request that is refused, so that its sender can read the answer
+LOG = logging.getLogger("samzapy.listener")
+LOG.addFilter(Seldom(60.0))
 
 
 class TooLarge(ValueError):
@@ -25,35 +46,79 @@ async def body_of(request: Request, limit_bytes: int) -> bytes:
     """The request's body.
 
     Raises:
-        TooLarge: it has more than `limit_bytes`.
+        TooLarge: it has more than `limit_bytes`. starlette.requests.ClientDisconnect: the sender went away.
     """
-    body = b""
+    _check_length(request, limit_bytes)
+    body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > limit_bytes:
             raise TooLarge(f"more than {limit_bytes} bytes")
-    return body
+    return bytes(body)
+
+
+def _check_length(request: Request, limit_bytes: int) -> None:
+    told = request.headers.get("Content-Length", "")
+    if told.isdecimal() and (len(told) > 18 or int(told) > limit_bytes):
+        raise TooLarge(f"more than {limit_bytes} bytes")
+
+
+async def throw_away(request: Request) -> None:
+    """Read what is left of a refused request's body, and keep none of it; no longer than THROWN_AWAY_S.
+
+    Raises:
+        starlette.requests.ClientDisconnect: the sender went away.
+    """
+    left = THROWN_AWAY_BYTES
+    try:
+        async with asyncio.timeout(THROWN_AWAY_S):
+            async for chunk in request.stream():
+                left -= len(chunk)
+                if left < 0:
+                    return
+    except TimeoutError:
+        return
+    except RuntimeError:  # starlette's word for: the stream was read to its end before
+        return
+
+
+def knows(request: Request) -> None:
+    """The request is signed with the run's token: its connection is no stranger's."""
+    connection = getattr(request.state, "connection", None)
+    if connection is not None:
+        connection.knows()
 
 
 class Listener:
-    """One HTTP server on a thread. `port` 0: any free one; `url` is known as soon as the object is made."""
+    """One HTTP server on a thread. `port` 0: any free one; `url` is known as soon as the object is made.
 
-    def __init__(self, app: Starlette, host: str, port: int) -> None:
+    Args:
+        connections: how many strangers may be connected at once; fewer are taken where this process may open few files.
+        head_s: how long the head of a request may take. request_s: how long the rest of it and its answer may take.
+    """
+
+    def __init__(
+        self, app: Starlette, host: str, port: int, connections: int = WEB_CONNECTIONS, head_s: float = HEAD_S, request_s: float = REQUEST_S
+    ) -> None:
         self._socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((host, port))
         except OSError as error:
+            self._socket.close()
             raise LauncherError(
                 f"cannot listen on {host}:{port}: {error.strerror}.", "Choose another `web.port`, or 0 for any free one."
             ) from None
-        self._socket.listen(128)
-        self.url = f"http://{host}:{self._socket.getsockname()[1]}"
-        self._server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1))
+        self._socket.listen(BACKLOG)
+        self._socket.setblocking(False)
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
+        open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._server = _Server(app, self._socket, self.url, Door(connections_taken(connections, open_files)), head_s, request_s)
         self._thread = threading.Thread(target=self._serve, name=f"listener {self.url}", daemon=True)
 
     def _serve(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._socket]))
+        asyncio.run(self._server.serve(sockets=[]))
 
     def start(self) -> None:
         self._thread.start()
@@ -65,5 +130,143 @@ class Listener:
 
     def stop(self) -> None:
         self._server.should_exit = True
-        self._thread.join(timeout=5)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=5)
         self._socket.close()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with an accepting of its own."""
+
+    def __init__(self, app: Starlette, listening: socket.socket, url: str, door: Door, head_s: float, request_s: float) -> None:
+        self._app = app
+        self.head_s, self.request_s = head_s, request_s
+        self._listening = listening
+        self._url = url
+        self.door = door
+        self._accepting: asyncio.Task[None] | None = None
+        self._connections: dict[Any, Connection] = {}
+        config = uvicorn.Config(
+            self._asked, interface="asgi3", http="h11", ws="none", log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES, timeout_keep_alive=int(REQUEST_S), server_header=False,
+        )  # fmt: skip
+        super().__init__(config)
+        for logger in ("uvicorn.error", "asyncio"):
+            if not any(isinstance(f, Seldom) for f in logging.getLogger(logger).filters):
+                logging.getLogger(logger).addFilter(Seldom(60.0))
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=[])
+        self._accepting = asyncio.create_task(self._accept())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._accepting is not None:
+            self._accepting.cancel()
+        await super().shutdown(sockets=[])
+
+    async def _asked(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connection: Connection = scope["state"]["connection"]
+        connection.has_asked()
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start" and not connection.is_known:
+                message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+            await send(message)
+
+        await self._app(scope, receive, answer)
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connected, address = await loop.sock_accept(self._listening)
+            except ConnectionError:
+                continue  # it has gone already
+            except OSError as error:
+                LOG.warning("%s: no connection can be accepted now: %s; trying again every %.1f s", self._url, error.strerror, BACK_OFF_S)
+                self._send_away(self.door.longest(time.monotonic()), "no more files can be opened (ulimit -n)")
+                await asyncio.sleep(BACK_OFF_S)
+                continue
+            try:
+                await loop.connect_accepted_socket(lambda a=address: self._connection(loop, str(a[0])), connected)  # type: ignore[misc]
+            except OSError:
+                connected.close()  # it has gone meanwhile
+
+    def _connection(self, loop: asyncio.AbstractEventLoop, address: str) -> Connection:
+        guest, leaves = self.door.enter(peer_of(address), time.monotonic())
+        self._send_away(leaves, f"{self.door.limit} are the limit, {self.door.per_peer} of one address")
+        made = Connection(self, loop, guest)
+        made.inner = self.config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn makes it
+            config=self.config, server_state=self.server_state, app_state={"connection": made}, _loop=loop
+        )
+        self._connections[guest] = made
+        return made
+
+    def _send_away(self, guest: Any, why: str) -> None:
+        connection = self._connections.get(guest)
+        if connection is not None:
+            LOG.warning("%s: a connection from %s is closed to make room for others: %s", self._url, guest.peer, why)
+            connection.end()
+
+    def gone(self, guest: Any) -> None:
+        self.door.leave(guest)
+        self._connections.pop(guest, None)
+
+
+class Connection(asyncio.Protocol):
+    """One connection, around the protocol of uvicorn's that speaks on it: its place at the door, and how long it may last."""
+
+    def __init__(self, server: _Server, loop: asyncio.AbstractEventLoop, guest: Any) -> None:
+        self.inner: asyncio.Protocol
+        self._server = server
+        self._loop = loop
+        self._guest = guest
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def has_asked(self) -> None:
+        """The head of the request is there."""
+        self._guest.has_asked = True
+        self._last(self._server.request_s)
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self._guest.is_known)
+
+    def knows(self) -> None:
+        """The request is signed with the run's token."""
+        self._server.door.knows(self._guest)
+
+    def end(self) -> None:
+        """Close it at once; what was not sent is not."""
+        self._server.gone(self._guest)
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self.inner.connection_made(transport)
+        self._last(self._server.head_s)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._server.gone(self._guest)
+        self.inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self.inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self.inner.eof_received()
+
+    def pause_writing(self) -> None:
+        self.inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.inner.resume_writing()
+
+    def _last(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(seconds, self.end)

@@ -9,22 +9,28 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from samzapy.api.errors import SamzapyError
+from samzapy.coordinator.control_app import signature_check
 from samzapy.coordinator.exposition import exposition
-from samzapy.coordinator.http import BAD, CONFLICT, FORBIDDEN, TOO_LARGE, UNAVAILABLE, TooLarge, body_of
+from samzapy.coordinator.host_names import HostNames
+from samzapy.coordinator.http import BAD, CONFLICT, FORBIDDEN, MISDIRECTED, TOO_LARGE, UNAVAILABLE, TooLarge, body_of, throw_away
 from samzapy.coordinator.job_coordinator import JobCoordinator
+from samzapy.signing import NOT_SIGNED, SIGNATURE, is_signed_body
 
 MAX_REQUEST_BYTES = 64 << 10
+HEALTH = ("/healthz", "/readyz")
 Act = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def web_app(coordinator: JobCoordinator, token: str) -> Starlette:
-    """What people and their tools talk to."""
+def web_app(coordinator: JobCoordinator, token: str, names: HostNames | None = None) -> Starlette:
+    """What people and their tools talk to. `names`: by which it may be asked for; None: loopback's."""
     roster = coordinator.roster
 
     def status(_: Request) -> Response:
@@ -66,23 +72,53 @@ def web_app(coordinator: JobCoordinator, token: str) -> Starlette:
             Route("/api/v1/stop", changing(stop), methods=["POST"]),
             Route("/api/v1/scale", changing(scale), methods=["POST"]),
             Route("/api/v1/restart", changing(restart), methods=["POST"]),
-        ]
+        ],
+        middleware=[Middleware(_OnlyByName, names=names or HostNames())],
     )
 
 
+class _OnlyByName:
+    """Answers only who asks for it by one of its names; health is no secret, and who looks for it comes by many names."""
+
+    def __init__(self, app: ASGIApp, names: HostNames) -> None:
+        self._app = app
+        self._names = names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        name = request.headers.get("Host", "")
+        if scope["path"] in HEALTH or self._names.allow(name):
+            await self._app(scope, receive, send)
+            return
+        error = f"this job is not asked for by the name {name[:100]!r}; add it to `web: {{names: [...]}}` of the job file if it is right"
+        await JSONResponse({"error": error}, MISDIRECTED)(scope, receive, send)
+
+
 def _only_with(token: str) -> Callable[[Act], Endpoint]:
-    """Makes endpoints that act only for whoever has the token."""
-    expected = f"Bearer {token}".encode()
+    """Makes endpoints that act only for whoever has the token, and shows that by a signature or, as scripts do, by sending it."""
+    expected, check = f"Bearer {token}".encode(), signature_check(token)
 
     def changing(act: Act) -> Endpoint:
         async def endpoint(request: Request) -> Response:
-            if not hmac.compare_digest(request.headers.get("Authorization", "").encode(), expected):
-                return JSONResponse({"error": "the run's token is needed"}, FORBIDDEN)
+            is_signed = SIGNATURE in request.headers
             try:
+                if is_signed:
+                    refused = check(request)
+                else:
+                    given = request.headers.get("Authorization", "").encode()
+                    refused = "" if hmac.compare_digest(given, expected) else "the run's token is needed"
+                if refused:
+                    await throw_away(request)
+                    return JSONResponse({"error": refused}, FORBIDDEN)
                 body = await body_of(request, MAX_REQUEST_BYTES)
+                if is_signed and not is_signed_body(request.headers, body):
+                    return JSONResponse({"error": f"{NOT_SIGNED}: the body is another one"}, FORBIDDEN)
                 return JSONResponse(await run_in_threadpool(act, dict(json.loads(body or b"{}"))))
             except TooLarge as error:
+                await throw_away(request)
                 return JSONResponse({"error": str(error)}, TOO_LARGE)
+            except ClientDisconnect:
+                return Response(status_code=BAD)  # nobody reads it
             except SamzapyError as error:
                 return JSONResponse({"error": error.message, "remedy": error.remedy, "code": error.code}, CONFLICT)
             except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -138,10 +138,10 @@ class Job:
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     @contextlib.contextmanager
-    def running(self, *arguments: str) -> Iterator[Running]:
-        """`samzapy run` in the background; killed with all it started when the block is left."""
+    def running(self, *arguments: str, limit: str = "") -> Iterator[Running]:
+        """`samzapy run` in the background; killed with all it started when the block is left. `limit`: for example "ulimit -n 512; "."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "samzapy", "run", str(self.file), *arguments],
+            ["sh", "-c", f'{limit}exec "$@"', "sh", sys.executable, "-m", "samzapy", "run", str(self.file), *arguments],
             stdout=subprocess.DEVNULL,
             stderr=(self.folder / "run.log").open("ab"),
             stdin=subprocess.DEVNULL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import json
 import secrets
@@ -15,7 +16,7 @@ from samzapy.coordinator.http import Listener
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.web_app import web_app
 from samzapy.plan.grouping import group
-from samzapy.signing import sign
+from samzapy.signing import BODY, NONCE, SIGNATURE, TIME, sign
 from tests.unit.coordinator.test_job_coordinator import JOB, Stage
 
 LIMIT_S = 30.0
@@ -24,12 +25,14 @@ LIMIT_S = 30.0
 class Listening:
     """Both listeners, answering."""
 
-    def __init__(self) -> None:
+    def __init__(self, **limits: float) -> None:
         self.token = secrets.token_urlsafe(32)
         roster = Roster(JOB, "run", group({"in": 1}, set(), has_stores=False), 1, None, SystemClock())
         stage = Stage()  # not started: nothing is running behind the web
-        self._control = Listener(control_app(roster, self.token), "127.0.0.1", 0)
-        self._web = Listener(web_app(stage.coordinator, self.token), "127.0.0.1", 0)
+        self._control = Listener(control_app(roster, self.token), "127.0.0.1", 0, **limits)  # type: ignore[arg-type]
+        self._web = Listener(web_app(stage.coordinator, self.token), "127.0.0.1", 0, **limits)  # type: ignore[arg-type]
+
+        self.control_url, self.web_url = self._control.url, self._web.url
 
     def __enter__(self) -> Listening:
         self._control.start()
@@ -54,10 +57,9 @@ class Listening:
     ) -> tuple[int, str]:
         """A signed request, or one that is wrong in what is given; the answer to the last of `times`."""
         at, nonce = time_s or f"{time.time() - age_s:.3f}", secrets.token_hex(12)
-        right = sign(token or self.token, "POST", signed_path or path, at, nonce, body if signed_body is None else signed_body)
-        headers = {
-            "X-Samzapy-Time": at, "X-Samzapy-Nonce": nonce, "X-Samzapy-Signature": right if signature is None else signature,
-        }  # fmt: skip
+        digest = hashlib.sha256(body if signed_body is None else signed_body).hexdigest()
+        right = sign(token or self.token, "POST", signed_path or path, at, nonce, digest)
+        headers = {TIME: at, NONCE: nonce, BODY: digest, SIGNATURE: right if signature is None else signature}
         answers = [_ask(self._control.url, path, body, headers) for _ in range(times)]
         return answers[-1]
 

@@ -18,7 +18,7 @@ from samzapy.model.names import Job
 from samzapy.model.ownership import Begun, ContainerRecord, Ledger
 from samzapy.plan.grouping import group
 from samzapy.ports import TopicSpec
-from samzapy.signing import Gate, sign
+from samzapy.signing import BODY, Gate, is_signed_body, signed_headers
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 
 JOB = Job("job", "1")
@@ -293,15 +293,15 @@ def renewed_ms(stage: Stage) -> int:
 
 
 def test_control_requests_are_signed_fresh_and_used_once() -> None:
-    gate, body = Gate("token"), b"{}"
-    good = sign("token", "POST", "/control/heartbeat", "100", "n1", body)
-    assert gate.why_not("POST", "/control/heartbeat", "100", "n1", good, body, 101.0) == ""
-    assert "seen" in gate.why_not("POST", "/control/heartbeat", "100", "n1", good, body, 102.0)
-    assert "not signed" in gate.why_not("POST", "/control/finished", "100", "n1", good, body, 101.0)
-    assert "not signed" in gate.why_not("POST", "/control/heartbeat", "100", "n1", good, b"{ }", 101.0)
-    assert "not signed" in gate.why_not("POST", "/control/heartbeat", "100", "n1", "", body, 101.0)
-    late = sign("token", "POST", "/control/heartbeat", "100", "n2", body)
-    assert "old" in gate.why_not("POST", "/control/heartbeat", "100", "n2", late, body, 1000.0)
+    gate, path = Gate("token"), "/control/heartbeat"
+    good = signed_headers("token", "POST", path, b"{}", 100.0)
+    assert gate.why_not("POST", path, good, 101.0) == ""
+    assert "seen" in gate.why_not("POST", path, good, 102.0)
+    assert "not signed" in gate.why_not("POST", "/control/finished", good, 101.0)
+    assert "not signed" in gate.why_not("POST", path, {**good, BODY: signed_headers("token", "POST", path, b"{ }", 100.0)[BODY]}, 101.0)
+    assert "not signed" in gate.why_not("POST", path, {}, 101.0)
+    assert (True, False) == (is_signed_body(good, b"{}"), is_signed_body(good, b"{ }"))
+    assert "old" in gate.why_not("POST", path, signed_headers("token", "POST", path, b"{}", 100.0), 1000.0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,107 @@
+"""Who may stay connected to a listener. Facts in, a decision out: no socket, no clock.
+
+A newcomer is always let in; where that is one too many, somebody who has waited without asking goes. So connections that are opened and
+left standing, however many, never keep out whoever comes with a request. Of whom many are there, one goes first; who has proven to belong
+to the run counts as no stranger and is never sent away.
+"""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+from collections import Counter
+from dataclasses import dataclass
+
+GRACE_S = 2.0  # so long a request is answered before its connection may be given up for another one
+MAX_TRUSTED = 4096
+
+
+@dataclass(eq=False, slots=True)
+class Guest:
+    """A connection.
+
+    Attributes:
+        peer: the address it comes from, as `peer_of` gives it.
+        since_s: when it came, by the monotonic clock.
+        has_asked: the head of its request is there.
+        is_known: its request is signed with the run's token.
+    """
+
+    peer: str
+    since_s: float
+    has_asked: bool = False
+    is_known: bool = False
+
+
+class Door:
+    """The guests of one listener: at most `limit` strangers, at most half as many from one peer that never sent a signed request."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.per_peer = max(1, limit // 2)
+        self._guests: dict[Guest, None] = {}  # in the order in which they came
+        self._trusted: dict[str, None] = {}
+
+    def enter(self, peer: str, now_s: float) -> tuple[Guest, Guest | None]:
+        """A newcomer, and who has to go for it."""
+        leaves = self._in_excess(peer, now_s)
+        if leaves is not None:
+            self.leave(leaves)
+        guest = Guest(peer, now_s)
+        self._guests[guest] = None
+        return guest, leaves
+
+    def leave(self, guest: Guest) -> None:
+        """It has gone; saying so twice does nothing."""
+        self._guests.pop(guest, None)
+
+    def knows(self, guest: Guest) -> None:
+        """It sent a request that is signed with the run's token."""
+        guest.is_known = True
+        self._trusted[guest.peer] = None
+        if len(self._trusted) > MAX_TRUSTED:
+            del self._trusted[next(iter(self._trusted))]
+
+    def longest(self, now_s: float) -> Guest | None:
+        """The stranger who goes next."""
+        return _longest(self._strangers(), now_s)
+
+    def _in_excess(self, peer: str, now_s: float) -> Guest | None:
+        strangers = self._strangers()
+        count = Counter(guest.peer for guest in strangers)
+        if peer not in self._trusted and count[peer] >= self.per_peer:
+            crowd = peer
+        elif len(strangers) >= self.limit:
+            crowd = max(count, key=lambda p: (p not in self._trusted, count[p]))
+        else:
+            return None
+        return _longest([g for g in strangers if g.peer == crowd], now_s)
+
+    def _strangers(self) -> list[Guest]:
+        return [guest for guest in self._guests if not guest.is_known]
+
+
+def _longest(guests: list[Guest], now_s: float) -> Guest | None:
+    """The first to come of those who wait without asking, or have been answered for too long; else the first to come."""
+    idle = (g for g in guests if not g.has_asked or now_s - g.since_s > GRACE_S)
+    return next(idle, guests[0] if guests else None)
+
+
+@functools.lru_cache(1024)
+def peer_of(address: str) -> str:
+    """What counts as one peer: an address, or of IPv6 the network of 64 bits, which one host has to itself."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if ip.version == 4:
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((ip, 64), strict=False))
+
+
+def connections_taken(wanted: int, open_files: int) -> int:
+    """How many connections a listener takes: what is wanted, and at most a quarter of what this process may have open, so that Kafka's
+    clients, the other listener and local files always have theirs."""
+    return max(8, min(wanted, open_files // 4))
