@@ -45,7 +45,12 @@ def problem(path: Path, doing: str, text: str) -> StoreProblem:
         return StoreLocked(f"{where}: another process has it open.", "Wait until that process has ended.")
     if text.startswith(("Corruption", "Invalid argument", "NotFound", "Not implemented")) or "No such file" in text:
         return StoreCorrupt(f"{where}: its files are damaged or missing: {text}", "It is set aside and restored from its changelog.")
-    return StoreProblem(f"{where}: {text}", "See that the directory can be written and that the limit of open files is not reached.")
+    if "Too many open files" in text:
+        return StoreProblem(
+            f"{where}: this process may not open more files (a store takes some eight).",
+            "Raise the hard limit where the job, or Spark's worker, is started (`ulimit -n`), or run in more containers.",
+        )
+    return StoreProblem(f"{where}: {text}", "See that the directory can be written.")
 
 
 def mark_set_aside(path: Path, reason: str) -> None:

@@ -15,12 +15,14 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from samzapy.api.errors import ClusterUnreachable, Superseded
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError, Superseded
+from samzapy.cli.inspect import http_json
 from samzapy.container.control_client import HttpControl
 from samzapy.coordinator.http import WEB_CONNECTIONS
 from samzapy.signing import signed_headers
@@ -82,7 +84,7 @@ def open_sockets() -> int:
 @pytest.mark.parametrize("say", [b"", HEAD, BODY])
 def test_however_many_are_left_standing_a_newcomer_is_answered(say: bytes, caplog: pytest.LogCaptureFixture) -> None:
     count = 300
-    with caplog.at_level(logging.WARNING), Listening() as listening:
+    with caplog.at_level(logging.WARNING), Listening(head_s=600.0, request_s=600.0) as listening:
         before = open_sockets()
         with strangers(port_of(listening.web_url), count, say) as connections:
             assert (200, "ok\n") == get(port_of(listening.web_url), "/healthz")
@@ -190,6 +192,44 @@ def test_a_page_that_gave_its_name_our_address_reads_nothing(host: str, path: st
         got, text = get(port_of(listening.web_url), path, host)
     assert status == got
     assert ("web: {names:" in text) == (status == 421)
+
+
+def test_the_command_line_never_sends_the_token() -> None:
+    """Whoever may write the coordinator topic says where the command line asks."""
+    with Listening() as listening, socket.create_server(("127.0.0.1", 0)) as foreign:
+        with ThreadPoolExecutor(1) as thread:
+            taken = thread.submit(_taken, foreign)
+            with pytest.raises(ClusterUnreachable):
+                http_json("POST", f"http://127.0.0.1:{foreign.getsockname()[1]}/api/v1/scale", listening.token, {"containers": 2})
+        assert b"POST /api/v1/scale" in taken.result()
+        assert listening.token.encode() not in taken.result()
+        url = f"{listening.web_url}/api/v1/stop"
+        assert "state" in http_json("POST", url, listening.token, {})
+        with pytest.raises(ConfigurationError, match="not signed with this run's token"):
+            http_json("POST", url, "another", {})
+        again = dict(line.split(": ", 1) for line in taken.result().decode().split("\r\n\r\n")[0].split("\r\n")[1:])
+        assert 409 == _post(listening.web_url, "/api/v1/scale", b'{"containers": 2}', again)  # genuine, once: that job does not run
+        assert 403 == _post(listening.web_url, "/api/v1/scale", b'{"containers": 2}', again)
+        assert 403 == _post(listening.web_url, "/api/v1/scale", b'{"containers": 9}', again)
+
+
+def _taken(server: socket.socket) -> bytes:
+    """The first request that comes; it is not answered."""
+    connection, _ = server.accept()
+    with connection:
+        said = b""
+        while b"}" not in said:
+            said += connection.recv(4096)
+    return said
+
+
+def _post(url: str, path: str, body: bytes, headers: dict[str, str]) -> int:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=LIMIT_S)
+    try:
+        connection.request("POST", path, body, {k: v for k, v in headers.items() if k.startswith("X-")})
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 SCARCE = """

@@ -41,7 +41,7 @@ on_error: {retries: 0, then: skip}
 containers: {count: 2, memory: 1GiB, host_affinity: 0s, standby: 0, max_restarts: 3, restart_window: 1h, heartbeat: 1s, lease: 5s}
 state: {dir: /var/state}
 spark: {master: "local[4]", conf: {spark.executor.memory: 1g, spark.ui.enabled: false}}
-web: {port: 8080, host: 0.0.0.0}
+web: {port: 8080, host: 0.0.0.0, names: [status.example, driver]}
 """
 
 
@@ -89,6 +89,7 @@ def test_every_key_of_the_contract(folder: Path) -> None:
 
     assert "7" == settings.id
     assert {"top_n": 10, "dotted.key": [1, 2.5, True, None, "text"]} == settings.params
+    assert ("status.example", "driver") == settings.web.names
     assert {"bootstrap.servers": "a:9092,b:9092", "linger.ms": 5} == settings.kafka_client
     assert {"bootstrap.servers": "a:9092,b:9092", "linger.ms": 50} == settings.kafka_producer
     assert {"bootstrap.servers": "a:9092,b:9092", "linger.ms": 5, "fetch.min.bytes": 10} == settings.kafka_consumer

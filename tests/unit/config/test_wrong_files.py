@@ -80,6 +80,11 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     ),
     "map expected": (HEAD + "stores: [a]\n", [added(9, "stores", "expected a map, found a list", "stores")]),
     "list expected": (HEAD + "outputs: {a: b}\n", [added(10, "outputs", "expected a list, found a map", "- {topic")]),
+    "a name for a list": (
+        HEAD + "web: {names: a}\n",
+        [added(14, "web.names", "expected a list of host names, found 'a'", "[status.example]")],
+    ),
+    "a URL for a name": (HEAD + "web: {names: ['http://a/']}\n", [added(14, "web.names", "expected a host name or address", "127.0.0.1")]),
     "out of range": (HEAD + "web: {port: 99999}\n", [added(13, "web.port", "expected 0 to 65535, found 99999", "0 to 65535")]),
     # durations and sizes
     "duration without a unit": (HEAD + "window: 10\n", [added(9, "window", "expected a duration, found 10 without a unit", "Write 10ms")]),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,18 @@ def test_an_entrys_exit_becomes_the_code(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_an_entry_that_cannot_be_found_is_said_and_ends_with_70(caplog: pytest.LogCaptureFixture) -> None:
     assert 70 == run_entry({"entry": "no_such_module_of_ours:main"})
     assert "the container's process failed: ModuleNotFoundError: No module named 'no_such_module_of_ours'" in caplog.text
+
+
+def test_a_container_may_open_as_many_files_as_the_system_allows(tmp_path: Path) -> None:
+    (tmp_path / "limits.py").write_text(
+        "import resource\ndef told(payload): return int(resource.getrlimit(resource.RLIMIT_NOFILE)[0] != 700)\n"
+    )
+    program = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 700));"
+        f"from samzapy.container.process import run_entry; sys.exit(run_entry({{'entry': 'limits:told', 'folders': [{str(tmp_path)!r}]}}))"
+    )
+
+    assert 0 == subprocess.run([sys.executable, "-c", program], check=False).returncode
 
 
 def test_this_machine_is_the_only_host_and_never_leaves() -> None:
