@@ -7,11 +7,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help venv demo test prove simulate chaos bench lint check lock clean
+.PHONY: help venv demo test prove simulate chaos bench bench-check lint check lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
+	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
 
 venv: $(STAMP)  ## .venv with what requirements.lock pins, and samzapy itself
 
@@ -41,8 +41,11 @@ test: lint  ## everything, three tests at a time (their time goes into waiting)
 prove: venv  ## the long proofs: every failpoint in every way, 500 simulated histories, planted bugs, three hosts; half an hour
 	$(BIN)/pytest -n 3 --dist loadgroup -m prove --ignore=tests/bench
 
-bench: venv  ## benchmarks: ratios of runs side by side, some minutes
-	$(BIN)/pytest -m prove -rP tests/bench
+bench: venv  ## samzapy beside hand-written loops: a table, and JSON in .bench/results; ONLY=w2 ROUNDS=5 SMALL=1
+	$(BIN)/python -m tests.bench run --only "$(ONLY)" --rounds $(or $(ROUNDS),5) $(if $(SMALL),--small)
+
+bench-check: venv  ## compare the newest results of `make bench` with tests/bench/recorded.json
+	$(BIN)/python -m tests.bench check
 
 simulate: venv  ## ten thousand simulated histories, resumable: SEEDS=from-to, JOBS=processes
 	$(BIN)/python -m tests.recovery.simulate --seeds $(SEEDS) --jobs $(JOBS) --resume .simulated.jsonl

@@ -1,1 +1,1 @@
-"""Benchmarks: ratios measured side by side on one machine, never absolute speeds. `make bench` runs them; see each module."""
+"""Benchmarks: samzapy beside hand-written loops, side by side on one machine. README.md says how to run and read them."""

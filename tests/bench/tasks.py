@@ -1,0 +1,57 @@
+"""The tasks that are measured, written as a user would write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
+
+
+class Project(StreamTask):
+    """W1: what costs less than 5, in two fields."""
+
+    def init(self, context: Any) -> None:
+        self.out = SystemStream("kafka", context.params["out"])
+
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        record = envelope.message
+        if record["amount"] < 5.0:
+            collector.send(OutgoingMessageEnvelope(self.out, {"user": record["user"], "amount": record["amount"]}, envelope.key))
+
+
+class CountAndSum(StreamTask):
+    """W2: count and sum of each user, an update for each record."""
+
+    def init(self, context: Any) -> None:
+        self.out = SystemStream("kafka", context.params["out"])
+        self.sums = context.get_store("sums")
+
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        record = envelope.message
+        state = self.sums.get(envelope.key)
+        if state is None:
+            state = {"c": 0, "s": 0.0}
+        state["c"] += 1
+        state["s"] += record["amount"]
+        self.sums.put(envelope.key, state)
+        collector.send(OutgoingMessageEnvelope(self.out, {"user": record["user"], "c": state["c"], "s": state["s"]}, envelope.key))
+
+
+class CountTimed(CountAndSum):
+    """The same count, with the time that the record carries, so that whoever reads the update knows how old it is."""
+
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        record = envelope.message
+        count = (self.sums.get(envelope.key) or 0) + 1
+        self.sums.put(envelope.key, count)
+        collector.send(OutgoingMessageEnvelope(self.out, {"c": count, "t": record["t"]}, envelope.key))
+
+
+class Keep(StreamTask):
+    """Keeps the last value of each key: state of any size."""
+
+    def init(self, context: Any) -> None:
+        self.kept = context.get_store("kept")
+
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        self.kept.put(envelope.key, envelope.message)

@@ -1,0 +1,153 @@
+"""W1 and W2: a million records through a loop and through a job, and back to back the same through two processes of each.
+
+The rate is that of the input's records over the middle 80 % of the outputs, by the broker's clock, so that the start of processes does
+not count. The processor time is that of all processes of a side, less that of the same run over an empty topic.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from tests.bench import topics
+from tests.bench.place import PARTITIONS, Place, expected
+from tests.bench.ratios import middle_rate
+from tests.bench.runs import LOCAL, Loop, cpu_of, cpu_of_children_s, run_job, run_loops
+from tests.bench.yardstick import Figures, Side, Sides
+from tests.broker import create_topic
+
+DISTURBED = 0.2  # a w1 loop below this part of a consume loop: something else had the machine
+TRIES = 3
+W2_STORES = {"json state": {"key": "bytes", "value": "json"}}  # by the name of the variant; typed state is a line here
+SPARK = ("--master", "local[1]")
+Model = Callable[[str, str], topics.Contents]
+Settings = dict[str, Any]
+
+
+def w1(place: Place) -> Sides:
+    """Filter and project, without state."""
+    sides = [
+        Side("loop", partial(_undisturbed_loop, place)),
+        Side("exactly_once", partial(_job, place, "Project", topics.projected, {"commit": {"guarantee": "exactly_once"}})),
+        Side("at_least_once", partial(_job, place, "Project", topics.projected, {"commit": {"guarantee": "at_least_once"}})),
+    ]
+    return Sides(sides, [("exactly_once", "loop"), ("at_least_once", "loop"), ("exactly_once", "at_least_once")], place.records)
+
+
+def w2(place: Place) -> Sides:
+    """Count and sum of each user, an update for each record."""
+    sides = [Side("loop", partial(_loops, place, "w2", topics.counted, 1))]
+    for name, store in W2_STORES.items():
+        sides.append(Side(name, partial(_job, place, "CountAndSum", topics.counted, {"stores": {"sums": store}})))
+    return Sides(sides, [(side.name, "loop") for side in sides[1:]], place.records)
+
+
+def w2_spark(place: Place) -> Sides:
+    """W2 with the container on Spark. No processor time: Spark's JVM is no child that can be counted."""
+    stores = {"stores": {"sums": W2_STORES["json state"]}}
+    sides = [
+        Side("local", partial(_job, place, "CountAndSum", topics.counted, stores)),
+        Side("spark", partial(_job, place, "CountAndSum", topics.counted, stores, SPARK)),
+    ]
+    return Sides(sides, [("spark", "local")], place.records)
+
+
+def w2_two(place: Place) -> Sides:
+    """W2 in two containers beside two loops, and each beside one."""
+    stores = {"stores": {"sums": W2_STORES["json state"]}}
+    sides = [
+        Side("1 loop", partial(_loops, place, "w2", topics.counted, 1)),
+        Side("2 loops", partial(_loops, place, "w2", topics.counted, 2)),
+        Side("1 container", partial(_job, place, "CountAndSum", topics.counted, stores)),
+        Side("2 containers", partial(_job, place, "CountAndSum", topics.counted, stores | {"containers": {"count": 2}})),
+    ]
+    return Sides(sides, [("2 containers", "2 loops"), ("2 containers", "1 container"), ("2 loops", "1 loop")], place.records)
+
+
+# -- one run of a side ---------------------------------------------------------------------------------------------------------------
+
+Model = Callable[[str, str], topics.Contents]
+
+
+def _figures(place: Place, model: Model, written: list[str], cpu_s: float, idle_cpu_s: float, is_cpu_known: bool = True) -> dict[str, float]:
+    found = topics.outputs(place.servers, written)
+    wanted = expected(model, place.servers, place.input())
+    if found.contents != wanted:
+        raise AssertionError(f"the outputs in {', '.join(written)} are not what the input leads to: {found.contents}, expected {wanted}")
+    rate = {"records_per_s": middle_rate(found.times_ms, place.records)}
+    return rate | ({"cpu_us_per_record": (cpu_s - idle_cpu_s) / place.records * 1e6} if is_cpu_known else {})
+
+
+def _loops(place: Place, mode: str, model: Model, count: int) -> Figures:
+    given = place.halves() if count == 2 else (place.input(),)
+    idle_cpu_s = count * _idle_loop_cpu_s(place, mode)
+    with place.attempt() as name:
+        loops = [_loop(place, mode, topic, f"{name}-{number}") for number, topic in enumerate(given)]
+        cpu_s = cpu_of(lambda: run_loops(*loops))
+        return _figures(place, model, [loop.output for loop in loops], cpu_s - idle_cpu_s)
+
+
+def _undisturbed_loop(place: Place) -> Figures:
+    """The w1 loop, again when it was far slower than reading alone."""
+    idle_cpu_s = _idle_loop_cpu_s(place, "w1")
+    for _ in range(TRIES):
+        reading = run_loops(Loop(place.servers, "consume", place.input()))[0]
+        before = cpu_of_children_s()
+        with place.attempt() as name:
+            loop = _loop(place, "w1", place.input(), name)
+            answer = run_loops(loop)[0]
+            if answer["per_second"] >= DISTURBED * reading["per_second"]:
+                return _figures(place, topics.projected, [loop.output], cpu_of_children_s() - before - idle_cpu_s)
+        place.say(f"  disturbed: w1 {answer['per_second']:,}/s, consume alone {reading['per_second']:,}/s; again")
+    raise RuntimeError(f"disturbed {TRIES} times: this machine is too busy to measure on")
+
+
+def _loop(place: Place, mode: str, given: str, name: str) -> Loop:
+    """With its topics. The database, where there is one, goes with the run's folder."""
+    output, folder = place.output(name), ""
+    if mode == "w2":
+        create_topic(place.servers, f"{output}-changelog", PARTITIONS, cleanup_policy="compact")
+        folder = str(place.runs / f"{name}-db")
+    return Loop(place.servers, mode, given, output, folder)
+
+
+def _job(place: Place, task: str, model: Model, more: Settings, options: tuple[str, ...] = LOCAL) -> Figures:
+    is_cpu_known = options == LOCAL
+    idle_cpu_s = _idle_job_cpu_s(place, task, json.dumps(more)) if is_cpu_known else 0.0
+    with place.attempt() as name:
+        job = _write_job(place, name, task, place.input(), more)
+        cpu_s = cpu_of(lambda: run_job(job, *options))
+        return _figures(place, model, [f"{name}-out"], cpu_s - idle_cpu_s if is_cpu_known else None)
+
+
+def _write_job(place: Place, name: str, task: str, given: str, more: Settings) -> Path:
+    output = place.output(name)
+    inputs = [{"topic": given, "key": "bytes", "value": "json"}]
+    return place.job_file(place.runs / name, task, inputs, params={"out": output}, outputs=[{"topic": output, "key": "bytes", "value": "json"}], **more)
+
+
+def _figures(place: Place, model: Model, written: list[str], cpu_s: float | None) -> Figures:
+    """Once the outputs are found to be what they must be."""
+    found = topics.outputs(place.servers, written)
+    wanted = expected(model, place.servers, place.input())
+    if found.contents != wanted:
+        raise AssertionError(f"the outputs in {', '.join(written)} are not what the input leads to: {found.contents}, expected {wanted}")
+    rate = {"records_per_s": middle_rate(found.times_ms, place.records)}
+    return rate if cpu_s is None else rate | {"cpu_us_per_record": cpu_s / place.records * 1e6}
+
+
+@cache
+def _idle_loop_cpu_s(place: Place, mode: str) -> float:
+    with place.attempt() as name:
+        loop = _loop(place, mode, place.empty(), name)
+        return cpu_of(lambda: run_loops(loop))
+
+
+@cache
+def _idle_job_cpu_s(place: Place, task: str, settings: str) -> float:
+    with place.attempt() as name:
+        job = _write_job(place, name, task, place.empty(), json.loads(settings))
+        return cpu_of(lambda: run_job(job))
