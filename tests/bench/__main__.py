@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.bench import throughput
+from tests.bench import live, state, throughput
 from tests.bench.machine import described
 from tests.bench.place import ROOT, Place, broker
 from tests.bench.ratios import NOISE, compared, differences, medians, ratios, table, with_recorded
@@ -25,6 +25,11 @@ YARDSTICKS: Mapping[str, Callable[[Place], Sides]] = {
     "w2": throughput.w2,
     "w2_two": throughput.w2_two,
     "w2_spark": throughput.w2_spark,
+    "restore": state.restore,
+    "start": state.start,
+    "commits": state.commits,
+    "latency": live.latency,
+    "recovery": live.recovery,
 }
 FOLDER = ROOT / ".bench"
 RECORDED = Path(__file__).parent / "recorded.json"
