@@ -39,7 +39,7 @@ test: lint  ## everything, three tests at a time (their time goes into waiting)
 	$(BIN)/pytest -n 3 --dist loadgroup --durations=15
 
 prove: venv  ## the long proofs: every failpoint in every way, 500 simulated histories, planted bugs, three hosts; half an hour
-	$(BIN)/pytest -n 3 --dist loadgroup -m prove --ignore=tests/bench
+	$(BIN)/pytest -n 3 --dist loadgroup -m prove
 
 bench: venv  ## samzapy beside hand-written loops: a table, and JSON in .bench/results; ONLY=w2 ROUNDS=5 SMALL=1
 	$(BIN)/python -m tests.bench run --only "$(ONLY)" --rounds $(or $(ROUNDS),5) $(if $(SMALL),--small)

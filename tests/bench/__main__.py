@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -14,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.bench import live, state, throughput
+from tests.bench import bad_records, live, standby, state, throughput
 from tests.bench.machine import described
 from tests.bench.place import ROOT, Place, broker
 from tests.bench.ratios import NOISE, compared, differences, medians, ratios, table, with_recorded
@@ -30,6 +31,8 @@ YARDSTICKS: Mapping[str, Callable[[Place], Sides]] = {
     "commits": state.commits,
     "latency": live.latency,
     "recovery": live.recovery,
+    "standby": standby.standby,
+    "bad_records": bad_records.yardstick,
 }
 FOLDER = ROOT / ".bench"
 RECORDED = Path(__file__).parent / "recorded.json"
@@ -50,6 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
         looking = commands.add_parser(name, help=what)
         looking.add_argument("result", type=Path, nargs="?", help="a result file; the newest by default")
         looking.add_argument("--dir", type=Path, default=FOLDER)
+        looking.add_argument("--recorded", type=Path, default=RECORDED)
         if name == "record":
             looking.add_argument("--figures", default="", help="only these, with commas between them, e.g. cpu_us_per_record")
     given = parser.parse_args(arguments)
@@ -62,6 +66,7 @@ def _run(given: argparse.Namespace) -> int:
     if unknown or given.rounds < 1:
         print(f"no such yardstick: {', '.join(unknown)}; there are: {', '.join(YARDSTICKS)}" if unknown else "ROUNDS: at least 1", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the broker is stopped
     (given.dir / "results").mkdir(parents=True, exist_ok=True)
     runs = Path(tempfile.mkdtemp(prefix="runs-", dir=given.dir))
     started = datetime.now(UTC)
@@ -71,6 +76,7 @@ def _run(given: argparse.Namespace) -> int:
     try:
         with _servers(given) as servers:
             place = Place(servers, given.dir, runs, SMALL_RECORDS if given.small else RECORDS, given.small, _say)
+            place.tidy()
             for name in names:
                 began = time.monotonic()
                 _say(f"{name}: {(YARDSTICKS[name].__doc__ or '').splitlines()[0]}")
@@ -81,6 +87,8 @@ def _run(given: argparse.Namespace) -> int:
                     _say(f"{name} failed: {error}")
                     failed.append(name)
                     continue
+                finally:
+                    place.tidy()
                 result["yardsticks"][name] = {
                     "records": sides.records, "seconds": round(time.monotonic() - began), "rounds": rounds, "medians": medians(rounds),
                     "ratios": ratios(rounds, sides.pairs),
@@ -99,7 +107,7 @@ def _servers(given: argparse.Namespace) -> contextlib.AbstractContextManager[str
 
 def _check(given: argparse.Namespace) -> int:
     path, result = _result(given)
-    recorded = json.loads(RECORDED.read_text())
+    recorded = json.loads(given.recorded.read_text())
     found = differences(recorded, result)
     print(f"{path.name} ({result['commit']}) beside what was recorded at {recorded['commit']} on {recorded['machine']['processor']}")
     for line in found:
@@ -111,10 +119,10 @@ def _check(given: argparse.Namespace) -> int:
 
 def _record(given: argparse.Namespace) -> int:
     _, result = _result(given)
-    recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {"noise": NOISE, "yardsticks": {}}
+    recorded = json.loads(given.recorded.read_text()) if given.recorded.exists() else {"noise": NOISE, "yardsticks": {}}
     updated = with_recorded(recorded, result, [figure for figure in given.figures.split(",") if figure])
-    RECORDED.write_text(json.dumps(updated, indent=1) + "\n")
-    print(f"{RECORDED}: {', '.join(result['yardsticks'])}")
+    given.recorded.write_text(json.dumps(updated, indent=1) + "\n")
+    print(f"{given.recorded}: {', '.join(result['yardsticks'])}")
     return 0
 
 

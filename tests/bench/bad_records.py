@@ -20,13 +20,17 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from tests.bench.place import RUN, Place
+from tests.bench.yardstick import Side, Sides
 from tests.broker import create_topic, produce, read_all
 
 BAD_EVERY = 100
 PARTITIONS = 4
 LIMIT_S = 600.0
+RECORDS, SMALL_RECORDS = 300_000, 50_000
 
 TASK = """
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
@@ -83,9 +87,9 @@ CASES = (
 class Bench:
     """The inputs, once for all runs, and a folder for jobs."""
 
-    def __init__(self, servers: str, folder: Path, records: int) -> None:
+    def __init__(self, servers: str, folder: Path, records: int, prefix: str = "bad") -> None:
         self.servers, self.folder, self.records = servers, folder, records
-        self._name = f"bad-{secrets.token_hex(4)}"
+        self._name = f"{prefix}-{secrets.token_hex(4)}"
         self._runs = 0
         (folder / "projection.py").write_text(TASK)
         self._inputs = {False: f"{self._name}-in", True: f"{self._name}-in-no-json"}
@@ -173,11 +177,24 @@ def measure(servers: str, records: int, rounds: int, say: Callable[[str], None])
     return left
 
 
+def yardstick(place: Place) -> Sides:
+    """One bad record in a hundred, beside none."""
+    bench = Bench(place.servers, place.runs, SMALL_RECORDS if place.small else RECORDS, f"{RUN}-bad")
+    idle_s = bench.idle_cpu_s()
+
+    def figures(case: Case) -> dict[str, float]:
+        cost = bench.cost(case)
+        return {"records_per_s": cost.rate, "cpu_us_per_record": (cost.cpu_s - idle_s) / bench.records * 1e6}
+
+    sides = [Side(case.name, partial(figures, case)) for case in (CLEAN, *CASES)]
+    return Sides(sides, [(case.name, CLEAN.name) for case in CASES], bench.records)
+
+
 def main() -> None:
     """Print what was measured as it comes, then the medians."""
     parser = argparse.ArgumentParser(description="What one bad record in a hundred costs.")
     parser.add_argument("--kafka", default="localhost:9092")
-    parser.add_argument("--records", type=int, default=300_000)
+    parser.add_argument("--records", type=int, default=RECORDS)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     for name, left in measure(given.kafka, given.records, given.rounds, print).items():

@@ -23,6 +23,7 @@ LOOPS = (sys.executable, str(Path(__file__).parent / "loops.py"))
 PARTITIONS = 4
 USERS = 50_000
 FOR_EVER = {"retention_ms": -1}
+RUN = "bench-run"  # is in the name of every topic that goes with its run
 BROKER_WAIT_S = 180
 
 
@@ -86,7 +87,7 @@ class Place:
     @contextlib.contextmanager
     def attempt(self) -> Iterator[str]:
         """A name for one run, its topics and its folder; they are removed after it."""
-        name = f"bench-run-{secrets.token_hex(4)}"
+        name = f"{RUN}-{secrets.token_hex(4)}"
         (self.runs / name).mkdir()
         try:
             yield name
@@ -94,6 +95,10 @@ class Place:
             for path in self.runs.glob(f"{name}*"):
                 shutil.rmtree(path)
             topics.delete(self.servers, [topic for topic in topics.names(self.servers) if name in topic])
+
+    def tidy(self) -> None:
+        """Remove what an interrupted run left on the broker. One `make bench` at a time uses a broker."""
+        topics.delete(self.servers, [topic for topic in topics.names(self.servers) if RUN in topic])
 
     def job_file(self, folder: Path, task: str, inputs: list[dict[str, Any]], **more: Any) -> Path:
         """A job as a user would write it, named as its folder is; everything not given is the default."""

@@ -72,7 +72,7 @@ def run_job(job: Path, *options: str) -> None:
 
 
 class LiveJob:
-    """A job that runs until it is stopped, under `--local`."""
+    """A job that runs until it is stopped."""
 
     def __init__(self, process: subprocess.Popen[bytes], url: str, log: Path) -> None:
         self.process, self._url, self._log = process, url, log
@@ -118,19 +118,18 @@ class LiveJob:
 
 
 @contextlib.contextmanager
-def live_job(job: Path, *sets: str) -> Iterator[LiveJob]:
-    """Started; stopped at the end, unless it was already. `sets`: KEY=VALUE, as `samzapy run --set` takes them."""
+def live_job(job: Path, *sets: str, where: tuple[str, ...] = LOCAL) -> Iterator[LiveJob]:
+    """Started; stopped at the end. `sets`: KEY=VALUE, as `samzapy run --set` takes them; `where`: its options that say what runs it."""
     port, log = free_port(), job.parent / "run.log"
     given = [part for one in (f"web.port={port}", "containers.heartbeat=200ms", *sets) for part in ("--set", one)]
     with log.open("wb") as err:
         process = subprocess.Popen(
-            [*SAMZAPY, "run", str(job), "--local", *given], stdin=subprocess.DEVNULL, stdout=err, stderr=err, cwd=ROOT
+            [*SAMZAPY, "run", str(job), *where, *given], stdin=subprocess.DEVNULL, stdout=err, stderr=err, cwd=ROOT
         )
     try:
         live = LiveJob(process, f"http://127.0.0.1:{port}", log)
         yield live
-        if process.poll() is None:
-            live.stop()
+        live.stop()
     finally:
         if process.poll() is None:
             process.kill()

@@ -69,23 +69,12 @@ def w2_two(place: Place) -> Sides:
 
 # -- one run of a side ---------------------------------------------------------------------------------------------------------------
 
-Model = Callable[[str, str], topics.Contents]
-
-
-def _figures(place: Place, model: Model, written: list[str], cpu_s: float, idle_cpu_s: float, is_cpu_known: bool = True) -> dict[str, float]:
-    found = topics.outputs(place.servers, written)
-    wanted = expected(model, place.servers, place.input())
-    if found.contents != wanted:
-        raise AssertionError(f"the outputs in {', '.join(written)} are not what the input leads to: {found.contents}, expected {wanted}")
-    rate = {"records_per_s": middle_rate(found.times_ms, place.records)}
-    return rate | ({"cpu_us_per_record": (cpu_s - idle_cpu_s) / place.records * 1e6} if is_cpu_known else {})
-
 
 def _loops(place: Place, mode: str, model: Model, count: int) -> Figures:
     given = place.halves() if count == 2 else (place.input(),)
     idle_cpu_s = count * _idle_loop_cpu_s(place, mode)
     with place.attempt() as name:
-        loops = [_loop(place, mode, topic, f"{name}-{number}") for number, topic in enumerate(given)]
+        loops = [loop_of(place, mode, topic, f"{name}-{number}") for number, topic in enumerate(given)]
         cpu_s = cpu_of(lambda: run_loops(*loops))
         return _figures(place, model, [loop.output for loop in loops], cpu_s - idle_cpu_s)
 
@@ -97,7 +86,7 @@ def _undisturbed_loop(place: Place) -> Figures:
         reading = run_loops(Loop(place.servers, "consume", place.input()))[0]
         before = cpu_of_children_s()
         with place.attempt() as name:
-            loop = _loop(place, "w1", place.input(), name)
+            loop = loop_of(place, "w1", place.input(), name)
             answer = run_loops(loop)[0]
             if answer["per_second"] >= DISTURBED * reading["per_second"]:
                 return _figures(place, topics.projected, [loop.output], cpu_of_children_s() - before - idle_cpu_s)
@@ -105,7 +94,7 @@ def _undisturbed_loop(place: Place) -> Figures:
     raise RuntimeError(f"disturbed {TRIES} times: this machine is too busy to measure on")
 
 
-def _loop(place: Place, mode: str, given: str, name: str) -> Loop:
+def loop_of(place: Place, mode: str, given: str, name: str) -> Loop:
     """With its topics. The database, where there is one, goes with the run's folder."""
     output, folder = place.output(name), ""
     if mode == "w2":
@@ -118,36 +107,44 @@ def _job(place: Place, task: str, model: Model, more: Settings, options: tuple[s
     is_cpu_known = options == LOCAL
     idle_cpu_s = _idle_job_cpu_s(place, task, json.dumps(more)) if is_cpu_known else 0.0
     with place.attempt() as name:
-        job = _write_job(place, name, task, place.input(), more)
+        job = write_job(place, name, task, place.input(), more)
         cpu_s = cpu_of(lambda: run_job(job, *options))
         return _figures(place, model, [f"{name}-out"], cpu_s - idle_cpu_s if is_cpu_known else None)
 
 
-def _write_job(place: Place, name: str, task: str, given: str, more: Settings) -> Path:
+def write_job(place: Place, name: str, task: str, given: str, more: Settings) -> Path:
     output = place.output(name)
     inputs = [{"topic": given, "key": "bytes", "value": "json"}]
     return place.job_file(place.runs / name, task, inputs, params={"out": output}, outputs=[{"topic": output, "key": "bytes", "value": "json"}], **more)
 
 
-def _figures(place: Place, model: Model, written: list[str], cpu_s: float | None) -> Figures:
-    """Once the outputs are found to be what they must be."""
+def checked(place: Place, model: Model, written: list[str]) -> topics.Outputs:
+    """What was written, once it is found to be what it must be.
+
+    Raises:
+        AssertionError: a record is missing, doubled, wrong or out of order.
+    """
     found = topics.outputs(place.servers, written)
     wanted = expected(model, place.servers, place.input())
     if found.contents != wanted:
         raise AssertionError(f"the outputs in {', '.join(written)} are not what the input leads to: {found.contents}, expected {wanted}")
-    rate = {"records_per_s": middle_rate(found.times_ms, place.records)}
+    return found
+
+
+def _figures(place: Place, model: Model, written: list[str], cpu_s: float | None) -> Figures:
+    rate = {"records_per_s": middle_rate(checked(place, model, written).times_ms, place.records)}
     return rate if cpu_s is None else rate | {"cpu_us_per_record": cpu_s / place.records * 1e6}
 
 
 @cache
 def _idle_loop_cpu_s(place: Place, mode: str) -> float:
     with place.attempt() as name:
-        loop = _loop(place, mode, place.empty(), name)
+        loop = loop_of(place, mode, place.empty(), name)
         return cpu_of(lambda: run_loops(loop))
 
 
 @cache
 def _idle_job_cpu_s(place: Place, task: str, settings: str) -> float:
     with place.attempt() as name:
-        job = _write_job(place, name, task, place.empty(), json.loads(settings))
+        job = write_job(place, name, task, place.empty(), json.loads(settings))
         return cpu_of(lambda: run_job(job))
