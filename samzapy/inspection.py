@@ -101,8 +101,9 @@ def fold_partition(consumer: Consumer, place: TopicPartition, bounds: Bounds, cl
     return newest
 
 
-def committed_entries(settings: Settings, store: str, log: Log, clock: Clock) -> Iterator[tuple[bytes, bytes]]:
-    """(key, value) bytes of a store as committed, one changelog partition after another; within each in no particular order.
+def committed_entries(settings: Settings, store: str, log: Log, clock: Clock) -> Iterator[tuple[int, bytes, bytes]]:
+    """(partition, key, value) of a store as committed, keys and values as bytes, one changelog partition after another; within each in no
+    particular order. The partition is that of the task whose entry it is.
 
     Raises:
         StateRefused: what the checkpoints name cannot be told from what the changelog holds. Raised before the first entry.
@@ -122,7 +123,8 @@ def committed_entries(settings: Settings, store: str, log: Log, clock: Clock) ->
         places = [TopicPartition(topic, partition) for partition in range(facts.partitions)]
         whole = {place: _whole_bounds(consumer, place, facts, store, checkpoints.get(place.partition), clock) for place in places}
         for place, bounds in whole.items():
-            yield from fold_partition(consumer, place, bounds, clock).items()
+            for key, value in fold_partition(consumer, place, bounds, clock).items():
+                yield place.partition, key, value
     finally:
         consumer.close()
 

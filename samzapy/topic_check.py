@@ -7,12 +7,14 @@ one that exists with settings under which state could be lost is refused with th
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
-from samzapy.api.errors import ConfigurationError, TopicMisconfigured, TopicMissing
+from samzapy.api.errors import ConfigurationError, SamzapyError, TopicMisconfigured, TopicMissing
 from samzapy.config.schema import Settings
 from samzapy.container.failure import DEAD_LETTER
 from samzapy.model.job_model import TaskModel
-from samzapy.plan.begun import grown_inputs
+from samzapy.model.ownership import Begun, Ledger
+from samzapy.plan.begun import grown_inputs, what_is_other
 from samzapy.plan.grouping import group
 from samzapy.plan.topics import internal_topics, what_is_wrong
 from samzapy.ports import Admin, Log, TopicFacts, TopicSpec
@@ -48,24 +50,47 @@ def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
 
     Raises:
         TopicMissing: inputs or outputs; all of them named. TopicMisconfigured: an internal topic. ConfigurationError: names collide.
+        StateMismatch: the inputs of a job with stores have grown.
     """
     admin = log.admin()
     try:
-        users = [*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs)]
-        facts = admin.topics(users)
-        _refuse_missing(settings, facts)
-        tasks = tasks_of(settings, facts)
-        wanted = internal_specs(settings, len(tasks))
-        _refuse_collisions(users, wanted)
+        tasks, missing = _checked(settings, admin)
         _follow_growth(settings, admin, len(tasks))
-        there = admin.topics([s.name for s in wanted])
-        wrong = [f"{s.name} {what}" for s in wanted if s.name in there and (what := what_is_wrong(s, there[s.name]))]
-        if wrong:
-            raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never alters a topic that exists.")
-        admin.create([s for s in wanted if s.name not in there])
+        admin.create(missing)
         return tasks
     finally:
         admin.close()
+
+
+def what_run_refuses(settings: Settings, log: Log, ledger: Ledger) -> SamzapyError | None:
+    """Why a run that began now would be refused for its topics, here or by its coordinator; None: it would not. Changes nothing."""
+    admin = log.admin()
+    try:
+        tasks, _ = _checked(settings, admin)
+        checkpoints = admin.topics([job_of(settings).checkpoint_topic])
+    except SamzapyError as error:
+        return error
+    finally:
+        admin.close()
+    topic_id = next((facts.topic_id for facts in checkpoints.values()), "")
+    inputs = ", ".join(sorted(i.topic for i in settings.inputs))
+    return what_is_other(job_of(settings), inputs, ledger.begun, Begun(topic_id, len(tasks) if settings.stores else 0))
+
+
+def _checked(settings: Settings, admin: Admin) -> tuple[dict[str, TaskModel], list[TopicSpec]]:
+    """The job's tasks, and the internal topics that are to be created. Raises as `prepare_topics`."""
+    users = [*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs)]
+    facts = admin.topics(users)
+    _refuse_missing(settings, facts)
+    tasks = tasks_of(settings, facts)
+    wanted = internal_specs(settings, len(tasks))
+    _refuse_collisions(users, wanted)
+    there = admin.topics([s.name for s in wanted])
+    growing = _growing(settings, there, len(tasks))
+    wrong = [f"{s.name} {what}" for s in wanted if s.name in there and s.name not in growing and (what := what_is_wrong(s, there[s.name]))]
+    if wrong:
+        raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never alters a topic that exists.")
+    return tasks, [s for s in wanted if s.name not in there]
 
 
 def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
@@ -86,19 +111,27 @@ def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
 
 
 def _follow_growth(settings: Settings, admin: Admin, tasks: int) -> None:
-    """More partitions than at the first start: fine for a job without state; with state, keys would meet other tasks than their state."""
+    """Internal topics that have one partition a task get as many as the inputs now make. Raises as `_growing`."""
+    there = admin.topics([job_of(settings).checkpoint_topic, job_of(settings).dead_letter_topic])
+    for topic in _growing(settings, there, tasks):
+        LOG.info("%s grows from %d to %d partitions, as the inputs did", topic, there[topic].partitions, tasks)
+        admin.grow(topic, tasks)
+
+
+def _growing(settings: Settings, there: Mapping[str, TopicFacts], tasks: int) -> list[str]:
+    """The topics of `there` that grow with the tasks.
+
+    Raises:
+        StateMismatch: the job has stores: keys would meet other tasks than their state.
+    """
     topic, letters = job_of(settings).checkpoint_topic, job_of(settings).dead_letter_topic
-    there = admin.topics([topic, letters])
-    facts = there.get(topic)
-    if settings.on_error.then == DEAD_LETTER and letters in there and there[letters].partitions < tasks:
-        admin.grow(letters, tasks)
-    if facts is None or facts.partitions >= tasks:
-        return
+    found = [letters] if settings.on_error.then == DEAD_LETTER and letters in there and there[letters].partitions < tasks else []
+    if topic not in there or there[topic].partitions >= tasks:
+        return found
     if settings.stores:
         inputs = ", ".join(i.topic for i in settings.inputs if not i.broadcast)
-        raise grown_inputs(inputs, tasks, facts.partitions)
-    LOG.info("%s grows from %d to %d partitions, as the inputs did", topic, facts.partitions, tasks)
-    admin.grow(topic, tasks)
+        raise grown_inputs(inputs, tasks, there[topic].partitions)
+    return [*found, topic]
 
 
 def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts], inputs_only: bool = False) -> None:

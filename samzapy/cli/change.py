@@ -54,6 +54,7 @@ def scale(
         run = _Run.of(loaded, log, token_file)
         if run is None:
             return NOT_RUNNING
+        before = {task["name"]: task.get("last_move") for task in run.status["tasks"]}
         answer = run.post("scale", {"containers": containers})
         wanted = int(answer["containers"])
         if wanted < containers:
@@ -68,7 +69,7 @@ def scale(
         return 1
     for task in done["tasks"]:
         move = task.get("last_move")
-        if move:
+        if move and move != before.get(task["name"]) and move["from"] != move["to"]:
             say(f"{task['name']}: container {move['from']} -> {move['to']}, {move['seconds']:.1f} s without it")
     say(f"{wanted} containers")
     return 0

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from samzapy.api.errors import ConfigurationError
 from samzapy.config.load import LoadedJob, load_job
 from samzapy.ports import Log
 
@@ -33,6 +34,16 @@ def load(job: Path, more: list[Path] | None, sets: list[str] | None, classes: bo
     from samzapy.kafka.client import check_properties
 
     return load_job([job, *(more or [])], sets or [], check_client=check_properties, check_classes=classes)
+
+
+def refuse_local_on(local: bool, master: str | None) -> None:
+    """That `--local` and `--master` are not given together.
+
+    Raises:
+        ConfigurationError: they are.
+    """
+    if local and master:
+        raise ConfigurationError("--local runs without Spark, --master names one.", "Give one of the two.")
 
 
 @contextmanager

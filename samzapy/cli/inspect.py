@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from samzapy.api.errors import ClusterUnreachable, ConfigurationError, SamzapyError, TopicMissing
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError, TopicMisconfigured, TopicMissing
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
 from samzapy.config.load import LoadedJob
 from samzapy.model.ownership import LeaseRecord, Ledger
@@ -39,36 +39,24 @@ def validate(
     sets: Sets = None,
     connect: Annotated[bool, typer.Option("--connect", help="Also ask Kafka: topics, partitions, settings.")] = False,
 ) -> int:
-    """All errors of a job file at once; exit code 2 if there are any."""
+    """All errors of a job file at once; exit code 2 if there are any. With --connect: that of a run, where one would be refused."""
     loaded = load(job, more, sets, classes=True)
     if not connect:
         say(f"{job}: valid")
         return 0
-    problems: list[str] = []
+    from samzapy.topic_check import what_run_refuses
+
     with connected(loaded) as log:
-        code = 0
-        for kind, row in _topic_rows(loaded, log):
-            if kind == "missing":
-                code = TopicMissing.exit_code
-            if kind in ("missing", "wrong"):
-                problems.append(f"{row[0]}: {row[-1]}")
-        problems.extend(_partition_problems(loaded, log))
+        problems = [f"{row[0]}: {row[-1]}" for kind, row in _topic_rows(loaded, log) if kind in ("missing", "wrong")]
+        refused = what_run_refuses(loaded.settings, log, ledger_of(loaded, log))
+    if refused is not None and not (problems and isinstance(refused, TopicMissing | TopicMisconfigured)):
+        problems.append(str(refused))
     for problem in problems:
         say(f"error: {problem}")
-    if problems:
-        return code or 1
+    if refused is not None:
+        return refused.exit_code
     say(f"{job}: valid, and Kafka has what it needs")
     return 0
-
-
-def _partition_problems(loaded: LoadedJob, log: Log) -> list[str]:
-    from samzapy.inspection import look_around
-
-    try:
-        look_around(loaded.settings, log)
-    except SamzapyError as error:
-        return [str(error)]
-    return []
 
 
 # -- status ----------------------------------------------------------------------------------------------------------------------------
@@ -220,6 +208,11 @@ def _print_status(answer: dict[str, Any]) -> None:
         for c in answer["containers"]
     ]
     print_table(("CONTAINER", "STATE", "HOST", "PREFERRED", "PID", "RESTARTS", "TASKS", "REASON"), containers)
+    for c in answer["containers"]:
+        last = c.get("last_restart")
+        if last is not None:
+            at = datetime.fromtimestamp(last["at_ms"] / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
+            print(f"container {c['id']}, last restart: {at}, {last['process']}: {last['reason']}")
     print()
     rows = []
     for t in answer["tasks"]:

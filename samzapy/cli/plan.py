@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from samzapy.api.errors import LauncherError, SamzapyError, TopicMisconfigured, TopicMissing
-from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, refuse_local_on, say
 from samzapy.cli.inspect import ledger_of
 from samzapy.config.schema import Settings
 from samzapy.model.job_model import TaskModel
@@ -27,15 +27,17 @@ def plan(
 ) -> int:
     """What `run` would do: tasks, containers, hosts, topics to create. Changes nothing; a run that would be refused has that run's exit code."""
     from samzapy.inspection import look_around
-    from samzapy.topic_check import topic_rows
+    from samzapy.topic_check import topic_rows, what_run_refuses
 
-    loaded = load(job, more, [*(sets or []), *([f"spark.master={master}"] if master else [])])
+    refuse_local_on(local, master)
+    loaded = load(job, more, [*(sets or []), *([f"spark.master={master}"] if master else [])], classes=True)
     settings = loaded.settings
     with connected(loaded) as log:
         tasks = look_around(settings, log).tasks
         rows = topic_rows(settings, log)
         ledger = ledger_of(loaded, log)
-    problems = _topic_problems(rows)
+        refused = what_run_refuses(settings, log, ledger)
+    problems = _topic_problems(rows, refused)
     seen: Outlook | None = None
     if tasks:
         seen = outlook(list(tasks), settings.containers.count, ledger, None if local else settings.spark.master, os.cpu_count() or 1)
@@ -49,16 +51,20 @@ def plan(
     return problems[0].exit_code if problems else 0
 
 
-def _topic_problems(rows: list[Any]) -> list[SamzapyError]:
+def _topic_problems(rows: list[Any], refused: SamzapyError | None) -> list[SamzapyError]:
+    """What a run would be refused for comes first: its exit code counts. Then whatever else is wrong with topics."""
     from samzapy.topic_check import MISSING, WRONG
 
+    if refused is None:
+        return []
     found: list[SamzapyError] = []
     for kind, (topic, role, *_, state) in rows:
         if kind == MISSING:
-            found.append(TopicMissing(f"there is no {role} topic {topic}.", "`run` never creates inputs or outputs; see `samzapy topics`."))
+            found.append(TopicMissing(f"there is no {role} topic {topic}.", refused.remedy))
         elif kind == WRONG:
             found.append(TopicMisconfigured(f"{topic} {state}.", "samzapy never alters a topic that exists."))
-    return found
+    same = [problem for problem in found if type(problem) is type(refused)]
+    return [*(same or [refused]), *(problem for problem in found if type(problem) is not type(refused))]
 
 
 def _slot_problems(settings: Settings, seen: Outlook) -> list[SamzapyError]:

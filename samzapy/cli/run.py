@@ -17,7 +17,7 @@ import typer
 
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
-from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, say
+from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, refuse_local_on, say
 from samzapy.cli.inspect import http_json
 from samzapy.config.load import LoadedJob
 from samzapy.model.offsets import TopicPartition
@@ -40,8 +40,7 @@ def run(
     takeover: Annotated[bool, typer.Option("--takeover", help="Take the place of another run that seems alive.")] = False,
 ) -> int:
     """Run a job in the foreground. Ctrl-C: final commit, exit 0; a second one: stop now."""
-    if local and master:
-        raise ConfigurationError("--local runs without Spark, --master names one.", "Give one of the two.")
+    refuse_local_on(local, master)
     loaded = load(job, more, [*(sets or []), *([f"spark.master={master}"] if master else [])], classes=True)
     with connected(loaded) as log:
         return _Run(loaded, log, local, until_end, takeover).run()

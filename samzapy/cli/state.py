@@ -12,11 +12,13 @@ import typer
 from samzapy.api.errors import ConfigurationError, OwnedElsewhere, SamzapyError
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
 from samzapy.config.load import LoadedJob
+from samzapy.model.names import task_name
 from samzapy.ports import Log
 
 app = typer.Typer(help="Look at and restore stores.", no_args_is_help=True)
 StoreName = Annotated[str, typer.Argument(metavar="STORE", help="The store's name in the job file.", show_default=False)]
 NOT_FOUND = 1
+Entry = tuple[int, bytes, bytes]  # partition, key, value
 
 
 @app.command("get")
@@ -28,10 +30,10 @@ def get(
     sets: Sets = None,
     as_json: AsJson = False,
 ) -> int:
-    """The committed value of one key; exit code 1 where there is none."""
+    """The committed value of one key, and the task whose entry it is (of each, where several have it); exit code 1 where there is none."""
     loaded = load(job, more, sets)
     wanted = _key_bytes(loaded, store, key)
-    found = [(k, v) for k, v in _entries(loaded, store) if k == wanted]
+    found = [entry for entry in _entries(loaded, store) if entry[1] == wanted]
     _print(loaded, store, found, as_json)
     if not found:
         say(f"no such key in {store!r}")
@@ -48,17 +50,16 @@ def scan(
     sets: Sets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Committed entries in key order."""
+    """Committed entries in key order: key, value, and the task whose entry it is."""
     loaded = load(job, more, sets)
     start = prefix.encode()
-    found = sorted((k, v) for k, v in _entries(loaded, store) if k.startswith(start))
-    found.sort(key=_order(loaded, store))
+    found = sorted((entry for entry in _entries(loaded, store) if entry[1].startswith(start)), key=_order(loaded, store))
     _print(loaded, store, found[:limit] if limit else found, as_json)
 
 
 @app.command("export")
 def export(job: JobFile, store: StoreName, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
-    """All committed entries in key order."""
+    """All committed entries in key order: key, value, and the task whose entry it is."""
     loaded = load(job, more, sets)
     _print(loaded, store, sorted(_entries(loaded, store), key=_order(loaded, store)), as_json)
 
@@ -126,7 +127,7 @@ def _print_reports(reports: Any, as_json: bool) -> None:
         print_table(("TASK", "STORE", "OUTCOME", "RECORDS", "DETAIL"), [(r.task, r.store, r.outcome, r.records, r.detail) for r in reports])
 
 
-def _entries(loaded: LoadedJob, store: str) -> list[tuple[bytes, bytes]]:
+def _entries(loaded: LoadedJob, store: str) -> list[Entry]:
     from samzapy.clock import SystemClock
     from samzapy.inspection import committed_entries
 
@@ -147,8 +148,8 @@ def _serdes(loaded: LoadedJob, store: str) -> tuple[Any, Any]:
 def _order(loaded: LoadedJob, store: str) -> Any:
     key, _ = _serdes(loaded, store)
     if getattr(key, "key_order", "bytes") == "signed":
-        return lambda entry: int.from_bytes(entry[0], "big", signed=True)
-    return lambda entry: entry[0]
+        return lambda entry: (int.from_bytes(entry[1], "big", signed=True), entry[0])
+    return lambda entry: (entry[1], entry[0])
 
 
 def _key_bytes(loaded: LoadedJob, store: str, text: str) -> bytes:
@@ -171,14 +172,14 @@ def _key_bytes(loaded: LoadedJob, store: str, text: str) -> bytes:
         ) from None
 
 
-def _print(loaded: LoadedJob, store: str, entries: list[tuple[bytes, bytes]], as_json: bool) -> None:
+def _print(loaded: LoadedJob, store: str, entries: list[Entry], as_json: bool) -> None:
     key, value = _serdes(loaded, store)
-    for raw_key, raw in entries:
-        k, v = key.decode(raw_key), value.decode(raw)
+    for partition, raw_key, raw in entries:
+        k, v, task = key.decode(raw_key), value.decode(raw), task_name(partition)
         if as_json:
-            print_json({"key": k, "value": v})
+            print_json({"key": k, "value": v, "task": task, "partition": partition})
         else:
-            sys.stdout.write(f"{_text(k)}\t{_text(v)}\n")
+            sys.stdout.write(f"{_text(k)}\t{_text(v)}\t{task}\n")
 
 
 def _text(value: Any) -> str:

@@ -42,6 +42,7 @@ class Changes:
         self._plan_anew = plan_anew
         self._looked_at = self._left_at = clock.monotonic()
         self._roll: list[tuple[int, str]] = []  # to be restarted: container, and the launch that is to end
+        self._roll_reason = ""
         self._roll_homes: dict[int, str | None] = {}
 
     @property
@@ -78,6 +79,7 @@ class Changes:
                 raise ConfigurationError(
                     f"there is no container {container}.", f"There are: {', '.join(map(str, sorted(self._roster.members)))}."
                 )
+            self._roll_reason = "its restart was asked for"
             if container is None:
                 self._roll_homes = dict(self._plan_anew({}))
             numbers = [container] if container is not None else sorted(n for n, m in self._roster.members.items() if not m.done)
@@ -100,7 +102,7 @@ class Changes:
             if member is None or member.done or (member.launch_id != launch_id and self._is_at_work(member)):
                 self._roll.pop(0)
             elif member.launch_id == launch_id and member.is_live and not member.stop_wanted and all(self._is_at_work(m) for m in others):
-                member.stop_wanted = True
+                member.stop_wanted, member.stop_reason = True, self._roll_reason
                 LOG.info("restarting container %d", number)
             if member is not None and not member.is_live and self._roll_homes.get(number):
                 member.preferred_host = self._roll_homes[number]
@@ -116,6 +118,7 @@ class Changes:
         leaving = set(self._launcher.leaving())
         if leaving:
             with self._roster.lock:
+                self._roll_reason = "its host was being decommissioned"
                 self._roll = [(m.number, m.launch_id) for m in self._roster.members.values() if m.is_live and m.host in leaving]
                 for number, _ in self._roll:
                     member = self._roster.members[number]

@@ -67,6 +67,7 @@ class Liveness:
         if outcome == "finished" and not self._roster.is_stopping and (never_had := self._finished(member)):
             LOG.info("container %d finished before it heard that it also has %s; it is started again", member.number, ", ".join(never_had))
             member.stop_wanted, member.ending = True, ASKED
+            member.stop_reason = f"it finished before it heard that it also has {', '.join(never_had)}"
             return True
         if outcome == "finished" or (outcome == "stopped" and self._roster.is_stopping):
             member.state, member.done = state.STOPPED, True
@@ -134,10 +135,12 @@ class Liveness:
             self._roster.must_plan = True
             return
         member.wanted_since = now
+        reason = (member.stop_reason or why) if asked else (member.last_error or why)
+        member.last_restart, member.stop_reason = Death(now, self._clock.now_ms(), where, reason), ""
         if asked:
             member.state = state.STARTING
             return
-        member.deaths.append(Death(now, self._clock.now_ms(), where, member.last_error or why))
+        member.deaths.append(member.last_restart)
         decision = decide_restart([d.at_s for d in member.deaths], now, self._settings.max_restarts, self._settings.restart_window_s)
         if isinstance(decision, GiveUp):
             story = "; ".join(str(d) for d in member.deaths[-TOLD_DEATHS:])

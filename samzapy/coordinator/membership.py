@@ -24,6 +24,9 @@ class Death:
     where: str
     why: str
 
+    def to_json(self) -> dict[str, Any]:
+        return {"at_ms": self.at_ms, "process": self.where, "reason": self.why}
+
     def __str__(self) -> str:
         return f"{time.strftime('%H:%M:%S', time.gmtime(self.at_ms / 1000))} UTC, {self.where}: {self.why}"
 
@@ -48,6 +51,8 @@ class Member:
         knows: tasks that it was told of at its launch.
         report: its last one; `hear` sets it, and with it `reports_of_tasks`.
         last_word: what it said when it ended: {"outcome", "error"}.
+        stop_reason: why `stop_wanted` was set.
+        last_restart: the end after which it was last started again, whether it died or was asked to stop.
     """
 
     number: int
@@ -73,8 +78,10 @@ class Member:
     affinity: str = ""
     restarts: int = 0
     deaths: list[Death] = field(default_factory=list)
+    last_restart: Death | None = None
     ending: str = ""
     stop_wanted: bool = False
+    stop_reason: str = ""
     done: bool = False
     releasing: dict[str, float] = field(default_factory=dict)
     standby: tuple[str, ...] = ()
@@ -104,6 +111,7 @@ class Member:
         return {
             "id": self.number, "state": self.state, "host": self.host, "preferred_host": self.preferred_host, "pid": self.pid,
             "restarts": self.restarts, "tasks": list(self.tasks), "reason": self.reason, "last_error": self.last_error or None,
+            "last_restart": None if self.last_restart is None else self.last_restart.to_json(),
             "affinity": {"hits": self.hits, "misses": self.misses, "reason": self.affinity},
             "standby": {c["task"]: c.get("lag") for c in self.report.get("standbys", ())},
         }  # fmt: skip

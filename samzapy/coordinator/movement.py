@@ -160,6 +160,7 @@ class Movement:
             owner = owners.get(task)
             if owner is not None and owner.report_of(task).get("state") in (state.RUNNING, state.STOPPED):
                 del roster.left[task]
-                roster.moved[task] = {"from": number, "to": owner.number, "seconds": round(now - at, 2)}
+                took = {"seconds": round(now - at, 2), "at_ms": self._clock.now_ms()}
+                roster.moved[task] = {"from": number, "to": owner.number, **took}
                 if number != owner.number:
                     LOG.info("%s moved from container %d to %d; it was away for %.1f s", task, number, owner.number, now - at)

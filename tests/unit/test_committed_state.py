@@ -41,7 +41,7 @@ def settings_of(story: Story) -> Settings:
 
 def exported(story: Story, log: MemoryLog | None = None) -> dict[str, int]:
     entries = committed_entries(settings_of(story), "s", log or story.bench.log, story.bench.clock)
-    return {k.decode(): int.from_bytes(v, "big", signed=True) for k, v in entries}
+    return {k.decode(): int.from_bytes(v, "big", signed=True) for _, k, v in entries}
 
 
 def local_of(story: Story, log: MemoryLog | None = None) -> LocalState:
