@@ -431,8 +431,8 @@ class Control(Protocol):
             LogError: nobody answered. Superseded: we are not wanted any more.
         """
 
-    def finished(self, incarnation: str, report: Mapping[str, Any]) -> None:
-        """The last word: how it ended; best effort."""
+    def finished(self, incarnation: str, report: Mapping[str, Any]) -> bool:
+        """The last word: how it ended; best effort. Whether the coordinator took it."""
 
 
 class ContainerHandle(Protocol):

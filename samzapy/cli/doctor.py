@@ -25,13 +25,14 @@ from samzapy.cli.common import AsJson, MoreFiles, Sets, load, print_json
 from samzapy.config.errors import ConfigError
 from samzapy.config.load import LoadedJob
 from samzapy.config.schema import DEFAULT_STATE_DIR, Settings
+from samzapy.config.spark_keys import NAMED_ELSEWHERE, OWNED
 from samzapy.dev.java import OLDEST_VERSION, look_for_java
 from samzapy.dev.places import state_dir
 from samzapy.dev.spark import LocalSpark
 from samzapy.dev.spark_probe import Master, ask_master
 from samzapy.doctor import Check, State
 from samzapy.ports import Log
-from samzapy.spark.settings import LOOPBACK, NAMED_ELSEWHERE, OWNED, is_local, master_addresses
+from samzapy.spark.settings import LOOPBACK, is_local, master_addresses
 
 FAILED = 1
 NEEDS_PYTHON = ">=3.11"

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from samzapy.config import spark_keys
 from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME, shown, suggested_name
 from samzapy.config.findings import Finding
 from samzapy.config.kafka_keys import CLIENT, GROUPS, refusal
@@ -27,14 +28,6 @@ MAX_TOPIC_NAME = 249
 MAX_CLIENT_INTEGER = (1 << 31) - 1  # librdkafka wraps what is beyond: 4294968296 would be read as 1000
 SOCKET_TIMEOUT = "socket.timeout.ms"
 MAX_SCHEMA_BYTES = 1 << 20
-SPARK_OWNED = {
-    "spark.app.name": "It is made of `job` and `id`.",
-    "spark.dynamicAllocation.enabled": "Containers are long-lived: set `containers.count`.",
-    "spark.master": "Write spark: {master: …}.",
-    "spark.python.worker.reuse": "Each container has a process of its own; remove it.",
-    "spark.speculation": "A container must not run twice; remove it.",
-    "spark.task.maxFailures": "Restarts are decided by `containers.max_restarts`; remove it.",
-}
 _SERVER = re.compile(r"(?:[A-Za-z_]+://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 S = TypeVar("S", bound=Section)
 
@@ -150,10 +143,9 @@ def _servers(path: Route, value: Any) -> Iterator[Finding]:
 def _spark_conf(conf: Mapping[str, Any]) -> Iterator[Finding]:
     for key, value in conf.items():
         path = ("spark", "conf", key)
-        if key in SPARK_OWNED:
-            yield Finding(path, f"{key!r} is set by samzapy", SPARK_OWNED[key], at_key=True)
-        elif not key.startswith("spark."):
-            yield Finding(path, f"{key!r} is no property of Spark", f"did you mean 'spark.{key}'?", at_key=True)
+        message, hint = spark_keys.refusal(key)
+        if message:
+            yield Finding(path, message, hint, at_key=True)
         elif isinstance(value, Mapping | list):
             yield Finding(path, f"expected text, a number or true/false, found {shown(value)}", "Spark's keys are dotted.")
 

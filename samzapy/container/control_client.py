@@ -53,15 +53,16 @@ class HttpControl:
     def heartbeat(self, incarnation: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
         return self._post("heartbeat", {"incarnation": incarnation, "report": dict(report)})
 
-    def finished(self, incarnation: str, report: Mapping[str, Any]) -> None:
+    def finished(self, incarnation: str, report: Mapping[str, Any]) -> bool:
         for _ in range(3):
             try:
                 self._post("finished", {"incarnation": incarnation, "report": dict(report)})
-                return
+                return True
             except Superseded:
-                return
+                return False
             except ClusterUnreachable:
                 time.sleep(RETRY_S)
+        return False
 
     def close(self) -> None:
         """Close the connections that are kept."""

@@ -43,6 +43,8 @@ FINISHED, STOPPED, FAILED, SUPERSEDED = "finished", "stopped", "failed", "supers
 EXIT_CODES = {FINISHED: 0, STOPPED: 0, FAILED: 1, SUPERSEDED: 5}
 MAX_RESTARTS_WITHOUT_COMMIT = 5
 PUBLISH_S = 0.25
+LOCALHOST = "localhost"  # how a container beside its driver is called
+TOLD_BESIDE = "the job's last lines say what and where"
 
 Build = Callable[[Assignment, str, Line], Container]
 
@@ -177,9 +179,12 @@ class ContainerRunner:
             LOG.warning("container %d while stopping: %s: %s", self._number, error.code, error)
 
     def _end(self, outcome: str, error: SamzapyError | None) -> None:
+        is_final = error is not None and (not isinstance(error, LogError) or isinstance(error, OffsetOutOfRange))  # a restart would meet it again
+        is_fatal = is_final and outcome != SUPERSEDED
+        is_told_beside = is_fatal and self._facts.get("host") == LOCALHOST  # the coordinator says it in full, on the same terminal
         if error is not None:
             level = logging.WARNING if outcome == SUPERSEDED else logging.ERROR
-            LOG.log(level, "container %d %s: %s: %s", self._number, outcome, error.code, error)
+            LOG.log(level, "container %d %s: %s: %s", self._number, outcome, error.code, TOLD_BESIDE if is_told_beside else error)
             if isinstance(error, TaskError) and error.__cause__ is not None:
                 for line in stack_of(error.__cause__).splitlines():
                     LOG.log(level, "    %s", line)
@@ -192,18 +197,18 @@ class ContainerRunner:
         self._state = "FAILED" if outcome in (FAILED, SUPERSEDED) else "STOPPED"
         report = {**self._report(), "outcome": outcome, "error": None}
         if error is not None:
-            is_final = not isinstance(error, LogError) or isinstance(error, OffsetOutOfRange)  # starting again would find the same
             report["error"] = {
                 "code": error.code,
                 "message": error.message,
                 "remedy": error.remedy,
-                "fatal": is_final and outcome != SUPERSEDED,
+                "fatal": is_fatal,
                 "exit_code": error.exit_code,
             }
         self._heartbeat.stop()
         self._lags.stop()
         failpoints.hit("end.report.before")
-        self._control.finished(self._incarnation, report)
+        if not self._control.finished(self._incarnation, report) and is_told_beside and error is not None:
+            LOG.error("container %d %s: %s: %s", self._number, outcome, error.code, error)
 
     # -- between the loop and the heartbeat ----------------------------------------------------------------------------------------
 

@@ -152,14 +152,12 @@ class Roster:
         if member is not None:
             member.state, member.done = FAILED, True
             member.last_error = str(error["message"])
-        if self.failure is None:
+        who = f"container {member.number} failed" if member else "job failed"
+        if self.failure is None:  # said in full at the end of the run
             self.failure = (-1 if member is None else member.number, error)
-            LOG.error(
-                "%s: %s: %s; stopping the job",
-                f"container {member.number} failed" if member else "job failed",
-                error["code"],
-                str(error["message"]).rstrip("."),
-            )
+            LOG.error("%s: %s; stopping the job", who, error["code"])
+        else:
+            LOG.error("%s too: %s: %s", who, error["code"], error["message"])
         self.request_stop()
 
     # -- what people ask -----------------------------------------------------------------------------------------------------------------

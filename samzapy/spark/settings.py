@@ -2,7 +2,8 @@
 
 A container is one task that never ends by itself. Whatever Spark does to tasks that look stuck or slow (retries, speculation, reuse of
 workers, idle time-outs, fewer executors) would run a container twice or end it behind the coordinator's back, so these settings are
-ours: a job file that sets one is refused by name, with the reason. Everything else is a default that `spark.conf` overrides.
+ours (`samzapy.config.spark_keys`): a job file that sets one is refused by name, with the reason. Everything else is a default that
+`spark.conf` overrides.
 
 Nor may Spark give up a whole job over what happened to its parts in weeks. It keeps two counts of failed executors. The one of Kubernetes
 and YARN never forgets and ends the application at twice their number: it is lifted here. The other is the standalone master's
@@ -16,38 +17,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from samzapy.api.errors import ConfigurationError
+from samzapy.config.spark_keys import OWNED, refusal
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 LOG_OPTION = "-Dlog4j2.configurationFile="
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOOPBACK = "127.0.0.1"
 
-# setting -> (value, why it is ours)
-OWNED: Mapping[str, tuple[str, str]] = {
-    "spark.task.maxFailures": ("1", "the coordinator decides on restarts"),
-    "spark.stage.maxConsecutiveAttempts": ("1", "the coordinator decides on restarts"),
-    "spark.speculation": ("false", "a container must not run twice"),
-    "spark.dynamicAllocation.enabled": ("false", "containers keep their executors"),
-    "spark.task.cpus": ("1", "a container is one slot"),
-    "spark.python.use.daemon": ("true", "a container watches the daemon that forked it"),
-    "spark.python.worker.reuse": ("false", "each container gets a process of its own"),
-    "spark.python.worker.idleTimeoutSeconds": ("0", "a container may be silent for long"),
-    "spark.python.worker.killOnIdleTimeout": ("false", "a container may be silent for long"),
-    "spark.task.reaper.enabled": ("true", "a cancelled container has to be seen to its end"),
-    "spark.excludeOnFailure.enabled": ("false", "the coordinator decides where containers run"),
-    "spark.excludeOnFailure.application.enabled": ("false", "the coordinator decides where containers run"),
-    "spark.excludeOnFailure.taskAndStage.enabled": ("false", "the coordinator decides where containers run"),
-    "spark.scheduler.mode": ("FIFO", "every container gets a slot of its own"),
-    "spark.submit.deployMode": ("client", "the coordinator is the driver, here"),
-}
-NAMED_ELSEWHERE: Mapping[str, str] = {
-    "spark.master": "spark.master beside spark.conf, or --master",
-    "spark.app.name": "job and id",
-    "spark.locality.wait": "containers.host_affinity",
-    "spark.locality.wait.process": "containers.host_affinity",
-    "spark.locality.wait.node": "containers.host_affinity",
-    "spark.locality.wait.rack": "containers.host_affinity",
-}
 DEFAULTS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -75,26 +51,14 @@ def is_local(master: str) -> bool:
 
 
 def check_conf(conf: Mapping[str, str]) -> None:
-    """Refuse what a job file may not set.
+    """Refuse what a job file may not set; the loader refuses it too, by the same table.
 
     Raises:
-        ConfigurationError: names every such key, and why.
+        ConfigurationError: names every such key, and what to do.
     """
-    wrong = [_why_not(key) for key in sorted(conf)]
-    found = "; ".join(w for w in wrong if w)
+    found = [f"{message}: {hint.rstrip('.')}" for key in sorted(conf) for message, hint in [refusal(key)] if message]
     if found:
-        raise ConfigurationError(f"spark.conf: {found}.", "Remove it from the job file.")
-
-
-def _why_not(key: str) -> str:
-    if not key.startswith("spark."):
-        return f"{key!r} is none of Spark's settings: they begin with 'spark.'"
-    if key in OWNED:
-        value, why = OWNED[key]
-        return f"{key!r} is always {value} with samzapy: {why}"
-    if key in NAMED_ELSEWHERE:
-        return f"{key!r} is set by {NAMED_ELSEWHERE[key]}"
-    return ""
+        raise ConfigurationError(f"spark.conf: {'; '.join(found)}.", "Remove it from the job file.")
 
 
 def session_settings(master: str, conf: Mapping[str, str], app_name: str, locality_wait_s: float) -> dict[str, str]:

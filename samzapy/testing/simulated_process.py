@@ -73,15 +73,16 @@ class SimControl:
     def heartbeat(self, incarnation: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
         return self._ask(lambda roster: roster.heartbeat(self._container.number, incarnation, dict(report)))
 
-    def finished(self, incarnation: str, report: Mapping[str, Any]) -> None:
+    def finished(self, incarnation: str, report: Mapping[str, Any]) -> bool:
         for _ in range(3):
             try:
                 self._ask(lambda roster: roster.took_leave(self._container.number, incarnation, dict(report)))
-                return
+                return True
             except Superseded:
-                return
+                return False
             except ClusterUnreachable:
                 self._sim.baton.sleep(RETRY_S)
+        return False
 
     def _ask(self, call: Callable[[Roster], T]) -> T:
         sim, driver = self._sim, self._driver

@@ -34,8 +34,9 @@ class Office:
     def heartbeat(self, incarnation: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"command": "run"}
 
-    def finished(self, incarnation: str, report: Mapping[str, Any]) -> None:
+    def finished(self, incarnation: str, report: Mapping[str, Any]) -> bool:
         self.last_word = report
+        return True
 
 
 def test_no_hook_no_stack(tmp_path: Path) -> None:

@@ -152,9 +152,11 @@ def test_a_launch_registers_once_and_a_second_copy_of_it_is_refused() -> None:
 
 
 def test_a_dead_container_is_ended_fenced_and_started_again() -> None:
+    began_ms = SystemClock().now_ms()
     with Stage() as stage:
         _, launch, handle = stage.await_launch(1)
-        first = stage.register(0, launch, "one", {})
+        first = stage.register(0, launch, "one", {"host": "h", "pid": 7})
+        assert stage.roster.status()["containers"][0]["last_restart"] is None
         zombie = stage.log.transactional_producer(JOB.container_transactional_id(0))
         zombie.init()
         zombie.begin()
@@ -167,7 +169,10 @@ def test_a_dead_container_is_ended_fenced_and_started_again() -> None:
         with pytest.raises(Superseded):
             beat(stage, "one")
         assert stage.register(0, second_launch, "two", {}).epoch > first.epoch
-        assert stage.roster.status()["containers"][0]["restarts"] == 1
+        told = stage.roster.status()["containers"][0]
+        assert told["restarts"] == 1
+        assert ("killed by SIGKILL", "process 7 on h") == (told["last_restart"]["reason"], told["last_restart"]["process"])
+        assert told["last_restart"]["at_ms"] >= began_ms
 
 
 def test_a_container_that_falls_silent_loses_its_tasks_when_its_lease_is_over() -> None:
@@ -207,17 +212,21 @@ def test_a_budget_that_is_used_up_fails_the_job_with_the_story() -> None:
         assert "exit code 9" in error
 
 
-def test_a_tasks_own_error_stops_the_job_without_a_restart() -> None:
-    with Stage() as stage:
-        _, launch, handle = stage.await_launch(1)
-        stage.register(0, launch, "one", {})
-        stage.roster.took_leave(
-            0, "one", {"outcome": "failed", "error": {"code": "SZ200", "message": "boom", "fatal": True, "exit_code": 1}}
-        )
-        handle.ended = "exit code 1"
+def test_a_tasks_own_error_stops_the_job_without_a_restart_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    with Stage(containers=2) as stage:
+        handles = [stage.await_launch(number)[2] for number in (1, 2)]
+        for number, launch, _ in stage.launches:
+            stage.register(number, launch, f"i{number}", {})
+        for number, message in ((0, "boom in 0."), (1, "boom in 1.")):
+            error = {"code": "SZ200", "message": message, "fatal": True, "exit_code": 1}
+            stage.roster.took_leave(number, f"i{number}", {"outcome": "failed", "error": error})
+            handles[number].ended = "exit code 1"
         assert stage.await_end() == 1
-        assert len(stage.launches) == 1
+        assert len(stage.launches) == 2
         assert stage.roster.status()["state"] == "FAILED"
+    lines = [record.getMessage() for record in caplog.records]
+    assert [1, 1] == [sum(words in line for line in lines) for words in ("boom in 0.", "boom in 1.")], lines
+    assert "boom in" in lines[-1], "what ended the job is the last that is said"
 
 
 def test_a_container_that_gave_up_because_nobody_answered_it_is_started_again() -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.spark.settings import JAVA_OPTIONS, OWNED, is_local, master_addresses, properties_text, session_settings
+from samzapy.config.load import settings_from_document
+from samzapy.config.spark_keys import NAMED_ELSEWHERE, OWNED
+from samzapy.spark.settings import JAVA_OPTIONS, is_local, master_addresses, properties_text, session_settings
 
 
 @pytest.mark.parametrize(
@@ -24,18 +26,39 @@ def test_the_users_settings_win_over_defaults() -> None:
     assert "true" == session_settings("local[2]", {"spark.ui.enabled": "true"}, "a", 5.0)["spark.ui.enabled"]
 
 
-@pytest.mark.parametrize("key", [*OWNED, "spark.master", "spark.app.name", "spark.locality.wait", "spark.locality.wait.node"])
-def test_what_is_ours_is_refused_by_name(key: str) -> None:
+@pytest.mark.parametrize("key", [*OWNED, *NAMED_ELSEWHERE, "executor.memory"])
+def test_what_is_ours_is_refused_by_name_by_the_session_and_by_the_loader(key: str) -> None:
     with pytest.raises(ConfigurationError, match=f"'{key}'"):
         session_settings("local[2]", {key: "1"}, "a", 5.0)
+    document = {
+        "job": "j", "task": "m:C", "kafka": {"bootstrap.servers": "k:1"}, "inputs": [{"topic": "t", "value": "string"}],
+        "spark": {"conf": {key: "1"}},
+    }  # fmt: skip
+    with pytest.raises(ConfigurationError, match=f"'{key}'"):
+        settings_from_document(document, {})
+
+
+def test_the_three_that_only_run_refused_are_refused_by_the_loader() -> None:
+    assert {"spark.task.cpus", "spark.scheduler.mode", "spark.locality.wait"} <= {*OWNED, *NAMED_ELSEWHERE}
+
+
+@pytest.mark.parametrize("master", ["spark://a:99999", "spark://a:7077,b:0", "local[0]", "local[0,2]"])
+def test_a_master_that_no_run_could_use_is_refused_by_the_loader(master: str) -> None:
+    document = {
+        "job": "j", "task": "m:C", "kafka": {"bootstrap.servers": "k:1"}, "inputs": [{"topic": "t", "value": "string"}],
+        "spark": {"master": master},
+    }  # fmt: skip
+    with pytest.raises(ConfigurationError, match="spark.master"):
+        settings_from_document(document, {})
+    assert "spark://[::1]:7077" == settings_from_document({**document, "spark": {"master": "spark://[::1]:7077"}}, {}).spark.master
 
 
 def test_every_wrong_key_is_named_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         session_settings("local[2]", {"spark.speculation": "true", "executor.memory": "1g"}, "a", 5.0)
 
-    assert "spark.conf: 'executor.memory' is none of Spark's settings: they begin with 'spark.'; " in caught.value.message
-    assert "'spark.speculation' is always false with samzapy: a container must not run twice" in caught.value.message
+    assert "spark.conf: 'executor.memory' is no property of Spark: did you mean 'spark.executor.memory'?; " in caught.value.message
+    assert "'spark.speculation' is always false with samzapy: A container must not run twice" in caught.value.message
 
 
 def test_the_locality_wait_is_the_affinity_time() -> None:

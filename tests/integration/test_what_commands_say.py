@@ -1,0 +1,92 @@
+"""What an operator reads: of a restart, of a move, of an entry, of a refusal, of a failure. On a real broker, by the real command."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import NewPartitions
+
+from tests.broker import admin, create_topic
+from tests.integration.job import Job
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def job(kafka: str, tmp_path: Path) -> Job:
+    return Job(kafka, tmp_path, f"job-{secrets.token_hex(4)}", partitions=2)
+
+
+def test_a_restart_is_told_with_its_reason_and_scale_tells_of_its_own_moves_only(job: Job) -> None:
+    job.feed(["the fox", "the dog"])
+    with job.running("--local") as run:
+        status = run.until_running()
+        victim = next(c["pid"] for c in status["containers"] if c["id"] == 1)
+        os.kill(victim, signal.SIGKILL)
+        run.until(lambda s: s["state"] == "RUNNING" and s["containers"][1]["restarts"] == 1 and s["containers"][1]["pid"] != victim)
+        restarts = [line for line in job.of("status").stdout.splitlines() if "last restart" in line]
+        assert re.fullmatch(
+            rf"container 1, last restart: \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d \+\d{{4}}, process {victim} on localhost: killed by SIGKILL", restarts[0]
+        )
+        assert 1 == len(restarts)
+        told = (job.status() or {})["containers"][1]["last_restart"]
+        assert ("killed by SIGKILL", f"process {victim} on localhost") == (told["reason"], told["process"])
+
+        away = r"Partition 1: container 1 -> 0, \d+\.\d s without it"
+        down = job.command("scale", str(job.file), "--containers", "1").stderr
+        assert re.search(away, down), down
+        assert "Partition 0" not in down
+        again = job.command("scale", str(job.file), "--containers", "1").stderr
+        assert "1 containers" == again.strip().splitlines()[-1]
+        assert not re.search(away, again), again
+        assert 0 == run.stop()
+
+
+def test_each_entry_says_whose_it_is(job: Job) -> None:
+    job.feed(["the fox", "the dog"])
+    assert 0 == job.run_to_end().returncode
+    wanted = [("dog", 1), ("fox", 0), ("the", 0), ("the", 1)]
+    assert [f"{key}\t1\tPartition {n}" for key, n in wanted] == job.of("state", "export", "counts").stdout.splitlines()
+    told = [json.loads(line) for line in job.of("state", "scan", "counts", "--json").stdout.splitlines()]
+    assert [{"key": key, "value": 1, "task": f"Partition {n}", "partition": n} for key, n in wanted] == told
+    assert ["the\t1\tPartition 0", "the\t1\tPartition 1"] == job.of("state", "get", "counts", "the").stdout.splitlines()
+
+
+def test_plan_and_validate_end_as_the_run_that_would_be_refused(job: Job) -> None:
+    def ends() -> tuple[int, int, int]:
+        plan, valid = job.command("plan", str(job.file)), job.command("validate", str(job.file), "--connect")
+        assert (plan.returncode == 0) == ("error" not in plan.stderr), plan.stderr
+        return plan.returncode, valid.returncode, job.run_to_end().returncode
+
+    def change(**sections: object) -> None:
+        job.file.write_text(json.dumps({**json.loads(job.file.read_text()), **sections}))
+
+    job.feed(["the fox", "the dog"])
+    assert (0, 0, 0) == ends()
+    task = json.loads(job.file.read_text())["task"]
+    change(task=task.replace("Counting", "Counted"))
+    assert (2, 2, 2) == ends(), "no such class"
+    change(task=task, outputs=[{"topic": f"{job.name}-none", "key": "string", "value": "integer"}])
+    assert (4, 4, 4) == ends(), "an output is missing"
+    create_topic(job.servers, f"{job.name}-none", 2)
+    client = admin(job.servers)  # held until it has answered
+    for future in client.create_partitions([NewPartitions(job.input, 3)]).values():
+        future.result()
+    assert (2, 2, 2) == ends(), "an input of a job with state has grown"
+
+
+def test_a_failure_is_told_in_full_once(job: Job) -> None:
+    job.feed(["the fox", "the boom", "a", "b"])
+    done = job.run_to_end()
+    assert 1 == done.returncode
+    lines = done.stderr.splitlines()
+    assert {"ValueError: boom!": 1, "Mend the task": 1} == Counter(w for line in lines for w in ("ValueError: boom!", "Mend the task") if w in line)
+    assert "error[SZ200]" in lines[-2], done.stderr
+    assert 'raise ValueError("boom!")' in done.stderr, "the stack is with the container's lines"
