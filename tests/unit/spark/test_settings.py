@@ -10,7 +10,7 @@ import pytest
 from samzapy.api.errors import ConfigurationError
 from samzapy.config.load import settings_from_document
 from samzapy.config.spark_keys import NAMED_ELSEWHERE, OWNED
-from samzapy.spark.settings import JAVA_OPTIONS, is_local, master_addresses, properties_text, session_settings
+from samzapy.spark.settings import DEFAULTS, JAVA_OPTIONS, is_local, master_addresses, properties_text, session_settings
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,11 @@ def test_a_properties_file_escapes_what_java_would_read_otherwise() -> None:
     assert "a\\ b\\=c\\:d=e\\\\f\\ng=h:i\nj=\\ k\n" == properties_text({"a b=c:d": "e\\f\ng=h:i", "j": " k"})
 
 
-def test_the_page_on_clusters_says_of_owned_settings_what_they_are() -> None:
+def test_the_page_on_clusters_says_of_settings_what_they_are() -> None:
+    ours = {**DEFAULTS, **{key: value for key, (value, _) in OWNED.items()}}
     text = Path(__file__).parents[3].joinpath("samzapy", "CLUSTERS.md").read_text()
-    told = {key: value for key, value in re.findall(r"`(spark\.[\w.]+)=([\w]+)`", text) if key in OWNED}
+    told = {key: value for key, value in re.findall(r"`(spark\.[\w.]+)=([\w]+)`", text) if key in ours}
 
     assert {"spark.dynamicAllocation.enabled", "spark.speculation", "spark.task.maxFailures", "spark.task.reaper.enabled"} <= set(told)
-    assert {key: OWNED[key][0] for key in told} == told
+    assert {"spark.decommission.enabled", "spark.executor.maxNumFailures"} <= set(told)
+    assert {key: ours[key] for key in told} == told
