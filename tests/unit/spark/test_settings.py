@@ -48,7 +48,7 @@ def test_a_master_that_no_run_could_use_is_refused_by_the_loader(master: str) ->
         "job": "j", "task": "m:C", "kafka": {"bootstrap.servers": "k:1"}, "inputs": [{"topic": "t", "value": "string"}],
         "spark": {"master": master},
     }  # fmt: skip
-    with pytest.raises(ConfigurationError, match="spark.master"):
+    with pytest.raises(ConfigurationError, match=r"spark\.master"):
         settings_from_document(document, {})
     assert "spark://[::1]:7077" == settings_from_document({**document, "spark": {"master": "spark://[::1]:7077"}}, {}).spark.master
 
