@@ -78,22 +78,14 @@ class Starter:
         """
         old = task.checkpoint
         order = pending(self._own.ledger.startpoints.get(task.name), old)
-        inputs: dict[str, InputMark] = {}
-        for lane in task.lanes:
-            partition, spec = lane.partition, lane.spec
-            mark = _ordered(order, partition) or (old.inputs.get(str(partition)) if old else None)
-            if mark is not None:
-                offset = checked_offset(self._consumer, spec, partition, mark)
-            else:
-                offset = first_offset(self._consumer, spec, partition, self._has_grown(partition))
-            inputs[str(partition)] = InputMark(spec.topic_id, offset)
+        inputs, left = self._places(task, old, order)
         stores = {name: self._mark(task, name, old) for name, s in self._spec.stores.items() if s.changelog}
         if order is not None:  # whatever the changelogs hold by now is this state
             stores = {name: self._seen(task, name, mark) for name, mark in stores.items()}
-        if old is not None and order is None and old.inputs == inputs:
+        if old is not None and order is None and (old.inputs, old.left) == (inputs, left):
             task.checkpoint = replace(old, stores=stores)
             return False
-        checkpoint = self._checkpoint(task, old, inputs, stores)
+        checkpoint = replace(self._checkpoint(task, old, inputs, stores), left=left)
         if order is not None:
             LOG.info(
                 "%s: inputs as `checkpoint set` %s says: %s",
@@ -104,6 +96,30 @@ class Starter:
             checkpoint = replace(checkpoint, startpoint_id=order.id, ended_run_id="")
         task.checkpoint = checkpoint
         return True
+
+    def _places(
+        self, task: TaskInstance, old: Checkpoint | None, order: Startpoint | None
+    ) -> tuple[dict[str, InputMark], dict[str, InputMark]]:
+        """Where the task's inputs are read from, and where those stand that it read before and that are not its inputs now."""
+        ordered = {p: InputMark(order.topic_ids[p], at) for p, at in order.offsets.items()} if order is not None else {}
+        before = {**old.left, **old.inputs} if old is not None else {}
+        known = {**before, **ordered}
+        inputs: dict[str, InputMark] = {}
+        for lane in task.lanes:
+            place, spec = str(lane.partition), lane.spec
+            mark = known.get(place)
+            if mark is not None:
+                offset = checked_offset(self._consumer, spec, lane.partition, mark)
+            else:
+                offset = first_offset(self._consumer, spec, lane.partition, self._has_grown(lane.partition))
+            inputs[place] = InputMark(spec.topic_id, offset)
+            if old is not None and place not in old.inputs:
+                came = f"is an input again; it left at {before[place].next_offset}" if place in before else "is new to this task"
+                LOG.info("%s: %s %s; it is read from %d", task.name, place, came, offset)
+        left = {place: mark for place, mark in known.items() if place not in inputs}
+        for place in sorted(left.keys() - (old.left.keys() if old is not None else set())):
+            LOG.info("%s: %s is no input any more; if it comes back, it is read from %d", task.name, place, left[place].next_offset)
+        return inputs, left
 
     def _has_grown(self, partition: TopicPartition) -> bool:
         """Whether the partition came to its topic after the job first saw that: then all its records are new to the job."""
@@ -136,7 +152,3 @@ class Starter:
             return new
         return replace(new, sequence=old.sequence + 1, startpoint_id=old.startpoint_id, ended_run_id=old.ended_run_id)
 
-
-def _ordered(order: Startpoint | None, partition: TopicPartition) -> InputMark | None:
-    place = str(partition)
-    return InputMark(order.topic_ids[place], order.offsets[place]) if order is not None and place in order.offsets else None

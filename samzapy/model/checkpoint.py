@@ -45,9 +45,10 @@ class Checkpoint:
     Attributes:
         sequence: counts the task's commits from 0 (checkpoint 0 is written before the first `init()`).
         inputs: by `topic[partition]` (str of TopicPartition).
+        left: likewise, of inputs that the task read before and that are not its inputs now: where it goes on if they come back.
         stores: by store name; only stores with a changelog.
         startpoint_id: the last `checkpoint set` that was carried out, or "".
-        ended_run_id: the run whose end of stream this task has completed, or "".
+        ended_run_id: the run in which this task has ended, by its end of stream or by `shutdown()`, or "".
         fingerprint: what must not change between runs (serdes, stores, task count), as text per subject.
     """
 
@@ -63,6 +64,7 @@ class Checkpoint:
     startpoint_id: str = ""
     ended_run_id: str = ""
     fingerprint: Mapping[str, str] = field(default_factory=dict)
+    left: Mapping[str, InputMark] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         body = {
@@ -74,7 +76,7 @@ class Checkpoint:
             "incarnation": self.incarnation,
             "epoch": self.epoch,
             "sequence": self.sequence,
-            "inputs": {k: {"topic_id": m.topic_id, "next_offset": m.next_offset} for k, m in sorted(self.inputs.items())},
+            "inputs": _marks_to_json(self.inputs),
             "stores": {
                 k: {"topic": m.topic, "topic_id": m.topic_id, "changelog_start": m.changelog_start, "position": m.position}
                 for k, m in sorted(self.stores.items())
@@ -82,6 +84,7 @@ class Checkpoint:
             "startpoint_id": self.startpoint_id,
             "ended_run_id": self.ended_run_id,
             "fingerprint": dict(self.fingerprint),
+            **({"left": _marks_to_json(self.left)} if self.left else {}),
         }
         return _dumps({**body, "crc": _crc(body)})
 
@@ -115,7 +118,7 @@ def checkpoint_from_bytes(data: bytes) -> Checkpoint:
             incarnation=_text(raw["incarnation"]),
             epoch=_number(raw["epoch"]),
             sequence=_number(raw["sequence"]),
-            inputs={k: InputMark(_text(m["topic_id"]), _number(m["next_offset"])) for k, m in raw["inputs"].items()},
+            inputs=_marks(raw["inputs"]),
             stores={
                 k: StoreMark(_text(m["topic"]), _text(m["topic_id"]), _number(m["changelog_start"]), _number(m["position"]))
                 for k, m in raw["stores"].items()
@@ -123,6 +126,7 @@ def checkpoint_from_bytes(data: bytes) -> Checkpoint:
             startpoint_id=_text(raw["startpoint_id"]),
             ended_run_id=_text(raw["ended_run_id"]),
             fingerprint={_text(k): _text(v) for k, v in raw["fingerprint"].items()},
+            left=_marks(raw.get("left", {})),
         )
     except UnreadableCheckpoint:
         raise
@@ -130,6 +134,14 @@ def checkpoint_from_bytes(data: bytes) -> Checkpoint:
         raise UnreadableCheckpoint(
             brief(str(error)) if isinstance(error, ValueError) else brief(f"{type(error).__name__}: {error}")
         ) from None
+
+
+def _marks_to_json(marks: Mapping[str, InputMark]) -> dict[str, dict[str, object]]:
+    return {place: {"topic_id": m.topic_id, "next_offset": m.next_offset} for place, m in sorted(marks.items())}
+
+
+def _marks(raw: Mapping[str, Mapping[str, object]]) -> dict[str, InputMark]:
+    return {place: InputMark(_text(m["topic_id"]), _number(m["next_offset"])) for place, m in raw.items()}
 
 
 def _dumps(value: object) -> bytes:

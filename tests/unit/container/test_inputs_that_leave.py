@@ -1,0 +1,124 @@
+"""What the checkpoint names and the job file does not: inputs that leave and come back, stores that vanish, switches that are turned."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
+from samzapy.api.errors import OffsetOutOfRange
+from samzapy.model.checkpoint import Checkpoint, checkpoint_from_bytes
+from samzapy.ports import TopicSpec
+from tests.unit.container.bench import Bench
+
+P0 = "Partition 0"
+
+
+class Counting(StreamTask):
+    """Counts per key in a store, and sends every record on under its input's name."""
+
+    def init(self, context: Any) -> None:
+        self.counts = context.get_store("s")
+
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        self.counts.put(envelope.key, (self.counts.get(envelope.key) or 0) + 1)
+        place = f"{envelope.system_stream_partition.stream}[{envelope.partition}]"
+        collector.send(OutgoingMessageEnvelope(SystemStream("kafka", "out"), envelope.message, place, partition=0))
+
+
+class Story:
+    """A job whose inputs change from run to run."""
+
+    def __init__(self, folder: Path, *topics: str, partitions: int = 1, **settings: Any) -> None:
+        self.bench = Bench(folder, Counting, partitions, dict.fromkeys(topics, {}), **settings)
+        self.fed = 0
+
+    def feed(self, topic: str, records: int, partition: int = 0) -> None:
+        for _ in range(records):
+            self.fed += 1
+            self.bench.feed((topic, self.fed), topic=topic, partition=partition)
+
+    def run(self, *topics: str, **settings: Any) -> dict[str, Checkpoint]:
+        """With these inputs, to what there is, and an orderly stop; the checkpoints that this leaves."""
+        self.bench.input_settings = {t: settings for t in topics}
+        container = self.bench.start()
+        self.bench.drain(container)
+        container.stop()
+        checkpoints = {name: task.committed for name, task in container.tasks.items()}
+        container.close()
+        return checkpoints
+
+    def sent(self) -> list[int]:
+        return sorted(v for _, v in self.bench.read("out") if v is not None)
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+def test_an_input_that_comes_back_goes_on_where_it_was(tmp_path: Path, start: str, caplog: pytest.LogCaptureFixture) -> None:
+    story = Story(tmp_path, "a", "b")
+    story.run("a", "b")
+    story.feed("a", 10)
+    story.feed("b", 10)
+    story.run("a", "b", start=start)
+    story.feed("a", 5)  # while it is no input
+    story.feed("b", 5)
+    story.run("b", start=start)
+    story.run("b", start=start)  # and a checkpoint of a run that never knew it
+    with caplog.at_level(logging.INFO):
+        story.run("a", "b", start=start)
+
+    assert list(range(1, 31)) == story.sent()
+    assert {"a": 15, "b": 15} == story.bench.changelog()
+    assert [m for m in caplog.messages if "a[0] is an input again; it left at 10; it is read from 10" in m] != []
+
+
+def test_what_the_policy_says_holds_for_an_input_that_comes_back(tmp_path: Path) -> None:
+    story = Story(tmp_path, "a", "b")
+    story.feed("a", 10)
+    story.run("a", "b")
+    story.run("b")
+    story.bench.cluster.delete("a")
+    story.bench.cluster.create(TopicSpec("a", 1))
+    story.feed("a", 3)
+    with pytest.raises(OffsetOutOfRange, match=r"a\[0\]: the topic was deleted and made again"):
+        story.run("a", "b")
+    story.run("a", "b", on_out_of_range="earliest")
+    assert list(range(1, 14)) == story.sent()
+
+
+def test_broadcast_switched_on_and_off_and_on_gives_each_task_each_record_once(tmp_path: Path) -> None:
+    story = Story(tmp_path, "a", "b", partitions=2)
+    for broadcast in ((), ("b",), (), ("b",)):
+        story.bench.broadcast = broadcast
+        for topic in ("a", "b"):
+            for partition in range(2):
+                story.feed(topic, 5, partition)
+        container = story.run("a", "b")
+    by_task = {name: checkpoint.inputs for name, checkpoint in checkpoints.items()}
+    assert {"Partition 0": {"a[0]", "b[0]", "b[1]"}, "Partition 1": {"a[1]", "b[0]", "b[1]"}} == {n: set(i) for n, i in by_task.items()}
+    assert {20} == {mark.next_offset for marks in by_task.values() for mark in marks.values()}
+    assert [{"a": 20, "b": 40}] * 2 == [story.bench.changelog(p) for p in range(2)]
+
+
+def test_an_input_that_left_before_an_order_for_it_was_carried_out(tmp_path: Path) -> None:
+    from samzapy.model.ownership import Startpoint, startpoint_key  # the order of `checkpoint set`, as it lies in the coordinator topic
+    from tests.unit.coordinator.stopped_job import write
+
+    story = Story(tmp_path, "a", "b")
+    story.feed("a", 10)
+    story.run("a", "b")
+    topic_id = story.bench.cluster.facts("a").topic_id  # type: ignore[union-attr]
+    write(story, startpoint_key(P0), Startpoint("order", {"a[0]": 4}, {"a[0]": topic_id}).to_bytes())  # type: ignore[arg-type]
+    story.run("b")
+    story.run("a", "b")
+    assert sorted([*range(1, 11), *range(5, 11)]) == story.sent()
+
+
+def test_a_checkpoint_without_inputs_that_left_has_the_bytes_it_always_had(tmp_path: Path) -> None:
+    story = Story(tmp_path, "a", "b")
+    both = story.run("a", "b")[P0]
+    one = story.run("b")[P0]
+    assert b'"left"' not in both.to_bytes()
+    assert {"a[0]": both.inputs["a[0]"]} == checkpoint_from_bytes(one.to_bytes()).left
