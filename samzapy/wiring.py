@@ -30,6 +30,7 @@ from samzapy.container.spec import ContainerSpec, DeadLetterSpec, InputSpec, Out
 from samzapy.kafka.log import KafkaLog
 from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.model.names import Job
+from samzapy.plan.forgetting import store_subject
 from samzapy.ports import Assignment, Clock, Line, Log, StoreDirectory, StoreEngine, TaskStore, TopicFacts
 from samzapy.serde.registry import serde_named
 from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path, sweep, tasks_there
@@ -76,9 +77,9 @@ def fingerprint(settings: Settings, tasks: int) -> dict[str, str]:
     for name, store in sorted(settings.stores.items()):
         topic = changelog_topic(settings, name)
         if topic is not None:
-            result[f"store {name!r} key serde"] = store.key
-            result[f"store {name!r} value serde"] = store.value
-            result[f"store {name!r} changelog"] = topic
+            result[store_subject(name, "key serde")] = store.key
+            result[store_subject(name, "value serde")] = store.value
+            result[store_subject(name, "changelog")] = topic
     return result
 
 

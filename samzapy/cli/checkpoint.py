@@ -133,10 +133,10 @@ def _rewinding(loaded: LoadedJob, log: Log) -> Rewinding:
     topics = {store: topic for store in settings.stores if (topic := changelog_topic(settings, store)) is not None}
     pace = CoordinatorSettings(settings.containers.count, lease_s=settings.containers.lease_ms / 1000)
     process = Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), is_gone)
-    return Rewinding(job_of(settings), tasks, topics, pace, log, SystemClock(), process, _answers(loaded))
+    return Rewinding(job_of(settings), tasks, topics, pace, log, SystemClock(), process, answers(loaded))
 
 
-def _answers(loaded: LoadedJob) -> Callable[[str], bool]:
+def answers(loaded: LoadedJob) -> Callable[[str], bool]:
     """Whether a coordinator of this job answers at a URL."""
 
     def ask(url: str) -> bool:

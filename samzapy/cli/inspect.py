@@ -240,7 +240,9 @@ def _restored(restore: Mapping[str, Any]) -> str:
 
 @checkpoint_app.command("show")
 def checkpoint_show(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
-    """The newest checkpoint of each task: next offsets, and the changelog positions that belong to them. What was set is told on stderr."""
+    """The newest checkpoint of each task: next offsets, and the changelog positions that belong to them. What was set is told on stderr.
+
+    `left input`: it is not in the job file any more, and goes on from there if it comes back."""
     from samzapy.clock import SystemClock
     from samzapy.inspection import look_around, read_checkpoints
     from samzapy.plan.startpoints import pending
@@ -263,6 +265,7 @@ def checkpoint_show(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_
     rows: list[tuple[object, ...]] = []
     for c in found.values():
         rows += [(c.task, c.sequence, c.epoch, c.container, f"input {place}", mark.next_offset) for place, mark in c.inputs.items()]
+        rows += [(c.task, c.sequence, c.epoch, c.container, f"left input {place}", mark.next_offset) for place, mark in c.left.items()]
         rows += [(c.task, c.sequence, c.epoch, c.container, f"store {name}", mark.position) for name, mark in c.stores.items()]
     print_table(("TASK", "SEQUENCE", "EPOCH", "CONTAINER", "OF", "NEXT OFFSET"), rows)
 

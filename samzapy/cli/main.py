@@ -13,7 +13,25 @@ from typing import Any
 import typer
 
 from samzapy.api.errors import InternalError, SamzapyError
-from samzapy.cli import change, chaos, checkpoint, demo, dev, dlq, doctor, init, inspect, lag, plan, records, reset, run, schema, state
+from samzapy.cli import (
+    change,
+    chaos,
+    checkpoint,
+    demo,
+    dev,
+    dlq,
+    doctor,
+    forget,
+    init,
+    inspect,
+    lag,
+    plan,
+    records,
+    reset,
+    run,
+    schema,
+    state,
+)
 from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
 from samzapy.cli.output import checked_output
 from samzapy.config.errors import ConfigError
@@ -48,6 +66,8 @@ app.command("schema")(schema.schema)
 app.command("doctor")(doctor.doctor)
 app.command("demo")(demo.demo)
 app.command("chaos")(chaos.chaos)
+checkpoint.app.command("forget")(forget.forget)
+state.app.command("drop")(forget.drop)
 app.add_typer(checkpoint.app, name="checkpoint")
 app.add_typer(state.app, name="state")
 app.add_typer(dlq.app, name="dlq")

@@ -27,7 +27,7 @@ from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, UnreadableCheck
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
 from samzapy.model.stamp import StoreStamp
-from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide, lost_end, unnamed
+from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide, lost_end, unnamed, vanished
 from samzapy.plan.startpoints import decides, pending
 from samzapy.ports import Change, Claim, Clock, Consumer, Log, Message, StoreEngine
 
@@ -219,6 +219,9 @@ class Restorer:
                     f"{task.name}: {subject} was {old[subject]!r} when its state was written, the job file says {new[subject]!r}.",
                     "Change it back, give the job a new id, or run `samzapy reset` to start over.",
                 )
+        gone = vanished(task.checkpoint, {name: s.changelog is not None for name, s in self._spec.stores.items()})
+        if gone is not None:
+            raise StateMismatch(f"{task.name}: {gone.reason}", gone.remedy)
 
     # -- T3 ----------------------------------------------------------------------------------------------------------------------
 

@@ -151,4 +151,3 @@ class Starter:
         if old is None:
             return new
         return replace(new, sequence=old.sequence + 1, startpoint_id=old.startpoint_id, ended_run_id=old.ended_run_id)
-

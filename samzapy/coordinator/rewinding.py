@@ -2,23 +2,19 @@
 
 What it promises: either everything is ordered (the startpoints of all tasks touched, and with `reset_state` a deletion of every key of
 their changelogs) or nothing is, because it is one transaction of the job's coordinator id. It is safe because it owns the job as a run
-does: another run that is alive is refused, earlier coordinators and every container id are fenced, and only then are checkpoints and
-changelogs read. A run that begins meanwhile fences this one, and the transaction fails.
+does (coordinator/alone.py).
 
 A task carries its order out at its next start (container/starter.py) and commits the order's id with it: once, whatever crashes.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from samzapy.api.errors import ConfigurationError, Fenced, InDoubt, LogError, OwnedElsewhere, StateRefused, TransactionAborted
+from samzapy.api.errors import StateRefused
 from samzapy.checkpoint_reader import read_checkpoint
-from samzapy.coordinator.lease import Lease
-from samzapy.coordinator.metadata import CoordinatorLog
-from samzapy.coordinator.owning import Owning
+from samzapy.coordinator.alone import Alone, Written
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.log_reader import read_to_end
 from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
@@ -26,13 +22,10 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
-from samzapy.model.ownership import BEGUN_KEY, LEASE_KEY, Begun, LeaseRecord, Ledger, Startpoint, startpoint_key
+from samzapy.model.ownership import BEGUN_KEY, Begun, Ledger, Startpoint, startpoint_key
 from samzapy.plan.begun import lost_checkpoints
 from samzapy.plan.startpoints import Choice, Step, Target, chosen_places, new_startpoints, resolve, steps
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
-
-NOTHING = "Nothing has changed."
-AGAIN = "Run it again; with much state to delete, with a longer `--set commit.timeout=10m`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +76,9 @@ class Rewinding:
         self._job = job
         self._tasks = tasks
         self._changelogs = changelogs
-        self._settings = settings
         self._log = log
         self._clock = clock
-        self._process = process
-        self._id = secrets.token_hex(8)
-        self._topic = CoordinatorLog(job, self._id, log, clock)
-        self._owning = Owning(self._topic, self._id, clock)
-        self._lease = Lease(job, self._id, self._owning, settings, clock, process, is_alive)
+        self._alone = Alone(job, settings, log, clock, process, is_alive, "the offsets were not set")
 
     def preview(self, order: Order, ledger: Ledger) -> Plan:
         """What `execute` would do as things are now. Changes nothing.
@@ -106,22 +94,24 @@ class Rewinding:
         Raises:
             OwnedElsewhere: another run is alive, or took the job over meanwhile. And as `preview`; nothing is ordered then.
         """
-        self._lease.await_the_other(self._topic.read)
-        try:
-            ledger = self._owning.take_over()
-            self._lease.renew("")
-            self._owning.end_all(ledger, range(self._settings.containers))
-            try:
-                plan = self._plan(order, ledger, lambda: self._lease.renew_when_due(""))
-            except (ConfigurationError, StateRefused):
-                self._lease.give_up()
-                raise
-        except Fenced:
-            raise self._replaced() from None
-        finally:
-            self._owning.close()
-        self._write(plan)
+        with self._alone as alone:
+            plan = self._plan(order, alone.ledger, alone.stay)
+            alone.write(self._records(plan), lambda: self._is_written(plan))
         return plan
+
+    def _records(self, plan: Plan) -> Iterable[Written]:
+        """Deletions and startpoints."""
+        for place, keys in plan.deletions.items():
+            for key in keys:
+                yield place.topic, key, None, place.partition
+        for task, startpoint in plan.startpoints.items():
+            yield self._job.coordinator_topic, startpoint_key(task), startpoint.to_bytes(), 0
+        if plan.begun is not None:
+            yield self._job.coordinator_topic, BEGUN_KEY, plan.begun.to_bytes(), 0
+
+    def _is_written(self, plan: Plan) -> bool:
+        there = self._alone.read().startpoints
+        return all(task in there and there[task].id == self._alone.id for task in plan.startpoints)
 
     # -- what the order means ------------------------------------------------------------------------------------------------------------
 
@@ -138,7 +128,7 @@ class Rewinding:
             offsets = resolve(order.target, {p: consumer.bounds(p) for p in places}, at_time)
             checkpoints = self._checkpoints(consumer, facts)
             found = steps(self._tasks, offsets, checkpoints, ledger.startpoints)
-            startpoints = new_startpoints(self._id, found, {n: f.topic_id for n, f in facts.items()}, checkpoints, ledger.startpoints)
+            startpoints = new_startpoints(self._alone.id, found, {n: f.topic_id for n, f in facts.items()}, checkpoints, ledger.startpoints)
             deletions = self._deletions(consumer, facts, startpoints, alive) if order.reset_state else {}
             return Plan(found, startpoints, deletions, self._begun_anew(ledger, facts, found))
         finally:
@@ -211,63 +201,3 @@ class Rewinding:
                 f"{place} belongs to store {found.store!r} of {found.job}-{found.id}, {found.task}; it is not deleted.",
                 f"Give store {store!r} a changelog topic of its own.",
             )
-
-    # -- writing -------------------------------------------------------------------------------------------------------------------------
-
-    def _write(self, plan: Plan) -> None:
-        """One transaction: deletions, startpoints, and the end of this run's lease."""
-        producer = self._log.transactional_producer(self._job.coordinator_transactional_id)
-        doubt: InDoubt | None = None
-        try:
-            producer.init()
-            self._refuse_replaced()
-            producer.begin()
-            for place, keys in plan.deletions.items():
-                for key in keys:
-                    producer.send(place.topic, None, key, place.partition)
-            for task, startpoint in plan.startpoints.items():
-                producer.send(self._job.coordinator_topic, startpoint.to_bytes(), startpoint_key(task), 0)
-            if plan.begun is not None:
-                producer.send(self._job.coordinator_topic, plan.begun.to_bytes(), BEGUN_KEY, 0)
-            process = self._process
-            ended = LeaseRecord(self._id, "", process.host, process.pid, process.start, self._clock.now_ms(), ended=True)
-            producer.send(self._job.coordinator_topic, ended.to_bytes(), LEASE_KEY, 0)
-            producer.flush()
-            producer.commit()
-        except Fenced:
-            raise self._replaced() from None
-        except InDoubt as error:
-            doubt = error
-        except TransactionAborted as error:
-            raise LogError(f"the offsets were not set: {error.message}", f"{NOTHING} {AGAIN}") from error
-        finally:
-            producer.close()
-        if doubt is not None:
-            self._settle(plan, doubt)
-        while not self._is_written(plan):  # a commit that returned is not yet visible
-            self._clock.sleep(0.02)
-
-    def _settle(self, plan: Plan, error: InDoubt) -> None:
-        """A new init decides what became of the transaction; then the topic says it."""
-        producer = self._log.transactional_producer(self._job.coordinator_transactional_id)
-        try:
-            producer.init()
-        finally:
-            producer.close()
-        if not self._is_written(plan):
-            raise LogError(f"the offsets were not set: {error.message}", f"{NOTHING} {AGAIN}") from error
-
-    def _is_written(self, plan: Plan) -> bool:
-        there = self._topic.read().startpoints
-        return all(task in there and there[task].id == self._id for task in plan.startpoints)
-
-    def _refuse_replaced(self) -> None:
-        """This init fenced whoever took the job over meanwhile, so look whether somebody did."""
-        lease = self._topic.read().lease
-        if lease is None or lease.run_id != self._id:
-            raise self._replaced()
-
-    def _replaced(self) -> OwnedElsewhere:
-        return OwnedElsewhere(
-            f"another run has taken over job {self._job} meanwhile; the offsets were not set.", "Stop it first: `samzapy stop`."
-        )

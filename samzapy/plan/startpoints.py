@@ -74,7 +74,10 @@ def chosen_places(tasks: Mapping[str, TaskModel], choice: Choice) -> list[TopicP
         topics = ", ".join(
             f"{t} (partitions 0 to {max(p.partition for p in there if p.topic == t)})" for t in sorted({p.topic for p in there})
         )
-        raise ConfigurationError(f"{what}: the job has no such input partition.", f"Its inputs are: {topics}.")
+        raise ConfigurationError(
+            f"{what}: the job has no such input partition.",
+            f"Its inputs are: {topics}. What is no input any more goes on where it was if it comes back: `samzapy checkpoint show` tells where.",
+        )
     return chosen
 
 

@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
-from samzapy.api.errors import OffsetOutOfRange
+from samzapy.api.errors import OffsetOutOfRange, OwnedElsewhere, StateMismatch
+from samzapy.coordinator.forgetting import Forgetting
+from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.checkpoint import Checkpoint, checkpoint_from_bytes
+from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Startpoint, startpoint_key
 from samzapy.ports import TopicSpec
-from tests.unit.container.bench import Bench
+from tests.unit.container.bench import JOB, Bench
+from tests.unit.coordinator.stopped_job import write
 
 P0 = "Partition 0"
 
@@ -33,7 +37,7 @@ class Story:
     """A job whose inputs change from run to run."""
 
     def __init__(self, folder: Path, *topics: str, partitions: int = 1, **settings: Any) -> None:
-        self.bench = Bench(folder, Counting, partitions, dict.fromkeys(topics, {}), **settings)
+        self.bench = Bench(folder, Counting, partitions, {t: {} for t in topics}, **settings)
         self.fed = 0
 
     def feed(self, topic: str, records: int, partition: int = 0) -> None:
@@ -43,7 +47,7 @@ class Story:
 
     def run(self, *topics: str, **settings: Any) -> dict[str, Checkpoint]:
         """With these inputs, to what there is, and an orderly stop; the checkpoints that this leaves."""
-        self.bench.input_settings = {t: settings for t in topics}
+        self.bench.input_settings = dict.fromkeys(topics, settings)
         container = self.bench.start()
         self.bench.drain(container)
         container.stop()
@@ -95,7 +99,7 @@ def test_broadcast_switched_on_and_off_and_on_gives_each_task_each_record_once(t
         for topic in ("a", "b"):
             for partition in range(2):
                 story.feed(topic, 5, partition)
-        container = story.run("a", "b")
+        checkpoints = story.run("a", "b")
     by_task = {name: checkpoint.inputs for name, checkpoint in checkpoints.items()}
     assert {"Partition 0": {"a[0]", "b[0]", "b[1]"}, "Partition 1": {"a[1]", "b[0]", "b[1]"}} == {n: set(i) for n, i in by_task.items()}
     assert {20} == {mark.next_offset for marks in by_task.values() for mark in marks.values()}
@@ -103,14 +107,11 @@ def test_broadcast_switched_on_and_off_and_on_gives_each_task_each_record_once(t
 
 
 def test_an_input_that_left_before_an_order_for_it_was_carried_out(tmp_path: Path) -> None:
-    from samzapy.model.ownership import Startpoint, startpoint_key  # the order of `checkpoint set`, as it lies in the coordinator topic
-    from tests.unit.coordinator.stopped_job import write
-
     story = Story(tmp_path, "a", "b")
     story.feed("a", 10)
     story.run("a", "b")
     topic_id = story.bench.cluster.facts("a").topic_id  # type: ignore[union-attr]
-    write(story, startpoint_key(P0), Startpoint("order", {"a[0]": 4}, {"a[0]": topic_id}).to_bytes())  # type: ignore[arg-type]
+    write(story, startpoint_key(P0), Startpoint("order", {"a[0]": 4}, {"a[0]": topic_id}).to_bytes())
     story.run("b")
     story.run("a", "b")
     assert sorted([*range(1, 11), *range(5, 11)]) == story.sent()
@@ -122,3 +123,85 @@ def test_a_checkpoint_without_inputs_that_left_has_the_bytes_it_always_had(tmp_p
     one = story.run("b")[P0]
     assert b'"left"' not in both.to_bytes()
     assert {"a[0]": both.inputs["a[0]"]} == checkpoint_from_bytes(one.to_bytes()).left
+
+
+# -- stores --------------------------------------------------------------------------------------------------------------------------
+
+
+def forgetting(story: Story) -> Forgetting:
+    bench = story.bench
+    settings, process = CoordinatorSettings(), Process("h", 1, "s", lambda host, pid, start: False)
+    return Forgetting(JOB, settings, bench.log, bench.clock, process, lambda url: False)
+
+
+@pytest.mark.parametrize(
+    ("stores", "words"),
+    [
+        ({"more": {}}, r"store 's', .* is not in the job file any more\."),
+        ({"more": {}, "renamed": {}}, r"store 's', .* is not in the job file any more, which has 'renamed' instead"),
+        (
+            {"more": {}, "s": {"changelog": False}},
+            r"store 's' has `changelog: false` now; its state in changelog test-1-s-changelog would be emptied",
+        ),
+    ],
+)
+def test_a_store_that_vanishes_is_refused_by_name_until_it_is_dropped(tmp_path: Path, stores: dict[str, Any], words: str) -> None:
+    story = Story(tmp_path, "a", stores={"s": {}, "more": {}})
+    story.feed("a", 3)
+    story.run("a")
+    if "renamed" in stores:
+        story.bench.cluster.create(TopicSpec(JOB.changelog_topic("renamed"), 1, {"cleanup.policy": "compact"}))
+    for again in range(2):
+        story.bench.stores = stores
+        with pytest.raises(StateMismatch, match=words) as refused:
+            story.run("a")
+        assert "samzapy state drop JOB.yaml s" in refused.value.remedy, again
+        story.bench.stores = {"s": {}, "more": {}}  # it lost nothing by that
+        assert {"a": 3} == story.bench.changelog()
+
+    story.bench.name(0, "", [])  # so that the epochs of this test and of the command do not meet
+    told = forgetting(story).store("s", execute=False)
+    assert [("s", "more"), ("more",)] == [tuple(sorted(c.stores, reverse=True)) for c in (told.before[0], told.after[0])]
+    assert told == forgetting(story).store("s", execute=True)
+    assert story.bench.cluster.facts(JOB.changelog_topic("s")) is None
+
+    story.bench.stores, story.bench.epoch = stores, 100
+    story.bench.task = Silent
+    after = story.run("a")[P0]
+    assert (3, "s" in after.stores) == (after.inputs["a[0]"].next_offset, False)
+
+
+class Silent(StreamTask):
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        raise AssertionError("its inputs are read")
+
+
+def test_a_topic_that_is_forgotten_begins_as_a_new_input(tmp_path: Path) -> None:
+    story = Story(tmp_path, "a", "b")
+    story.feed("a", 2)
+    story.feed("b", 2)
+    story.run("a", "b")
+    story.run("b")
+    topic_id = story.bench.cluster.facts("a").topic_id  # type: ignore[union-attr]
+    write(story, startpoint_key(P0), Startpoint("order", {"a[0]": 1}, {"a[0]": topic_id}).to_bytes())
+    told = forgetting(story).input("a", execute=False)
+    assert ([{}], {P0: None}) == ([c.left for c in told.after.values()], told.orders)
+    story.bench.name(0, "", [])
+    forgetting(story).input("a", execute=True)
+    story.bench.epoch = 100
+    story.run("a", "b")
+    assert [1, 1, 2, 2, 3, 4] == story.sent()
+
+
+def test_nothing_is_forgotten_while_the_job_runs(tmp_path: Path) -> None:
+    story = Story(tmp_path, "a")
+    story.feed("a", 2)
+    before = story.run("a")
+    process = Process("h", 1, "s", lambda host, pid, start: False)
+    write(story, LEASE_KEY, LeaseRecord("another", "http://there", "h", 2, "s", story.bench.clock.now_ms()).to_bytes())
+    command = Forgetting(JOB, CoordinatorSettings(), story.bench.log, story.bench.clock, process, lambda url: True)
+    with pytest.raises(OwnedElsewhere, match="is run by process 2"):
+        command.store("s", execute=True)
+    assert story.bench.cluster.facts(JOB.changelog_topic("s")) is not None
+    write(story, LEASE_KEY, LeaseRecord("another", "", "h", 2, "s", story.bench.clock.now_ms(), ended=True).to_bytes())
+    assert before[P0].inputs == story.run("a")[P0].inputs

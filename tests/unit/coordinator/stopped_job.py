@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.container.container import Container
@@ -127,7 +127,11 @@ class FailingStart(MemoryLog):
         return producer
 
 
-def write(story: Story, key: bytes, value: bytes) -> None:
+class HasBench(Protocol):
+    bench: Bench
+
+
+def write(story: HasBench, key: bytes, value: bytes) -> None:
     producer: TransactionalProducer = story.bench.log.transactional_producer(JOB.coordinator_transactional_id)
     producer.init()
     producer.begin()

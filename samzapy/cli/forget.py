@@ -1,0 +1,109 @@
+"""`samzapy state drop` and `samzapy checkpoint forget`: what a stopped job no longer has is taken out of its checkpoints, on purpose."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Annotated
+
+import typer
+
+from samzapy.api.errors import ConfigurationError, OwnedElsewhere
+from samzapy.cli.checkpoint import HOST, answers
+from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, say
+from samzapy.cli.inspect import running_url
+from samzapy.cli.run import is_gone, process_start
+from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
+from samzapy.config.load import LoadedJob
+from samzapy.coordinator.forgetting import Forgetting, Forgotten
+from samzapy.ports import Log
+
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this, only say what would be done.")]
+
+
+def drop(
+    job: JobFile,
+    store: Annotated[str, typer.Argument(metavar="STORE", help="The store's name in the checkpoint.", show_default=False)],
+    execute: Execute = False,
+    more: MoreFiles = None,
+    sets: Sets = None,
+) -> None:
+    """Forget a store of a stopped job for good: its changelog, its local copies, and what the checkpoints say of it. Inputs stay where they are."""
+    if not STORE_NAME.fullmatch(store) or len(store) > MAX_STORE_NAME:
+        raise ConfigurationError(f"{store!r} cannot be a store's name.", "`samzapy checkpoint show` lists the stores.")
+    loaded = load(job, more, sets)
+    with connected(loaded) as log:
+        found = _forgetting(loaded, log).store(store, execute)
+        if not found.before:
+            raise ConfigurationError(f"no checkpoint of this job names a store {store!r}.", "`samzapy checkpoint show` lists the stores.")
+        _say_tasks(found, f"store {store}", execute)
+        for topic in found.topics:
+            say(f"{'deleted' if execute else 'would delete'} topic {topic}")
+        for topic in found.replaced:
+            say(f"topic {topic} is another than the checkpoints name and stays")
+        _remove_local(loaded, log, store, found, execute)
+    _say_whether(execute)
+
+
+def forget(
+    job: JobFile,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="A topic that is no input of the job any more.", show_default=False)],
+    execute: Execute = False,
+    more: MoreFiles = None,
+    sets: Sets = None,
+) -> None:
+    """Forget where a stopped job was in a topic that is no input any more: if it comes back, it begins as a new input."""
+    loaded = load(job, more, sets)
+    if topic in {i.topic for i in loaded.settings.inputs}:
+        raise ConfigurationError(
+            f"{topic} is an input of the job.",
+            "Where it goes on is set with `samzapy checkpoint set`; to forget it, take it out of `inputs:` first.",
+        )
+    with connected(loaded) as log:
+        found = _forgetting(loaded, log).input(topic, execute)
+        if not found.before and not found.orders:
+            raise ConfigurationError(f"no checkpoint of this job names topic {topic}.", "`samzapy checkpoint show` lists what they name.")
+        _say_tasks(found, f"input {topic}", execute)
+    _say_whether(execute)
+
+
+def _forgetting(loaded: LoadedJob, log: Log) -> Forgetting:
+    from samzapy.clock import SystemClock
+    from samzapy.coordinator.settings import CoordinatorSettings, Process
+    from samzapy.wiring import job_of
+
+    settings = loaded.settings
+    url = running_url(loaded, log)
+    if url is not None:
+        raise OwnedElsewhere(f"job {settings.job}-{settings.id} is running ({url}).", "Stop it first: `samzapy stop`.")
+    pace = CoordinatorSettings(settings.containers.count, lease_s=settings.containers.lease_ms / 1000)
+    process = Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), is_gone)
+    return Forgetting(job_of(settings), pace, log, SystemClock(), process, answers(loaded))
+
+
+def _say_tasks(found: Forgotten, what: str, execute: bool) -> None:
+    for checkpoint in found.before.values():
+        say(f"{checkpoint.task}: {'forgot' if execute else 'would forget'} {what}")
+
+
+def _say_whether(execute: bool) -> None:
+    if not execute:
+        say("nothing was changed; do it with --execute")
+
+
+def _remove_local(loaded: LoadedJob, log: Log, store: str, found: Forgotten, execute: bool) -> None:
+    """Those of this host. One elsewhere is of another changelog topic from now on, and is not kept."""
+    from samzapy.wiring import local_state, remove_local_state
+
+    admin = log.admin()
+    try:
+        folder = local_state(loaded.settings, admin.cluster_id(), HOST).expanduser()
+    finally:
+        admin.close()
+    tasks = {task.name: task for task in folder.iterdir() if task.is_dir()} if folder.is_dir() else {}
+    for checkpoint in found.before.values():
+        path = tasks[checkpoint.task] / store if checkpoint.task in tasks else None
+        if path is not None and path.exists():
+            say(f"{'removing' if execute else 'would remove'} {path}")
+            if execute:
+                remove_local_state(path)

@@ -1,0 +1,142 @@
+"""A job that nobody runs, held for one transaction: what `checkpoint set`, `checkpoint forget` and `state drop` are made of.
+
+It owns the job as a run does: another run that is alive is refused, earlier coordinators and every container id are fenced, and only then is
+anything read. A run that begins meanwhile fences this one, and the transaction fails.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable
+from types import TracebackType
+
+from samzapy.api.errors import ConfigurationError, Fenced, InDoubt, LogError, OwnedElsewhere, StateRefused, TransactionAborted
+from samzapy.coordinator.lease import Lease
+from samzapy.coordinator.metadata import CoordinatorLog
+from samzapy.coordinator.owning import Owning
+from samzapy.coordinator.settings import CoordinatorSettings, Process
+from samzapy.model.names import Job
+from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger
+from samzapy.ports import Clock, Log
+
+NOTHING = "Nothing has changed."
+AGAIN = "Run it again; with much state to delete, with a longer `--set commit.timeout=10m`."
+Written = tuple[str, bytes, bytes | None, int]  # topic, key, value, partition
+
+
+class Alone:
+    """Owns the job while its block lasts; `ledger` is what the coordinator topic says then.
+
+    Args:
+        failed: what did not happen where it goes wrong ("the offsets were not set").
+        is_alive: whether a coordinator answers at a URL for this job.
+
+    Attributes:
+        id: of this command, as a run has one.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        settings: CoordinatorSettings,
+        log: Log,
+        clock: Clock,
+        process: Process,
+        is_alive: Callable[[str], bool],
+        failed: str,
+    ) -> None:
+        self._job = job
+        self._settings = settings
+        self._log = log
+        self._clock = clock
+        self._process = process
+        self._failed = failed
+        self.id = secrets.token_hex(8)
+        self.ledger = Ledger()
+        self._topic = CoordinatorLog(job, self.id, log, clock)
+        self._owning = Owning(self._topic, self.id, clock)
+        self._lease = Lease(job, self.id, self._owning, settings, clock, process, is_alive)
+
+    def __enter__(self) -> Alone:
+        """
+        Raises:
+            OwnedElsewhere: another run is alive, or took the job over meanwhile.
+        """
+        self._lease.await_the_other(self._topic.read)
+        try:
+            self.ledger = self._owning.take_over()
+            self._lease.renew("")
+            self._owning.end_all(self.ledger, range(self._settings.containers))
+        except BaseException as error:
+            self._owning.close()
+            if isinstance(error, Fenced):
+                raise self._replaced() from None
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if isinstance(error, ConfigurationError | StateRefused):
+                self._lease.give_up()
+        finally:
+            self._owning.close()
+        if isinstance(error, Fenced):
+            raise self._replaced() from None
+
+    def read(self) -> Ledger:
+        """What the coordinator topic says now."""
+        return self._topic.read()
+
+    def stay(self) -> None:
+        """To be called now and then while much is read."""
+        self._lease.renew_when_due("")
+
+    def write(self, records: Iterable[Written], is_written: Callable[[], bool]) -> None:
+        """All of these and the end of this command's lease, or nothing. Returns when `is_written`: a commit that returned is not yet visible.
+
+        Raises:
+            OwnedElsewhere: another run took the job over meanwhile. LogError: nothing was written.
+        """
+        self._owning.close()
+        producer = self._log.transactional_producer(self._job.coordinator_transactional_id)
+        doubt: InDoubt | None = None
+        try:
+            producer.init()
+            self._refuse_replaced()
+            producer.begin()
+            for topic, key, value, partition in records:
+                producer.send(topic, value, key, partition)
+            process = self._process
+            ended = LeaseRecord(self.id, "", process.host, process.pid, process.start, self._clock.now_ms(), ended=True)
+            producer.send(self._job.coordinator_topic, ended.to_bytes(), LEASE_KEY, 0)
+            producer.flush()
+            producer.commit()
+        except InDoubt as error:
+            doubt = error
+        except TransactionAborted as error:
+            raise LogError(f"{self._failed}: {error.message}", f"{NOTHING} {AGAIN}") from error
+        finally:
+            producer.close()
+        if doubt is not None:
+            self._settle(is_written, doubt)
+        while not is_written():
+            self._clock.sleep(0.02)
+
+    def _settle(self, is_written: Callable[[], bool], error: InDoubt) -> None:
+        """A new init decides what became of the transaction; then the topics say it."""
+        producer = self._log.transactional_producer(self._job.coordinator_transactional_id)
+        try:
+            producer.init()
+        finally:
+            producer.close()
+        if not is_written():
+            raise LogError(f"{self._failed}: {error.message}", f"{NOTHING} {AGAIN}") from error
+
+    def _refuse_replaced(self) -> None:
+        """This init fenced whoever took the job over meanwhile, so look whether somebody did."""
+        lease = self._topic.read().lease
+        if lease is None or lease.run_id != self.id:
+            raise self._replaced()
+
+    def _replaced(self) -> OwnedElsewhere:
+        return OwnedElsewhere(f"another run has taken over job {self._job} meanwhile; {self._failed}.", "Stop it first: `samzapy stop`.")

@@ -1,0 +1,120 @@
+"""`state drop` and `checkpoint forget`: take out of a stopped job's checkpoints what it no longer has, for all tasks or for none.
+
+One transaction of the job's coordinator id writes a next checkpoint for every task concerned. A store's changelog topic is deleted after
+that: where the command is cut short in between, the topic is left over, and a store that later has its name is refused until it is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from samzapy.checkpoint_reader import read_checkpoint
+from samzapy.coordinator.alone import Alone, Written
+from samzapy.coordinator.settings import CoordinatorSettings, Process
+from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint
+from samzapy.model.names import Job
+from samzapy.model.offsets import TopicPartition
+from samzapy.model.ownership import Ledger, Startpoint, startpoint_key
+from samzapy.plan.forgetting import is_of, without_input, without_order, without_store
+from samzapy.ports import Clock, Log
+
+Checkpoints = Mapping[int, Checkpoint]
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What is taken out.
+
+    Attributes:
+        before, after: the checkpoints concerned, by the partition of the checkpoint topic.
+        orders: what is left of orders of `checkpoint set` that named it; None: nothing.
+        topics: changelog topics that are to be deleted.
+        replaced: changelog topics of the store's that are others now than the checkpoint names; they are left alone.
+    """
+
+    before: Checkpoints = field(default_factory=dict)
+    after: Checkpoints = field(default_factory=dict)
+    orders: Mapping[str, Startpoint | None] = field(default_factory=dict)
+    topics: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+
+
+class Forgetting:
+    """One command. Arguments as of `coordinator.rewinding.Rewinding`."""
+
+    def __init__(
+        self, job: Job, settings: CoordinatorSettings, log: Log, clock: Clock, process: Process, is_alive: Callable[[str], bool]
+    ) -> None:
+        self._job = job
+        self._log = log
+        self._clock = clock
+        self._alone = Alone(job, settings, log, clock, process, is_alive, "nothing was forgotten")
+
+    def store(self, name: str, execute: bool) -> Forgotten:
+        """Forget a store, and delete its changelog.
+
+        Raises:
+            OwnedElsewhere: another run is alive, or took the job over meanwhile. StateRefused: a checkpoint cannot be read. LogError.
+        """
+        found = self._do(lambda ledger: self._of_store(name), execute)
+        if execute and found.topics:
+            admin = self._log.admin()
+            try:
+                admin.delete(found.topics)
+            finally:
+                admin.close()
+        return found
+
+    def input(self, topic: str, execute: bool) -> Forgotten:
+        """Forget where the tasks are in a topic. Raises as `store`."""
+        return self._do(lambda ledger: self._of_input(topic, ledger), execute)
+
+    def _do(self, find: Callable[[Ledger], Forgotten], execute: bool) -> Forgotten:
+        if not execute:
+            return find(self._alone.read())
+        with self._alone as alone:
+            found = find(alone.ledger)
+            alone.write(self._records(found), lambda: self._is_written(found))
+        return found
+
+    def _of_store(self, name: str) -> Forgotten:
+        before = {p: c for p, c in self._checkpoints().items() if name in c.stores}
+        named = {c.stores[name].topic: c.stores[name].topic_id for c in before.values()}
+        admin = self._log.admin()
+        try:
+            there = admin.topics(named)
+        finally:
+            admin.close()
+        same = tuple(t for t in there if there[t].topic_id == named[t])
+        return Forgotten(before, {p: without_store(c, name) for p, c in before.items()}, {}, same, tuple(t for t in there if t not in same))
+
+    def _of_input(self, topic: str, ledger: Ledger) -> Forgotten:
+        changed = {p: (c, after) for p, c in self._checkpoints().items() if (after := without_input(c, topic)) is not c}
+        orders = {task: without_order(o, topic) for task, o in ledger.startpoints.items() if any(is_of(p, topic) for p in o.offsets)}
+        return Forgotten({p: c for p, (c, _) in changed.items()}, {p: c for p, (_, c) in changed.items()}, orders)
+
+    def _checkpoints(self) -> dict[int, Checkpoint]:
+        topic = self._job.checkpoint_topic
+        admin = self._log.admin()
+        try:
+            facts = admin.topics([topic]).get(topic)
+        finally:
+            admin.close()
+        consumer = self._log.restore_consumer("forget")
+        try:
+            places = [TopicPartition(topic, p) for p in range(facts.partitions if facts else 0)]
+            found = {place.partition: read_checkpoint(consumer, place, self._clock) for place in places}
+        finally:
+            consumer.close()
+        return {p: checkpoint for p, checkpoint in found.items() if checkpoint is not None}
+
+    def _records(self, found: Forgotten) -> Iterable[Written]:
+        for partition, checkpoint in found.after.items():
+            yield self._job.checkpoint_topic, CHECKPOINT_KEY, checkpoint.to_bytes(), partition
+        for task, order in found.orders.items():
+            yield self._job.coordinator_topic, startpoint_key(task), None if order is None else order.to_bytes(), 0
+
+    def _is_written(self, found: Forgotten) -> bool:
+        there = self._checkpoints()
+        return all(p in there and there[p].sequence >= c.sequence for p, c in found.after.items())

@@ -1,0 +1,41 @@
+"""What a checkpoint is without something that is to be forgotten on purpose: a store, or an input that is none any more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.ownership import Startpoint
+
+
+def store_subject(store: str, what: str) -> str:
+    """What the fingerprint calls something of a store: `store 's' key serde`."""
+    return f"store {store!r} {what}"
+
+
+def without_store(checkpoint: Checkpoint, store: str) -> Checkpoint:
+    """The task's next checkpoint, which does not know the store; the same one, if it does not know it now."""
+    if store not in checkpoint.stores:
+        return checkpoint
+    stores = {name: mark for name, mark in checkpoint.stores.items() if name != store}
+    subjects = {s: how for s, how in checkpoint.fingerprint.items() if not s.startswith(store_subject(store, ""))}
+    return checkpoint.advanced(stores=stores, fingerprint=subjects if stores else {})
+
+
+def without_input(checkpoint: Checkpoint, topic: str) -> Checkpoint:
+    """The task's next checkpoint, which knows no position of the topic; the same one, if it knows none now."""
+    inputs = {place: mark for place, mark in checkpoint.inputs.items() if not is_of(place, topic)}
+    left = {place: mark for place, mark in checkpoint.left.items() if not is_of(place, topic)}
+    same = len(inputs) + len(left) == len(checkpoint.inputs) + len(checkpoint.left)
+    return checkpoint if same else checkpoint.advanced(inputs=inputs, left=left)
+
+
+def without_order(order: Startpoint, topic: str) -> Startpoint | None:
+    """The order without what it says of the topic; None: it says nothing else."""
+    offsets = {place: at for place, at in order.offsets.items() if not is_of(place, topic)}
+    return replace(order, offsets=offsets, topic_ids={place: order.topic_ids[place] for place in offsets}) if offsets else None
+
+
+def is_of(place: str, topic: str) -> bool:
+    """Whether `topic[partition]` is of this topic."""
+    return place.rpartition("[")[0] == topic
