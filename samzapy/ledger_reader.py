@@ -12,22 +12,20 @@ from samzapy.ports import Clock, Consumer
 def read_ledger(consumer: Consumer, topic: str, clock: Clock) -> Ledger:
     """The coordinator topic, folded up to the read_committed end that is fetched when this is called.
 
+    Of each key the newest record counts: what it replaced may be anything.
+
     Raises:
-        StateRefused: a record that cannot be read. ClusterUnreachable: no progress for 30 s. TopicMissing.
+        StateRefused: the newest record of a key cannot be read. ClusterUnreachable: no progress for 30 s. TopicMissing.
     """
-    ledger = Ledger()
+    newest: dict[bytes, tuple[int, bytes | None]] = {}
     for batch in read_to_end(consumer, TopicPartition(topic, 0), clock):
         for message in batch:
             key = message.key()
-            if key is None:
-                continue
-            try:
-                ledger.apply(key, message.value())
-            except UnreadableRecord as error:
-                raise StateRefused(
-                    f"{topic} at {message.offset()}: {error}.",
-                    "Use the samzapy version that wrote it, or run `samzapy reset` to start over.",
-                ) from None
+            if key is not None:
+                newest[key] = message.offset(), message.value()
+    ledger = Ledger()
+    for key, (offset, value) in newest.items():
+        _apply(ledger, topic, key, offset, value)
     return ledger
 
 
@@ -42,11 +40,16 @@ def read_lease(consumer: Consumer, topic: str, clock: Clock) -> LeaseRecord | No
         for message in batch:
             if message.key() == LEASE_KEY:
                 newest, at = message.value(), message.offset()
+    _apply(ledger, topic, LEASE_KEY, at, newest)
+    return ledger.lease
+
+
+def _apply(ledger: Ledger, topic: str, key: bytes, offset: int, value: bytes | None) -> None:
     try:
-        ledger.apply(LEASE_KEY, newest)
+        ledger.apply(key, value)
     except UnreadableRecord as error:
         raise StateRefused(
-            f"{topic} at {at}: {error}.",
-            "Use the samzapy version that wrote it; if no run is alive, delete that topic and run `samzapy reset`.",
+            f"{topic} at {offset}: {error}; another samzapy version wrote it, or somebody else writes to this topic.",
+            "Use the version that wrote it; or stop every run of the job and delete that topic alone with `samzapy reset JOB.yaml --coordinator --execute`: "
+            "state, checkpoints and inputs stay as they are, only a `checkpoint set` that no start has carried out must be given again.",
         ) from None
-    return ledger.lease

@@ -55,11 +55,19 @@ def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
     admin = log.admin()
     try:
         tasks, missing = _checked(settings, admin)
+        _warn_of_partitions(settings, admin)
         _follow_growth(settings, admin, len(tasks))
         admin.create(missing)
         return tasks
     finally:
         admin.close()
+
+
+def _warn_of_partitions(settings: Settings, admin: Admin) -> None:
+    wanted = {o.topic: o.partitions for o in settings.outputs if o.partitions}
+    for topic, facts in admin.topics(wanted).items():
+        if other := _other_partitions(wanted[topic], facts):
+            LOG.warning("output %s has %s", topic, other)
 
 
 def what_run_refuses(settings: Settings, log: Log, ledger: Ledger) -> SamzapyError | None:
@@ -177,7 +185,15 @@ def _user_row(topic: str, role: str, partitions: int | None, facts: TopicFacts |
     expected = "exists" if partitions is None else f"{partitions} partitions"
     if facts is None:
         return MISSING, (topic, role, expected, "-", "missing")
-    return OK, (topic, role, expected, _told(facts), "ok")
+    return OK, (topic, role, expected, _told(facts), _other_partitions(partitions, facts) or "ok")
+
+
+def _other_partitions(wanted: int | None, facts: TopicFacts) -> str:
+    """What follows where an output that exists has another number of partitions than the job file says; "" where nothing does."""
+    if wanted in (None, facts.partitions):
+        return ""
+    there = facts.partitions
+    return f"{there} partitions, the job file says {wanted}: records are spread over those {there}; `partitions` counts only when the topic is made"
 
 
 def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None, begun_with: int | None) -> Row:

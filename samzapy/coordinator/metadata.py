@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samzapy.api.errors import ClusterUnreachable, Fenced, LogError
+from samzapy.checkpoint_reader import owners_known
 from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job
 from samzapy.model.ownership import Ledger
@@ -26,6 +27,19 @@ class CoordinatorLog:
         consumer = self._log.restore_consumer("coordinator")
         try:
             return read_ledger(consumer, self._job.coordinator_topic, self._clock)
+        finally:
+            consumer.close()
+
+    def owners_by_checkpoints(self) -> tuple[dict[int, tuple[str, ...]], int]:
+        """What the checkpoints tell of who owned what, and the highest epoch."""
+        topic, admin = self._job.checkpoint_topic, self._log.admin()
+        try:
+            facts = admin.topics([topic]).get(topic)
+        finally:
+            admin.close()
+        consumer = self._log.restore_consumer("owners")
+        try:
+            return owners_known(consumer, topic, facts.partitions if facts else 0, self._clock)
         finally:
             consumer.close()
 

@@ -60,8 +60,16 @@ class Owning:
         """The start of a coordinator: fence every earlier one, then end every container of earlier runs."""
         self._topic.take_over()
         ledger = self.read()
+        if not ledger.containers:
+            self._learn_from_checkpoints(ledger)
         self.locality = {task: dict(hosts) for task, hosts in ledger.locality.items()}
         return ledger
+
+    def _learn_from_checkpoints(self, ledger: Ledger) -> None:
+        """A job that never ran, or whose coordinator topic was deleted: epochs go on above what checkpoints and barriers name."""
+        tasks, self.epoch = self._topic.owners_by_checkpoints()
+        ledger.epoch = self.epoch
+        ledger.containers.update({n: ContainerRecord(n, self.epoch, "", names, "", "", 0) for n, names in tasks.items()})
 
     def name(self, owners: Iterable[Named]) -> dict[int, int]:
         """Write these owners, in one transaction; the epoch of each.

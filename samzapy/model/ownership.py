@@ -159,7 +159,7 @@ class Ledger:
             elif kind == "input":
                 _put(self.first_partitions, name, None if value is None else int(_loads(value)["partitions"]))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise UnreadableRecord(f"coordinator record {brief(kind + '/' + name)}: {brief(str(error))}") from None
+            raise UnreadableRecord(f"coordinator record {brief(key.decode('utf-8', 'replace'))}: {brief(str(error))}") from None
 
     def _container(self, number: int, value: bytes | None) -> None:
         if value is None:

@@ -146,7 +146,7 @@ class MemoryJob:
         self.start_turns = start_turns
         self.exit_code: int | None = None
         self._exactly_once, self._keep_state, self._folder = exactly_once, keep_state, folder
-        self._sent = self._copies = self._launches = 0
+        self._sent = self._copies = self.launches = 0
         self._disks = {host: self._new_disk() for host in (f"h{n}" for n in range(tasks))}
         self._ends: dict[str, int] | None = None
         self.actors: list[Actor] = []
@@ -158,9 +158,9 @@ class MemoryJob:
             "commit": {"interval": "500ms", "guarantee": "exactly_once" if exactly_once else "at_least_once"},
             "containers": {"count": tasks, "lease": "3s", "heartbeat": "500ms"},
         }  # fmt: skip
-        self._settings = settings_from_document(document, {})
+        self.settings = settings_from_document(document, {})
         self.log.admin().create([TopicSpec(t, tasks) for t in (self.topics.input, self.topics.output)])
-        self._models = prepare_topics(self._settings, self.log)
+        self._models = prepare_topics(self.settings, self.log)
 
     # -- the world outside -----------------------------------------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class MemoryJob:
         topic = facts[self.topics.input]
         world = World({topic.topic_id: (topic.name, topic.partitions)}, begun=Begun(facts[checkpoints].topic_id, topic.partitions))
         self.coordinator = JobCoordinator(
-            job_of(self._settings), f"run-{self.runs}", self._models, {}, self._ends, pace, self.log, self.clock, self, process,
+            job_of(self.settings), f"run-{self.runs}", self._models, {}, self._ends, pace, self.log, self.clock, self, process,
             lambda url: False, world,
         )  # fmt: skip
         self.coordinator.listens_at("http://127.0.0.1:1", "")
@@ -312,7 +312,7 @@ class MemoryJob:
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> Actor:
         taken = {a.host for a in self.actors if a.ended is None}
         free = [h for h in self._disks if h not in taken]
-        self._launches += 1
+        self.launches += 1
         host = preferred_host if preferred_host in free else free[0]
         actor = Actor(self, container, str(payload["launch_id"]), payload["model"], host)
         self.actors.append(actor)
@@ -323,8 +323,8 @@ class MemoryJob:
             actor.kill()
 
     def spec(self, number: int, host: str) -> Any:
-        topics = self.log.admin().topics(topic_names(self._settings))
-        return container_spec(self._settings, self._models, topics, number, host, self._disks[host], "memory", ChainTask, ())
+        topics = self.log.admin().topics(topic_names(self.settings))
+        return container_spec(self.settings, self._models, topics, number, host, self._disks[host], "memory", ChainTask, ())
 
     def lose(self, host: str) -> None:
         """A process on this host ends at once: what its disk has now is what is left, or nothing."""

@@ -10,12 +10,16 @@ import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.api.errors import OffsetOutOfRange, OwnedElsewhere, StateMismatch
+from samzapy.config.load import settings_from_document
+from samzapy.config.schema import Settings
 from samzapy.coordinator.forgetting import Forgetting
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.checkpoint import Checkpoint, checkpoint_from_bytes
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Startpoint, startpoint_key
 from samzapy.ports import TopicSpec
-from tests.unit.container.bench import JOB, Bench
+from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from samzapy.topic_check import OK, prepare_topics, topic_rows
+from tests.unit.container.bench import JOB, Bench, HandClock
 from tests.unit.coordinator.stopped_job import write
 
 P0 = "Partition 0"
@@ -205,3 +209,22 @@ def test_nothing_is_forgotten_while_the_job_runs(tmp_path: Path) -> None:
     assert story.bench.cluster.facts(JOB.changelog_topic("s")) is not None
     write(story, LEASE_KEY, LeaseRecord("another", "", "h", 2, "s", story.bench.clock.now_ms(), ended=True).to_bytes())
     assert before[P0].inputs == story.run("a")[P0].inputs
+
+
+def test_an_output_with_other_partitions_than_the_job_file_says_is_told_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    log = MemoryLog(MemoryCluster(HandClock()))
+    log.admin().create([TopicSpec("in", 1), TopicSpec("out", 2)])
+
+    def settings(**output: int) -> Settings:
+        outputs = [{"topic": "out", **output}]
+        base = {"job": "j", "task": "tests.recovery.chain_task:ChainTask", "kafka": {"bootstrap.servers": "memory:9092"}}
+        return settings_from_document({**base, "inputs": [{"topic": "in"}], "outputs": outputs}, {})
+
+    for output in ({}, {"partitions": 2}):
+        prepare_topics(settings(**output), log)
+        assert ["ok"] == [row[-1] for _, row in topic_rows(settings(**output), log) if row[0] == "out"]
+    assert [] == caplog.messages
+    prepare_topics(settings(partitions=4), log)
+    words = "2 partitions, the job file says 4: records are spread over those 2"
+    assert [True] == [words in message for message in caplog.messages]
+    assert [(OK, True)] == [(kind, words in row[-1]) for kind, row in topic_rows(settings(partitions=4), log) if row[0] == "out"]

@@ -1,0 +1,75 @@
+"""A coordinator topic with records that cannot be read, and one that was deleted for that, on the in-memory log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from samzapy.api.errors import StateRefused
+from samzapy.ledger_reader import read_lease, read_ledger
+from samzapy.model.ownership import BEGUN_KEY, LEASE_KEY, Ledger, container_key
+from samzapy.topic_check import prepare_topics
+from tests.recovery.memory_job import MemoryJob
+
+JUNK = b"[" * 1000
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> MemoryJob:
+    """One that has run twice, so that its epochs are no small numbers."""
+    job = MemoryJob(tmp_path, tasks=2)
+    for _ in range(2):
+        job.feed(4)
+        job.until_end()
+    return job
+
+
+def write(job: MemoryJob, key: bytes, value: bytes) -> None:
+    job.log.plain_producer("stranger").send(job.topics.job.coordinator_topic, value, key, 0)
+
+
+def ledger(job: MemoryJob) -> Ledger:
+    return read_ledger(job.log.restore_consumer("test"), job.topics.job.coordinator_topic, job.clock)
+
+
+def goes_on(job: MemoryJob) -> None:
+    """Another run, to its end, without a container that has to be started again."""
+    job.feed(4)
+    launches = job.launches
+    job.until_end()
+    assert (0, 2) == (job.exit_code, job.launches - launches)
+    assert job.verdict().clean, str(job.verdict())
+
+
+def test_what_a_newer_record_of_its_key_replaced_need_not_be_readable(job: MemoryJob) -> None:
+    before = ledger(job)
+    for key, good in (
+        (container_key(0), before.containers[0].to_bytes()),
+        (BEGUN_KEY, before.begun.to_bytes()),
+        (LEASE_KEY, before.lease.to_bytes()),
+    ):
+        write(job, key, JUNK)
+        write(job, key, good)
+    assert before == ledger(job)
+    goes_on(job)
+
+
+@pytest.mark.parametrize("key", [container_key(0), BEGUN_KEY, LEASE_KEY])
+def test_where_it_still_counts_the_topic_is_deleted_and_the_job_goes_on(job: MemoryJob, key: bytes) -> None:
+    topic = job.topics.job.coordinator_topic
+    epoch = ledger(job).epoch
+    write(job, key, JUNK)
+    job.start(until_end=True)
+    with pytest.raises(StateRefused) as refused:
+        job.coordinator.begin()
+    assert topic in refused.value.message
+    assert "`samzapy reset JOB.yaml --coordinator --execute`" in refused.value.remedy
+    if key == LEASE_KEY:
+        with pytest.raises(StateRefused, match="lease"):
+            read_lease(job.log.restore_consumer("test"), topic, job.clock)
+
+    job.log.admin().delete([topic])
+    prepare_topics(job.settings, job.log)
+    goes_on(job)
+    assert ledger(job).epoch > epoch

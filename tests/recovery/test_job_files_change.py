@@ -1,0 +1,54 @@
+"""A job file that changes from run to run, on a real broker with the commands a user would type: nothing is counted twice, nothing is forgotten."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from pathlib import Path
+
+import pytest
+
+from tests.broker import create_topic, produce
+from tests.integration.job import Job
+
+pytestmark = pytest.mark.kafka
+
+
+def write(job: Job, **sections: object) -> None:
+    job.file.write_text(json.dumps({**json.loads(job.file.read_text()), **sections}))
+
+
+def test_an_input_comes_back_the_coordinator_topic_is_lost_and_a_store_is_dropped(kafka: str, tmp_path: Path) -> None:
+    job = Job(kafka, tmp_path, f"change-{secrets.token_hex(4)}", partitions=1, containers={"count": 1})
+    more = create_topic(kafka, f"{job.name}-more", 1)
+    both = [{"topic": t, "value": "string"} for t in (job.input, more)]
+
+    def feed(words: int) -> None:
+        job.feed(["fox"] * words)
+        produce(kafka, more, [(None, b"dog", 0)] * words)
+
+    def run() -> str:
+        done = job.run_to_end()
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    feed(10)
+    write(job, inputs=both)
+    run()
+    feed(5)
+    write(job, inputs=both[:1])
+    assert f"{more}[0] is no input any more; if it comes back, it is read from 10" in run()
+
+    produce(kafka, f"__samza_coordinator_{job.name}_1", [(b"container/0", b"junk", 0)])
+    assert 0 == job.command("reset", str(job.file), "--coordinator", "--execute").returncode
+    write(job, inputs=both)
+    told = run()
+    assert f"{more}[0] is an input again; it left at 10; it is read from 10" in told
+    assert "superseded" not in told
+    assert {(0, "fox"): 15, (0, "dog"): 15} == job.stored()
+
+    write(job, stores={"renamed": {"key": "string", "value": "integer"}})
+    refused = job.run_to_end()
+    assert (2, True) == (refused.returncode, "store 'counts', whose state is in" in refused.stderr), refused.stderr
+    dropped = job.command("state", "drop", str(job.file), "counts", "--execute")
+    assert (0, True) == (dropped.returncode, f"deleted topic {job.changelog}" in dropped.stderr), dropped.stderr
