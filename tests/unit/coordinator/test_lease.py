@@ -1,0 +1,139 @@
+"""Which run is alive: who is refused, who is waited for and for how long, and when a lease is renewed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from samzapy.api.errors import Fenced, OwnedElsewhere
+from samzapy.coordinator.lease import Lease
+from samzapy.coordinator.metadata import CoordinatorLog
+from samzapy.coordinator.owning import Owning
+from samzapy.coordinator.settings import CoordinatorSettings, Process
+from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger
+from tests.unit.coordinator.parts import JOB, LEASE_S, Parts
+
+GONE = "of a process that is gone"
+
+
+def lease(parts: Parts, run_id: str = "mine", is_alive: Callable[[str], bool] = lambda url: False, **settings: Any) -> Lease:
+    """Of a coordinator; the `successor` has taken the job over."""
+    owning = Owning(CoordinatorLog(JOB, run_id, parts.log, parts.clock), run_id, parts.clock)
+    if run_id == "successor":
+        owning.take_over()
+    process = Process("here", 7, "start", lambda host, pid, start: start == GONE)
+    return Lease(JOB, run_id, owning, CoordinatorSettings(lease_s=LEASE_S, **settings), parts.clock, process, is_alive)
+
+
+def there(parts: Parts, age_s: float = 0.0, run_id: str = "other", **facts: Any) -> None:
+    """A lease that was renewed so many seconds ago."""
+    renewed_ms = parts.clock.now_ms() - int(age_s * 1000)
+    record = LeaseRecord(**{"run_id": run_id, "url": "", "host": "there", "pid": 1, "process_start": "s", "renewed_ms": renewed_ms, **facts})
+    parts.owning.write((LEASE_KEY, record.to_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("age_s", "facts", "settings", "waited_s"),
+    [
+        (1.0, {}, {}, LEASE_S - 1.0),
+        (LEASE_S - 0.1, {}, {}, 0.5),
+        (LEASE_S, {}, {}, 0.0),
+        (1e6, {}, {}, 0.0),
+        (0.0, {"ended": True}, {}, 0.0),
+        (0.0, {"run_id": "mine"}, {}, 0.0),  # of this run: begun again after a doubt
+        (0.0, {"process_start": GONE}, {}, 0.0),  # on this host, and there is no such process
+        (0.0, {}, {"takeover": True}, 0.0),
+        (0.0, {"url": "http://127.0.0.1:9"}, {}, LEASE_S),  # a URL at which nobody answers is no reason to go on
+    ],
+)
+def test_how_long_another_runs_lease_is_waited_for(
+    age_s: float, facts: dict[str, Any], settings: dict[str, Any], waited_s: float
+) -> None:
+    parts = Parts()
+    there(parts, age_s, **facts)
+    before = parts.clock.monotonic()
+
+    ledger = lease(parts, **settings).await_the_other(parts.ledger)
+
+    assert waited_s <= parts.clock.monotonic() - before < waited_s + 0.6  # it looks every half second
+    assert ledger.lease is not None
+
+
+def test_without_any_lease_nobody_is_waited_for() -> None:
+    parts = Parts()
+    before = parts.clock.monotonic()
+
+    assert lease(parts).await_the_other(parts.ledger).lease is None
+    assert before == parts.clock.monotonic()
+
+
+@pytest.mark.parametrize("age_s", [1.0, 1e6])
+def test_a_run_that_answers_is_refused_however_old_its_lease(age_s: float) -> None:
+    parts = Parts()
+    there(parts, age_s, url="http://there:1")
+
+    with pytest.raises(OwnedElsewhere, match=r"run by process 1 on there \(lease .* s old, http://there:1\)") as refused:
+        lease(parts, is_alive=lambda url: url == "http://there:1").await_the_other(parts.ledger)
+    assert "samzapy stop" in refused.value.remedy
+
+
+def test_a_lease_that_is_renewed_meanwhile_is_waited_for_anew() -> None:
+    parts = Parts()
+    there(parts)
+    reads = 0
+
+    def read() -> Ledger:
+        nonlocal reads
+        reads += 1
+        if reads == 5:
+            there(parts)
+        return parts.ledger()
+
+    before = parts.clock.monotonic()
+    lease(parts).await_the_other(read)
+
+    assert parts.clock.monotonic() - before >= LEASE_S + 2.0
+
+
+def test_it_is_renewed_after_a_third_of_its_time_and_not_before() -> None:
+    parts = Parts()
+    mine = lease(parts)
+    mine.renew("http://127.0.0.1:1")
+    renewed = []
+    for _ in range(10):
+        parts.clock.advance(LEASE_S / 8)
+        mine.renew_when_due("http://127.0.0.1:1")
+        found = parts.ledger().lease
+        assert found is not None
+        renewed.append(round((parts.clock.now_ms() - found.renewed_ms) / 1000, 1))
+
+    assert [1.2, 2.5, 0.0, 1.2, 2.5, 0.0, 1.2, 2.5, 0.0, 1.2] == renewed
+
+
+def test_the_end_of_a_run_says_how_it_ended_in_short() -> None:
+    parts = Parts()
+    mine = lease(parts)
+    mine.renew("http://127.0.0.1:1")
+    mine.give_up("FAILED", "SZ200: " + "x" * 5000)
+
+    ended = parts.ledger().lease
+    assert ended is not None
+    assert (True, "FAILED", "", 1000) == (ended.ended, ended.outcome, ended.url, len(ended.error))
+    assert parts.ledger().lease == lease(parts, "next").await_the_other(parts.ledger).lease
+
+
+def test_one_that_was_taken_over_renews_no_more() -> None:
+    parts = Parts()
+    mine = lease(parts)
+    mine.renew("http://127.0.0.1:1")
+    lease(parts, "successor").renew("http://127.0.0.1:2")  # its producer has the same id
+
+    with pytest.raises(Fenced):
+        mine.renew("http://127.0.0.1:1")
+    with pytest.raises(Fenced, match="run successor on here has taken over"):  # nor with a new producer
+        mine.renew("http://127.0.0.1:1")
+    found = parts.ledger().lease
+    assert found is not None
+    assert "successor" == found.run_id

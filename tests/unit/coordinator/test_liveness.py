@@ -1,0 +1,257 @@
+"""Who counts as gone, what is done to them at the broker, and whether they are started again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt
+from samzapy.coordinator.liveness import ASKED, SUPERSEDED, Liveness
+from samzapy.coordinator.membership import LOST, RUNNING, STARTING, STOPPED, Member
+from samzapy.ports import TopicSpec
+from tests.unit.coordinator.parts import JOB, LEASE_S, REGISTER_S, Handle, Parts
+
+T0, T1 = "Partition 0", "Partition 1"
+BOOM = {"code": "SZ200", "message": "boom", "fatal": True, "exit_code": 1}
+LATER = {"code": "SZ300", "message": "the brokers are away.", "fatal": False, "exit_code": 1}
+
+
+def liveness(parts: Parts) -> Liveness:
+    return Liveness(parts.roster, parts.owning, parts.settings, parts.clock)
+
+
+def look(parts: Parts, member: Member) -> None:
+    liveness(parts).look_at(member, parts.clock.monotonic())
+
+
+def kill(member: Member, why: str = "killed by SIGKILL") -> None:
+    assert isinstance(member.handle, Handle)
+    member.handle.ended = why
+
+
+@pytest.mark.parametrize(
+    ("facts", "passed_s", "why"),
+    [
+        ({}, 0.0, ""),
+        ({}, LEASE_S, ""),
+        ({}, LEASE_S + 0.1, "silent for 10.1 s, its lease of 10 s is over"),
+        ({"releasing": {T0: 1000.0}}, LEASE_S - 0.1, ""),
+        ({"registered": False}, REGISTER_S, ""),
+        ({"registered": False}, REGISTER_S + 0.1, "did not register within 120 s"),
+        ({"registered": False}, LEASE_S + 0.1, ""),  # one that starts has no lease yet
+        ({"last_word": {"outcome": SUPERSEDED, "error": {"code": "SZ313", "message": "it was stopped for long."}}}, 0.0, "it was stopped for long"),
+        ({"last_word": {"outcome": SUPERSEDED, "error": None}}, 0.0, "it gave its tasks up"),
+        ({"last_word": {"outcome": "stopped", "error": None}}, 0.0, ASKED),
+        ({"done": True}, 1000.0, ""),
+        ({"handle": None}, 1000.0, ""),
+    ],
+)  # fmt: skip
+def test_who_is_gone_and_why(facts: dict[str, Any], passed_s: float, why: str) -> None:
+    parts = Parts()
+    member = parts.add(0, (T0, T1), **facts)
+    parts.clock.advance(passed_s)
+
+    look(parts, member)
+
+    assert why == member.ending
+
+
+def test_a_process_that_ended_is_gone_whatever_it_last_said() -> None:
+    parts = Parts()
+    member = parts.add(0, (T0,), last_word={"outcome": "failed", "error": LATER})
+    parts.roster.any_commit = True
+    kill(member, "exit code 1")
+
+    look(parts, member)
+
+    assert ("exit code 1", LOST, LATER["message"]) == (member.ending, member.state, member.last_error)
+
+
+def test_a_task_that_is_not_released_within_the_lease_is_taken_by_force() -> None:
+    parts = Parts()
+    member = parts.add(0, (T0, T1))
+    member.releasing = {T1: parts.clock.monotonic()}
+    for _ in range(3):  # it is well and says so
+        parts.clock.advance(LEASE_S / 2)
+        member.heard_at = parts.clock.monotonic()
+        look(parts, member)
+
+    assert "did not release Partition 1 within its lease of 10 s" == member.ending
+    assert isinstance(member.handle, Handle)
+    assert member.handle.was_killed
+
+
+def test_while_the_job_stops_nobody_who_was_never_named_is_waited_for() -> None:
+    parts = Parts(containers=2)
+    starting, not_launched = parts.add(0, registered=False), parts.add(1, handle=None, registered=False)
+    handle = starting.handle
+    parts.roster.request_stop()
+
+    look(parts, starting)
+    look(parts, not_launched)
+
+    assert [(True, STOPPED)] * 2 == [(m.done, m.state) for m in (starting, not_launched)]
+    assert isinstance(handle, Handle)
+    assert handle.was_killed
+
+
+@pytest.mark.parametrize("outcome", ["finished", "stopped"])
+def test_an_orderly_end_while_the_job_stops_is_the_end(outcome: str) -> None:
+    parts = Parts()
+    member = parts.add(0, (T0,), last_word={"outcome": outcome, "error": None})
+    parts.roster.request_stop()
+
+    look(parts, member)
+
+    assert (True, STOPPED, "") == (member.done, member.state, member.ending)
+
+
+def test_who_finished_all_that_it_had_is_done_and_its_tasks_are() -> None:
+    parts = Parts()
+    member = parts.add(0, (T0, T1), last_word={"outcome": "finished", "error": None})
+    member.hear({"tasks": [{"name": T0, "state": STOPPED}, {"name": T1, "state": STOPPED}]})
+
+    look(parts, member)
+
+    assert (True, {T0, T1}) == (member.done, parts.roster.finished)
+
+
+def test_who_finished_without_having_taken_up_a_task_is_started_again_for_it() -> None:
+    parts = Parts()
+    member = parts.add(0, (T0, T1), last_word={"outcome": "finished", "error": None})
+    member.hear({"tasks": [{"name": T0, "state": STOPPED}, {"name": T1, "state": "RESTORING"}]})
+
+    look(parts, member)
+    liveness(parts).end_lost()
+
+    assert {T0} == parts.roster.finished
+    assert (False, STARTING, 0, parts.clock.monotonic()) == (member.done, member.state, member.restarts, member.wanted_since)
+
+
+@pytest.mark.parametrize(
+    ("error", "any_commit", "fails"),
+    [
+        (BOOM, True, True),  # starting again would find the same
+        (LATER, True, False),
+        (LATER, False, True),  # every container ended with it before any commit
+    ],
+)
+def test_which_error_ends_the_job(error: dict[str, Any], any_commit: bool, fails: bool) -> None:
+    parts = Parts()
+    member = parts.add(0, (T0,), last_word={"outcome": "failed", "error": error})
+    parts.roster.any_commit = any_commit
+    kill(member)
+
+    look(parts, member)
+
+    assert ((0, error) if fails else None) == parts.roster.failure
+    assert fails == parts.roster.is_stopping
+
+
+def test_one_of_two_with_an_error_does_not_end_the_job() -> None:
+    parts = Parts(containers=2)
+    member = parts.add(0, (T0,), last_word={"outcome": "failed", "error": LATER})
+    parts.add(1, (T1,))
+    kill(member)
+
+    look(parts, member)
+
+    assert parts.roster.failure is None
+
+
+def test_who_is_lost_is_ended_in_the_topic_and_fenced_and_then_wanted_again() -> None:
+    parts = Parts()
+    parts.log.admin().create([TopicSpec("out", 1)])
+    member = parts.add(0, (T0, T1))
+    zombie = parts.log.transactional_producer(JOB.container_transactional_id(0))
+    zombie.init()
+    zombie.begin()
+    zombie.send("out", b"late", b"late", 0)
+    kill(member)
+
+    look(parts, member)
+    assert "i0" == parts.ledger().containers[0].incarnation, "only noted so far"
+    liveness(parts).end_lost()
+
+    assert ("", (T0, T1)) == (parts.ledger().containers[0].incarnation, parts.ledger().containers[0].tasks)
+    with pytest.raises(Fenced):
+        zombie.commit()
+    assert ((), "", False, None, 1) == (member.tasks, member.incarnation, member.registered, member.handle, member.restarts)
+    assert {T0: 0, T1: 0} == {task: number for task, (number, _) in parts.roster.left.items()}
+    assert [True] == ["killed by SIGKILL" in str(death) for death in member.deaths]
+
+
+def test_what_cannot_be_written_is_tried_again_and_nothing_is_decided_before() -> None:
+    parts = Parts()
+    member = parts.add(0, (T0,))
+    kill(member)
+    look(parts, member)
+    parts.cluster.fail_next("commit", "in_doubt_lost")
+
+    with pytest.raises((InDoubt, ClusterUnreachable)):
+        liveness(parts).end_lost()
+    assert ("killed by SIGKILL", (T0,), 0) == (member.ending, member.tasks, member.restarts)
+    parts.owning.read()
+    liveness(parts).end_lost()
+
+    assert ("", (), 1) == (member.ending, member.tasks, member.restarts)
+    assert "" == parts.ledger().containers[0].incarnation
+
+
+def test_each_further_death_waits_longer_until_the_budget_is_used_up() -> None:
+    parts = Parts(max_restarts=3, restart_window_s=300.0)
+    waits = []
+    for _ in range(4):
+        member = parts.add(0, (T0,)) if not waits else parts.roster.members[0]
+        member.handle, member.ending, member.registered = Handle(), "", True
+        kill(member, "exit code 9")
+        look(parts, member)
+        liveness(parts).end_lost()
+        if parts.roster.failure is None:
+            waits.append(member.launch_at - parts.clock.monotonic())
+        parts.clock.advance(1.0)
+
+    assert sorted(waits) == waits
+    assert 0.0 == waits[0] < waits[1] < waits[2]
+    assert parts.roster.failure is not None
+    assert (0, "SZ340") == (parts.roster.failure[0], parts.roster.failure[1]["code"])
+    assert 4 == str(parts.roster.failure[1]["message"]).count("exit code 9")
+
+
+def test_one_that_was_asked_to_stop_costs_no_budget() -> None:
+    parts = Parts(max_restarts=0)
+    member = parts.add(0, (T0,), stop_wanted=True, last_word={"outcome": "stopped", "error": None})
+
+    look(parts, member)
+    liveness(parts).end_lost()
+
+    assert (0, [], STARTING, None) == (member.restarts, member.deaths, member.state, parts.roster.failure)
+
+
+def test_one_too_many_is_not_started_again() -> None:
+    parts = Parts(containers=2)
+    parts.add(0, (T0,))
+    member = parts.add(1, (T1,))
+    parts.roster.target = 1
+    kill(member)
+
+    look(parts, member)
+    liveness(parts).end_lost()
+
+    assert [0] == sorted(parts.roster.members)
+    assert parts.roster.must_plan
+
+
+def test_the_copy_that_lags_least_on_another_host_takes_over() -> None:
+    parts = Parts(containers=3)
+    lost = parts.add(0, (T0,))
+    for number, lag in ((1, 500), (2, 3)):
+        parts.add(number, host=f"h{number}").hear({"standbys": [{"task": T0, "lag": lag, "reason": ""}]})
+    kill(lost)
+
+    look(parts, lost)
+    liveness(parts).end_lost()
+
+    assert 2 == parts.roster.desired[T0]
+    assert RUNNING == parts.roster.members[2].state

@@ -1,0 +1,141 @@
+"""When and where a container is launched, what becomes of it when there is no slot, and when it comes back."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+from samzapy.coordinator.membership import LOST, STARTING, Member
+from samzapy.coordinator.starting import Starting
+from tests.unit.coordinator.parts import AFFINITY_S, Handle, Launcher, Parts
+
+
+class Stage:
+    """Parts, a launcher and what starts containers on it."""
+
+    def __init__(self, slots: Mapping[str, int | None], containers: int = 1) -> None:
+        self.parts = Parts(tasks=4, containers=containers)
+        self.roster, self.clock, self.launcher = self.parts.roster, self.parts.clock, Launcher(slots)
+        self.planned = 0
+        names = map(str, itertools.count(1))
+        self.starting = Starting(
+            self.roster, self.parts.owning, self.parts.settings, self.clock, self.launcher, {"job": "file"}, self._plan, lambda: next(names)
+        )
+
+    def _plan(self) -> None:
+        self.planned += 1
+
+    def want(self, number: int = 0, preferred: str | None = None) -> Member:
+        member = Member(number, preferred_host=preferred, wanted_since=self.clock.monotonic())
+        self.roster.members[number] = member
+        return member
+
+    def turn(self, seconds: float = 0.0) -> list[tuple[int, str | None]]:
+        """One turn after so many seconds; what has been launched by then."""
+        self.clock.advance(seconds)
+        self.starting.make_room()
+        self.starting.launch_wanted()
+        return self.launcher.launched
+
+
+def test_a_container_is_launched_once_with_an_id_of_its_own_and_the_job_model() -> None:
+    stage = Stage({"a": 1})
+    member = stage.want()
+    stage.starting.control_url = "http://127.0.0.1:1"
+
+    assert [(0, "a")] == stage.turn() == stage.turn(60.0)
+    payload = stage.launcher.payloads[0]
+    assert ("file", 0, "1", "http://127.0.0.1:1") == (payload["job"], payload["container"], payload["launch_id"], payload["control_url"])
+    assert ("1", STARTING, None, "a") == (member.launch_id, member.state, member.wanted_since, member.launched_on)
+    assert set(stage.roster.tasks) == member.knows
+
+
+def test_a_back_off_is_waited_for() -> None:
+    stage = Stage({"a": None})
+    member = stage.want()
+    member.launch_at = stage.clock.monotonic() + 4.0
+
+    assert [] == stage.turn(3.9)
+    assert [(0, "a")] == stage.turn(0.2)
+
+
+def test_its_host_is_waited_for_as_long_as_host_affinity_says_and_then_any_is_taken() -> None:
+    stage = Stage({"b": 1})
+    member = stage.want(preferred="a")
+
+    assert [] == stage.turn(AFFINITY_S - 0.1)
+    assert "no executor on a, waiting for it" == member.reason
+    assert [(0, "b")] == stage.turn(0.2)
+    assert ("no executor on a within 5 s", "") == (member.affinity, member.reason)
+
+
+def test_a_host_that_comes_in_time_is_taken() -> None:
+    stage = Stage({"b": 1})
+    member = stage.want(preferred="a")
+    stage.turn(1.0)
+    stage.launcher.slots_of["a"] = 1
+
+    assert [(0, "a")] == stage.turn(1.0)
+    assert "" == member.affinity
+
+
+def test_the_wait_for_a_host_begins_after_the_back_off() -> None:
+    stage = Stage({"b": 1})
+    stage.want(preferred="a").launch_at = stage.clock.monotonic() + 4.0
+
+    assert [] == stage.turn(4.0 + AFFINITY_S - 0.1)
+    assert [(0, "b")] == stage.turn(0.2)
+
+
+def test_a_slot_that_a_container_of_ours_has_is_not_free() -> None:
+    stage = Stage({"a": 1, "b": 1}, containers=2)
+    stage.parts.add(0, host="a")
+    stage.want(1, preferred="a")
+
+    assert [] == stage.turn(AFFINITY_S - 0.1)
+    assert [(1, "b")] == stage.turn(0.2)
+
+
+def test_without_a_slot_it_is_parked_only_if_others_can_take_its_tasks() -> None:
+    stage = Stage({"h": 1}, containers=2)
+    alone = stage.want(0)
+    stage.roster.members[9] = Member(9, wanted_since=None, handle=Handle(), launched_on="h")  # starting, has nobody's tasks yet
+    assert [] == stage.turn(AFFINITY_S + 0.1)
+    assert (False, "all 1 slots are taken") == (alone.is_parked, alone.reason)
+
+    del stage.roster.members[9]
+    stage.parts.add(1)
+    assert [] == stage.turn()
+    assert (True, LOST, "all 1 slots are taken; its tasks run elsewhere", 1) == (alone.is_parked, alone.state, alone.reason, stage.planned)
+
+
+def test_a_parked_container_comes_back_when_there_has_been_a_slot_for_a_while() -> None:
+    stage = Stage({"h": 1}, containers=2)
+    stage.parts.add(1)
+    member = stage.want(0)
+    stage.turn(AFFINITY_S + 0.1)
+    assert member.is_parked
+
+    stage.launcher.slots_of["new"] = 1
+    stage.turn(1.0)
+    del stage.launcher.slots_of["new"]  # it went again: the while begins anew
+    stage.turn(AFFINITY_S)
+    stage.launcher.slots_of["new"] = 1
+    stage.turn(1.0)
+    assert [] == stage.turn(AFFINITY_S - 0.1)
+    assert member.is_parked
+
+    assert [(0, "new")] == stage.turn(0.2)
+    assert (False, STARTING, 2) == (member.is_parked, member.state, stage.planned)
+
+
+def test_no_more_come_back_than_there_are_slots() -> None:
+    stage = Stage({"h": 1}, containers=4)
+    stage.parts.add(3)
+    parked = [stage.want(number) for number in range(3)]
+    stage.turn(AFFINITY_S + 0.1)
+    stage.launcher.slots_of["new"] = 2
+    stage.turn(1.0)
+
+    assert 2 == len(stage.turn(AFFINITY_S))
+    assert [False, False, True] == [m.is_parked for m in parked]
