@@ -18,7 +18,7 @@ STDERR = 2
 
 
 def main() -> None:
-    """Runs the command line and exits with the contract's codes."""
+    """Runs the command line and exits with the command's exit code."""
     takes_signals = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # it is ignored for a job in a shell's background
     if takes_signals:
         signal.signal(signal.SIGINT, _leave)

@@ -1,4 +1,4 @@
-"""Named points at every step of the protocol where a test can end the process, or do something else to it. Inert by default.
+"""Named points at every step of the protocol (PROTOCOL.md) where a test can end the process, or do something else to it. Inert by default.
 
 It guarantees: unless somebody asked for it twice (SAMZAPY_FAILPOINTS and SAMZAPY_FAILPOINTS_OK=1), `hit` is a function that does nothing,
 and no call stands in the loop over records. `POINTS` is the whole list: what a name means in the protocol, and which row of "What each crash
@@ -37,7 +37,7 @@ VARIABLE, CONSENT, DIRECTORY = "SAMZAPY_FAILPOINTS", "SAMZAPY_FAILPOINTS_OK", "S
 EXIT_CODE = 86
 KILL, EXIT, STOP, RAISE, SLEEP = "kill", "exit", "stop", "raise", "sleep"
 
-# Rows of "What each crash point leaves", and two kinds of points that its rows do not name.
+# Rows of "What each crash point leaves" in PROTOCOL.md.
 START = "O1…T6: nothing decided has changed; a restore goes on from the position stored with the data"
 OPEN = "polled, processed, C0–C3: aborted, invisible; inputs read again from the checkpoint"
 INSIDE_C4 = "inside C4: all of it or none"

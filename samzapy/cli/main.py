@@ -104,7 +104,7 @@ def configure_logging(verbose: bool) -> None:
 
 
 def main() -> None:
-    """Runs the command line and exits with the contract's codes."""
+    """Runs the command line and exits with the command's exit code."""
     sys.exit(exit_code(sys.argv[1:]))
 
 

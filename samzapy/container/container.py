@@ -540,7 +540,7 @@ class Container:
         }
 
     def status(self) -> dict[str, Any]:
-        """The heartbeat's report, without lag (contract, section 4)."""
+        """The heartbeat's report, without lag."""
         positions = self.positions()
         commits = self._committer
         return {

@@ -170,7 +170,7 @@ class TaskInstance:
             store.undo()
 
     def status(self, positions: Mapping[TopicPartition, int]) -> dict[str, Any]:
-        """Its part of the container's report (contract, section 4)."""
+        """Its part of the container's report."""
         return {
             "name": self.name,
             "state": self.state,

@@ -220,8 +220,9 @@ class JobCoordinator:
     def _ask_who_took_over(self, error: Fenced) -> None:
         """The producer is dead at the broker; that alone does not say that anybody else is there.
 
-        Measured: librdkafka fails for good also when a connection breaks within a request and the sequence numbers no longer match; and an
-        init that comes late fences the producer that it was meant to make. Whoever did take over says so in the lease at once.
+        Measured: an init that comes late fences the producer that it was meant to make (tests/recovery/test_late_init.py). librdkafka also fails for
+        good when a connection breaks within a request and sequence numbers no longer match; that was met in a chaos run. Whoever did take
+        over says so in the lease at once.
 
         Raises:
             Fenced: another run has the lease.

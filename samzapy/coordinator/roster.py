@@ -163,7 +163,7 @@ class Roster:
     # -- what people ask -----------------------------------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
-        """The contract's status document."""
+        """What `samzapy status --json` prints, as a document."""
         with self.lock:
             owners = self._owners()
             copies: dict[str, list[dict[str, Any]]] = {}

@@ -1,7 +1,8 @@
 """ports.Consumer over confluent-kafka: assigned partitions, read_committed, offsets that only the framework decides.
 
 `position()` is what stands for a partition's next offset: measured, it passes commit markers and aborted records as soon as they are
-fetched, and is −1001 until something was, where the offset that was assigned still holds. A partition that is assigned anew (after a roll
+fetched (test_aborted_records_are_never_seen_and_positions_pass_them), and is −1001 until something was
+(test_a_position_is_unknown_until_something_was_fetched), where the offset that was assigned still holds. A partition that is assigned anew (after a roll
 back) hands out nothing that was fetched before: librdkafka drops it by the assignment's version.
 """
 
@@ -28,7 +29,8 @@ FORCED = {
     "allow.auto.create.topics": False,
     "check.crcs": True,
 }
-# fetch.queue.backoff.ms is 1000 by default: a consumer whose queue is full then idles for up to a second (measured: 155k against 528k/s)
+# fetch.queue.backoff.ms is 1000 by default: a consumer whose queue is full then idles for up to a second (measured:
+# test_a_consumer_whose_queue_was_full_idles_for_fetch_queue_backoff)
 DEFAULTS = {"fetch.queue.backoff.ms": 5, "queued.min.messages": 50_000}
 RESTORE = {"fetch.wait.max.ms": 10}
 

@@ -1,8 +1,9 @@
 """ports.Log over confluent-kafka: makes the clients of one cluster.
 
-A topic's `max.message.bytes` bounds whole batches, and librdkafka knows one `batch.size` for all topics: measured, with a topic that takes less
-than that, every batch of sound records was refused. So a producer's batches fit the smallest of the topics that it writes. Their limits are
-looked up for the first producer, and again after Kafka refused a record.
+A topic's `max.message.bytes` bounds whole batches, and librdkafka knows one `batch.size` for all topics: measured, a topic that takes less
+than that refuses every batch of good records (test_small_records_in_a_large_batch_are_refused_by_a_topic_that_takes_less). So a producer's
+batches fit the smallest of the topics that it writes. Their limits are looked up for the first producer, and again after Kafka refused a
+record.
 """
 
 from __future__ import annotations

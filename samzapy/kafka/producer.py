@@ -1,15 +1,18 @@
 """ports.TransactionalProducer and ports.PlainProducer over confluent-kafka.
 
 What goes wrong asynchronously needs no callback per record: measured, a record that the broker rejects puts the transaction into a state in
-which `commit_transaction` demands an abort. What goes wrong in `produce()` itself is not noticed by librdkafka's transaction, so it poisons
-ours. Measured: after a rejection the next `produce()` fails with no more than "erroneous state"; that it was a record's fault is then heard in
-the library's log. Should a later version word it otherwise, the culprit is not found and the job stops after three aborts.
+which `commit_transaction` demands an abort (test_a_record_that_the_broker_rejects_poisons_the_transaction_without_any_callback). What goes
+wrong in `produce()` itself is not noticed by librdkafka's transaction, so it poisons ours
+(test_a_commit_reports_success_without_the_records_that_produce_refused). Measured: after a rejection the next `produce()` fails with no
+more than "erroneous state"; that it was a record's fault is then heard in the library's log
+(test_that_a_record_itself_was_refused_is_told_whatever_is_done_next). Should a later version word it otherwise, the culprit is not found
+and the job stops after three aborts.
 
 A commit whose EndTxn may still be on its way somewhere is `suspicious`: librdkafka has no KIP-890 part 2, so that EndTxn, delayed, would
-decide the next transaction of the same producer epoch. The owner then makes a new producer. Measured: when the connection breaks while an
-EndTxn is out, librdkafka sends it again within some 10 ms, `commit_transaction` reports plain success, and neither `error_cb` nor its time
-tells; only the library's own log does. So a commit is clean only if that log says that the broker was asked once and answered well: should
-a later version word it otherwise, every commit becomes suspicious, which costs time and loses nothing.
+decide the next transaction of the same producer epoch. The owner then makes a new producer. Measured (tests/recovery/test_end_txn.py): when
+the connection breaks while an EndTxn is out, librdkafka sends it again within some 10 ms, `commit_transaction` reports plain success, and
+neither `error_cb` nor its time tells; only the library's own log does. So a commit is clean only if that log says that the broker was asked
+once and answered well: should a later version word it otherwise, every commit becomes suspicious, which costs time and loses nothing.
 """
 
 from __future__ import annotations
@@ -187,7 +190,8 @@ class KafkaTransactionalProducer:
                     raise InDoubt(f"flush of {self._id}: the brokers did not take everything in {self._timeout_s:.0f} s.", "")
         except KafkaException as error:  # a fatal error of the client is raised by whatever serves its events
             raise transaction_error(error.args[0], f"flush of {self._id}") from None
-        if self._heard.rejected:  # measured: what is still queued then is never sent, so waiting for it would last until the timeout
+        # measured: what is still queued then is never sent, so waiting would last until the timeout (test_what_waits_behind_a_refused_record_is_not_waited_for)
+        if self._heard.rejected:
             raise RecordRejected(f"{self._id}: {self._heard.rejected}", REJECTED_REMEDY)
         self._raise_poison()
 
@@ -211,7 +215,7 @@ class KafkaTransactionalProducer:
 
     def abort(self) -> bool:
         """Never clean: measured, after an abort that followed a rejected record the next transaction of the same producer fails with
-        skipped sequence numbers."""
+        skipped sequence numbers (test_a_producer_whose_record_was_refused_leaves_a_gap_that_fails_its_next_transaction)."""
         self._decide("abort", self._producer.abort_transaction)
         return False
 
@@ -314,8 +318,8 @@ class KafkaPlainProducer:
 def _served(call: Callable[..., Any], *arguments: Any) -> Any:
     """A call that serves the client's events, among which there may be a fatal error: whatever shape that has, it is a KafkaException here.
 
-    Measured: where callbacks run in the same call, a fatal error comes as SystemError in half of the cases, and was seen as a bare KafkaError, which
-    is no exception and passes every `except` that names a class.
+    Measured (tests/contract/test_fatal_errors.py): where callbacks run in the same call, a fatal error comes as SystemError in half of the
+    cases, and was seen as a bare KafkaError, which is no exception and passes every `except` that names a class.
     """
     try:
         return call(*arguments)

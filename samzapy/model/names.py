@@ -1,4 +1,4 @@
-"""Names of topics, groups, ids and directories, all derived from the job's name and id (contract, section 5)."""
+"""Names of topics, groups, ids and directories, all derived from the job's name and id."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The executor's side: what a Spark task does to be a container.
 
 Spark forks a Python worker for the task; this function is the task. It is pickled by name, so executors import it from their own
-samzapy. A container knows its host as Spark names it (the contract's directory on disk): `localhost` for a local master, which the driver
+samzapy. A container knows its host as Spark names it (local stores lie under that name): `localhost` for a local master, which the driver
 tells; else what the executor's JVM was started with (`--hostname`, which is what the driver sees too), read from the command lines of
 our ancestors, since PySpark hands it to nobody. Only where that fails is it the machine's own name: a wrong name costs a restore, never
 a record.

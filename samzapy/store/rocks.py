@@ -160,9 +160,10 @@ class RocksEngine:
             LOG.warning("%s", found)  # told already, or no loss: what it held is committed, and restored from the changelog
 
     def _entries(self, cursor: RdictIter, end: ReadOptions) -> Generator[tuple[bytes, bytes], None, None]:
-        """The cursor's entries. `end` is only held: RocksDB reads the bound from its memory (measured: let go, all scans went wrong).
+        """The cursor's entries. `end` is only held: RocksDB reads the bound from its memory (measured:
+        test_bounds_hold_while_memory_is_used_for_other_things).
 
-        Not rocksdict's `items`: that ends at damage as it ends at the end (measured: half of the entries and no error).
+        Not rocksdict's `items`: that ends at damage as it ends at the end (measured: test_items_ends_at_damage_as_it_ends_at_the_end).
         """
         valid, key, value, step = cursor.valid, cursor.key, cursor.value, cursor.next
         try:

@@ -78,6 +78,18 @@ def test_a_commit_reports_success_without_the_records_that_produce_refused(kafka
     assert (20, 10) == (refused, len(read_all(kafka, unique)))
 
 
+def test_small_records_in_a_large_batch_are_refused_by_a_topic_that_takes_less(kafka: str, unique: str) -> None:
+    """Hence batches that fit the smallest topic that is written."""
+    create_topic(kafka, unique, max_message_bytes=20_000)
+    outcome: list[str] = []
+    producer = Producer({"bootstrap.servers": kafka, "linger.ms": 200, "batch.size": 1_000_000})
+    for _ in range(100):
+        producer.produce(unique, b"x" * 1000, partition=0, on_delivery=lambda error, _: outcome.append("" if error is None else error.name()))
+    assert 0 == producer.flush(LIMIT_S)
+
+    assert {"MSG_SIZE_TOO_LARGE"} == set(outcome)
+
+
 def test_a_deletion_and_an_empty_value_are_false(kafka: str, unique: str) -> None:
     """Hence a message is compared with None: `if message` would drop every tombstone."""
     create_topic(kafka, unique)

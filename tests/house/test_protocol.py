@@ -9,6 +9,7 @@ import pytest
 
 from samzapy.failpoints import POINTS
 from tests.house.test_reliability import LINK, ROOT, names_in
+from tests.house.test_tree import lines_with, tracked
 from tests.recovery.planted import BUGS
 
 ROOM = ROOT / "samzapy"
@@ -85,3 +86,25 @@ def test_every_term_is_defined_once() -> None:
 
     assert len(terms) > 60
     assert [] == sorted({term for term in terms if terms.count(term) > 1})
+
+
+def test_every_measured_fact_in_the_code_names_the_test_that_shows_it() -> None:
+    """What was measured of Kafka, RocksDB and their clients may change with a version: somebody has to notice."""
+    tests = [path for path in tracked() if path.suffix == ".py" and path.is_relative_to(ROOT / "tests")]
+    known = {path.stem for path in tests} | {name for path in tests if path.name.startswith("test_") for name in names_in(path)}
+    silent = []
+    for path in tracked():
+        if path.suffix == ".py" and path.is_relative_to(ROOM):
+            lines = path.read_text().splitlines()
+            for number, line in enumerate(lines):
+                named = set(re.findall(r"\btest_\w+", " ".join(lines[number : number + 4])))
+                if "measured" in line.lower() and not named & known:
+                    silent.append(f"{path.relative_to(ROOT)}:{number + 1}: {line.strip()}")
+
+    assert [] == silent
+
+
+def test_nothing_is_cited_that_is_not_in_the_tree() -> None:
+    pages = [p for p in tracked() if p == ROOT / "README.md" or (p.is_relative_to(ROOM) and p.suffix in (".py", ".md"))]
+
+    assert [] == lines_with(r"(?i)\(contract,|\bthe contract('s| says)|\bthe house('s|\b)|\bthe issue asks|protocol, section", pages)
