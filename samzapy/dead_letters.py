@@ -24,6 +24,7 @@ from samzapy.api.errors import (
     RecordTooLarge,
     TopicMissing,
     TransactionAborted,
+    shortened,
 )
 from samzapy.log_reader import read_ranges
 from samzapy.model.dead_letter import (
@@ -56,6 +57,11 @@ class Entry:
     letter: DeadLetter
     replayed_ms: int | None = None
 
+    @property
+    def number(self) -> str:
+        """PARTITION.OFFSET in the dead-letter topic: whatever comes or goes there, it names no other."""
+        return f"{self.place.partition}.{self.place.offset}"
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -63,6 +69,20 @@ class Found:
 
     entries: Sequence[Entry]
     strangers: int = 0
+
+    def named(self, text: str) -> list[Entry]:
+        """The dead letter of this number, or those of the record that is named as TOPIC[PARTITION]@OFFSET.
+
+        Raises:
+            ConfigurationError: there is none.
+        """
+        found = [e for e in self.entries if text in (e.number, str(e.letter.origin))]
+        if not found:
+            raise ConfigurationError(
+                f"there is no dead letter {shortened(text)}.",
+                "`samzapy dlq list JOB.yaml` shows those there are: their numbers are PARTITION.OFFSET of the dead-letter topic.",
+            )
+        return found
 
     def of(self, origins: Iterable[Origin]) -> list[Entry]:
         """The entries of these records.

@@ -30,12 +30,12 @@ def list_letters(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_jso
     with _opened(load(job, more, sets)) as letters:
         found = letters.read()
     if as_json:
-        for number, entry in enumerate(found.entries, 1):
-            print_json(_summary(number, entry))
+        for entry in found.entries:
+            print_json(_summary(entry))
     elif found.entries:
         rows = [
-            (n, e.letter.task, e.letter.origin, _time(e.letter.time_ms), _line(e.letter.error)[:MAX_ERROR], _time(e.replayed_ms))
-            for n, e in enumerate(found.entries, 1)
+            (e.number, e.letter.task, e.letter.origin, _time(e.letter.time_ms), _line(e.letter.error)[:MAX_ERROR], _time(e.replayed_ms))
+            for e in found.entries
         ]
         print_table(("NUMBER", "TASK", "ORIGIN", "TIME", "ERROR", "REPLAYED"), rows)
     else:
@@ -50,7 +50,7 @@ def show(
     which: Annotated[
         str,
         typer.Argument(
-            metavar="ORIGIN", help="TOPIC[PARTITION]@OFFSET of the record, or the number that `list` gives.", show_default=False
+            metavar="NUMBER", help="The number that `list` gives, or TOPIC[PARTITION]@OFFSET of the record.", show_default=False
         ),
     ],
     more: MoreFiles = None,
@@ -60,24 +60,24 @@ def show(
     """A dead letter: key and value by the input's serdes if they decode, headers, stack."""
     loaded = load(job, more, sets)
     with _opened(loaded) as letters:
-        entries = list(enumerate(letters.read().entries, 1))
-    chosen = [(n, e) for n, e in entries if which in (str(n), str(e.letter.origin))]
-    if not chosen:
-        raise ConfigurationError(f"there is no dead letter {which}.", "`samzapy dlq list JOB.yaml` shows those there are.")
-    for number, entry in chosen:
+        chosen = letters.read().named(which)
+    for entry in chosen:
         key, value = _decoded(loaded, entry.letter)
         if as_json:
             headers = [[name, None if data is None else _escaped(data)] for name, data in entry.letter.headers]
-            print_json({**_summary(number, entry), "key": key, "value": value, "headers": headers, "stack": entry.letter.stack})
+            print_json({**_summary(entry), "key": key, "value": value, "headers": headers, "stack": entry.letter.stack})
         else:
-            _print_letter(number, entry, key, value)
+            _print_letter(entry, key, value)
 
 
 @app.command("replay")
 def replay(
     job: JobFile,
-    origins: Annotated[
-        list[str] | None, typer.Argument(metavar="[ORIGIN]...", help="TOPIC[PARTITION]@OFFSET of the records.", show_default=False)
+    which: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NUMBER]...", help="The numbers that `list` gives, or TOPIC[PARTITION]@OFFSET of the records.", show_default=False
+        ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All that were not sent back before.")] = False,
     more: MoreFiles = None,
@@ -85,11 +85,11 @@ def replay(
     execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only say what would be done.")] = False,
 ) -> None:
     """Send records back to the topic and partition they came from, each at most once."""
-    if everything == bool(origins):
-        raise ConfigurationError("either --all, or the records to replay.", "`samzapy dlq list JOB.yaml` shows their origins.")
-    wanted = None if everything else [_origin(text) for text in origins or ()]
+    if everything == bool(which):
+        raise ConfigurationError("either --all, or the records to replay.", "`samzapy dlq list JOB.yaml` shows their numbers.")
     with _opened(load(job, more, sets)) as letters:
         found = letters.read()
+        wanted = None if everything else [e.letter.origin for text in which or () for e in found.named(text)]
         named = found.entries if wanted is None else found.of(wanted)
         if execute:
             done = send_back(letters, wanted)
@@ -129,24 +129,15 @@ def _opened(loaded: LoadedJob) -> Iterator[Any]:
         yield DeadLetters(job_of(loaded.settings), [i.topic for i in loaded.settings.inputs], log, SystemClock())
 
 
-def _origin(text: str) -> Any:
-    from samzapy.model.dead_letter import parse_origin
-
-    origin = parse_origin(text)
-    if origin is None:
-        raise ConfigurationError(f"{text!r} names no record.", "Write TOPIC[PARTITION]@OFFSET, as `samzapy dlq list` does.")
-    return origin
-
-
 def _records(entries: Sequence[Any]) -> str:
     count = len({e.letter.origin for e in entries})
     return f"{count} record{'' if count == 1 else 's'}"
 
 
-def _summary(number: int, entry: Any) -> dict[str, Any]:
+def _summary(entry: Any) -> dict[str, Any]:
     letter = entry.letter
     return {
-        "number": number, "task": letter.task, "origin": str(letter.origin), "topic": letter.origin.topic,
+        "number": entry.number, "task": letter.task, "origin": str(letter.origin), "topic": letter.origin.topic,
         "partition": letter.origin.partition, "offset": letter.origin.offset, "timestamp": letter.timestamp_ms, "time": letter.time_ms,
         "error": letter.error, "attempts": letter.attempts, "dead_letter": str(entry.place), "replayed": entry.replayed_ms,
     }  # fmt: skip
@@ -168,10 +159,10 @@ def _decoded(loaded: LoadedJob, letter: Any) -> tuple[Any, Any]:
     return found[0], found[1]
 
 
-def _print_letter(number: int, entry: Any, key: Any, value: Any) -> None:
+def _print_letter(entry: Any, key: Any, value: Any) -> None:
     letter = entry.letter
     lines = [
-        f"number    {number} ({entry.place})", f"record    {letter.origin}", f"task      {letter.task}", f"error     {_line(letter.error)}",
+        f"number    {entry.number} ({entry.place})", f"record    {letter.origin}", f"task      {letter.task}", f"error     {_line(letter.error)}",
         f"attempts  {letter.attempts}", f"time      {_time(letter.time_ms)}", f"timestamp {_time(letter.timestamp_ms)}",
         f"replayed  {_time(entry.replayed_ms)}", f"key       {json.dumps(key, ensure_ascii=False)}",
         f"value     {json.dumps(value, ensure_ascii=False)}",

@@ -65,6 +65,28 @@ def test_the_oldest_comes_first_with_where_it_lies(tmp_path: Path) -> None:
     assert [None] * 3 == [e.replayed_ms for e in found.entries]
 
 
+def test_a_number_names_the_same_dead_letter_whatever_comes_or_goes(tmp_path: Path) -> None:
+    bench, container = bench_of(tmp_path, letters=2)
+    before = {e.number: e.letter.origin for e in letters_of(bench).read().entries}
+    assert 4 == len(before)
+    bench.clock.passed -= 60  # what comes now says that it is older, as from a host whose clock is slow
+    bench.feed(("boom", 1), partition=0)
+    bench.drain(container)
+    gone = min((e.place for e in letters_of(bench).read().entries if e.place.partition == 1), key=lambda place: place.offset)
+    bench.cluster.delete_records(TopicPartition(JOB.dead_letter_topic, 1), gone.offset + 1)
+
+    found = letters_of(bench).read()
+    assert Origin("in", 0, 3) == found.entries[0].letter.origin, "the order has changed"
+    after = {e.number: e.letter.origin for e in found.entries}
+    kept = before.keys() & after.keys()
+    assert {n: before[n] for n in kept} == {n: after[n] for n in kept}
+    assert (3, {f"1.{gone.offset}"}) == (len(kept), before.keys() - after.keys())
+    number, origin = next(iter(before.items()))
+    assert [origin] == [e.letter.origin for e in found.named(number)] == [e.letter.origin for e in found.named(str(origin))]
+    with pytest.raises(ConfigurationError, match=r"no dead letter '3'"):
+        found.named("3")
+
+
 def test_what_lies_there_and_is_no_dead_letter_is_counted(tmp_path: Path) -> None:
     bench, _ = bench_of(tmp_path)
     bench.log.plain_producer("other").send(JOB.dead_letter_topic, b"v", b"k", 0, headers=[("x", b"1")])
