@@ -107,11 +107,11 @@ def check_state_dir(directory: str, is_writable: bool, free_bytes: int, is_here:
     return Check(name, state, f"{directory}, {gib}{elsewhere}", "" if state is State.OK else mend)
 
 
-def check_open_files(soft: int, stores: int, files_per_store: int) -> Check:
+def check_open_files(allowed: int, stores: int, files_per_store: int) -> Check:
     """`stores`: how many one container may have open."""
     wanted = OTHER_FILES + stores * files_per_store
-    found = f"{soft} allowed, {wanted} may be wanted by a container with {stores} local {'store' if stores == 1 else 'stores'}"
-    return _of("open files", soft >= wanted, found, f"ulimit -n {max(wanted, 65536)}", State.WARN)
+    found = f"{allowed} allowed, {wanted} may be wanted by a container with {stores} local {'store' if stores == 1 else 'stores'}"
+    return _of("open files", allowed >= wanted, found, f"ulimit -n {max(wanted, 65536)}", State.WARN)
 
 
 # -- Kafka -----------------------------------------------------------------------------------------------------------------------

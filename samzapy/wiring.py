@@ -32,6 +32,7 @@ from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.model.names import Job
 from samzapy.plan.forgetting import store_subject
 from samzapy.ports import Assignment, Clock, Line, Log, StoreDirectory, StoreEngine, TaskStore, TopicFacts
+from samzapy.private_files import private_directory
 from samzapy.serde.registry import serde_named
 from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path, sweep, tasks_there
 from samzapy.store.overlay import OverlayStore
@@ -170,7 +171,7 @@ def _store_specs(
             if engine == "memory":
                 return MemoryStoreDirectory()
             path = store_path(state, cluster_id, host, str(job), task, name)
-            return LocalStoreDirectory(path, lambda p: RocksEngine(p, memory))
+            return LocalStoreDirectory(path, lambda p: RocksEngine(p, memory), state.expanduser())
 
         def make(
             task: str, engine: StoreEngine | None, name: str = name, key: Serde = key, value: Serde = value,
@@ -229,13 +230,14 @@ def local_state(settings: Settings, cluster_id: str, host: str) -> Path:
     return Path(settings.state.dir) / cluster_id / host / str(job_of(settings))
 
 
-def remove_local_state(folder: Path) -> None:
+def remove_local_state(folder: Path, state: Path) -> None:
     """Delete a job's local stores. Always safe while the job is stopped.
 
     Raises:
-        StateMismatch: the folder is a symbolic link, so what is behind it may be somebody else's.
+        StateMismatch: the folder is a symbolic link, so what is behind it may be somebody else's. ConfigurationError: so is one above it.
     """
     if folder.is_symlink():
         raise StateMismatch(f"{folder} is a symbolic link.", "Remove it by hand if that is meant.")
+    private_directory(folder, state, make=False)
     if folder.exists():
         shutil.rmtree(folder)

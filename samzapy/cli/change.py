@@ -133,7 +133,7 @@ class _Run:
         finally:
             admin.close()
         path = token_file or token_path(Path(loaded.settings.state.dir), cluster_id, str(job_of(loaded.settings)), status["run_id"])
-        return cls(loaded, log, status, read_token(path))
+        return cls(loaded, log, status, read_token(path, is_ours=token_file is None))
 
     def post(self, verb: str, content: dict[str, Any]) -> dict[str, Any]:
         return http_json("POST", f"{self.status['coordinator']}/api/v1/{verb}", self._token, content)

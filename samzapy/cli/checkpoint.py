@@ -178,4 +178,4 @@ def _remove_local(loaded: LoadedJob, log: Log, tasks: list[str], execute: bool) 
         if path.exists():
             say(f"{'removing' if execute else 'would remove'} {path}")
             if execute:
-                remove_local_state(path)
+                remove_local_state(path, loaded.settings.state.dir)

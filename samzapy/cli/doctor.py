@@ -20,7 +20,7 @@ from typing import Annotated
 import typer
 
 from samzapy import doctor as rules
-from samzapy.api.errors import SamzapyError
+from samzapy.api.errors import ConfigurationError, SamzapyError
 from samzapy.cli.common import AsJson, MoreFiles, Sets, load, print_json
 from samzapy.config.errors import ConfigError
 from samzapy.config.load import LoadedJob
@@ -32,6 +32,7 @@ from samzapy.dev.spark import LocalSpark
 from samzapy.dev.spark_probe import Master, ask_master
 from samzapy.doctor import Check, State
 from samzapy.ports import Log
+from samzapy.private_files import private_directory
 from samzapy.spark.settings import LOOPBACK, is_local, master_addresses
 
 FAILED = 1
@@ -114,6 +115,10 @@ def _machine() -> Iterator[Check]:
 def _state_dir(directory: Path, is_here: bool) -> Check:
     directory = directory.expanduser().absolute()
     there = next(place for place in (directory, *directory.parents) if place.exists())
+    try:
+        private_directory(directory, directory, make=False)
+    except ConfigurationError as error:
+        return Check("state.dir", State.FAIL, error.message, error.remedy)
     is_writable = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
     return rules.check_state_dir(str(directory), is_writable, shutil.disk_usage(there).free, is_here)
 
@@ -121,8 +126,8 @@ def _state_dir(directory: Path, is_here: bool) -> Check:
 def _open_files(stores: int) -> Check:
     from samzapy.store.rocks import MAX_OPEN_FILES
 
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return rules.check_open_files(sys.maxsize if soft == resource.RLIM_INFINITY else soft, stores, MAX_OPEN_FILES)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)  # to which each process of a job raises its own limit
+    return rules.check_open_files(sys.maxsize if hard == resource.RLIM_INFINITY else hard, stores, MAX_OPEN_FILES)
 
 
 # -- Kafka -------------------------------------------------------------------------------------------------------------------------------

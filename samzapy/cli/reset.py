@@ -49,7 +49,7 @@ def reset(
             if execute:
                 admin.delete(topics)
             if execute and not coordinator:
-                remove_local_state(folder)
+                remove_local_state(folder, settings.state.dir)
         finally:
             admin.close()
     if not execute:

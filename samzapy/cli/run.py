@@ -214,7 +214,7 @@ def _new_token(path: Path, state: Path) -> str:
     from samzapy.coordinator.token import write_token
 
     try:
-        return write_token(path)
+        return write_token(path, state)
     except OSError as error:
         raise ConfigurationError(
             f"state.dir {state} cannot be used: {error.filename or path}: {error.strerror}.",

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from samzapy.api.errors import ConfigurationError
+from samzapy.private_files import private_directory, read_private
 
 FORGOTTEN_S = 7 * 86_400.0
 
@@ -17,11 +18,15 @@ def token_path(state: Path, cluster_id: str, job: str, run_id: str) -> Path:
     return state / cluster_id / "run" / job / f"{run_id}.token"
 
 
-def write_token(path: Path) -> str:
-    """A new token, in a file of mode 0600. Those of other runs stay (one may be alive), unless they are a week old."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+def write_token(path: Path, state: Path) -> str:
+    """A new token, in a file of mode 0600 below `state`. Those of other runs stay (one may be alive), unless they are a week old.
+
+    Raises:
+        ConfigurationError: the way to it is not private, and cannot be made so. OSError: it cannot be written.
+    """
+    private_directory(path.parent, state)
     for old in path.parent.glob("*.token"):
-        if time.time() - old.stat().st_mtime > FORGOTTEN_S:
+        if time.time() - old.lstat().st_mtime > FORGOTTEN_S:
             old.unlink(missing_ok=True)
     token = secrets.token_urlsafe(32)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -29,14 +34,14 @@ def write_token(path: Path) -> str:
     return token
 
 
-def read_token(path: Path) -> str:
-    """The token in a file.
+def read_token(path: Path, is_ours: bool = False) -> str:
+    """The token in a file. `is_ours`: it is one that a run of this user's wrote, so it is no link and belongs to nobody else.
 
     Raises:
         ConfigurationError: it cannot be read.
     """
     try:
-        return path.read_text().strip()
+        return read_private(path, is_ours).strip()
     except OSError as error:
         raise ConfigurationError(
             f"the run's token cannot be read from {path}: {error.strerror}.",

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from samzapy.api.errors import ConfigurationError
+from samzapy.private_files import PRIVATE
 
 Progress = Callable[[str], None]
 
@@ -34,21 +35,23 @@ def _xdg(variable: str, below_home: str) -> Path:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file `path`, waiting for whoever has it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
     with path.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def made(directory: Path, what: str) -> Path:
-    """The directory for `what`, resolved, made and writable.
+    """The directory for `what`, resolved, made, writable, and private once it is ours: logs and data in it are nobody else's business.
 
     Raises:
         ConfigurationError: it cannot be.
     """
     directory = directory.expanduser().resolve()
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
+        if (directory / "lock").exists() or not any(directory.iterdir()):
+            directory.chmod(PRIVATE)
         (directory / "lock").touch()
     except OSError as error:
         raise ConfigurationError(f"{directory} cannot hold {what}: {error.strerror}.", "Name another directory with --dir.") from error

@@ -18,6 +18,7 @@ from pathlib import Path
 from samzapy import failpoints
 from samzapy.api.errors import ConfigurationError
 from samzapy.ports import Claim, StoreEngine
+from samzapy.private_files import check_entries, private_directory
 from samzapy.store.memory import MemoryEngine
 from samzapy.store.problems import MARKER, StoreCorrupt, StoreLocked, StoreProblem, is_set_aside, mark_set_aside, problem
 
@@ -27,11 +28,16 @@ _NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._\[\]:-][A-Za-z0-9._\[\]: -]{0,249}"
 
 
 class LocalStoreDirectory:
-    """The generations of one store of one task on this host (ports.StoreDirectory). `open_engine` opens or makes one."""
+    """The generations of one store of one task on this host (ports.StoreDirectory). `open_engine` opens or makes one.
 
-    def __init__(self, root: Path, open_engine: Callable[[Path], StoreEngine]) -> None:
+    Args:
+        base: `state.dir`: from there on every level must be private; None: the store's own directory.
+    """
+
+    def __init__(self, root: Path, open_engine: Callable[[Path], StoreEngine], base: Path | None = None) -> None:
         self.root = root
-        self._open = open_engine
+        self._base = root if base is None else base
+        self._open_engine = open_engine
 
     def claims(self) -> list[Claim]:
         """Open every generation that is not set aside. The caller closes the engines that it does not use.
@@ -58,7 +64,7 @@ class LocalStoreDirectory:
         name = secrets.token_hex(8)
         path = self.root / name
         try:
-            path.mkdir(parents=True)
+            private_directory(path, self._base)
         except OSError as error:
             raise StoreProblem(
                 f"local store {path} cannot be made: {error.strerror}.", "Choose a `state.dir` that can be written."
@@ -111,9 +117,23 @@ class LocalStoreDirectory:
             removed += 1
         return removed
 
+    def _open(self, path: Path) -> StoreEngine:
+        """Open a generation; a link or a pipe in it would be followed, or waited for without end.
+
+        Raises:
+            ConfigurationError: it holds what is no file of ours. StoreProblem: it cannot be opened.
+        """
+        try:
+            private_directory(path, self._base, make=False)
+            check_entries(path)
+        except OSError as error:
+            raise problem(path, "looking into it", error.strerror or str(error)) from None
+        return self._open_engine(path)
+
     def _generations(self) -> list[Path]:
         """What looks like a generation; what a link leads to is somebody else's."""
         try:
+            private_directory(self.root, self._base, make=False)
             if not self.root.is_dir():
                 return []
             return sorted(p for p in self.root.iterdir() if _GENERATION.fullmatch(p.name) and p.is_dir() and not p.is_symlink())
@@ -184,9 +204,11 @@ def tasks_there(job_folder: Path) -> list[str]:
     """The tasks that have a local store below a job's folder, set aside or not."""
     if not job_folder.is_dir():
         return []
-    return sorted(
-        {p.parents[1].name for p in job_folder.glob("*/*/*") if _GENERATION.fullmatch(p.name) and p.is_dir() and not p.is_symlink()}
-    )
+    return sorted({p.parents[1].name for p in job_folder.glob("*/*/*") if _GENERATION.fullmatch(p.name) and p.is_dir() and not _by_link(p)})
+
+
+def _by_link(generation: Path) -> bool:
+    return any(path.is_symlink() for path in (generation, *generation.parents[:2]))
 
 
 def sweep(job_folder: Path, held: Collection[str], before_s: float, open_engine: Callable[[Path], StoreEngine]) -> list[str]:

@@ -304,9 +304,7 @@ class Harness:
             bool(self._settings.stores),
         )
         self._name_owner(incarnation, run_id, tuple(model))
-        spec = container_spec(
-            self._settings, model, topics, CONTAINER, HOST, self._scratch, "memory", self._make_task, self._folders
-        )
+        spec = container_spec(self._settings, model, topics, CONTAINER, HOST, self._scratch, "memory", self._make_task, self._folders)
         ends = self._ends() if self._until_end else None
         container = Container(spec, incarnation, run_id, ends, self.log, self.clock)
         container.start()

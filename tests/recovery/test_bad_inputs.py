@@ -64,7 +64,7 @@ STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
     "generation that is a link": (state.linked, GOES_ON, ("changelog:", "no local store on this host")),
     "generation open elsewhere": (state.in_use, GOES_ON, ("changelog:", "another process has it open")),
     "generation set aside": (state.set_aside, GOES_ON, ("changelog:", "no local store on this host")),
-    "file in the store's place": (state.a_file_in_its_place, "SZ400", ("cannot be made", "state.dir")),
+    "file in the store's place": (state.a_file_in_its_place, "SZ100", ("is a file and no directory", "Remove it")),
     # checkpoints
     "checkpoint that is no JSON": (state.checkpoint_of(b"\x00\x01"), REFUSED, ("cannot be read", "samzapy reset")),
     "checkpoint that is a list": (state.checkpoint_of(b"[]"), REFUSED, ("list where an object",)),

@@ -44,7 +44,17 @@ def test_every_public_method_is_documented() -> None:
 def test_a_misspelt_name_is_an_error_to_a_type_checker(tmp_path: Path) -> None:
     snippet = tmp_path / "wrong.py"
     snippet.write_text("from samzapy import StreamTask, StreamTsk\nfrom samzapy.testing import Harness, Harnes\n")
-    check = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--no-error-summary", "--cache-dir", str(tmp_path), str(snippet)]
+    check = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--follow-imports=silent",
+        "--no-error-summary",
+        "--cache-dir",
+        str(tmp_path),
+        str(snippet),
+    ]
     told = subprocess.run(check, capture_output=True, text=True, timeout=120, cwd=ROOT).stdout
     found = re.findall(r'wrong.py:(\d): error: Module "([\w.]+)" has no attribute "(\w+)"', told)
     assert [("1", "samzapy", "StreamTsk"), ("2", "samzapy.testing", "Harnes")] == found, told

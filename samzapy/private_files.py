@@ -1,0 +1,198 @@
+"""Directories that nobody else may read, and into which nobody else may have put anything.
+
+Below a *base* (`state.dir`) every level is a directory of this user's with mode 0700: made so from the start, tightened if it is wider. What
+is not as it should be is refused and never followed: a symbolic link, another owner, a pipe or a device. On the way to the base links are
+followed, if whoever made them may be trusted with it: root or this user. Each directory there must be one in which only those can rename.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from samzapy.api.errors import ConfigurationError
+
+LOG = logging.getLogger("samzapy.files")
+PRIVATE = 0o700
+MAX_LINKS = 40
+WIDTH_OF_ALL_USERS = ["0", "0", "4294967295"]
+
+
+def private_directory(path: Path, base: Path, make: bool = True) -> None:
+    """See that `path`, at or below `base`, is private on every level; made if it is not there and `make`.
+
+    Raises:
+        ConfigurationError: something on the way is not ours, or could be replaced by somebody else: what, where, and what to do.
+        OSError: it cannot be looked at or made.
+    """
+    base = base.expanduser().absolute()
+    _check_way(base)
+    if not base.exists():
+        if not make:
+            return
+        _make_all(base)
+    _tighten_base(base)
+    here = base
+    for part in path.expanduser().absolute().relative_to(base).parts:
+        here = here / part
+        try:
+            found = os.lstat(here)
+        except FileNotFoundError:
+            if not make:
+                return
+            _make(here)
+            found = os.lstat(here)
+        _check_own(here, found)
+
+
+def check_entries(directory: Path) -> None:
+    """See that a directory of ours holds nothing but files of ours.
+
+    Raises:
+        ConfigurationError: it holds something else. OSError: it cannot be looked at.
+    """
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            found = entry.stat(follow_symlinks=False)
+            kind = "" if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode) else _kind(found)
+            if kind or found.st_uid != os.geteuid():
+                raise _refused(
+                    Path(entry.path), kind or f"belongs to {_owner(found)}", f"Look at who put it there, then remove {directory}."
+                )
+
+
+def read_private(path: Path, is_ours: bool, limit_bytes: int = 4096) -> str:
+    """The text of a small file. `is_ours`: it must be a file of this user's and no link; else anything that is a file once opened.
+
+    Raises:
+        OSError: it cannot be read. ConfigurationError: it is something else.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_NOFOLLOW if is_ours else 0)
+    if is_ours and path.is_symlink():
+        raise _refused(path, "is a symbolic link", "Remove it.")
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise _refused(path, _kind(found), "Name a file.")
+        if is_ours and found.st_uid != os.geteuid():
+            raise _refused(path, f"belongs to {_owner(found)}", "Look at who put it there, then remove it.")
+        return file.read(limit_bytes).decode("utf-8", "replace")
+
+
+def _check_way(base: Path) -> None:
+    """The directories above the base, and the links that lead there: nobody else can put another one in its place."""
+    for path, found in _steps(base):
+        if found.st_uid not in _trusted():
+            raise _refused(path, f"belongs to {_owner(found)}", f"Name a directory of your own, or give it to {_me()} or root (chown).")
+        is_open = not stat.S_ISLNK(found.st_mode) and found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
+        if is_open and not (path == base and found.st_uid == os.geteuid()):
+            if found.st_uid == 0 and os.path.ismount(path):  # a volume that was mounted for this, for example Kubernetes' emptyDir
+                LOG.warning("%s can be written by every user of this host: whoever gets at it can replace the job's local state", path)
+            else:
+                raise _refused(path, "can be written by every user", f"chmod o-w {path}, or name a directory below one that is yours.")
+
+
+def _steps(base: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Every directory and link on the way to a path, itself included, as far as they are there."""
+    at, left, links = Path("/"), list(base.parts[1:]), 0
+    yield at, os.lstat(at)
+    while left:
+        part = left.pop(0)
+        if part == "..":
+            at = at.parent
+            continue
+        here = at / part
+        try:
+            found = os.lstat(here)
+        except FileNotFoundError:
+            return
+        yield here, found
+        if stat.S_ISLNK(found.st_mode):
+            links += 1
+            if links > MAX_LINKS:
+                raise _refused(here, "leads in a circle of symbolic links", "Name another directory.")
+            target = Path(os.readlink(here))
+            at = Path("/") if target.is_absolute() else at
+            left = [*(target.parts[1:] if target.is_absolute() else target.parts), *left]
+        elif stat.S_ISDIR(found.st_mode):
+            at = here
+        else:
+            raise _refused(here, _kind(found), "Remove it, or name another directory.")
+
+
+def _check_own(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISDIR(found.st_mode):
+        raise _refused(path, _kind(found), "Look at who put it there, then remove it; what was in it is built anew from Kafka.")
+    if found.st_uid != os.geteuid():
+        raise _refused(
+            path,
+            f"belongs to {_owner(found)}",
+            f"Run as that user, or remove it; what was in it is built anew from Kafka. This is {_me()}.",
+        )
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        os.chmod(path, PRIVATE)
+
+
+def _tighten_base(base: Path) -> None:
+    """One of ours that holds nothing but directories is state and nothing else, and made private; where other things are, theirs is left."""
+    found = os.stat(base)
+    if found.st_uid != os.geteuid() or not stat.S_IMODE(found.st_mode) & 0o077:
+        return
+    with os.scandir(base) as entries:
+        is_only_state = all(entry.is_dir(follow_symlinks=False) for entry in entries)
+    if is_only_state:
+        os.chmod(base, PRIVATE)
+    elif found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
+        raise _refused(base, "can be written by every user", f"chmod o-w {base}.")
+
+
+def _make_all(path: Path) -> None:
+    if path.is_symlink():  # to what is not there
+        raise _refused(path, "is a symbolic link that leads nowhere", "Remove it, or make the directory that it names.")
+    if not path.parent.exists():
+        _make_all(path.parent)
+    _make(path)
+
+
+def _make(path: Path) -> None:
+    try:
+        os.mkdir(path, PRIVATE)
+    except FileExistsError:  # made meanwhile, by another container of ours: it is looked at as any other
+        return
+
+
+def _trusted() -> set[int]:
+    return {0, os.geteuid(), *_unmapped()}
+
+
+def _unmapped() -> set[int]:
+    """Whom the kernel shows as owner where a process sees only some users (in a container without root); none where it sees all."""
+    try:
+        if Path("/proc/self/uid_map").read_text().split() == WIDTH_OF_ALL_USERS:
+            return set()
+        return {int(Path("/proc/sys/kernel/overflowuid").read_text())}
+    except (OSError, ValueError):
+        return set()
+
+
+def _kind(found: os.stat_result) -> str:
+    kinds = {
+        stat.S_IFLNK: "is a symbolic link", stat.S_IFIFO: "is a pipe", stat.S_IFSOCK: "is a socket", stat.S_IFCHR: "is a device",
+        stat.S_IFBLK: "is a device", stat.S_IFREG: "is a file and no directory", stat.S_IFDIR: "is a directory and no file",
+    }  # fmt: skip
+    return kinds.get(stat.S_IFMT(found.st_mode), "is no directory")
+
+
+def _owner(found: os.stat_result) -> str:
+    return "root" if found.st_uid == 0 else f"user {found.st_uid}"
+
+
+def _me() -> str:
+    return f"user {os.geteuid()}"
+
+
+def _refused(path: Path, what: str, remedy: str) -> ConfigurationError:
+    return ConfigurationError(f"{path} {what}, so local state is not looked for there.", remedy)
