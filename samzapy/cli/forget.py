@@ -106,4 +106,4 @@ def _remove_local(loaded: LoadedJob, log: Log, store: str, found: Forgotten, exe
         if path is not None and path.exists():
             say(f"{'removing' if execute else 'would remove'} {path}")
             if execute:
-                remove_local_state(path)
+                remove_local_state(path, loaded.settings.state.dir)
