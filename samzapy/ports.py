@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from samzapy.api.store import KeyValueStore
+from samzapy.model.caution import Caution, Piece
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.model.stamp import StoreStamp
@@ -380,6 +381,7 @@ class Assignment:
 
     run_id: str
     end_offsets: Mapping[str, int] | None = None  # by str(TopicPartition); only with --until-end
+    caution: Caution = field(default_factory=Caution)
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,11 +409,13 @@ class Line:
         alive: called while something is waited for; raises to stop it.
         published: called when the state changed in a way that people may want to see soon; with True, at once.
         orders: the newest orders.
+        under_way: tells the coordinator what is about to be processed, or with None that it has been; returns when it knows.
     """
 
     alive: Callable[[], None] = lambda: None
     published: Callable[[bool], None] = lambda urgent: None
     orders: Callable[[], Orders] = Orders
+    under_way: Callable[[Piece | None], None] = lambda piece: None
 
 
 class Control(Protocol):

@@ -27,6 +27,7 @@ from samzapy.container.control_client import HttpControl
 from samzapy.container.failure import DEAD_LETTER
 from samzapy.container.runner import ContainerRunner
 from samzapy.container.spec import ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
+from samzapy.container.trace import Trace
 from samzapy.kafka.log import KafkaLog
 from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.model.names import Job
@@ -44,6 +45,7 @@ DEFAULT_DELETE_RETENTION_MS = 86_400_000
 CACHE_SHARE = 0.25  # of containers.memory: the read caches; as much again goes to RocksDB's block cache and write buffers
 EXIT_LEASE_LOST = 5
 MOVED_AWAY_S = 86_400.0
+TRACES = ".traces"  # beside the tasks' folders
 
 
 def job_of(settings: Settings) -> Job:
@@ -213,16 +215,20 @@ def run_container(payload: Mapping[str, Any]) -> int:
         spec = container_spec(
             settings, tasks, topics, number, host, Path(settings.state.dir), str(payload["cluster_id"]), task_class, folders
         )
-        return Container(spec, incarnation, assignment.run_id, assignment.end_offsets, log, clock, line)
+        return Container(spec, incarnation, assignment.run_id, assignment.end_offsets, log, clock, line, caution=assignment.caution)
 
     def die(why: str) -> None:
         LOG.critical("container %d ends at once: %s", number, why)
         os._exit(EXIT_LEASE_LOST)
 
     holds = tasks_there(local_state(settings, str(payload["cluster_id"]), host).expanduser())
-    facts = {"host": host, "pid": os.getpid(), "holds": holds}
+    trace = Trace(store_path(Path(settings.state.dir), str(payload["cluster_id"]), host, str(job_of(settings)), TRACES, str(number)), lease_s)
+    facts = {"host": host, "pid": os.getpid(), "holds": holds, "predecessor_at": trace.predecessor_at}
     hang_s = settings.commit.timeout_ms / 1000
-    return ContainerRunner(number, build, control, log, clock, facts, heartbeat_s, lease_s, hang_s, die).run()
+    try:
+        return ContainerRunner(number, build, control, log, clock, facts, heartbeat_s, lease_s, hang_s, die, arm=trace.arm).run()
+    finally:
+        trace.close()
 
 
 def local_state(settings: Settings, cluster_id: str, host: str) -> Path:

@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 from samzapy import failpoints
 from samzapy.api.context import JobInfo
 from samzapy.api.errors import LogError, SamzapyError, Superseded, TaskError, TopicMissing, TransactionAborted
+from samzapy.container.careful import Careful, culprits_of
 from samzapy.container.collector import Collector
 from samzapy.container.committer import Committer
-from samzapy.container.failure import DEAD_LETTER, FAIL, USERS, named, origin_of
+from samzapy.container.failure import DEAD_LETTER, FAIL, is_users, named, origin_of
 from samzapy.container.inputs import Inputs
 from samzapy.container.metrics import TaskMetrics
 from samzapy.container.ownership import Ownership
@@ -30,6 +31,7 @@ from samzapy.container.standby import Standbys
 from samzapy.container.starter import Starter
 from samzapy.container.task_instance import RESTORING, RUNNING, STOPPED, Context, Lane, TaskInstance
 from samzapy.ids import random_id
+from samzapy.model.caution import Caution
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Clock, Line, Log, Orders
 
@@ -59,6 +61,7 @@ class Container:
         end_offsets: by str(TopicPartition), for `--until-end`; None: run for ever.
         line: what it has of its process.
         new_id: where the nonces of its barriers come from.
+        caution: what is known of records that ended containers.
 
     Attributes:
         tasks: those it holds: being started, running, or stopped by themselves.
@@ -75,6 +78,7 @@ class Container:
         clock: Clock,
         line: Line | None = None,
         new_id: Callable[[], str] = random_id,
+        caution: Caution = Caution(),  # noqa: B008  a value
     ) -> None:
         if spec.on_error == DEAD_LETTER and spec.dead_letters is None:
             raise TopicMissing(f"there is no topic {spec.job.dead_letter_topic} for dead letters.", "`samzapy topics JOB.yaml --create`.")
@@ -96,8 +100,10 @@ class Container:
         self._collector = Collector(spec.outputs)
         self._window_held = False  # whether the transaction has what window() did
         self._search = Search(spec.retries)
+        self._caution = caution
+        careful = Careful(caution, self._line.under_way, clock.monotonic() + caution.watch_s)
         self._processing = Processing(
-            self, spec, self._own, self._inputs, self._collector, self._requests, self._search, self._outputs, clock
+            self, spec, self._own, self._inputs, self._collector, self._requests, self._search, self._outputs, careful, clock
         )
         self._next_commit = self._next_window = self._next_flush = self.next_duty = self._next_advance = 0.0
         self._next_look = 0.0
@@ -228,6 +234,8 @@ class Container:
         if any((p.topic, p.partition) in self._inputs.lanes for t in going for p in t.model.inputs):
             self.commit()  # so that the checkpoints of those who read the same say where they stand
         self._inputs.assign(going, {t.name: {lane.partition: self._offset_to_read(lane) for lane in t.lanes} for t in going})
+        for lane in [lane for t in going for lane in t.lanes] if self._caution.condemned else ():
+            self._search.condemn(culprits_of(self._caution, lane.partition, self._offset_to_read(lane)))
         if self._search.is_on:
             self.commit()  # what init() put is not laid at a record's door
         self._line.published(True)
@@ -524,9 +532,9 @@ class Container:
     def _user(self, task: TaskInstance, name: str, call: Callable[[], T]) -> T:
         try:
             return call()
-        except LogError:
-            raise
-        except USERS as error:
+        except BaseException as error:
+            if not is_users(error):
+                raise
             raise named(task.name, name, error) from error
 
     # -- what people see ---------------------------------------------------------------------------------------------------------------------

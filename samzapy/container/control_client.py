@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from samzapy.api.errors import ClusterUnreachable, Superseded
+from samzapy.model.caution import caution_from_json
 from samzapy.ports import Assignment
 from samzapy.signing import signed_headers
 
@@ -43,7 +44,7 @@ class HttpControl:
             try:
                 answer = self._post("register", {"launch_id": self._launch_id, "incarnation": incarnation, "facts": dict(facts)})
                 if answer.get("named"):
-                    return Assignment(str(answer["run_id"]), answer.get("end_offsets"))
+                    return Assignment(str(answer["run_id"]), answer.get("end_offsets"), caution_from_json(answer.get("caution")))
                 time.sleep(NOT_YET_S)
             except ClusterUnreachable:
                 if time.monotonic() >= deadline:

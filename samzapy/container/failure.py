@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import linecache
 import re
-from asyncio import CancelledError
+import signal
 from functools import lru_cache
 from types import TracebackType
 
-from samzapy.api.errors import RecordTooLarge, SamzapyError, TaskError
+from samzapy import failpoints
+from samzapy.api.errors import LogError, RecordTooLarge, SamzapyError, TaskError
 from samzapy.config.secrets import without_secrets
 from samzapy.container.spec import DeadLetterSpec
 from samzapy.model.dead_letter import DeadLetter, Origin
@@ -26,7 +27,6 @@ MAX_CAUSES = 5
 TOLD, TOLD_EVERY = 10, 10_000  # of a task's records that are passed by: the first ones, then one in so many
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # a text that quotes a record must not write lines of the log, or to a terminal
 MAX_TOLD = 1000  # characters of an exception's text: it may quote the record, and goes into logs and heartbeats
-USERS = (Exception, SystemExit, CancelledError)  # what a hook may raise: `sys.exit()` in a task ends no container without a word
 PASS_BY = "Mend the task, or set `on_error: {then: dead_letter}` (or skip) to pass such records by."
 
 
@@ -38,6 +38,14 @@ def backoff_s(attempts: int) -> float:
 def is_told(number: int) -> bool:
     """Whether the record that is passed by as the task's `number`th is worth a line in the log."""
     return number <= TOLD or number % TOLD_EVERY == 0
+
+
+def is_users(error: BaseException) -> bool:
+    """Whether what came out of a hook is the hook's own: all but errors of the log's, a test's end of the process, and Ctrl-C where that is
+    a person's (in a container's process it is switched off, so there a KeyboardInterrupt is the task's)."""
+    if isinstance(error, KeyboardInterrupt):
+        return signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    return not isinstance(error, LogError | failpoints.Crash)
 
 
 def origin_of(message: Message) -> Origin:

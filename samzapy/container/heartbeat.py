@@ -77,6 +77,13 @@ class Heartbeat:
         """Send the next one now."""
         self._awake.set()
 
+    def speak(self) -> None:
+        """Send a report on the caller's thread, and wait until it was heard. That nobody answers is the other thread's to say."""
+        try:
+            self._control.heartbeat(self._incarnation, self._report())
+        except SamzapyError as error:
+            LOG.debug("a report was not heard: %s", error)
+
     def _beat(self) -> None:
         last_answer = self._clock.monotonic()
         while not self._is_stopping:

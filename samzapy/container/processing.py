@@ -13,9 +13,10 @@ from typing import NoReturn, Protocol
 
 from samzapy import failpoints
 from samzapy.api.envelope import IncomingMessageEnvelope
-from samzapy.api.errors import LogError, RecordTooLarge, SamzapyError
+from samzapy.api.errors import RecordTooLarge, SamzapyError
+from samzapy.container.careful import Careful
 from samzapy.container.collector import Collector
-from samzapy.container.failure import DEAD_LETTER, FAIL, USERS, backoff_s, brief, dead_letter_of, is_told, named, origin_of
+from samzapy.container.failure import DEAD_LETTER, FAIL, backoff_s, brief, dead_letter_of, is_told, is_users, named, origin_of
 from samzapy.container.inputs import Inputs
 from samzapy.container.ownership import Ownership
 from samzapy.container.requests import Requests
@@ -68,9 +69,11 @@ class Processing:
         requests: Requests,
         search: Search,
         outputs: PlainProducer | None,
+        careful: Careful,
         clock: Clock,
     ) -> None:
         self._loop = loop
+        self._careful = careful
         self._spec = spec
         self._own = own
         self._inputs = inputs
@@ -112,24 +115,44 @@ class Processing:
         """Process these records, whatever is due in between included."""
         self._batch, self._index = batch, 0
         if batch:
-            (self._process_around if self._search.condemned else self._process)(batch)
+            if self._careful.is_needed(self._clock.monotonic()):
+                self._process_carefully(batch)
+            else:
+                self._process_around(batch, 0, len(batch))
             if self._search.is_full(self.held):
                 self._loop.commit()
         self._held = self.held
         self._batch, self._index, self._held_from = (), 0, 0
 
-    def _process_around(self, batch: Sequence[Message]) -> None:
-        """As `_process`; but records with which no transaction could be committed are passed by."""
-        begin = 0
-        for index, message in enumerate(batch):
+    def _process_carefully(self, batch: Sequence[Message]) -> None:
+        """As `_process_around`, in pieces that the coordinator is told of first; one of suspects is alone in its transaction."""
+        for cut in self._careful.cut(batch):
+            if cut.is_suspect:
+                self._loop.commit()
+            self._careful.begin(batch, cut)
+            try:
+                self._process_around(batch, cut.begin, cut.end)
+                if cut.is_suspect:
+                    self._loop.commit()
+            except SamzapyError:
+                self._careful.end(cut)
+                raise
+            self._careful.end(cut)
+
+    def _process_around(self, batch: Sequence[Message], begin: int, end: int) -> None:
+        """As `_process`; but records that no transaction could be committed with, or that ended their container, are passed by."""
+        if not self._search.condemned:
+            self._process(batch, begin, end)
+            return
+        for index, message in enumerate(batch[begin:end], begin):
             culprit = self._search.meets(origin_of(message))
             if culprit is not None:
                 self._process(batch, begin, index)
                 self._pass_by(message, index, culprit)
                 begin = index + 1
-        self._process(batch, begin)
+        self._process(batch, begin, end)
 
-    def _process(self, batch: Sequence[Message], begin: int = 0, end: int | None = None) -> None:
+    def _process(self, batch: Sequence[Message], begin: int, end: int) -> None:
         """The hot loop, over the batch's records from `begin` to `end`. A lane is looked up where the partition changes; nothing else is
         looked up per record. What hooks send is handed to the producer by the batch, or after some milliseconds where hooks are slow."""
         now, collector, requests = self._clock.monotonic, self._collector, self._requests
@@ -162,11 +185,11 @@ class Processing:
                     if len(pending) != kept:
                         kept = collector.keep()
                     lane.processed += 1
-                except (LogError, MemoryError):
-                    self._index = index  # whoever stops the container commits what came before this record
-                    self._undo(lane)
-                    raise
-                except USERS as error:  # whatever the task or a serde raises is the record's
+                except BaseException as error:  # whatever the task or a serde raises is the record's
+                    if not is_users(error):
+                        self._index = index  # whoever stops the container commits what came before this record
+                        self._undo(lane)
+                        raise
                     self._failed(lane, message, index, error)
                     kept, topic = len(pending), ""  # what waited may be gone, lanes may have changed
             if requests.pending or kept >= RELEASE_RECORDS or now() >= look_at:
@@ -180,7 +203,7 @@ class Processing:
                 topic = ""  # lanes may have changed
                 self._loop.seen_at = now()
                 look_at = min(self._loop.next_duty, self._loop.seen_at + RELEASE_S)
-        self._index = len(batch) if end is None else end
+        self._index = end
         self.release()
         failpoints.hit("process.batch")
 
@@ -209,10 +232,10 @@ class Processing:
                 None if key is None else lane.decode_key(key), None if value is None else lane.decode_value(value), lane.ssp, message
             )
             lane.task.user.process(envelope, self._collector, self._requests)  # type: ignore[union-attr]
-        except (LogError, MemoryError):
-            self._undo(lane)
-            raise
-        except USERS as error:  # whatever the task or a serde raises is the record's
+        except BaseException as error:  # whatever the task or a serde raises is the record's
+            if not is_users(error):
+                self._undo(lane)
+                raise
             return error
         lane.task.keep()
         self._collector.keep()
@@ -231,7 +254,11 @@ class Processing:
         self._undo(lane)
         failure: BaseException | None = error
         attempts = 1
-        while failure is not None and attempts <= self._spec.retries:
+        retries = self._spec.retries
+        if isinstance(error, MemoryError):
+            self._loop.commit()  # what is not committed takes memory
+            retries += 1
+        while failure is not None and attempts <= retries:
             error = failure
             self._back_off(backoff_s(attempts))
             if lane not in self._inputs.lanes.get((message.topic(), message.partition()), ()):

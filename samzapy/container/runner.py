@@ -12,6 +12,7 @@ the same process: the same code as the first start, over what Kafka says.
 from __future__ import annotations
 
 import gc
+import itertools
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -36,6 +37,7 @@ from samzapy.container.hang import user_frames
 from samzapy.container.heartbeat import EXIT, STOP, Heartbeat
 from samzapy.container.lags import Lags
 from samzapy.ids import random_id
+from samzapy.model.caution import Piece
 from samzapy.ports import Assignment, Clock, Control, Line, Log, Spawn
 
 LOG = logging.getLogger("samzapy.container")
@@ -68,6 +70,7 @@ class ContainerRunner:
         facts: what the coordinator should know of this process: host, pid.
         hang_s: a hook that runs as long as this, in seconds, ends the process; at half of it its stack is logged.
         die: ends the process at once; called when the lease is over and the loop does not react.
+        arm: called on the heartbeat's thread with every heartbeat: if it is not called again for long, something holds that thread up.
         spawn, new_id, settle: what a process has for threads, ids, and to set up its memory when the tasks run.
     """
 
@@ -86,6 +89,7 @@ class ContainerRunner:
         spawn: Spawn = start_thread,
         new_id: Callable[[], str] = random_id,
         settle: Callable[[], None] = settle_memory,
+        arm: Callable[[], None] = lambda: None,
     ) -> None:
         self._number = number
         self._build = build
@@ -98,9 +102,12 @@ class ContainerRunner:
         self._status: dict[str, Any] = {}
         self._state = "STARTING"
         self._last_published = 0.0
+        self._under_way: Mapping[str, object] | None = None
+        self._reports = itertools.count(1)
         self._hang_s = hang_s
         self._die = die
         self._loop_thread = threading.get_ident()
+        self._arm = arm
         self._hang_told_of = -1.0
         self._lags = Lags(log, heartbeat_s, self._places, clock, spawn)
         self._heartbeat = Heartbeat(control, self._incarnation, heartbeat_s, lease_s, clock, self._report, self._watch_for_hang, die, spawn)
@@ -111,7 +118,7 @@ class ContainerRunner:
         error: SamzapyError | None = None
         try:
             assignment = self._control.register(self._incarnation, self._facts)
-            line = Line(self._alive, self._published, lambda: self._heartbeat.orders)
+            line = Line(self._alive, self._published, lambda: self._heartbeat.orders, self._tell_under_way)
             self._container = self._build(assignment, self._incarnation, line)
             self._heartbeat.start()
             self._lags.start()
@@ -228,21 +235,28 @@ class ContainerRunner:
             if urgent:
                 self._heartbeat.hasten()
 
+    def _tell_under_way(self, piece: Piece | None) -> None:
+        self._under_way = None if piece is None else piece.to_json()
+        self._heartbeat.speak()
+
     def _places(self) -> list[str]:
         """The partitions whose ends are of interest."""
         status = self._status
         return [place for part in (*status.get("tasks", ()), *status.get("standbys", ())) for place in part["positions"]]
 
     def _report(self) -> dict[str, Any]:
-        """On the heartbeat's thread: the loop's last status, with how far behind its tasks and copies are."""
+        """On the heartbeat's thread, or the loop's: the loop's last status, with how far behind its tasks and copies are. Reports are
+        numbered before they look: of two, the one with the higher number is not the older."""
+        number = next(self._reports)
         status = dict(self._status)
-        status.update(self._facts, state=self._state)
+        status.update(self._facts, state=self._state, number=number, under_way=self._under_way)
         for part in ("tasks", "standbys"):
             status[part] = [{**one, "lag": self._lags.of(one["positions"])} for one in status.get(part, ())]
         return status
 
     def _watch_for_hang(self) -> None:
         """On the heartbeat's thread."""
+        self._arm()
         container = self._container
         if container is None:
             return

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from samzapy.api.errors import RecordRejected, TransactionAborted
+from samzapy.api.errors import RecordRejected, SamzapyError, TransactionAborted
 from samzapy.model.dead_letter import Origin
 
 NO_LIMIT = 1 << 62
@@ -35,10 +35,10 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """The record alone is refused, so often: `on_error` applies to it."""
+    """The record alone is refused, or ended its container, so often: `on_error` applies to it."""
 
     record: Origin
-    error: RecordRejected
+    error: SamzapyError
     attempts: int
 
 
@@ -102,6 +102,11 @@ class Search:
         if self._strikes >= MAX_ABORTS:
             return GiveUp(f"{MAX_ABORTS} transactions in a row were aborted without progress")
         return Replay(self.limit)
+
+    def condemn(self, culprits: Iterable[Culprit]) -> None:
+        """These were found out before: by the coordinator, which sees which record's container dies."""
+        for culprit in culprits:
+            self.condemned.setdefault(culprit.record, culprit)
 
     def meets(self, record: Origin) -> Culprit | None:
         """This record comes next: what was found of it. Those before it in its partition that did not come are not there any more."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from samzapy import failpoints
@@ -17,9 +18,11 @@ from samzapy.coordinator.membership import Death, Member
 from samzapy.coordinator.owning import Owning
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
+from samzapy.model.caution import Piece, piece_from_json
 from samzapy.model.ownership import ContainerRecord
 from samzapy.plan.moves import orphans
-from samzapy.plan.restarts import GiveUp, decide_restart
+from samzapy.plan.restarts import FIRST_BACKOFF_S, GiveUp, Restart, decide_restart
+from samzapy.plan.suspects import Found, after_death, next_limit
 from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -122,6 +125,7 @@ class Liveness:
         lost, host, where = member.tasks, member.host or "", _where(member)
         self._roster.left.update({t: (member.number, now) for t in lost if t not in self._roster.left})
         asked = member.stop_wanted and why == ASKED
+        at, said_why = piece_from_json(member.report.get("under_way")), _said_why(member)
         member.tasks, member.incarnation, member.registered, member.applicant = (), "", False, None
         member.launch_id = ""  # whoever was launched and asks only now, or again, is not named any more
         member.handle, member.launched_on, member.ending, member.last_word = None, None, "", None
@@ -140,8 +144,11 @@ class Liveness:
         if asked:
             member.state = state.STARTING
             return
-        member.deaths.append(member.last_restart)
-        decision = decide_restart([d.at_s for d in member.deaths], now, self._settings.max_restarts, self._settings.restart_window_s)
+        found = Found(self._roster.caution) if said_why else self._suspect(member, at, why)
+        death = replace(member.last_restart, counts=not found.is_nearer, records=str(found.at or ""))
+        member.last_restart = death
+        member.deaths.append(death)
+        decision = self._decide(member, now)
         if isinstance(decision, GiveUp):
             story = "; ".join(str(d) for d in member.deaths[-TOLD_DEATHS:])
             self._roster.fail(
@@ -154,10 +161,44 @@ class Liveness:
         holders = {m.number: m.holder() for m in self._roster.members.values() if m.is_live}
         self._roster.desired.update(orphans(holders, lost, host))
 
+    def _decide(self, member: Member, now: float) -> Restart | GiveUp:
+        """What its last death leads to."""
+        if not member.deaths[-1].counts:
+            return Restart(FIRST_BACKOFF_S)
+        counted = [d.at_s for d in member.deaths if d.counts]
+        return decide_restart(counted, now, self._settings.max_restarts, self._settings.restart_window_s)
+
+    def _suspect(self, member: Member, at: Piece | None, why: str) -> Found:
+        """A container that could not say why it ended: what is known of the records that it was at."""
+        found = after_death(self._roster.caution, at, why, member.number, self._settings.restart_window_s)
+        self._roster.caution = found.caution
+        if found.condemned is not None:
+            LOG.error(
+                "record %s ended container %d %d times while it alone was processed (%s): `on_error` applies to it",
+                found.condemned.record, member.number, found.condemned.deaths, why,
+            )  # fmt: skip
+        elif at is not None:
+            suspects = next(s for s in found.caution.suspects if s.piece is at)
+            LOG.warning(
+                "container %d ended while it processed %s: processed again, %d at a time, to find the record that ends it",
+                member.number, _counted(at), next_limit(suspects),
+            )  # fmt: skip
+        return found
+
     def record(self, member: Member) -> ContainerRecord:
         return ContainerRecord(
             member.number, member.epoch, member.incarnation, member.tasks, self._roster.run_id, member.host or "", member.pid or 0
         )
+
+
+def _said_why(member: Member) -> bool:
+    """Whether a container left with an error, or because another owns its tasks; it may not be the records that end such a one."""
+    word = member.last_word or {}
+    return bool(word.get("error")) or word.get("outcome") == SUPERSEDED
+
+
+def _counted(piece: Piece) -> str:
+    return f"record {piece}" if piece.count == 1 else f"{piece.count} records ({piece})"
 
 
 def _where(member: Member) -> str:

@@ -17,18 +17,28 @@ WAITING = "WAITING"
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """How a container's process ended: monotonic seconds, milliseconds since 1970, where, and why."""
+    """How a container's process ended: monotonic seconds, milliseconds since 1970, where, and why.
+
+    Attributes:
+        counts: against the restart budget; not where it brought the search for a record nearer to its end.
+        records: what it was processing; "" where that is not known.
+        place: where its code was; "" where that is not known.
+    """
 
     at_s: float
     at_ms: int
     where: str
     why: str
+    counts: bool = True
+    records: str = ""
+    place: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {"at_ms": self.at_ms, "process": self.where, "reason": self.why}
 
     def __str__(self) -> str:
-        return f"{time.strftime('%H:%M:%S', time.gmtime(self.at_ms / 1000))} UTC, {self.where}: {self.why}"
+        more = (f", while it processed {self.records}" if self.records else "") + (f", at {self.place}" if self.place else "")
+        return f"{time.strftime('%H:%M:%S', time.gmtime(self.at_ms / 1000))} UTC, {self.where}: {self.why}{more}"
 
 
 @dataclass(slots=True)

@@ -10,16 +10,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from samzapy.api.errors import Superseded
 from samzapy.coordinator.membership import FAILED, RUNNING, STARTING, STOPPING, WAITING, Member, task_json
+from samzapy.model.caution import Caution
 from samzapy.model.job_model import JobModel, TaskModel
 from samzapy.model.names import Job
+from samzapy.plan.suspects import with_place
 from samzapy.ports import Assignment, Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
 HURRY_S = 0.1  # between heartbeats while something is changing
+MAX_PLACE = 500
 
 
 class Roster:
@@ -36,6 +40,7 @@ class Roster:
         finished: tasks that have ended by themselves.
         left: tasks that nobody runs just now: who had them, and since when; `moved` tells of the last time.
         failure: the container (-1: none) and the error that ended the job.
+        caution: what is known of records that end containers; every container is told at its start.
     """
 
     def __init__(
@@ -62,6 +67,7 @@ class Roster:
         self.failure: tuple[int, Mapping[str, Any]] | None = None
         self.stop_asked_at: float | None = None
         self.url = ""
+        self.caution = Caution()
         self._clock = clock
 
     # -- what containers ask -------------------------------------------------------------------------------------------------------------
@@ -82,9 +88,17 @@ class Roster:
                 raise Superseded(f"launch {launch_id} of container {container} is being registered already, as {member.applicant[0]}.", "")
             member.heard_at = self._clock.monotonic()
             if member.registered:
-                return Assignment(self.run_id, self.ends)
+                return Assignment(self.run_id, self.ends, self.caution)
             member.applicant = (incarnation, facts)
+            if facts.get("predecessor_at"):
+                self._note_place(member, str(facts["predecessor_at"])[:MAX_PLACE])
             return None
+
+    def _note_place(self, member: Member, place: str) -> None:
+        """A container has found where the code of the one before it was when that ended."""
+        self.caution = with_place(self.caution, member.number, place)
+        if member.deaths and not member.deaths[-1].place:
+            member.last_restart = member.deaths[-1] = replace(member.deaths[-1], place=place)
 
     def heartbeat(self, container: int, incarnation: str, report: Mapping[str, Any]) -> dict[str, Any]:
         """How a container is; what it is to do.
@@ -95,8 +109,9 @@ class Roster:
         with self.lock:
             member = self._owner(container, incarnation)
             member.heard_at = self._clock.monotonic()
-            member.hear(report)
-            member.state = str(report.get("state", RUNNING))
+            if int(report.get("number", 0)) >= int(member.report.get("number", 0)):  # two threads of a container send them
+                member.hear(report)
+                member.state = str(report.get("state", RUNNING))
             self.any_commit = self.any_commit or bool(report.get("commits"))
             copies = {t: None for t in (*self._copies(member), *self.warm.get(container, ())) if t not in member.tasks}
             answer: dict[str, Any] = {

@@ -141,7 +141,7 @@ class SimContainer:
         def build(assignment: Assignment, incarnation: str, line: Line) -> Container:
             spec = sim.container_spec(self.number, self.host, self.process)
             self.container = Container(
-                spec, incarnation, assignment.run_id, assignment.end_offsets, log, sim.baton, line, sim.new_id
+                spec, incarnation, assignment.run_id, assignment.end_offsets, log, sim.baton, line, sim.new_id, assignment.caution
             )  # fmt: skip
             return self.container
 

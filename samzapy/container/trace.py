@@ -1,0 +1,107 @@
+"""Where the code of a container stood when its process could not say so itself: native code that crashed, or that held the interpreter's lock.
+
+Python's faulthandler needs no lock: it writes the stacks of all threads into a file when the process crashes, or when the heartbeat's thread
+has not run for most of the lease. The next container on this host reads the file, says what is in it, and removes it.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import re
+from pathlib import Path
+
+from samzapy.container.hang import CALLERS, PACKAGE
+
+LOG = logging.getLogger("samzapy.container")
+MAX_BYTES = 256 << 10
+MAX_FRAMES = 5
+CUT = "..."
+WRITE_AT = 0.75  # of the lease: the coordinator ends a container that was silent for the whole of it
+_FRAME = re.compile(r'\s+File "(?P<path>[^"\n]*)", line (?P<line>\d+) in (?P<name>.*)')
+
+
+class Trace:
+    """The file of one container on one host. `predecessor_at`: where the one before it stood when it ended; "" where that is not known."""
+
+    def __init__(self, path: Path, lease_s: float) -> None:
+        self._path = path
+        self._after_s = lease_s * WRITE_AT
+        self._file: int | None = None
+        self.predecessor_at = ""
+        try:
+            self.predecessor_at = place_in(_taken(path))
+            if self.predecessor_at:
+                LOG.warning("the process before this one ended at %s", self.predecessor_at)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            faulthandler.enable(self._file)
+        except OSError as error:
+            LOG.info("crashes of this process leave no trace: %s cannot be written: %s", path, error.strerror)
+
+    def arm(self) -> None:
+        """From now on the stacks are written if this is not called again for most of the lease."""
+        if self._file is None:
+            return
+        faulthandler.cancel_dump_traceback_later()
+        if os.fstat(self._file).st_size:
+            text = os.pread(self._file, MAX_BYTES, 0).decode("utf-8", "replace")
+            os.ftruncate(self._file, 0)
+            os.lseek(self._file, 0, os.SEEK_SET)
+            LOG.warning(
+                "for more than %.1f s no other thread of this process could run: its code held the interpreter's lock, or the machine was "
+                "busy or stopped; it was at %s", self._after_s, place_in(text) or "no hook",
+            )  # fmt: skip
+        faulthandler.dump_traceback_later(self._after_s, file=self._file)
+
+    def close(self) -> None:
+        """The process ends in order: there is nothing to be told."""
+        if self._file is not None:
+            faulthandler.cancel_dump_traceback_later()
+            faulthandler.disable()
+            os.close(self._file)
+            self._file = None
+            self._path.unlink(missing_ok=True)
+
+
+def _taken(path: Path) -> str:
+    """What is in the file, which is removed: who has it open still does not write into ours."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ""
+    try:
+        data = os.read(file, MAX_BYTES)
+    finally:
+        os.close(file)
+    path.unlink()
+    return data.decode("utf-8", "replace")
+
+
+def place_in(text: str) -> str:
+    """The lines of a hook's code, outermost first, in what faulthandler wrote; "" where no hook was running.
+
+    >>> place_in("")
+    ''
+    """
+    inner: list[re.Match[str]] = []  # of one thread, innermost first
+    for line in text.splitlines():
+        frame = _FRAME.fullmatch(line)
+        if line.strip() == CUT and inner:  # too deep to be shown whole: the innermost frames say where
+            return " > ".join(_shown(f) for f in reversed(inner[:MAX_FRAMES]))
+        if frame is None:
+            inner = []
+        elif frame["path"] not in CALLERS:
+            inner.append(frame)
+        elif inner and not Path(inner[-1]["path"]).is_relative_to(PACKAGE):
+            return " > ".join(_shown(f) for f in reversed(inner[-MAX_FRAMES:]))
+        else:
+            inner = []
+    return ""
+
+
+def _shown(frame: re.Match[str]) -> str:
+    path = Path(frame["path"])
+    name = path.name if path.name != "__init__.py" else f"{path.parent.name}/{path.name}"
+    return f"{name}:{frame['line']} in {frame['name']}"
