@@ -19,6 +19,9 @@ PATIENCE_S = 90.0
 BARRIER = b"\x00samzapy/barrier"
 
 TASK = """
+import ctypes
+import re
+
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 
 class Counting(StreamTask):
@@ -33,6 +36,14 @@ class Counting(StreamTask):
             n = (self.counts.get(word) or 0) + 1
             self.counts.put(word, n)
             collector.send(OutgoingMessageEnvelope(self.out, n, word, partition=envelope.partition))
+
+class Deadly(Counting):
+    def process(self, envelope, collector, coordinator):
+        super().process(envelope, collector, coordinator)
+        if envelope.message == "crash":
+            ctypes.string_at(0)
+        if envelope.message == "hold":
+            re.match(r"(a|aa)+$", "a" * 60 + "b")  # holds the interpreter's lock for hours
 
 class Silent(StreamTask):
     def process(self, envelope, collector, coordinator):

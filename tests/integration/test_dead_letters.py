@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from tests.broker import Record, admin, ends, produce, read_all
-from tests.integration.job import Job
+from tests.integration.job import TASK, Job
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -100,6 +100,34 @@ def test_a_topic_that_takes_less_than_a_batch_refuses_nothing(kafka: str, tmp_pa
     done = job.run_to_end()
     assert (0, False) == (done.returncode, "aborted" in done.stderr), done.stderr
     assert 12_000 == len(job.updates())
+
+
+@pytest.mark.parametrize("how", ["crash", pytest.param("hold", marks=pytest.mark.prove)])
+def test_a_record_that_ends_its_container_is_found_and_set_aside(kafka: str, tmp_path: Path, name: str, how: str) -> None:
+    containers = {"count": 1, "lease": "3s" if how == "hold" else "10s", "heartbeat": "500ms", "max_restarts": 2}
+    job = Job(kafka, tmp_path, name, partitions=2, task="Deadly", on_error={"then": "dead_letter"}, containers=containers)
+    lines = [how if i == 777 else f"word{i % 97}" for i in range(1000)]
+    job.feed(lines)
+    done = job.run_to_end()
+    assert 0 == done.returncode, done.stderr
+    assert [(job.input, 1, 388)] == origins(job)
+    good = Counter((i % 2, line) for i, line in enumerate(lines) if line != how)
+    assert good == job.stored()
+    assert sorted((p, w, n) for (p, w), count in good.items() for n in range(1, count + 1)) == sorted(job.updates())
+    letter = next(own(r) for r in read_all(job.servers, f"{job.name}-1-dead-letter") if "samzapy-topic" in own(r))
+    line = TASK.splitlines().index(next(text for text in TASK.splitlines() if ("string_at" if how == "crash" else "re.match") in text))
+    assert f".py:{line + 1} in process" in (letter["samzapy-error"] or b"").decode()
+
+
+@pytest.mark.prove
+def test_a_record_that_ends_its_container_is_named_where_errors_stop_the_job(kafka: str, tmp_path: Path, name: str) -> None:
+    job = Job(kafka, tmp_path, name, partitions=2, task="Deadly", containers={"count": 2, "heartbeat": "500ms"})
+    job.feed(["crash" if i == 777 else f"word{i % 97}" for i in range(1000)])
+    done = job.run_to_end()
+    assert 1 == done.returncode
+    assert f"process failed 2 times on record {job.input}[1]@388: it ended its container's process each time" in done.stderr
+    assert "killed by SIGSEGV" in done.stderr
+    assert 388 == sum(n for (p, _), n in job.stored().items() if p == 1)
 
 
 def test_dead_letters_are_listed_shown_and_sent_back_once(kafka: str, tmp_path: Path, name: str) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import sys
+import signal
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -195,7 +196,16 @@ def test_one_that_kafka_refuses_does_not_hold_up_the_other_partitions_record_by_
 # -- what ends more than the record -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("error", [SystemExit(0), asyncio.CancelledError()])
+class Odd(BaseException):
+    """No Exception."""
+
+
+class NoRoom(MemoryError):
+    """As numpy's."""
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), asyncio.CancelledError(), KeyboardInterrupt(), GeneratorExit(), Odd(), NoRoom("full")])
+@pytest.mark.usefixtures("without_ctrl_c")
 def test_what_would_end_the_process_is_the_records_failure_all_the_same(tmp_path: Path, error: BaseException) -> None:
     class Leaving(Summing):
         def process(self, envelope, collector, coordinator):
@@ -210,12 +220,50 @@ def test_what_would_end_the_process_is_the_records_failure_all_the_same(tmp_path
     assert {"a": 1, "b": 1} == bench.changelog()
 
 
-def test_a_hook_that_would_end_the_process_is_named(tmp_path: Path) -> None:
+@pytest.fixture
+def without_ctrl_c() -> Iterator[None]:
+    """As in a container's process."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_persons_ctrl_c_is_no_records_failure(tmp_path: Path) -> None:
+    class Interrupted(Summing):
+        def process(self, envelope, collector, coordinator):
+            raise KeyboardInterrupt
+
+    bench = Bench(tmp_path, Interrupted, on_error="skip")
+    bench.feed(("a", 1))
+    container = bench.start()
+    with pytest.raises(KeyboardInterrupt):
+        bench.drain(container)
+
+
+def test_what_failed_for_want_of_memory_is_tried_once_more_when_what_was_held_is_committed(tmp_path: Path) -> None:
+    short = []
+
+    class Hungry(Summing):
+        def process(self, envelope, collector, coordinator):
+            super().process(envelope, collector, coordinator)
+            if envelope.key == "large" and not short:
+                short.append(dict(bench.read("out")))
+                raise MemoryError
+
+    bench = Bench(tmp_path, Hungry)
+    bench.feed(("a", 1), ("large", 1), ("b", 1))
+    bench.drain(bench.start())
+    assert [{}] == short
+    assert [("a", 1), ("large", 1), ("b", 1)] == bench.read("out")
+
+
+@pytest.mark.parametrize("error", [SystemExit("no licence"), Odd("no licence")])
+def test_a_hook_that_would_end_the_process_is_named(tmp_path: Path, error: BaseException) -> None:
     class Leaving(Summing):
         def init(self, context):
-            sys.exit("no licence")
+            raise error
 
-    with pytest.raises(TaskError, match="init failed: SystemExit: no licence"):
+    with pytest.raises(TaskError, match=f"init failed: {type(error).__name__}: no licence"):
         Bench(tmp_path, Leaving).start()
 
 

@@ -11,9 +11,12 @@ import pytest
 
 from samzapy.api.errors import Fenced, OwnedElsewhere, StateMismatch, StateRefused, Superseded
 from samzapy.clock import SystemClock
+from samzapy.coordinator import liveness
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.settings import CoordinatorSettings, Process, World
 from samzapy.ledger_reader import read_ledger
+from samzapy.model.caution import Caution, piece_of
+from samzapy.model.dead_letter import Origin
 from samzapy.model.names import Job
 from samzapy.model.ownership import Begun, ContainerRecord, Ledger
 from samzapy.plan.grouping import group
@@ -210,6 +213,43 @@ def test_a_budget_that_is_used_up_fails_the_job_with_the_story() -> None:
         error = stage.roster.status()["containers"][0]["last_error"]
         assert "died 2 times" in error
         assert "exit code 9" in error
+
+
+def test_deaths_that_bring_the_search_for_a_record_nearer_do_not_use_the_budget_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(liveness, "FIRST_BACKOFF_S", 0.0)
+    with Stage(max_restarts=1) as stage:
+        pieces = [None, (0, 500), (15, 30), (20, 21), (20, 21)]
+        for number, bounds in enumerate(pieces, 1):
+            _, launch, handle = stage.await_launch(number)
+            stage.register(0, launch, f"i{number}", {"predecessor_at": "task.py:3 in process"} if number > 1 else {})
+            at = None if bounds is None else piece_of(("in", 0, offset) for offset in range(*bounds)).to_json()
+            stage.roster.heartbeat(0, f"i{number}", {"state": "RUNNING", "number": 2, "under_way": at})
+            stage.roster.heartbeat(0, f"i{number}", {"state": "RUNNING", "number": 1, "under_way": None})  # an older one that was late
+            handle.ended = "killed by SIGSEGV"
+        _, launch, handle = stage.await_launch(6)
+        given = None
+        while given is None:
+            given = stage.roster.register(0, launch, "i6", {"predecessor_at": "task.py:3 in process"})
+        assert [(Origin("in", 0, 20), 2, "task.py:3 in process")] == [(c.record, c.deaths, c.place) for c in given.caution.condemned]
+        assert stage.code is None
+        handle.ended = "killed by SIGSEGV"  # and nobody knows where
+        assert stage.await_end() == 1
+        error = stage.roster.status()["containers"][0]["last_error"]
+        assert "died 2 times" in error
+        assert "killed by SIGSEGV, while it processed in[0]@20, at task.py:3 in process" in error
+
+
+def test_a_container_that_says_why_it_ended_makes_no_record_a_suspect() -> None:
+    with Stage() as stage:
+        _, launch, handle = stage.await_launch(1)
+        stage.register(0, launch, "one", {})
+        at = piece_of([("in", 0, 5)]).to_json()
+        error = {"code": "SZ301", "message": "no broker answers.", "fatal": False}
+        stage.roster.heartbeat(0, "one", {"state": "RUNNING", "commits": 1, "under_way": at})
+        stage.roster.took_leave(0, "one", {"outcome": "failed", "under_way": at, "error": error})
+        handle.ended = "exit code 1"
+        stage.await_launch(2)
+        assert Caution() == stage.roster.caution
 
 
 def test_a_tasks_own_error_stops_the_job_without_a_restart_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,102 @@
+"""Where a process stood that could not say so: written without the interpreter's lock, read by the next one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from samzapy.container.trace import Trace, place_in
+
+RUN = """
+import sys, threading
+from pathlib import Path
+sys.path.insert(0, {folder!r})
+from samzapy import StreamTask
+from samzapy.container.trace import Trace
+from tests.unit.container.bench import Bench
+import deadly
+trace = Trace(Path({trace!r}), {lease_s})
+bench = Bench(Path({state!r}), deadly.Task)
+bench.feed(("a", 1))
+container = bench.start()
+trace.arm()
+bench.drain(container)
+"""
+DEADLY = """
+import ctypes, re, sys
+from samzapy import StreamTask
+class Task(StreamTask):
+    def process(self, envelope, collector, coordinator):
+        self.work()
+    def work(self):
+        {line}
+"""
+CRASH = "ctypes.string_at(0)"
+HOLD = 're.match(r"(a|aa)+$", "a" * 60 + "b")'
+
+
+@pytest.mark.parametrize(("line", "lease_s"), [(CRASH, 60.0), (HOLD, 2.0)])
+def test_a_crash_and_a_lock_that_is_held_leave_the_line_of_the_users_code(tmp_path: Path, line: str, lease_s: float) -> None:
+    trace = tmp_path / "made" / "trace"
+    (tmp_path / "deadly.py").write_text(DEADLY.format(line=line))
+    program = RUN.format(folder=str(tmp_path), trace=str(trace), lease_s=lease_s, state=str(tmp_path / "state"))
+    process = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        if line is CRASH:
+            assert process.wait(60) < 0
+        else:
+            _await_text(process, trace)
+    finally:
+        process.kill()
+        process.wait(60)
+    found = Trace(trace, 60.0)
+    try:
+        assert found.predecessor_at.startswith("deadly.py:6 in process > deadly.py:8 in work > ")
+    finally:
+        found.close()
+    assert not trace.exists()
+
+
+def _await_text(process: subprocess.Popen[bytes], trace: Path) -> None:
+    while not (trace.exists() and "in process" in trace.read_text()):
+        assert process.poll() is None
+        try:
+            process.wait(0.05)
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def test_a_process_that_ended_in_order_leaves_nothing_and_only_its_user_can_read_what_another_leaves(tmp_path: Path) -> None:
+    path = tmp_path / ".traces" / "0"
+    trace = Trace(path, 60.0)
+    trace.arm()
+    assert (0o600, 0o700) == (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777)
+    trace.close()
+    assert not path.exists()
+    assert "" == trace.predecessor_at
+
+
+def test_a_link_that_somebody_laid_there_is_not_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("precious")
+    (tmp_path / "0").symlink_to(mine)
+    with caplog.at_level(logging.INFO):
+        trace = Trace(tmp_path / "0", 60.0)
+    trace.arm()
+    trace.close()
+    assert "precious" == mine.read_text()
+    assert "leave no trace" in caplog.text
+
+
+def test_what_is_no_trace_of_a_hook_tells_no_place() -> None:
+    here = os.path.join(os.path.dirname(__file__), "x.py")
+    assert "" == place_in("")
+    assert "" == place_in("\0\xff" * 100)
+    assert "" == place_in(f'Thread 0x1 (most recent call first):\n  File "{here}", line 3 in idle\n')
+    deep = "\n".join(f'  File "{here}", line {i} in down' for i in range(100))
+    assert place_in(f"Current thread 0x1 (most recent call first):\n{deep}\n  ...\n").endswith("x.py:1 in down > x.py:0 in down")
