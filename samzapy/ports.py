@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from samzapy.api.errors import LogError
 from samzapy.api.store import KeyValueStore
 from samzapy.model.caution import Caution, Piece
 from samzapy.model.job_model import TaskModel
@@ -35,29 +36,49 @@ class Message(Protocol):
 
 
 class Consumer(Protocol):
-    """Reads assigned partitions, read_committed. Never joins a group, never resets an offset by itself, never commits by itself."""
+    """Reads assigned partitions, read_committed. Never joins a group, never resets an offset by itself, never commits by itself.
+
+    Where a call names a partition that is not assigned, `unassign`, `seek`, `pause` and `resume` pass over it. After `close` nothing is assigned.
+
+    Left open: which of several partitions a poll serves first; whether a position has passed the markers and aborted records behind the
+    last record handed out; whether a partition that is out of range is told of while it is paused,
+    and what it does after it was told of, until it is assigned or sought anew.
+    """
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions from these next offsets, in addition to what is assigned."""
+        """Read these partitions from these next offsets, in addition to what is assigned. None of them is paused.
+
+        Raises:
+            TopicMissing: no such partition. LogError: one is assigned already; nothing was done. RuntimeError: the consumer is closed.
+        """
 
     def unassign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Stop reading these. Records of theirs that were fetched already are not handed out any more."""
+        """Stop reading these. Records of theirs that were fetched already are not handed out any more; a pause ends."""
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Go on from these next offsets; records fetched before the seek are not handed out any more."""
+        """Go on from these next offsets; records fetched before the seek are not handed out any more; a pause ends."""
 
-    def pause(self, partitions: Iterable[TopicPartition]) -> None: ...
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Hand out nothing of these, until `resume`, `seek` or `unassign`."""
+
     def resume(self, partitions: Iterable[TopicPartition]) -> None: ...
 
     def poll(self, max_records: int, timeout_s: float) -> Sequence[Message]:
         """Up to `max_records` records; waits at most `timeout_s` seconds for the first and not at all for more.
 
+        Where it raises, no records are lost: those that came with the error were handed out before.
+
         Raises:
             OffsetOutOfRange: names partition, position and bounds. TopicMissing, NotAuthorized, LogError: not to be helped by waiting.
+            RuntimeError: the consumer is closed.
         """
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Next offset of each assigned partition: after the last record handed out, markers and aborted records behind it passed if known."""
+        """Next offset of each assigned partition: after the last record handed out, markers and aborted records behind it passed if known.
+
+        Raises:
+            KeyError: one is not assigned.
+        """
 
     def bounds(self, partition: TopicPartition) -> Bounds:
         """Start, and end for a read_committed reader (the last stable offset), asked of the broker now.
@@ -76,6 +97,11 @@ class Consumer(Protocol):
         """Tell the consumer group these positions, without waiting and without raising: for Kafka's tools, never read back."""
 
     def close(self) -> None: ...
+
+
+def assigned_already(partitions: Iterable[TopicPartition]) -> LogError:
+    """What `Consumer.assign` raises: two who read one partition by one consumer would each move the other."""
+    return LogError(f"{', '.join(map(str, partitions))}: assigned already to this consumer.", "Seek in it, or unassign it first.")
 
 
 Delivered = Callable[[int], None]

@@ -96,9 +96,7 @@ class Inputs:
         self._index()
         self._consumer.seek({p: at for p, at in start.items() if p in shared})
         self._consumer.assign({p: at for p, at in start.items() if p not in shared})
-        again = self._paused.intersection(start)
-        self._consumer.resume(again)
-        self._paused -= again
+        self._paused.difference_update(start)  # neither a new assignment nor a seek is paused
         self._hold()
         failpoints.hit("inputs.assigned")
 

@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition as Place
 from samzapy.api.errors import ClusterUnreachable, LogError, OffsetOutOfRange, TopicMissing
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, UNREACHABLE, Settings, asked, log_error, quiet
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ports import Message
+from samzapy.ports import Message, assigned_already
 
 FORCED = {
     "isolation.level": "read_committed",
@@ -42,9 +42,13 @@ class KafkaConsumer:
         self._consumer = Consumer(quiet({**DEFAULTS, **settings, **FORCED, "group.id": group_id, "client.id": client_id}))
         self._assigned: dict[TopicPartition, int] = {}
         self._known: set[TopicPartition] = set()
+        self._trouble: tuple[TopicPartition, LogError] | None = None  # what a poll met beside records that it handed out
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read these from these offsets. An unknown partition would be silent for ever, so the broker is asked first."""
+        twice = sorted(p for p in positions if p in self._assigned)
+        if twice:
+            raise assigned_already(twice)
         for place in positions:
             if place not in self._known:
                 self.bounds(place)
@@ -53,11 +57,15 @@ class KafkaConsumer:
         self._assigned.update(positions)
 
     def unassign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Measured: librdkafka keeps a pause over `incremental_unassign` and `incremental_assign`, so it is ended first."""
         gone = [p for p in partitions if p in self._assigned]
         if gone:
+            self.resume(gone)
             asked("unassign", lambda: self._consumer.incremental_unassign([Place(*p) for p in gone]))
             for place in gone:
                 del self._assigned[place]
+            if self._trouble is not None and self._trouble[0] in gone:
+                self._trouble = None
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """As a new assignment: that is what makes librdkafka drop what it fetched before."""
@@ -66,13 +74,24 @@ class KafkaConsumer:
         self.assign(here)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        asked("pause", lambda: self._consumer.pause([Place(*p) for p in partitions]))
+        """Only what is assigned: librdkafka would keep the pause for an assignment to come."""
+        here = [Place(*p) for p in partitions if p in self._assigned]
+        if here:
+            asked("pause", lambda: self._consumer.pause(here))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        asked("resume", lambda: self._consumer.resume([Place(*p) for p in partitions]))
+        here = [Place(*p) for p in partitions if p in self._assigned]
+        if here:
+            asked("resume", lambda: self._consumer.resume(here))
 
     def poll(self, max_records: int, timeout_s: float) -> Sequence[Message]:
-        """`consume(n, t)` would wait all of t unless n came; so: wait for one, then take what is there."""
+        """`consume(n, t)` would wait all of t unless n came; so: wait for one, then take what is there.
+
+        What it raises was met alone: records that came with it are handed out first, because the position has passed them.
+        """
+        if self._trouble is not None:
+            (_, trouble), self._trouble = self._trouble, None
+            raise trouble
         first = self._consumer.poll(timeout_s)
         if first is None:
             return ()
@@ -83,40 +102,51 @@ class KafkaConsumer:
                 return self._without_errors(batch)
         return batch
 
-    def _without_errors(self, batch: Sequence[Any]) -> list[Message]:
-        good = []
+    def _without_errors(self, batch: Sequence[Any]) -> Sequence[Message]:
+        good: list[Message] = []
         for message in batch:
             error = message.error()
             if error is None:
                 good.append(message)
-            else:
-                self._judge(error, message)
-        return good
+            elif self._trouble is None and (trouble := self._judge(error, message)) is not None:
+                self._trouble = TopicPartition(message.topic() or "", message.partition()), trouble
+        return good or self.poll(1, 0.0)
 
-    def _judge(self, error: KafkaError, message: Any) -> None:
-        """Raise what waiting will not mend; the rest librdkafka retries by itself."""
+    def _judge(self, error: KafkaError, message: Any) -> LogError | None:
+        """What waiting will not mend; the rest librdkafka retries by itself."""
         code = error.code()
         if code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-            place = TopicPartition(message.topic(), message.partition())
-            bounds = self.bounds(place)
-            at = self.positions([place]).get(place) if place in self._assigned else None
-            raise OffsetOutOfRange(
-                f"input {place}: next offset {at} lies outside [{bounds.start}, {bounds.end}): records were removed before they were read.",
-                "Set `on_out_of_range` for this input, or use `samzapy reset`.",
-            )
+            return self._out_of_range(TopicPartition(message.topic(), message.partition()))
         if code in UNREACHABLE:
-            return
+            return None
         if code in MISSING:
-            raise TopicMissing(f"{message.topic()}: {error.str()}.", "It was deleted while it was read; create it again, or stop the job.")
-        raise log_error(error, f"reading {message.topic() or 'from Kafka'}")
+            return TopicMissing(f"{message.topic()}: {error.str()}.", "It was deleted while it was read; create it again, or stop the job.")
+        return log_error(error, f"reading {message.topic() or 'from Kafka'}")
+
+    def _out_of_range(self, place: TopicPartition) -> LogError | None:
+        """Measured: what an earlier assignment met may be told after a seek; where we stand in range, we go on."""
+        if place not in self._assigned:
+            return None
+        try:
+            bounds, at = self.bounds(place), self.positions([place])[place]
+            if bounds.start <= at <= bounds.end:
+                self.seek({place: at})
+                return None
+        except LogError as unknown:
+            return unknown
+        return OffsetOutOfRange(
+            f"input {place}: next offset {at} lies outside [{bounds.start}, {bounds.end}): records were removed before they were read.",
+            "Set `on_out_of_range` for this input, or use `samzapy reset`.",
+        )
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        wanted = list(partitions)
+        wanted = {p: self._assigned[p] for p in partitions}
         if not wanted:
             return {}
         at = asked("position", lambda: self._consumer.position([Place(*p) for p in wanted]))
         return {
-            p: self._assigned[p] if place.offset == OFFSET_INVALID else max(place.offset, 0) for p, place in zip(wanted, at, strict=True)
+            p: assigned if place.offset == OFFSET_INVALID else max(place.offset, 0)
+            for (p, assigned), place in zip(wanted.items(), at, strict=True)
         }
 
     def bounds(self, partition: TopicPartition) -> Bounds:
@@ -140,8 +170,9 @@ class KafkaConsumer:
     def mirror(self, positions: Mapping[TopicPartition, int]) -> None:
         """For Kafka's lag tools only; nothing reads it back, so a failure does not matter."""
         if positions:
-            with contextlib.suppress(KafkaException, LogError):
+            with contextlib.suppress(KafkaException, LogError, RuntimeError):  # RuntimeError: it is closed
                 self._consumer.commit(offsets=[Place(p.topic, p.partition, at) for p, at in positions.items()], asynchronous=True)
 
     def close(self) -> None:
+        self._assigned.clear()
         self._consumer.close()

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from samzapy.api.errors import ClusterUnreachable
+from samzapy.api.errors import ClusterUnreachable, LogError
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ports import TopicFacts, TopicSpec
+from samzapy.ports import TopicFacts, TopicSpec, assigned_already
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_partition import MemoryMessage
@@ -51,9 +51,17 @@ class MemoryConsumer:
         self._positions: dict[TopicPartition, int] = {}
         self._known: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
+        self._lost: set[TopicPartition] = set()  # found out of range, which was said once
+        self._trouble: tuple[TopicPartition, LogError] | None = None  # what a poll met beside records that it handed out
         self._turn = 0
+        self._is_closed = False
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        twice = sorted(p for p in positions if p in self._positions)
+        if twice:
+            raise assigned_already(twice)
+        if positions:
+            self._check_open()
         for place in positions:
             if place not in self._known:
                 self.bounds(place)
@@ -63,9 +71,14 @@ class MemoryConsumer:
         for place in list(partitions):
             self._positions.pop(place, None)
             self._paused.discard(place)
+            self._lost.discard(place)
+            if self._trouble is not None and self._trouble[0] == place:
+                self._trouble = None
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        self._positions.update({p: at for p, at in positions.items() if p in self._positions})
+        here = {p: at for p, at in positions.items() if p in self._positions}
+        self.unassign(here)
+        self._positions.update(here)
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         self._paused.update(p for p in partitions if p in self._positions)
@@ -74,22 +87,31 @@ class MemoryConsumer:
         self._paused.difference_update(partitions)
 
     def poll(self, max_records: int, timeout_s: float) -> Sequence[MemoryMessage]:
+        self._check_open()
         batch = self._take(max_records)
-        if not batch and timeout_s > 0:
+        if not batch and timeout_s > 0 and self._trouble is None:
             self._cluster.wait(timeout_s)
             batch = self._take(max_records)
+        if self._trouble is not None and not batch:
+            (_, trouble), self._trouble = self._trouble, None
+            raise trouble
         return batch
 
     def _take(self, max_records: int) -> list[MemoryMessage]:
         with self._cluster.lock:
-            places = [p for p in self._positions if p not in self._paused]
+            places = [p for p in self._positions if p not in self._paused and p not in self._lost]
             max_records = self._cluster.fetchable(max_records, self._origin)
-            if not places or not max_records:
+            if not places or not max_records or self._trouble is not None:
                 return []
             self._turn = (self._turn + 1) % len(places)
             batch: list[MemoryMessage] = []
             for place in places[self._turn :] + places[: self._turn]:
-                found, position = self._cluster.read(place, self._positions[place], max_records - len(batch))
+                try:
+                    found, position = self._cluster.read(place, self._positions[place], max_records - len(batch))
+                except LogError as error:
+                    self._trouble = place, error
+                    self._lost.add(place)
+                    break
                 batch.extend(found)
                 self._positions[place] = position
                 if len(batch) >= max_records:
@@ -100,6 +122,7 @@ class MemoryConsumer:
         return {p: self._positions[p] for p in partitions}
 
     def bounds(self, partition: TopicPartition) -> Bounds:
+        self._check_open()
         doing = f"the bounds of {partition}"
         found = _ask(self._cluster, "bounds", doing, self._origin, lambda: self._cluster.bounds(partition))
         self._known.add(partition)
@@ -120,6 +143,12 @@ class MemoryConsumer:
 
     def close(self) -> None:
         self._positions.clear()
+        self._paused.clear()
+        self._is_closed = True
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError("Consumer closed")
 
 
 class MemoryAdmin:
