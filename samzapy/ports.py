@@ -110,7 +110,10 @@ Outgoing = tuple[str, bytes | None, bytes | None, int, int, Sequence[tuple[str, 
 
 
 class TransactionalProducer(Protocol):
-    """One producer with a transactional.id. Order of calls: init, then (begin, send…, flush, commit | abort) for ever."""
+    """One producer with a transactional.id. Order of calls: init, then (begin, send…, flush, commit | abort) for ever.
+
+    Anything else raises InDoubt (a second `init`: LogError) and does nothing: what is sent outside a transaction is never lost without a word.
+    """
 
     def init(self) -> None:
         """Fence every earlier producer of this id and have its open transaction decided; both hold when this returns.
@@ -166,7 +169,7 @@ class TransactionalProducer(Protocol):
 
 
 class PlainProducer(Protocol):
-    """An idempotent producer outside transactions: for the outputs of at_least_once."""
+    """An idempotent producer outside transactions: for the outputs of at_least_once. After `close` every call but `close` raises InDoubt."""
 
     def send(
         self,

@@ -57,7 +57,7 @@ class KafkaConsumer:
         self._assigned.update(positions)
 
     def unassign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Measured: librdkafka keeps a pause over `incremental_unassign` and `incremental_assign`, so it is ended first."""
+        """Measured: librdkafka keeps a pause over `incremental_unassign` and `incremental_assign`, so it is ended first: test_consumer_sequences."""
         gone = [p for p in partitions if p in self._assigned]
         if gone:
             self.resume(gone)
@@ -124,7 +124,7 @@ class KafkaConsumer:
         return log_error(error, f"reading {message.topic() or 'from Kafka'}")
 
     def _out_of_range(self, place: TopicPartition) -> LogError | None:
-        """Measured: what an earlier assignment met may be told after a seek; where we stand in range, we go on."""
+        """Measured: what an earlier assignment met may be told after a seek; where we stand in range, we go on: test_consumer_sequences."""
         if place not in self._assigned:
             return None
         try:

@@ -51,6 +51,19 @@ ASKED_ONCE = ["NO_ERROR"]
 TXN_FAILED = re.compile(r"\bCurrent transaction failed in state \w+: (?P<why>.*) \((?P<name>\w+)\)")
 
 
+class _Closed:
+    """What a producer has in its client's place when it is closed."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise InDoubt("the producer is closed.", "Make a new one.")
+
+    def produce(self, *arguments: Any, **more: Any) -> None:
+        raise InDoubt("the producer is closed.", "Make a new one.")
+
+
+CLOSED: Any = _Closed()
+
+
 class _Listener:
     """A logger for librdkafka that notes what brokers answered to EndTxn, and a record that they refused (debug context `eos`: some 40 lines
     a transaction, none a record)."""
@@ -82,6 +95,7 @@ class KafkaTransactionalProducer:
         self._disturbed = False
         self._poison: LogError | None = None
         self._sent = 0
+        self._is_open = False  # whether there is a transaction
         self._is_empty = True  # the transaction: nobody is asked to end it then
         self._heard = _Listener()
         own = {"transactional.id": transactional_id, "client.id": transactional_id, "transaction.timeout.ms": timeout_ms}
@@ -114,6 +128,7 @@ class KafkaTransactionalProducer:
             self._producer.begin_transaction()
         except KafkaException as error:
             raise transaction_error(error.args[0], f"begin of {self._id}") from None
+        self._is_open = True
 
     def send(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None,
@@ -137,8 +152,13 @@ class KafkaTransactionalProducer:
             else:
                 self.send(topic, value, key, partition, timestamp_ms, headers, delivered)
         except KafkaException as error:
+            self._check_open()
             found = transaction_error(error.args[0], f"a record for {topic}, key {shortened(key)}")
             self._poison = self._poison or found
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise InDoubt(f"producer {self._id}: no transaction is open.", "Call begin first.")
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
         self._is_empty = self._is_empty and not records
@@ -179,6 +199,7 @@ class KafkaTransactionalProducer:
             raise
 
     def flush(self) -> None:
+        self._check_open()
         with self._listening():
             self._flush()
 
@@ -207,6 +228,7 @@ class KafkaTransactionalProducer:
         raise TransactionAborted(self._poison.message, self._poison.remedy)
 
     def commit(self) -> bool:
+        self._check_open()
         with self._listening():
             self._raise_poison()
             self._heard.end_txn.clear()
@@ -216,6 +238,7 @@ class KafkaTransactionalProducer:
     def abort(self) -> bool:
         """Never clean: measured, after an abort that followed a rejected record the next transaction of the same producer fails with
         skipped sequence numbers (test_a_producer_whose_record_was_refused_leaves_a_gap_that_fails_its_next_transaction)."""
+        self._check_open()
         self._decide("abort", self._producer.abort_transaction)
         return False
 
@@ -232,6 +255,7 @@ class KafkaTransactionalProducer:
                     raise transaction_error(cause, f"{doing} of {self._id}") from None
                 retried = True
                 _served(self._producer.poll, 0.02)
+        self._is_open = False
         took_s = time.monotonic() - started
         try:
             _served(self._producer.poll, 0)  # so that all is heard that was said until now
@@ -242,10 +266,11 @@ class KafkaTransactionalProducer:
     def close(self) -> None:
         """Queued records are dropped, nothing is decided; librdkafka's threads end with the object."""
         with contextlib.suppress(KafkaException):  # it may be fenced; it is let go of in any case
-            self._producer.purge(in_queue=True, in_flight=True, blocking=False)
-            _served(self._producer.poll, 0)
-        del self._produce
-        del self._producer
+            if self._producer is not CLOSED:
+                self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+                _served(self._producer.poll, 0)
+        self._is_open = False
+        self._produce, self._producer = CLOSED.produce, CLOSED
 
 
 class KafkaPlainProducer:
@@ -310,9 +335,9 @@ class KafkaPlainProducer:
             raise error
 
     def close(self) -> None:
-        self._serve(0)
-        del self._produce
-        del self._producer
+        if self._producer is not CLOSED:
+            self._serve(0)
+        self._produce, self._producer = CLOSED.produce, CLOSED
 
 
 def _served(call: Callable[..., Any], *arguments: Any) -> Any:

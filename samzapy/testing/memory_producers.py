@@ -34,12 +34,17 @@ class MemoryTransactionalProducer:
         self._timeout_s = timeout_s
         self._origin = origin
         self._outbox: Outbox | None = None
+        self._is_closed = False
         self._in_transaction = False
         self._poison: LogError | None = None  # what this client refused
         self._refused: LogError | None = None  # what the broker refused
         self._fenced: Fenced | None = None
 
     def init(self) -> None:
+        if self._is_closed:
+            raise InDoubt("the producer is closed.", "Make a new one.")
+        if self._outbox is not None:
+            raise LogError(f"init of {self._id}: it is initialised already.", "Make a new one.")
         self._faulty("init", None)
         self._fenced, self._in_transaction = None, False
         doing = f"init of {self._id}"
@@ -118,7 +123,7 @@ class MemoryTransactionalProducer:
         return False
 
     def close(self) -> None:
-        self._outbox, self._in_transaction = None, False
+        self._outbox, self._in_transaction, self._is_closed = None, False, True
 
     # -- inside ------------------------------------------------------------------------------------------------------------------------
 
@@ -209,11 +214,13 @@ class MemoryPlainProducer:
         self._timeout_s = timeout_s
         self._origin = origin
         self._error: LogError | None = None
+        self._is_closed = False
         self._outbox = self._new_outbox()
 
     def send(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None
     ) -> None:
+        self._check_open()
         try:
             place = self._cluster.place_of(topic, key, partition)
         except LogError as error:
@@ -227,9 +234,11 @@ class MemoryPlainProducer:
             self.send(*record)
 
     def poll(self) -> None:
+        self._check_open()
         self._carefully(self._outbox.push)
 
     def flush(self) -> None:
+        self._check_open()
         while self._outbox.waiting:
             self.poll()
             self._give_up_old()
@@ -241,6 +250,11 @@ class MemoryPlainProducer:
 
     def close(self) -> None:
         self._outbox.drop()
+        self._is_closed = True
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise InDoubt("the producer is closed.", "Make a new one.")
 
     def _carefully(self, doing: Callable[[], None]) -> None:
         """A record that was refused leaves a gap in the sequence: the rest goes on in a new session."""

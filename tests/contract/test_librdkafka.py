@@ -84,7 +84,9 @@ def test_small_records_in_a_large_batch_are_refused_by_a_topic_that_takes_less(k
     outcome: list[str] = []
     producer = Producer({"bootstrap.servers": kafka, "linger.ms": 200, "batch.size": 1_000_000})
     for _ in range(100):
-        producer.produce(unique, b"x" * 1000, partition=0, on_delivery=lambda error, _: outcome.append("" if error is None else error.name()))
+        producer.produce(
+            unique, b"x" * 1000, partition=0, on_delivery=lambda error, _: outcome.append("" if error is None else error.name())
+        )
     assert 0 == producer.flush(LIMIT_S)
 
     assert {"MSG_SIZE_TOO_LARGE"} == set(outcome)

@@ -83,6 +83,7 @@ def test_a_partition_that_moves_away_and_back_while_its_task_bootstraps_is_read(
     with job.running("--local") as running:
         running.until(lambda s: _is_in(s, 1, "BOOTSTRAPPING"))
         job.command("scale", str(job.file), "--containers", "2", "--timeout", "0")
+        running.until(lambda s: {t["container"] for t in s["tasks"]} == {0, 1})
         go.touch()
         running.until(lambda s: _is_in(s, 2, "RUNNING"))
         assert job.command("scale", str(job.file), "--containers", "1").returncode == 0
