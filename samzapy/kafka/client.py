@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -124,6 +125,38 @@ def asked(doing: str, call: Callable[[], T]) -> T:
             if error.args[0].code() not in PASSING or time.monotonic() >= deadline:
                 raise log_error(error.args[0], doing) from None
         time.sleep(RETRY_S)
+
+
+def served(call: Callable[..., Any], *arguments: Any) -> Any:
+    """A call that serves the client's events, among which there may be a fatal error: whatever shape that has, it is a KafkaException here.
+
+    Measured (tests/contract/test_fatal_errors.py): where callbacks run in the same call, a fatal error comes as SystemError in half of the
+    cases, and was seen as a bare KafkaError, which is no exception and passes every `except` that names a class.
+    """
+    try:
+        return call(*arguments)
+    except KafkaException:
+        raise
+    except SystemError as error:
+        raise KafkaException(KafkaError(KafkaError._FATAL, f"the client failed: {error.__cause__ or error}", True)) from error
+    except:
+        found = sys.exc_info()[1]
+        if isinstance(found, KafkaError):
+            raise KafkaException(found) from None
+        raise
+
+
+class _Closed:
+    """What a producer has in its client's place when it is closed."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise InDoubt("the producer is closed.", "Make a new one.")
+
+    def produce(self, *arguments: Any, **more: Any) -> None:
+        raise InDoubt("the producer is closed.", "Make a new one.")
+
+
+CLOSED: Any = _Closed()
 
 
 def check_properties(group: str, properties: Mapping[str, Any]) -> str | None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -27,7 +26,18 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, RecordRejected, TransactionAborted, shortened
-from samzapy.kafka.client import LIBRARY_LOG, REJECTED_NAMES, REJECTED_REMEDY, Settings, delivery_error, log_error, quiet, transaction_error
+from samzapy.kafka.client import (
+    CLOSED,
+    LIBRARY_LOG,
+    REJECTED_NAMES,
+    REJECTED_REMEDY,
+    Settings,
+    delivery_error,
+    log_error,
+    quiet,
+    served,
+    transaction_error,
+)
 from samzapy.ports import Delivered, Outgoing
 
 Headers = Sequence[tuple[str, bytes | None]] | None
@@ -49,19 +59,6 @@ FLUSH_LOOK_S = 0.2  # between two looks, while a flush waits, at whether it stil
 END_TXN_ANSWER = re.compile(r"\bEndTxn returned (\w+)")
 ASKED_ONCE = ["NO_ERROR"]
 TXN_FAILED = re.compile(r"\bCurrent transaction failed in state \w+: (?P<why>.*) \((?P<name>\w+)\)")
-
-
-class _Closed:
-    """What a producer has in its client's place when it is closed."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise InDoubt("the producer is closed.", "Make a new one.")
-
-    def produce(self, *arguments: Any, **more: Any) -> None:
-        raise InDoubt("the producer is closed.", "Make a new one.")
-
-
-CLOSED: Any = _Closed()
 
 
 class _Listener:
@@ -111,7 +108,7 @@ class KafkaTransactionalProducer:
         deadline = time.monotonic() + INIT_TIMEOUT_S
         while True:
             try:
-                _served(self._producer.init_transactions, max(1.0, deadline - time.monotonic()))
+                served(self._producer.init_transactions, max(1.0, deadline - time.monotonic()))
                 return
             except KafkaException as error:
                 cause = error.args[0]
@@ -139,14 +136,14 @@ class KafkaTransactionalProducer:
             self._sent += 1
             if self._sent >= POLL_EVERY:
                 self._sent = 0
-                _served(self._producer.poll, 0)
+                served(self._producer.poll, 0)
             if delivered is None and not timestamp_ms and headers is None:
                 self._produce(topic, value, key, partition)
             else:
                 self._produce_with(topic, value, key, partition, timestamp_ms, headers, delivered)
         except BufferError:  # back-pressure: the queue is full
             try:
-                _served(self._producer.poll, 0.1)
+                served(self._producer.poll, 0.1)
             except KafkaException as error:
                 self._poison = self._poison or transaction_error(error.args[0], f"sending with {self._id}")
             else:
@@ -164,7 +161,7 @@ class KafkaTransactionalProducer:
         self._is_empty = self._is_empty and not records
         _send_all(self._produce, self.send, records)
         try:
-            _served(self._producer.poll, 0)
+            served(self._producer.poll, 0)
         except KafkaException as error:
             self._poison = self._poison or transaction_error(error.args[0], f"sending with {self._id}")
 
@@ -206,7 +203,7 @@ class KafkaTransactionalProducer:
     def _flush(self) -> None:
         deadline = time.monotonic() + self._timeout_s
         try:
-            while _served(self._producer.flush, max(0.0, min(FLUSH_LOOK_S, deadline - time.monotonic()))) and not self._heard.has_failed:
+            while served(self._producer.flush, max(0.0, min(FLUSH_LOOK_S, deadline - time.monotonic()))) and not self._heard.has_failed:
                 if time.monotonic() >= deadline:
                     raise InDoubt(f"flush of {self._id}: the brokers did not take everything in {self._timeout_s:.0f} s.", "")
         except KafkaException as error:  # a fatal error of the client is raised by whatever serves its events
@@ -220,7 +217,7 @@ class KafkaTransactionalProducer:
         if self._poison is None:
             return
         with contextlib.suppress(KafkaException):  # so that all is heard; what is raised here anew is behind the poison
-            _served(self._producer.poll, 0)
+            served(self._producer.poll, 0)
         if isinstance(self._poison, Fenced | RecordRejected):
             raise self._poison
         if self._heard.rejected:
@@ -247,18 +244,18 @@ class KafkaTransactionalProducer:
         retried = False
         while True:
             try:
-                _served(call, self._timeout_s)
+                served(call, self._timeout_s)
                 break
             except KafkaException as error:
                 cause = error.args[0]
                 if not cause.retriable() or time.monotonic() - started >= self._timeout_s:
                     raise transaction_error(cause, f"{doing} of {self._id}") from None
                 retried = True
-                _served(self._producer.poll, 0.02)
+                served(self._producer.poll, 0.02)
         self._is_open = False
         took_s = time.monotonic() - started
         try:
-            _served(self._producer.poll, 0)  # so that all is heard that was said until now
+            served(self._producer.poll, 0)  # so that all is heard that was said until now
         except KafkaException:  # a fatal error, after the decision: it stands, this producer is done
             return False
         return not (retried or self._disturbed or took_s >= self._slow_s)
@@ -268,7 +265,7 @@ class KafkaTransactionalProducer:
         with contextlib.suppress(KafkaException):  # it may be fenced; it is let go of in any case
             if self._producer is not CLOSED:
                 self._producer.purge(in_queue=True, in_flight=True, blocking=False)
-                _served(self._producer.poll, 0)
+                served(self._producer.poll, 0)
         self._is_open = False
         self._produce, self._producer = CLOSED.produce, CLOSED
 
@@ -322,7 +319,7 @@ class KafkaPlainProducer:
     def _noting(self, call: Callable[..., Any], *arguments: Any) -> None:
         """A call in which a fatal error may be met: what the producer still had is lost, which `flush` tells."""
         try:
-            _served(call, *arguments)
+            served(call, *arguments)
         except KafkaException as error:
             self._error = self._error or delivery_error(error.args[0], "the producer of outputs")
 
@@ -338,25 +335,6 @@ class KafkaPlainProducer:
         if self._producer is not CLOSED:
             self._serve(0)
         self._produce, self._producer = CLOSED.produce, CLOSED
-
-
-def _served(call: Callable[..., Any], *arguments: Any) -> Any:
-    """A call that serves the client's events, among which there may be a fatal error: whatever shape that has, it is a KafkaException here.
-
-    Measured (tests/contract/test_fatal_errors.py): where callbacks run in the same call, a fatal error comes as SystemError in half of the
-    cases, and was seen as a bare KafkaError, which is no exception and passes every `except` that names a class.
-    """
-    try:
-        return call(*arguments)
-    except KafkaException:
-        raise
-    except SystemError as error:
-        raise KafkaException(KafkaError(KafkaError._FATAL, f"the client failed: {error.__cause__ or error}", True)) from error
-    except:
-        found = sys.exc_info()[1]
-        if isinstance(found, KafkaError):
-            raise KafkaException(found) from None
-        raise
 
 
 def _send_all(produce: Callable[..., None], send: Callable[..., None], records: Sequence[Outgoing]) -> None:

@@ -65,7 +65,7 @@ class Model:
 
 def _drawn(count: int, seed: int) -> list[tuple[str, ...]]:
     chance = Random(seed)
-    return [(*BEGUN, *chance.choices(CALLS[1:-1] + ("send",), k=chance.randint(2, 6))) for _ in range(count)]
+    return [(*BEGUN, *chance.choices((*CALLS[1:-1], "send"), k=chance.randint(2, 6))) for _ in range(count)]
 
 
 def _differs(log: Log, topic: str, calls: Sequence[str], number: int) -> tuple[str, list[bytes]]:
