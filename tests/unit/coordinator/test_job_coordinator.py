@@ -1,18 +1,16 @@
-"""The coordinator on the in-memory log, with containers that are played by the test."""
+"""The coordinator on the in-memory log, with containers that are played by the test, on a clock that the test steps."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import pytest
 
 from samzapy.api.errors import Fenced, OwnedElsewhere, StateMismatch, StateRefused, Superseded
-from samzapy.clock import SystemClock
 from samzapy.coordinator import liveness
 from samzapy.coordinator.job_coordinator import JobCoordinator
+from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, Process, World
 from samzapy.ledger_reader import read_ledger
 from samzapy.model.caution import Caution, piece_of
@@ -23,9 +21,10 @@ from samzapy.plan.grouping import group
 from samzapy.ports import TopicSpec
 from samzapy.signing import BODY, Gate, is_signed_body, signed_headers
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from tests.unit.coordinator.stepped import SteppedClock
 
 JOB = Job("job", "1")
-LIMIT_S = 20.0
+LIMIT_S = 300.0  # of the stepped clock
 
 
 class Handle:
@@ -40,11 +39,12 @@ class Handle:
 
 
 class Stage:
-    """A launcher whose containers do nothing by themselves, and the coordinator that launches them."""
+    """A launcher whose containers do nothing by themselves, and the coordinator that launches them. `beside` another one: over the same log,
+    by the same clock. The coordinator's thread goes on only while something is awaited here, and for a turn at each look at the roster."""
 
     def __init__(
         self,
-        log: MemoryLog | None = None,
+        beside: Stage | None = None,
         containers: int = 1,
         is_alive: Callable[[str], bool] = lambda url: False,
         partitions: int = 2,
@@ -52,12 +52,12 @@ class Stage:
         world: World | None = None,
         **settings: Any,
     ) -> None:
-        self.cluster = MemoryCluster(SystemClock())
-        self.log = log or MemoryLog(self.cluster)
+        self.clock = beside.clock if beside else SteppedClock()
+        self.cluster = beside.cluster if beside else MemoryCluster(self.clock)
+        self.log = beside.log if beside else MemoryLog(self.cluster)
         self.log.admin().create([TopicSpec(JOB.coordinator_topic, 1)])
         self.launches: list[tuple[int, str, Handle]] = []
         self.asked_for: list[str | None] = []
-        self.launched = threading.Condition()
         self.slots = slots or {"h": None}
         tasks = group({"in": partitions}, set(), has_stores=False)
         pace = CoordinatorSettings(
@@ -66,11 +66,16 @@ class Stage:
         )  # fmt: skip
         process = Process("h", 1, "s", lambda host, pid, start: False)
         self.coordinator = JobCoordinator(
-            JOB, f"run-{id(self)}", tasks, {}, None, pace, self.log, SystemClock(), self, process, is_alive, world
+            JOB, f"run-{id(self)}", tasks, {}, None, pace, self.log, self.clock, self, process, is_alive, world
         )
-        self.roster = self.coordinator.roster
         self.coordinator.listens_at("http://127.0.0.1:1", "")
         self.code: int | BaseException | None = None
+
+    @property
+    def roster(self) -> Roster:
+        """What containers and people ask, after a turn of the coordinator."""
+        self.clock.step()
+        return self.coordinator.roster
 
     def hosts(self) -> Mapping[str, int | None]:
         return dict(self.slots)
@@ -80,10 +85,8 @@ class Stage:
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> Handle:
         handle = Handle()
-        with self.launched:
-            self.launches.append((container, str(payload["launch_id"]), handle))
-            self.asked_for.append(preferred_host)
-            self.launched.notify_all()
+        self.launches.append((container, str(payload["launch_id"]), handle))
+        self.asked_for.append(preferred_host)
         return handle
 
     def close(self) -> None:
@@ -91,8 +94,7 @@ class Stage:
             handle.kill()
 
     def __enter__(self) -> Stage:
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
+        self.thread = self.clock.start(self._run)
         return self
 
     def _run(self) -> None:
@@ -103,28 +105,24 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         self.coordinator.kill_now()
-        self.thread.join(LIMIT_S)
-        assert not self.thread.is_alive()
+        self.await_end()
 
     def await_launch(self, number: int) -> tuple[int, str, Handle]:
-        with self.launched:
-            assert self.launched.wait_for(lambda: len(self.launches) >= number, LIMIT_S), f"only {len(self.launches)} launches"
-            return self.launches[number - 1]
+        self.clock.until(lambda: len(self.launches) >= number, LIMIT_S, f"launch {number}")
+        return self.launches[number - 1]
 
     def register(self, container: int, launch: str, incarnation: str, facts: Mapping[str, Any]) -> ContainerRecord:
         """Ask until it is named; the record that names it."""
-        deadline = time.monotonic() + LIMIT_S
-        while self.roster.register(container, launch, incarnation, facts) is None:
-            assert time.monotonic() < deadline, "never named"
+        ask = self.coordinator.roster.register
+        self.clock.until(lambda: ask(container, launch, incarnation, facts) is not None, LIMIT_S, f"container {container} is named")
         return self.ledger().containers[container]
 
     def await_end(self) -> int | BaseException | None:
-        self.thread.join(LIMIT_S)
-        assert not self.thread.is_alive()
+        self.clock.until(lambda: self.code is not None, LIMIT_S, "the end of the run")
         return self.code
 
     def ledger(self) -> Ledger:
-        return read_ledger(self.log.restore_consumer("t"), JOB.coordinator_topic, SystemClock())
+        return read_ledger(self.log.restore_consumer("t"), JOB.coordinator_topic, self.clock)
 
 
 def beat(stage: Stage, incarnation: str, state: str = "RUNNING") -> str:
@@ -155,8 +153,8 @@ def test_a_launch_registers_once_and_a_second_copy_of_it_is_refused() -> None:
 
 
 def test_a_dead_container_is_ended_fenced_and_started_again() -> None:
-    began_ms = SystemClock().now_ms()
     with Stage() as stage:
+        began_ms = stage.clock.now_ms()
         _, launch, handle = stage.await_launch(1)
         first = stage.register(0, launch, "one", {"host": "h", "pid": 7})
         assert stage.roster.status()["containers"][0]["last_restart"] is None
@@ -302,7 +300,7 @@ def test_a_second_coordinator_is_refused_while_the_first_answers() -> None:
     with Stage() as first:
         _, launch, _ = first.await_launch(1)
         first.register(0, launch, "one", {})
-        with Stage(first.log, is_alive=lambda url: True) as second:
+        with Stage(first, is_alive=lambda url: True) as second:
             assert isinstance(second.await_end(), OwnedElsewhere)
         assert beat(first, "one") == "run"
 
@@ -312,7 +310,7 @@ def test_a_takeover_fences_the_old_coordinator_and_its_containers() -> None:
         _, launch, _ = first.await_launch(1)
         first.register(0, launch, "one", {})
         epoch = first.ledger().epoch
-        with Stage(first.log, is_alive=lambda url: True, takeover=True) as second:
+        with Stage(first, is_alive=lambda url: True, takeover=True) as second:
             second.await_launch(1)
             assert second.ledger().containers[0].incarnation == ""
             assert second.ledger().epoch > epoch
@@ -328,10 +326,10 @@ def test_a_producer_that_died_without_a_successor_ends_no_coordinator() -> None:
         intruder = stage.log.transactional_producer(JOB.coordinator_transactional_id)
         intruder.init()  # fences it, and writes nothing
         intruder.close()
-        before, deadline = renewed_ms(stage), time.monotonic() + LIMIT_S
+        before, deadline = renewed_ms(stage), stage.clock.monotonic() + LIMIT_S
         while renewed_ms(stage) == before:
             assert beat(stage, "one") == "run"
-            assert time.monotonic() < deadline, "the lease was not renewed any more"
+            assert stage.clock.monotonic() < deadline, "the lease was not renewed any more"
         assert stage.ledger().containers[0].incarnation == "one"
 
 
@@ -367,7 +365,7 @@ def test_what_the_first_run_found_every_other_must_find_before_anything_is_launc
     with Stage(world=World(inputs, begun=Begun("topic", 2))) as first:
         first.await_launch(1)
         assert Begun("topic", 2) == first.ledger().begun
-    with Stage(log=first.log, world=World(inputs, begun=found), takeover=True) as again:
+    with Stage(first, world=World(inputs, begun=found), takeover=True) as again:
         if error is None:
             again.await_launch(1)
             assert found == again.ledger().begun
