@@ -10,6 +10,7 @@ from samzapy.coordinator.metadata import CoordinatorLog
 from samzapy.coordinator.owning import Named, Owning
 from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job
+from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, Ledger
 from samzapy.ports import TopicSpec
 from samzapy.testing.manual_clock import ManualClock
@@ -83,6 +84,16 @@ def test_every_name_and_every_end_has_an_epoch_of_its_own() -> None:
     topic.owning.end(list(topic.read().containers.values()))
     assert [3, 4] == [r.epoch for r in topic.read().containers.values()]
     assert {0: 5} == topic.owning.name([Named(0, "c", TASKS, "h", 3)])
+
+
+def test_owners_that_are_named_together_are_in_one_transaction() -> None:
+    """A task that moves is taken out of one record and put into another: no reader sees it in both, or in none."""
+    topic, place = Topic(), TopicPartition(JOB.coordinator_topic, 0)
+    before = topic.cluster.bounds(place).end
+
+    topic.owning.name([Named(0, "a", TASKS[:1], "", 1), Named(1, "b", TASKS[1:], "", 2)])
+
+    assert 2 + 1 == topic.cluster.bounds(place).end - before  # two records and one marker
 
 
 @pytest.mark.parametrize(("kind", "named"), [("in_doubt_committed", "one"), ("in_doubt_lost", "nobody")])
