@@ -299,8 +299,8 @@ class StoreEngine(Protocol):
     def stamp(self) -> StoreStamp | None:
         """The stamp of the newest batch; None in an empty store."""
 
-    def flush(self) -> None:
-        """What was written survives a crash when this returns."""
+    def flush(self, wait: bool = True) -> None:
+        """What was written survives a crash when this returns; without `wait`, some time after."""
 
     def close(self) -> None: ...
 
@@ -363,10 +363,25 @@ class TaskStore(KeyValueStore, Protocol):
         """C0: the live overlay becomes the frozen one. Returns its changes as changelog records: (log key, value), None for a deletion."""
 
     def apply(self, stamp: StoreStamp) -> None:
-        """C5, C6: write the frozen overlay and the stamp in one batch, move it to the read cache, drop it."""
+        """C5, C6: what was frozen is committed, and the stamp says where that leads. The engine may get both later."""
+
+    @property
+    def unwritten(self) -> int:
+        """How many committed entries the engine does not have yet."""
+
+    @property
+    def must_write_out(self) -> bool:
+        """Whether the committed entries that the engine does not have take too much memory."""
+
+    def write_out(self, max_entries: int | None = None) -> bool:
+        """Write committed entries to the engine, at most so many (None: all). True: the write-out that was under way is done.
+
+        Raises:
+            InDoubt, StoreProblem: the engine could not take them; nothing is lost, the changelog has them.
+        """
 
     def discard(self) -> None:
-        """Abort: drop live and frozen overlays and the read cache."""
+        """Abort: drop live and frozen overlays and the read cache; what is committed stays."""
 
     def load(self, records: Sequence[Change], stamp: StoreStamp) -> None:
         """Restore: write changelog records (log keys) and the position they lead to, in one batch."""
@@ -377,8 +392,14 @@ class TaskStore(KeyValueStore, Protocol):
     def refuse_writes(self) -> None:
         """From now on put and delete raise StoreClosed (during `close()`)."""
 
-    def flush(self) -> None: ...
-    def close(self) -> None: ...
+    def flush(self) -> None:
+        """What was applied survives a crash when this returns."""
+
+    def start_flush(self) -> None:
+        """What was written to the engine will survive a crash soon; nobody waits for it."""
+
+    def close(self) -> None:
+        """Write out what is committed and let go of the engine. Closing twice does nothing."""
 
 
 # -- time, chance, control -----------------------------------------------------------------------------------------------------------

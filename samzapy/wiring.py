@@ -42,7 +42,7 @@ from samzapy.store.rocks import RocksEngine, SharedMemory
 LOG = logging.getLogger("samzapy")
 ENTRY = "samzapy.wiring:run_container"
 DEFAULT_DELETE_RETENTION_MS = 86_400_000
-CACHE_SHARE = 0.25  # of containers.memory: the read caches; as much again goes to RocksDB's block cache and write buffers
+CACHE_SHARE = 0.25  # of containers.memory: read caches and committed overlays; as much again goes to RocksDB's block cache and write buffers
 EXIT_LEASE_LOST = 5
 MOVED_AWAY_S = 86_400.0
 TRACES = ".traces"  # beside the tasks' folders
@@ -177,10 +177,10 @@ def _store_specs(
 
         def make(
             task: str, engine: StoreEngine | None, name: str = name, key: Serde = key, value: Serde = value,
-            limit: int = limit, topic: str | None = topic,
+            limit: int = limit, topic: str | None = topic, committed_bytes: int = 0 if store.engine == "memory" else cache_bytes // 4,
         ) -> TaskStore:  # fmt: skip
             where = f"{task}, {f'changelog {topic}' if topic else 'no changelog'}"
-            return OverlayStore(name, engine, key, value, cache_bytes, limit, where)
+            return OverlayStore(name, engine, key, value, cache_bytes - 2 * committed_bytes, limit, where, committed_bytes)
 
         retention = int(facts.config.get("delete.retention.ms", DEFAULT_DELETE_RETENTION_MS)) if facts else DEFAULT_DELETE_RETENTION_MS
         result[name] = StoreSpec(name, topic, facts.topic_id if facts else "", retention, store.key, store.value, open_directory, make)

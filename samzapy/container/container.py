@@ -20,6 +20,7 @@ from samzapy.container.careful import Careful, culprits_of
 from samzapy.container.collector import Collector
 from samzapy.container.committer import Committer
 from samzapy.container.failure import DEAD_LETTER, FAIL, is_users, named, origin_of
+from samzapy.container.flushing import Flushing
 from samzapy.container.inputs import Inputs
 from samzapy.container.metrics import TaskMetrics
 from samzapy.container.ownership import Ownership
@@ -105,10 +106,10 @@ class Container:
         self._processing = Processing(
             self, spec, self._own, self._inputs, self._collector, self._requests, self._search, self._outputs, careful, clock
         )
-        self._next_commit = self._next_window = self._next_flush = self.next_duty = self._next_advance = 0.0
+        self._next_commit = self._next_window = self.next_duty = self._next_advance = 0.0
         self._next_look = 0.0
         self._next_sweep = clock.monotonic() + SWEEP_S
-        self._flushed_changes = 0  # of the committer's
+        self._flushing = Flushing(spec.flush_interval_s, spec.flush_changes)
         self._adopted = 0  # epoch of the record that is carried out
         self._released: set[str] = set()  # tasks of that record that were given back
         self._joining: _Joining | None = None
@@ -245,7 +246,7 @@ class Container:
         now = self._clock.monotonic()
         self._next_commit = now + self._spec.commit_interval_s
         self._next_window = now + self._spec.window_s if self._spec.window_s else float("inf")
-        self._next_flush = now + self._spec.flush_interval_s
+        self._flushing.begin(now)
         self.next_duty = now
         self._next_look = now + 1.0
 
@@ -310,12 +311,9 @@ class Container:
             self._next_window = max(self._next_window + (self._spec.window_s or 0.0), now)
         if now >= self._next_commit or self.is_full():
             self.commit()
-        if now >= self._next_flush or self._committer.changes - self._flushed_changes >= self._spec.flush_changes:
-            for task in self._inputs.tasks():
-                for store in task.stores.values():
-                    store.flush()
-            self._next_flush = now + self._spec.flush_interval_s
-            self._flushed_changes = self._committer.changes
+        if self._spec.stores:
+            stores = (store for task in self._inputs.tasks() for store in task.stores.values())
+            self._flushing.step(now, self._committer.changes, stores)
         if now >= self._next_look:
             self._inputs.look_for_open_transactions(now)
             self._next_look = now + 1.0

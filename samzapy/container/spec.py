@@ -88,7 +88,7 @@ class ContainerSpec:
     lease_s: float = 10.0
     heartbeat_s: float = 2.0
     flush_interval_s: float = 10.0
-    flush_changes: int = 100_000  # a restart reads again what was not flushed: some tenths of a second
+    flush_changes: int = 400_000  # a restart after a crash reads again what was not flushed: one to two seconds of reading
     poll_records: int = 500
     fingerprint: Mapping[str, str] = field(default_factory=dict)
     sweep: Callable[[Collection[str]], Collection[str]] = lambda held: ()

@@ -76,7 +76,7 @@ class MemoryEngine:
     def stamp(self) -> StoreStamp | None:
         return self._stamp
 
-    def flush(self) -> None:
+    def flush(self, wait: bool = True) -> None:
         """There is nothing that a crash would leave."""
 
     def close(self) -> None:

@@ -1,11 +1,12 @@
 """The store that a task sees: its uncommitted writes over what is committed, typed by the job file's serdes.
 
-    live overlay     written since the last cut                      get: first of these that knows the key
-    frozen overlay   cut, in the commit that is under way
-    read cache       committed entries and known absences, bounded
-    engine           committed entries (RocksDB or memory)
+    live overlay       written since the last cut                      get: first of these that knows the key
+    frozen overlay     cut, in the commit that is under way
+    committed overlay  committed, not yet written to the engine
+    read cache         committed entries and known absences, bounded
+    engine             committed entries (RocksDB or memory)
 
-Nothing reaches the engine before the broker has decided the commit (`apply`), so the engine is never ahead of the log. A value of None in
+Nothing reaches the committed overlay before the broker has decided the commit (`apply`), so the engine is never ahead of the log. A value of None in
 an overlay or in the cache is a deletion or a known absence; b"" is a value like any other. The writes of a hook are noted until it has
 returned (`keep`), so that they can be taken back together (`undo`).
 
@@ -15,21 +16,25 @@ All maps hold bytes. Keys are in their *sorting form*: the serialised key, with 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import RecordTooLarge, StoreClosed, TaskError, check, shortened
+from samzapy.api.errors import InDoubt, RecordTooLarge, SamzapyError, StoreClosed, TaskError, check, shortened
 from samzapy.api.serde import Serde
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.stamp import StoreStamp
 from samzapy.ports import Change, StoreEngine
+from samzapy.store.committed import CommittedOverlay, size_of
 from samzapy.store.iterator import OverlayIterator, merged, prefix_end
 from samzapy.store.order import KeyOrder
+from samzapy.store.problems import StoreProblem
 from samzapy.store.read_cache import ReadCache
 from samzapy.store.sorting import from_signed, to_signed
 
 RECORD_OVERHEAD_BYTES = 128  # a record batch's header and a record's framing (61 + at most 31 bytes), with a margin
+LOG = logging.getLogger("samzapy.store")
 _ABSENT: Any = object()
 
 
@@ -37,8 +42,8 @@ class OverlayStore:
     """One store of one task (ports.TaskStore). `where` names the task and the changelog in errors."""
 
     __slots__ = (
-        "__weakref__", "_barrier", "_bytes", "_cache", "_closed_because", "_decode_key", "_decode_value", "_encode_key", "_encode_value",
-        "_engine", "_from_sorting", "_frozen", "_frozen_bytes", "_has_prefixes", "_iterators", "_key_serde", "_limit", "_live",
+        "__weakref__", "_barrier", "_bytes", "_cache", "_closed_because", "_committed", "_decode_key", "_decode_value", "_encode_key",
+        "_encode_value", "_engine", "_from_sorting", "_frozen", "_frozen_bytes", "_has_prefixes", "_iterators", "_key_serde", "_limit", "_live",
         "_max_record_bytes", "_order", "_to_sorting", "_undo", "_where", "name", "stamp",
     )  # fmt: skip
 
@@ -51,6 +56,7 @@ class OverlayStore:
         cache_bytes: int,
         max_record_bytes: int,
         where: str,
+        committed_bytes: int = 0,
     ) -> None:
         self.name = name
         self.stamp: StoreStamp | None = None
@@ -74,6 +80,7 @@ class OverlayStore:
         self._frozen_bytes = 0
         self._undo: list[tuple[bytes, bytes | None]] = []
         self._cache = ReadCache(cache_bytes)
+        self._committed = CommittedOverlay(committed_bytes)
         self._order = KeyOrder(lambda: self._live.keys() | self._frozen.keys())
         self._iterators: list[OverlayIterator] = []
         self._engine: StoreEngine | None = None
@@ -89,11 +96,9 @@ class OverlayStore:
         data = self._encode_key(key)
         value = self._live.get(data, _ABSENT)
         if value is _ABSENT:
-            value = self._frozen.get(data, _ABSENT)
-            if value is _ABSENT:
-                value = self._cache.get(data, _ABSENT)
-                if value is _ABSENT:
-                    value = self._from_engine(data)
+            value = self._committed.newer.get(data, _ABSENT)
+            if value is _ABSENT or self._frozen:
+                value = self._below(data)
         return None if value is None else self._decode_value(value)
 
     def put(self, key: Any, value: Any) -> None:
@@ -206,16 +211,49 @@ class OverlayStore:
         return [(log_form(key), value) for key, value in self._frozen.items()]
 
     def apply(self, stamp: StoreStamp) -> None:
-        """C5, C6: write the frozen overlay and the stamp in one batch, move it to the read cache, drop it."""
-        self._opened().write(self._frozen.items(), stamp)
-        failpoints.hit("store.apply.written")
+        """C5, C6: the frozen overlay goes to the committed overlay, or where there is none to the engine, with the stamp in one batch."""
+        if self._committed.max_bytes:
+            self._opened()
+            self._committed.take(self._frozen, self._frozen_bytes)
+        else:
+            self._opened().write(self._frozen.items(), stamp)
+            self._cache.take_in(self._frozen, self._frozen_bytes)
+        failpoints.hit("store.apply.done")
         self.stamp = stamp
-        self._cache.take_in(self._frozen, self._frozen_bytes)
         self._frozen, self._frozen_bytes = {}, 0
         self._order.forget()
 
+    @property
+    def unwritten(self) -> int:
+        """How many committed entries the engine does not have yet."""
+        return len(self._committed)
+
+    @property
+    def must_write_out(self) -> bool:
+        """Whether the committed entries that the engine does not have take too much memory."""
+        return self._committed.is_full
+
+    def write_out(self, max_entries: int | None = None) -> bool:
+        """Write committed entries to the engine, at most so many (None: all). True: the write-out that was under way is done.
+
+        Raises:
+            InDoubt, StoreDiskFull: the engine could not take them; nothing is lost, the changelog has them.
+        """
+        done = True
+        while self._committed.older or self._committed.newer:
+            if self.stamp is None:
+                raise AssertionError(f"store {self.name!r} of {self._where} has committed changes, so it has a stamp")
+            written = self._committed.write_part(self._opened(), self.stamp, max_entries)
+            failpoints.hit("store.write_out.part")
+            if written is not None:
+                self._cache.adopt(written, size_of(written))
+            done = written is not None
+            if max_entries is not None:
+                break
+        return done
+
     def discard(self) -> None:
-        """Abort: drop live and frozen overlays and the read cache."""
+        """Abort: drop live and frozen overlays and the read cache. The committed overlay stays: what it holds is decided."""
         self._close_iterators()
         self._undo.clear()
         self._live, self._frozen = {}, {}
@@ -228,7 +266,8 @@ class OverlayStore:
     def load(self, records: Sequence[Change], stamp: StoreStamp) -> None:
         """Restore: write changelog records (log keys) and the position they lead to, in one batch."""
         check(
-            not self._live and not self._frozen, f"store {self.name!r} of {self._where} is restored only while it has no changes of its own"
+            not self._live and not self._frozen and not self._committed,
+            f"store {self.name!r} of {self._where} is restored only while it has no changes of its own",
         )
         form = self._to_sorting
         self._opened().write([(form(key), value) for key, value in records if key != BARRIER_KEY], stamp)
@@ -238,6 +277,7 @@ class OverlayStore:
     def attach(self, engine: StoreEngine) -> None:
         """Use this engine from now on; any before it has been closed."""
         self.discard()
+        self._committed.clear()
         self._engine = engine
         self.stamp = engine.stamp()
         self._limit = self._max_record_bytes - RECORD_OVERHEAD_BYTES
@@ -249,18 +289,38 @@ class OverlayStore:
 
     def flush(self) -> None:
         """What was applied survives a crash when this returns."""
+        self.write_out()
         self._opened().flush()
 
+    def start_flush(self) -> None:
+        """What was written to the engine will survive a crash soon; nobody waits for it."""
+        self._opened().flush(wait=False)
+
     def close(self) -> None:
-        """Let go of the engine. Closing twice does nothing."""
+        """Write out what is committed and let go of the engine. Closing twice does nothing."""
         self.discard()
         self._limit = -1
         self._closed_because = "it is closed"
-        engine, self._engine = self._engine, None
-        if engine is not None:
+        if self._engine is None:
+            return
+        try:
+            self.write_out()
+        except SamzapyError as error:  # the engine stays at its older stamp, which is the truth: the rest is restored from the changelog
+            LOG.warning("store %r of %s is closed without its last changes: %s", self.name, self._where, error.message)
+        finally:
+            engine, self._engine = self._engine, None
+            self._committed.clear()
             engine.close()
 
     # -- inside ------------------------------------------------------------------------------------------------------------------------
+
+    def _below(self, key: bytes) -> bytes | None:
+        """What is known of a key below the live overlay."""
+        for layer in (self._frozen, self._committed.newer, self._committed.older):
+            if key in layer:
+                return layer[key]
+        value = self._cache.get(key, _ABSENT)
+        return self._from_engine(key) if value is _ABSENT else value
 
     def _from_engine(self, key: bytes) -> bytes | None:
         if key == self._barrier:
@@ -278,6 +338,10 @@ class OverlayStore:
 
     def _iterate(self, from_key: bytes | None, to_key: bytes | None) -> OverlayIterator:
         live, frozen = self._live, self._frozen
+        try:
+            self.write_out()  # so a scan merges what is uncommitted only
+        except StoreProblem as error:  # not the record's fault in whose hook this is
+            raise InDoubt(error.message, error.remedy) from error
         scan = self._opened().scan(from_key, to_key)
         if live or frozen:
             changes = [(k, live[k] if k in live else frozen[k]) for k in self._order.between(from_key, to_key)]

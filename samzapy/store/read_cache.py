@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-ENTRY_BYTES = 130  # what Python adds: two bytes objects and a dict's slot
+from samzapy.store.committed import ENTRY_BYTES
+
 _ABSENT: Any = object()
 
 
@@ -37,14 +38,19 @@ class ReadCache:
         return value
 
     def add(self, key: bytes, value: bytes | None) -> None:
-        """What the engine said, or a commit wrote."""
+        """What the engine said, or a commit wrote. An entry that is overwritten counts once."""
+        before = self._young.get(key, _ABSENT)
+        if before is _ABSENT:
+            self._room -= ENTRY_BYTES + len(key)
+        elif before is not None:
+            self._room += len(before)
         self._young[key] = value
-        self._room -= ENTRY_BYTES + len(key) + (0 if value is None else len(value))
+        self._room -= 0 if value is None else len(value)
         if self._room < 0:
             self._turn()
 
     def take_in(self, entries: Mapping[bytes, bytes | None], size: int) -> None:
-        """The entries of a commit; `size`: bytes of their keys and values."""
+        """The entries of a commit; `size`: bytes of their keys and values. Entries that are overwritten count twice, until the generation turns."""
         room = self._room - size - ENTRY_BYTES * len(entries)
         if room >= 0:
             self._young.update(entries)
@@ -52,6 +58,19 @@ class ReadCache:
         else:
             for key, value in entries.items():
                 self.add(key, value)
+
+    def adopt(self, entries: dict[bytes, bytes | None], size: int) -> None:
+        """Entries that the engine has just taken become the young generation as they are; `size`: all the bytes that they take.
+
+        They are newer than whatever is here. The caller does not change them any more.
+        """
+        if size > 2 * self._half:
+            self.clear()
+            return
+        self._old, self._young = self._young, entries
+        self._room = self._half - size
+        if self._room < 0:
+            self._turn()
 
     def clear(self) -> None:
         self._young, self._old = {}, {}

@@ -132,11 +132,11 @@ class RocksEngine:
     def stamp(self) -> StoreStamp | None:
         return self._stamp
 
-    def flush(self) -> None:
+    def flush(self, wait: bool = True) -> None:
         """Releases the interpreter lock while it waits for the disk."""
         failpoints.hit("store.flush.before")
         try:
-            self._db.flush(True)
+            self._db.flush(wait)
         except Exception as error:
             raise self._failed("flushing", error) from error
         failpoints.hit("store.flush.after")

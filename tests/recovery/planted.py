@@ -31,6 +31,8 @@ from samzapy.ledger_reader import read_ledger
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan import restore
+from samzapy.store.committed import CommittedOverlay
+from samzapy.store.overlay import OverlayStore
 from samzapy.testing.memory_producers import MemoryTransactionalProducer
 
 Planted = Callable[[], AbstractContextManager[None]]
@@ -229,6 +231,37 @@ def no_checkpoint_0() -> AbstractContextManager[None]:
     return _instead(Starter, "_settle", without)
 
 
+def committed_dropped_at_abort() -> AbstractContextManager[None]:
+    """The next write-out says with its stamp that the engine has what was dropped."""
+    discard = OverlayStore.discard
+
+    def all_of_it(self: Any) -> None:
+        discard(self)
+        self._committed.clear()
+
+    return _instead(OverlayStore, "discard", all_of_it)
+
+
+def stamp_before_its_changes() -> AbstractContextManager[None]:
+    """A crash between two batches leaves a store that claims more than it has."""
+    write_part = CommittedOverlay.write_part
+
+    def early(self: Any, engine: Any, stamp: Any, max_entries: Any) -> Any:
+        engine.write([], stamp)
+        return write_part(self, engine, stamp, max_entries)
+
+    return _instead(CommittedOverlay, "write_part", early)
+
+
+def dropped_before_the_write() -> AbstractContextManager[None]:
+    def dropped(self: Any, engine: Any, stamp: Any, max_entries: Any) -> Any:
+        self.clear()
+        engine.write([], stamp)
+        return {}
+
+    return _instead(CommittedOverlay, "write_part", dropped)
+
+
 BUGS: Mapping[str, Planted] = {
     "offsets committed before outputs": offsets_before_outputs,
     "store applied before C4": store_before_c4,
@@ -246,4 +279,7 @@ BUGS: Mapping[str, Planted] = {
     "bootstrap gate not re-armed": bootstrap_gate_not_rearmed,
     "end_of_stream twice": end_of_stream_twice,
     "no checkpoint 0": no_checkpoint_0,
+    "committed changes dropped at an abort": committed_dropped_at_abort,
+    "stamp written before its changes": stamp_before_its_changes,
+    "committed changes dropped before the write": dropped_before_the_write,
 }
