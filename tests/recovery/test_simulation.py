@@ -45,6 +45,9 @@ FIRST_SEEDS = {
     "bootstrap gate not re-armed": 19,
     "end_of_stream twice": 8,
     "no checkpoint 0": 0,
+    "committed changes dropped at an abort": 1,
+    "stamp written before its changes": 4,
+    "committed changes dropped before the write": 0,
 }
 
 
