@@ -137,6 +137,7 @@ def container_spec(
         stores=stores,
         exactly_once=settings.commit.guarantee == "exactly_once",
         commit_interval_s=settings.commit.interval_ms / seconds,
+        commit_timeout_s=settings.commit.timeout_ms / seconds,
         max_uncommitted_bytes=settings.commit.max_uncommitted_bytes,
         window_s=settings.window_ms / seconds if settings.window_ms else None,
         retries=settings.on_error.retries,
@@ -222,7 +223,9 @@ def run_container(payload: Mapping[str, Any]) -> int:
         os._exit(EXIT_LEASE_LOST)
 
     holds = tasks_there(local_state(settings, str(payload["cluster_id"]), host).expanduser())
-    trace = Trace(store_path(Path(settings.state.dir), str(payload["cluster_id"]), host, str(job_of(settings)), TRACES, str(number)), lease_s)
+    trace = Trace(
+        store_path(Path(settings.state.dir), str(payload["cluster_id"]), host, str(job_of(settings)), TRACES, str(number)), lease_s
+    )
     facts = {"host": host, "pid": os.getpid(), "holds": holds, "predecessor_at": trace.predecessor_at}
     hang_s = settings.commit.timeout_ms / 1000
     try:

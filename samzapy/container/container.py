@@ -25,6 +25,7 @@ from samzapy.container.inputs import Inputs
 from samzapy.container.metrics import TaskMetrics
 from samzapy.container.ownership import Ownership
 from samzapy.container.processing import Processing
+from samzapy.container.renewable import RenewableConsumer
 from samzapy.container.requests import Requests
 from samzapy.container.search import Culprit, GiveUp, Search
 from samzapy.container.spec import ContainerSpec
@@ -93,8 +94,9 @@ class Container:
         self._new_id = new_id
         self._own = Ownership(spec.job, spec.number, incarnation, log, clock)
         self._outputs = None if spec.exactly_once else log.plain_producer(f"container-{spec.number}")
-        self._consumer = log.consumer(spec.job.group_id, f"container-{spec.number}")
-        self._inputs = Inputs(self._consumer)
+        self._consumer = RenewableConsumer(lambda: log.consumer(spec.job.group_id, f"container-{spec.number}"))
+        self._inputs = Inputs(self._consumer, spec.commit_timeout_s)
+        self._stalled: list[str] = []
         self._committer = Committer(spec, self._own, self._outputs, self._consumer, clock, run_id)
         self._standbys = Standbys(spec, log, clock)
         self._requests = Requests()
@@ -277,6 +279,8 @@ class Container:
             watching = self._watching()
             is_busy = self._joining is not None or self._copies_lag
             timeout = 0.0 if is_busy else max(0.0, min(wait_s, self.next_duty - now, WATCH_S if watching else wait_s))
+            if self._stalled:
+                self._read_anew()
             batch = self._inputs.poll(min(self._spec.poll_records, self._search.room(self._processing.held)), timeout)
             self._processing.run(batch)
             had_some = bool(batch)
@@ -293,6 +297,14 @@ class Container:
         except TransactionAborted as error:
             self._roll_back(error)
             return True
+
+    def _read_anew(self) -> None:
+        """The watchdog's hand: the consumer may have fallen silent, so it is made anew where the tasks stand."""
+        for why in self._stalled:
+            LOG.warning("container %d: %s. Its consumer is made anew", self._spec.number, why)
+        self._stalled = []
+        self._inputs.read_anew(self._consumer.renew)
+        self._line.published(True)
 
     # -- what is due -------------------------------------------------------------------------------------------------------------------
 
@@ -316,6 +328,7 @@ class Container:
             self._flushing.step(now, self._committer.changes, stores)
         if now >= self._next_look:
             self._inputs.look_for_open_transactions(now)
+            self._stalled += self._inputs.look_for_stalls(now)
             self._next_look = now + 1.0
         if now >= self._next_sweep:
             self._sweep()

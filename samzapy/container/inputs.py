@@ -10,14 +10,15 @@ partition that several tasks of the container read (broadcast) is held back whil
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from samzapy import failpoints
-from samzapy.api.errors import OffsetOutOfRange
+from samzapy.api.errors import ClusterUnreachable, OffsetOutOfRange
 from samzapy.container.spec import InputSpec
 from samzapy.container.task_instance import BOOTSTRAPPING, RUNNING, Lane, TaskInstance
 from samzapy.model.checkpoint import InputMark
 from samzapy.model.offsets import TopicPartition
+from samzapy.plan.stalled import Still, look, why_it_stands
 from samzapy.ports import Consumer, Message
 
 LOG = logging.getLogger("samzapy.inputs")
@@ -61,7 +62,8 @@ def checked_offset(consumer: Consumer, spec: InputSpec, partition: TopicPartitio
 class Inputs:
     """The lanes that are read, and the consumer that reads them."""
 
-    def __init__(self, consumer: Consumer) -> None:
+    def __init__(self, consumer: Consumer, stall_s: float = 60.0) -> None:
+        """`stall_s`: a partition that has records and brings none for so many seconds is looked at."""
         self._consumer = consumer
         self.lanes: dict[tuple[str, int], list[Lane]] = {}
         self._by_partition: dict[TopicPartition, list[Lane]] = {}
@@ -69,6 +71,10 @@ class Inputs:
         self._ends: dict[tuple[str, int], int] = {}
         self._nearest_end = 0
         self._still: dict[TopicPartition, tuple[int, float, str]] = {}  # position, since when, and why
+        self._stall_s = stall_s
+        self._drained = 0  # polls that brought less than they could
+        self._stands: dict[TopicPartition, Still] = {}
+        self._said: dict[TopicPartition, tuple[int, str]] = {}  # at which position, and what
 
     def assign(self, tasks: Iterable[TaskInstance], positions: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         """T6: read the lanes of these tasks from `positions` (by task name); bootstrap gates are armed anew.
@@ -119,6 +125,8 @@ class Inputs:
     def poll(self, max_records: int, timeout_s: float) -> Sequence[Message]:
         """What came; of a partition with an end (`--until-end`) only what lies before it."""
         batch = self._consumer.poll(max_records, timeout_s)
+        if len(batch) < max_records:
+            self._drained += 1
         if not self._ends or not batch or max([m.offset() for m in batch]) < self._nearest_end:
             return batch
         return [m for m in batch if m.offset() < self._ends.get((m.topic(), m.partition()), m.offset() + 1)]
@@ -176,6 +184,52 @@ class Inputs:
             self._still[place] = (position, since[1], why)
             for lane in self._by_partition[place] if why else ():
                 lane.task.reason = why
+
+    def look_for_stalls(self, now: float) -> list[str]:
+        """The watchdog: what is to be said of partitions that have records and bring none, though nothing holds them back.
+
+        Where that helps, `read_anew` is to be called between two batches.
+        """
+        told = []
+        at = self._consumer.positions(self._by_partition)
+        for place, position in at.items():
+            still, asks = look(self._stands.get(place), position, place in self._paused, now, self._drained, self._stall_s)
+            if still is None:
+                self._stands.pop(place, None)
+            else:
+                self._stands[place] = still
+            if asks and (why := self._why_it_stands(place, position)):
+                told.append(why)
+                self._said[place] = position, why
+        self._say_again(at)
+        return told
+
+    def _why_it_stands(self, place: TopicPartition, position: int) -> str:
+        try:
+            end = self._consumer.bounds(place).end
+        except ClusterUnreachable:
+            return ""  # that explains it
+        return why_it_stands(str(place), position, end, self._by_partition[place][0].end, self._stall_s)
+
+    def _say_again(self, at: Mapping[TopicPartition, int]) -> None:
+        """Each look begins with no reasons; what still stands is said anew."""
+        self._said = {place: said for place, said in self._said.items() if at.get(place) == said[0]}
+        for place, (_, why) in self._said.items():
+            for lane in self._by_partition[place]:
+                lane.task.reason = lane.task.reason or why
+
+    def read_anew(self, renew: Callable[[], None]) -> None:
+        """Read on by a new consumer, which `renew` makes, where each task stands; only between two batches."""
+        stand = self.positions(())
+        start: dict[TopicPartition, int] = {}
+        for place, lanes in self._by_partition.items():
+            for lane in lanes:
+                lane.resume_at = max(lane.resume_at, stand[lane.task.name][place])
+            start[place] = min(stand[lane.task.name][place] for lane in lanes)
+        renew()
+        self._paused = set()
+        self._consumer.assign(start)
+        self._hold()
 
     def tasks(self) -> list[TaskInstance]:
         """The tasks that are read for."""

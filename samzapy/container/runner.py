@@ -186,7 +186,9 @@ class ContainerRunner:
             LOG.warning("container %d while stopping: %s: %s", self._number, error.code, error)
 
     def _end(self, outcome: str, error: SamzapyError | None) -> None:
-        is_final = error is not None and (not isinstance(error, LogError) or isinstance(error, OffsetOutOfRange))  # a restart would meet it again
+        is_final = error is not None and (
+            not isinstance(error, LogError) or isinstance(error, OffsetOutOfRange)
+        )  # a restart would meet it again
         is_fatal = is_final and outcome != SUPERSEDED
         is_told_beside = is_fatal and self._facts.get("host") == LOCALHOST  # the coordinator says it in full, on the same terminal
         if error is not None:

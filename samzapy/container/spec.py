@@ -80,6 +80,7 @@ class ContainerSpec:
     stores: Mapping[str, StoreSpec]
     exactly_once: bool = True
     commit_interval_s: float = 1.0
+    commit_timeout_s: float = 60.0
     max_uncommitted_bytes: int = 64 << 20
     window_s: float | None = None
     retries: int = 0

@@ -64,7 +64,10 @@ def _run(given: argparse.Namespace) -> int:
     names = [name for name in given.only.split(",") if name] or list(YARDSTICKS)
     unknown = [name for name in names if name not in YARDSTICKS]
     if unknown or given.rounds < 1:
-        print(f"no such yardstick: {', '.join(unknown)}; there are: {', '.join(YARDSTICKS)}" if unknown else "ROUNDS: at least 1", file=sys.stderr)
+        print(
+            f"no such yardstick: {', '.join(unknown)}; there are: {', '.join(YARDSTICKS)}" if unknown else "ROUNDS: at least 1",
+            file=sys.stderr,
+        )
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the broker is stopped
     (given.dir / "results").mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,8 @@ class Loop:
 def run_loops(*loops: Loop) -> list[dict[str, Any]]:
     """All at the same time; the line that each printed."""
     processes = [
-        subprocess.Popen(loop.command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for loop in loops
+        subprocess.Popen(loop.command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for loop in loops
     ]
     answers = []
     for loop, process in zip(loops, processes, strict=True):
@@ -123,9 +124,7 @@ def live_job(job: Path, *sets: str, where: tuple[str, ...] = LOCAL) -> Iterator[
     port, log = free_port(), job.parent / "run.log"
     given = [part for one in (f"web.port={port}", "containers.heartbeat=200ms", *sets) for part in ("--set", one)]
     with log.open("wb") as err:
-        process = subprocess.Popen(
-            [*SAMZAPY, "run", str(job), *where, *given], stdin=subprocess.DEVNULL, stdout=err, stderr=err, cwd=ROOT
-        )
+        process = subprocess.Popen([*SAMZAPY, "run", str(job), *where, *given], stdin=subprocess.DEVNULL, stdout=err, stderr=err, cwd=ROOT)
     try:
         live = LiveJob(process, f"http://127.0.0.1:{port}", log)
         yield live

@@ -103,7 +103,9 @@ def _restore_loop(place: Place, keys: int) -> Figures:
     idle_cpu_s = _idle_restore_loop_cpu_s(place)
     before = cpu_of_children_s()
     with place.attempt() as name:
-        answer = run_loops(Loop(place.servers, "restore", f"bench-state-{keys}-1-{KEPT}-changelog", folder=str(place.runs / name / "db")))[0]
+        answer = run_loops(Loop(place.servers, "restore", f"bench-state-{keys}-1-{KEPT}-changelog", folder=str(place.runs / name / "db")))[
+            0
+        ]
     if answer["records"] < keys:
         raise AssertionError(f"the loop read {answer['records']} records of a changelog of {keys} keys")
     return {"seconds": answer["seconds"], "cpu_us_per_record": (cpu_of_children_s() - before - idle_cpu_s) / keys * 1e6}

@@ -115,7 +115,9 @@ def _job(place: Place, task: str, model: Model, more: Settings, options: tuple[s
 def write_job(place: Place, name: str, task: str, given: str, more: Settings) -> Path:
     output = place.output(name)
     inputs = [{"topic": given, "key": "bytes", "value": "json"}]
-    return place.job_file(place.runs / name, task, inputs, params={"out": output}, outputs=[{"topic": output, "key": "bytes", "value": "json"}], **more)
+    return place.job_file(
+        place.runs / name, task, inputs, params={"out": output}, outputs=[{"topic": output, "key": "bytes", "value": "json"}], **more
+    )
 
 
 def checked(place: Place, model: Model, written: list[str]) -> topics.Outputs:

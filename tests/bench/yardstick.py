@@ -41,7 +41,9 @@ def measure(sides: Sides, rounds: int, say: Callable[[str], None]) -> list[Round
         for side in sides.sides:
             started = time.monotonic()
             one[side.name] = side.run()
-            shown = ", ".join(f"{value:,.4g} {figure}" if value < 1000 else f"{value:,.0f} {figure}" for figure, value in one[side.name].items())
+            shown = ", ".join(
+                f"{value:,.4g} {figure}" if value < 1000 else f"{value:,.0f} {figure}" for figure, value in one[side.name].items()
+            )
             say(f"  round {number} of {rounds}, {side.name}: {shown} ({time.monotonic() - started:.0f} s)")
         found.append(one)
     return found

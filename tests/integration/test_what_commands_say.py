@@ -33,7 +33,8 @@ def test_a_restart_is_told_with_its_reason_and_scale_tells_of_its_own_moves_only
         run.until(lambda s: s["state"] == "RUNNING" and s["containers"][1]["restarts"] == 1 and s["containers"][1]["pid"] != victim)
         restarts = [line for line in job.of("status").stdout.splitlines() if "last restart" in line]
         assert re.fullmatch(
-            rf"container 1, last restart: \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d \+\d{{4}}, process {victim} on localhost: killed by SIGKILL", restarts[0]
+            rf"container 1, last restart: \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d \+\d{{4}}, process {victim} on localhost: killed by SIGKILL",
+            restarts[0],
         )
         assert 1 == len(restarts)
         told = (job.status() or {})["containers"][1]["last_restart"]
@@ -87,6 +88,8 @@ def test_a_failure_is_told_in_full_once(job: Job) -> None:
     done = job.run_to_end()
     assert 1 == done.returncode
     lines = done.stderr.splitlines()
-    assert {"ValueError: boom!": 1, "Mend the task": 1} == Counter(w for line in lines for w in ("ValueError: boom!", "Mend the task") if w in line)
+    assert {"ValueError: boom!": 1, "Mend the task": 1} == Counter(
+        w for line in lines for w in ("ValueError: boom!", "Mend the task") if w in line
+    )
     assert "error[SZ200]" in lines[-2], done.stderr
     assert 'raise ValueError("boom!")' in done.stderr, "the stack is with the container's lines"

@@ -30,7 +30,9 @@ def lease(parts: Parts, run_id: str = "mine", is_alive: Callable[[str], bool] = 
 def there(parts: Parts, age_s: float = 0.0, run_id: str = "other", **facts: Any) -> None:
     """A lease that was renewed so many seconds ago."""
     renewed_ms = parts.clock.now_ms() - int(age_s * 1000)
-    record = LeaseRecord(**{"run_id": run_id, "url": "", "host": "there", "pid": 1, "process_start": "s", "renewed_ms": renewed_ms, **facts})
+    record = LeaseRecord(
+        **{"run_id": run_id, "url": "", "host": "there", "pid": 1, "process_start": "s", "renewed_ms": renewed_ms, **facts}
+    )
     parts.owning.write((LEASE_KEY, record.to_bytes()))
 
 
@@ -48,9 +50,7 @@ def there(parts: Parts, age_s: float = 0.0, run_id: str = "other", **facts: Any)
         (0.0, {"url": "http://127.0.0.1:9"}, {}, LEASE_S),  # a URL at which nobody answers is no reason to go on
     ],
 )
-def test_how_long_another_runs_lease_is_waited_for(
-    age_s: float, facts: dict[str, Any], settings: dict[str, Any], waited_s: float
-) -> None:
+def test_how_long_another_runs_lease_is_waited_for(age_s: float, facts: dict[str, Any], settings: dict[str, Any], waited_s: float) -> None:
     parts = Parts()
     there(parts, age_s, **facts)
     before = parts.clock.monotonic()

@@ -1,0 +1,57 @@
+"""When a partition that stands still is to be looked at: a state machine over what the run loop sees of it each second.
+
+A position that does not move says little: there may be no more records, or the container may be busy with other partitions, so that records
+of this one wait in the client. So it is asked about when it has stood still for the limit, and after that two polls have brought less than
+they could: whatever the client had, it has handed out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+DRAINED_POLLS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Still:
+    """A partition's next offset, since when it is that (monotonic seconds), and how many polls had drained the client when the limit was over."""
+
+    position: int
+    since_s: float
+    drained: int | None = None
+
+
+def look(before: Still | None, position: int, is_paused: bool, now_s: float, drained: int, limit_s: float) -> tuple[Still | None, bool]:
+    """What is known of the partition now, and whether the broker is to be asked if it has more; then it counts from anew.
+
+    Args:
+        before: what was known at the last look.
+        is_paused: it is held back on purpose.
+        drained: polls so far that brought less than they could.
+    """
+    if is_paused:
+        return None, False
+    if before is None or before.position != position:
+        return Still(position, now_s), False
+    if now_s - before.since_s < limit_s:
+        return before, False
+    if before.drained is None:
+        return replace(before, drained=drained), False
+    if drained < before.drained + DRAINED_POLLS:
+        return before, False
+    return Still(position, now_s), True
+
+
+def why_it_stands(place: str, position: int, end: int, run_end: int | None, limit_s: float) -> str:
+    """What is to be said of it; "" where it only has no more records.
+
+    Args:
+        end: the topic's end now, up to the oldest open transaction.
+        run_end: where a bounded run ends in it.
+    """
+    if position < end:
+        bounded = "" if run_end is None else f"; this run ends at {run_end}"
+        return f"{place} stands at {position} of {end}, and no record came for {limit_s:g} s, though it is not held back{bounded}"
+    if run_end is not None and end < run_end:
+        return f"{place} stands at {position}, and this run ends at {run_end}, but nothing lies before that end which can be read: the topic's end is {end}"
+    return ""

@@ -1,0 +1,103 @@
+"""The watchdog: a consumer that falls silent on one partition is found out and made anew, and that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
+from samzapy.container.container import Container
+from samzapy.model.offsets import TopicPartition
+from samzapy.testing.memory_log import MemoryConsumer, MemoryLog
+from tests.unit.container.bench import Bench
+
+SILENT = TopicPartition("in", 1)
+
+
+class Passing(StreamTask):
+    def process(self, envelope, collector, coordinator):
+        collector.send(
+            OutgoingMessageEnvelope(SystemStream("kafka", "out"), key=envelope.key, message=envelope.message, partition=envelope.partition)
+        )
+
+
+class SilentOnOne(MemoryConsumer):
+    """As librdkafka was after a pause that outlived its assignment."""
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        super().assign(positions)
+        self.pause([SILENT])
+
+
+class LogWithASilentConsumer(MemoryLog):
+    made = 0
+
+    def consumer(self, group_id: str, name: str) -> MemoryConsumer:
+        self.made += 1
+        return SilentOnOne(self._cluster, group_id) if self.made == 1 else super().consumer(group_id, name)
+
+
+def _step_for(bench: Bench, container: Container, seconds: float) -> None:
+    until = bench.clock.monotonic() + seconds
+    while bench.clock.monotonic() < until and not container.finished:
+        container.step(0.1)
+
+
+def _bench(tmp_path: Path) -> tuple[Bench, LogWithASilentConsumer]:
+    bench = Bench(tmp_path, Passing, partitions=2)
+    bench.log = log = LogWithASilentConsumer(bench.cluster)
+    for partition in (0, 1):
+        bench.feed(("a", 1), ("b", 2), partition=partition)
+    return bench, log
+
+
+def test_a_partition_on_which_the_consumer_is_silent_is_read_by_a_new_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bench, log = _bench(tmp_path)
+    container = bench.start()
+    _step_for(bench, container, 50)
+    assert ([("a", 1), ("b", 2)], []) == (bench.read("out", 0), bench.read("out", 1))
+    assert (1, "") == (log.made, caplog.text)
+    _step_for(bench, container, 30)
+    assert [("a", 1), ("b", 2)] == bench.read("out", 1)
+    assert [("a", 1), ("b", 2)] == bench.read("out", 0)  # and nothing twice
+    assert "in[1] stands at 0 of 2, and no record came for 60 s, though it is not held back. Its consumer is made anew" in caplog.text
+    assert 2 == log.made
+    _step_for(bench, container, 200)
+    assert (2, ["", ""]) == (log.made, [t["reason"] for t in container.status()["tasks"]])
+
+
+def test_status_says_of_which_task_until_it_moves(tmp_path: Path) -> None:
+    bench, _ = _bench(tmp_path)
+    bench.log = log = AlwaysSilent(bench.cluster)
+    container = bench.start()
+    _step_for(bench, container, 150)
+    assert log.made >= 3
+    assert [False, True] == ["in[1] stands at 0 of 2" in t["reason"] for t in container.status()["tasks"]]
+
+
+class AlwaysSilent(LogWithASilentConsumer):
+    def consumer(self, group_id: str, name: str) -> MemoryConsumer:
+        self.made += 1
+        return SilentOnOne(self._cluster, group_id)
+
+
+def test_a_bounded_run_that_cannot_end_says_why(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bench, _ = _bench(tmp_path)
+    bench.log = MemoryLog(bench.cluster)
+    container = bench.start(ends={"in[0]": 2, "in[1]": 7})
+    _step_for(bench, container, 100)
+    assert not container.finished
+    said = "in[1] stands at 2, and this run ends at 7, but nothing lies before that end which can be read: the topic's end is 2"
+    assert said in caplog.text
+    assert said in [t["reason"] for t in container.status()["tasks"]]
+
+
+def test_a_partition_without_more_records_is_left_in_peace(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bench, _ = _bench(tmp_path)
+    bench.log = LogWithASilentConsumer(bench.cluster)
+    bench.log.made = 1
+    container = bench.start()
+    _step_for(bench, container, 300)
+    assert (2, "") == (bench.log.made, caplog.text)
