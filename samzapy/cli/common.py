@@ -14,6 +14,7 @@ import typer
 from samzapy.api.errors import ConfigurationError
 from samzapy.config.load import LoadedJob, load_job
 from samzapy.ports import Log
+from samzapy.printable import printable, printable_json, printable_lines
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.yaml", help="The job file.", show_default=False)]
 MoreFiles = Annotated[
@@ -66,12 +67,12 @@ def connected(loaded: LoadedJob) -> Iterator[Log]:
 
 def print_json(value: Any) -> None:
     """One JSON document, one line."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=_printable) + "\n")
+    sys.stdout.write(printable_json(json.dumps(value, ensure_ascii=False, default=_as_text)) + "\n")
 
 
 def print_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Columns, aligned by spaces; numbers to the right."""
-    lines = [[str(c) for c in header], *[[_cell(c) for c in row] for row in rows]]
+    lines = [[str(c) for c in header], *[[printable(_cell(c)) for c in row] for row in rows]]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     numeric = [all(line[i].lstrip("-").isdigit() for line in lines[1:]) for i in range(len(widths))]
     for line in lines:
@@ -81,7 +82,7 @@ def print_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> None
 
 def say(text: str) -> None:
     """A sentence for a person: stderr."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(printable_lines(text) + "\n")
     sys.stderr.flush()
 
 
@@ -89,7 +90,7 @@ def _cell(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def _printable(value: object) -> object:
+def _as_text(value: object) -> object:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     raise TypeError(f"{type(value).__name__} cannot be shown as JSON")

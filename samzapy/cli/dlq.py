@@ -15,6 +15,7 @@ import typer
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
 from samzapy.config.load import LoadedJob
+from samzapy.printable import printable
 
 if TYPE_CHECKING:
     from samzapy.dead_letters import DeadLetters, Entry
@@ -169,7 +170,7 @@ def _print_letter(entry: Any, key: Any, value: Any) -> None:
         *(f"header    {_line(name)}: {'-' if data is None else _escaped(data)}" for name, data in letter.headers),
         "stack", *(f"  {_line(line)}" for line in letter.stack.splitlines()),
     ]  # fmt: skip
-    sys.stdout.write("\n".join(_shown(line) for line in lines) + "\n")
+    sys.stdout.write("\n".join(printable(line) for line in lines) + "\n")
 
 
 def _time(ms: int | None) -> str:
@@ -188,8 +189,4 @@ def _escaped(data: bytes) -> str:
 
 def _line(text: str) -> str:
     """One line that does nothing to a terminal."""
-    return _shown(text.replace("\n", "\\n"))
-
-
-def _shown(text: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return printable(text)

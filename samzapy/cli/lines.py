@@ -7,7 +7,6 @@ somebody else wrote into a topic cannot move a terminal's cursor.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +14,11 @@ from typing import Any
 from samzapy.api.errors import SerdeError
 from samzapy.api.serde import Serde
 from samzapy.ports import Message
+from samzapy.printable import printable
 
 TAB = b"\t"
 RECORD_OVERHEAD_BYTES = 70  # what Kafka adds to key and value of a record, at most, without headers
 TOMBSTONE, NO_KEY = "(tombstone)", "(no key)"
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 Record = tuple[bytes | None, bytes | None]
 
 
@@ -118,7 +117,7 @@ class Shown:
             f"{message.partition()}@{message.offset()}",
             NO_KEY if raw_key is None else text_of(_decoded(self.key, raw_key)),
             TOMBSTONE if raw is None else text_of(_decoded(self.value, raw)),
-            *(f"{escaped(name)}={'' if value is None else text_of(value)}" for name, value in message.headers() or ()),
+            *(f"{printable(name)}={'' if value is None else text_of(value)}" for name, value in message.headers() or ()),
         ]
         return "\t".join(cells)
 
@@ -149,9 +148,4 @@ def text_of(value: Any) -> str:
     """A value on one line."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "backslashreplace")
-    return escaped(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr))
-
-
-def escaped(text: str) -> str:
-    """Without control characters."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr))

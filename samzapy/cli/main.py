@@ -8,7 +8,7 @@ import sys
 import traceback
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 import typer
 
@@ -33,9 +33,10 @@ from samzapy.cli import (
     state,
 )
 from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
-from samzapy.cli.output import checked_output
+from samzapy.cli.output import Escaped, checked_output
 from samzapy.config.errors import ConfigError
 from samzapy.config.secrets import SecretsHidden, without_secrets
+from samzapy.printable import printable_lines
 
 USAGE = 2
 # typer brings click, or lately a copy of its own: its exceptions are, either way, those that typer's public ones come from
@@ -90,17 +91,19 @@ def _options(
 
 def configure_logging(verbose: bool) -> None:
     """One line per event on stderr."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.DEBUG if verbose else logging.INFO,
-        format="%(asctime)s %(levelname)-7s %(message)s",
-        datefmt="%H:%M:%S",
-        force=True,
-    )
+    logging.basicConfig(stream=sys.stderr, level=logging.DEBUG if verbose else logging.INFO, force=True)
     for handler in logging.getLogger().handlers:
+        handler.setFormatter(PrintableLines("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))
         handler.addFilter(SecretsHidden())
     for chatty in ("py4j", "urllib3", "uvicorn", "uvicorn.access", "uvicorn.error", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+class PrintableLines(logging.Formatter):
+    """A log's lines, in which what others wrote is text and nothing else."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable_lines(super().format(record))
 
 
 def main() -> None:
@@ -110,21 +113,22 @@ def main() -> None:
 
 def exit_code(arguments: list[str]) -> int:
     """Runs one command; an error of the user's is a sentence, not a traceback (`SAMZAPY_DEBUG=1` shows it)."""
+    told = cast(TextIO, Escaped(sys.stderr))
     try:
         with checked_output():
             result = app(args=arguments, standalone_mode=False)
     except ConfigError as error:
         _debug()
-        sys.stderr.write(error.render().rstrip() + "\n")
+        told.write(error.render().rstrip() + "\n")
         return USAGE
     except SamzapyError as error:
         _debug()
-        sys.stderr.write(f"error[{error.code}]: {without_secrets(error.message)}\n")
+        told.write(f"error[{error.code}]: {without_secrets(error.message)}\n")
         if error.remedy:
-            sys.stderr.write(f"  {error.remedy}\n")
+            told.write(f"  {error.remedy}\n")
         return error.exit_code
     except ClickException as error:
-        error.show(sys.stderr)
+        error.show(told)
         return USAGE
     except (typer.Abort, KeyboardInterrupt):
         result = EXIT_OF_SIGINT
@@ -133,13 +137,13 @@ def exit_code(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001  what nobody foresaw is told as such, in a sentence too
         _debug()
         where = traceback.extract_tb(error.__traceback__)[-1]
-        sys.stderr.write(
+        told.write(
             f"error[{InternalError.code}]: {type(error).__name__}: {without_secrets(str(error))} ({Path(where.filename).name}:{where.lineno})\n"
             "  This is a fault of samzapy's: report it with what SAMZAPY_DEBUG=1 shows. Only committed work is kept.\n"
         )
         return InternalError.exit_code
     if result == EXIT_OF_SIGINT:  # typer makes that of a KeyboardInterrupt, or of an Abort
-        sys.stderr.write(INTERRUPTED)
+        told.write(INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 

@@ -1,4 +1,5 @@
-"""Standard output whose failures are told as what they are: the disk that it goes to is full, not samzapy at fault.
+"""Standard output and error that show what others wrote as text only (`samzapy.printable`), and standard output whose failures are told as
+what they are: the disk that it goes to is full, not samzapy at fault.
 
 A pipe that nobody reads any more stays `BrokenPipeError`: that is how `samzapy tail … | head` ends.
 """
@@ -12,41 +13,57 @@ from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
 from samzapy.api.errors import OutputFailed
+from samzapy.printable import printable_lines
 
 
 @contextmanager
 def checked_output() -> Iterator[None]:
-    """Within it, what is written to `sys.stdout` is written, or an error of its own; all of it when the block is left.
+    """Within it, what is written to `sys.stdout` is written, or an error of its own; all of it when the block is left. Nothing in what is
+    written to it or to `sys.stderr` does anything to a terminal.
 
     Raises:
         OutputFailed: it cannot be written.
     """
-    before = sys.stdout
+    before, errors = sys.stdout, sys.stderr
     output = cast(TextIO, _Output(before))
-    sys.stdout = output
+    sys.stdout, sys.stderr = output, cast(TextIO, Escaped(errors))
     try:
         yield
         output.flush()
     finally:
+        sys.stderr = errors
         sys.stdout = before if _is_written(before) else open(os.devnull, "w")  # noqa: SIM115  else Python would try, and complain, at its exit
 
 
-class _Output:
+def unescaped(stream: TextIO) -> TextIO:
+    """The stream itself, for what is samzapy's own doing at a terminal."""
+    return stream.stream if isinstance(stream, Escaped) else stream
+
+
+class Escaped:
     """A text stream, otherwise as it was."""
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        self.stream.write(printable_lines(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+class _Output(Escaped):
+    """One whose failures are told."""
 
     def write(self, text: str) -> int:
         with _told():
-            return self._stream.write(text)
+            return super().write(text)
 
     def flush(self) -> None:
         with _told():
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+            self.stream.flush()
 
 
 def _is_written(stream: TextIO) -> bool:

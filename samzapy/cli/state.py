@@ -11,9 +11,12 @@ import typer
 
 from samzapy.api.errors import ConfigurationError, OwnedElsewhere, SamzapyError
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
+from samzapy.cli.lines import text_of
+from samzapy.cli.output import unescaped
 from samzapy.config.load import LoadedJob
 from samzapy.model.names import task_name
 from samzapy.ports import Log
+from samzapy.printable import printable
 
 app = typer.Typer(help="Look at and restore stores.", no_args_is_help=True)
 StoreName = Annotated[str, typer.Argument(metavar="STORE", help="The store's name in the job file.", show_default=False)]
@@ -109,7 +112,7 @@ def _progress(what: str, have: int, need: int, seconds: float) -> None:
     rate = have / seconds if seconds > 0 else 0.0
     line = f"{what}: {have} of {need} offsets, {rate:,.0f}/s"
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r{line}\x1b[K" + ("\n" if have >= need else ""))
+        unescaped(sys.stderr).write(f"\r{printable(line)}\x1b[K" + ("\n" if have >= need else ""))
         sys.stderr.flush()
     elif time.monotonic() - _last_line[0] > 1.0 or have >= need:
         _last_line[0] = time.monotonic()
@@ -179,14 +182,4 @@ def _print(loaded: LoadedJob, store: str, entries: list[Entry], as_json: bool) -
         if as_json:
             print_json({"key": k, "value": v, "task": task, "partition": partition})
         else:
-            sys.stdout.write(f"{_text(k)}\t{_text(v)}\t{task}\n")
-
-
-def _text(value: Any) -> str:
-    import json
-
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    return json.dumps(value, ensure_ascii=False)
+            sys.stdout.write(f"{text_of(k)}\t{text_of(v)}\t{task}\n")

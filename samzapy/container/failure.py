@@ -7,7 +7,6 @@ of an exception, so nothing of the record gets into it.
 from __future__ import annotations
 
 import linecache
-import re
 import signal
 from functools import lru_cache
 from types import TracebackType
@@ -18,6 +17,7 @@ from samzapy.config.secrets import without_secrets
 from samzapy.container.spec import DeadLetterSpec
 from samzapy.model.dead_letter import DeadLetter, Origin
 from samzapy.ports import Message
+from samzapy.printable import printable
 
 FAIL, SKIP, DEAD_LETTER = "fail", "skip", "dead_letter"
 FIRST_BACKOFF_S = 0.01
@@ -25,7 +25,6 @@ MAX_BACKOFF_S = 1.0
 MAX_FRAMES = 50
 MAX_CAUSES = 5
 TOLD, TOLD_EVERY = 10, 10_000  # of a task's records that are passed by: the first ones, then one in so many
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # a text that quotes a record must not write lines of the log, or to a terminal
 MAX_TOLD = 1000  # characters of an exception's text: it may quote the record, and goes into logs and heartbeats
 PASS_BY = "Mend the task, or set `on_error: {then: dead_letter}` (or skip) to pass such records by."
 
@@ -125,11 +124,7 @@ def _text(error: BaseException) -> str:
         text = without_secrets(str(error))
     except Exception as worse:  # noqa: BLE001  it is told instead
         return f"(its text cannot be had: {type(worse).__name__})"
-    return CONTROL.sub(_escaped, text if len(text) <= MAX_TOLD else text[:MAX_TOLD] + "…")
-
-
-def _escaped(character: re.Match[str]) -> str:
-    return ascii(character[0])[1:-1]
+    return printable(text if len(text) <= MAX_TOLD else text[:MAX_TOLD] + "…")
 
 
 def _user_line(error: BaseException) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 
 from samzapy.api.errors import SamzapyError
 from samzapy.config.secrets import SecretsHidden
+from samzapy.printable import printable_lines
 
 LOG = logging.getLogger("samzapy")
 EXIT_CRASHED = 70  # EX_SOFTWARE: the entry raised what it should have handled
@@ -69,7 +70,7 @@ class _PrefixedLines(logging.Formatter):
         self._prefix = prefix
 
     def format(self, record: logging.LogRecord) -> str:
-        return "\n".join(self._prefix + line for line in super().format(record).split("\n"))
+        return "\n".join(self._prefix + line for line in printable_lines(super().format(record)).split("\n"))
 
 
 def log_to_stderr(prefix: str = "") -> None:

@@ -21,6 +21,7 @@ from samzapy.coordinator.exposition import exposition
 from samzapy.coordinator.host_names import HostNames
 from samzapy.coordinator.http import BAD, CONFLICT, FORBIDDEN, MISDIRECTED, TOO_LARGE, UNAVAILABLE, TooLarge, body_of, throw_away
 from samzapy.coordinator.job_coordinator import JobCoordinator
+from samzapy.printable import printable_json
 from samzapy.signing import NOT_SIGNED, SIGNATURE, is_signed_body
 
 MAX_REQUEST_BYTES = 64 << 10
@@ -34,7 +35,7 @@ def web_app(coordinator: JobCoordinator, token: str, names: HostNames | None = N
     roster = coordinator.roster
 
     def status(_: Request) -> Response:
-        return JSONResponse(roster.status())
+        return _Readable(roster.status())
 
     def job_model(_: Request) -> Response:
         return JSONResponse(roster.model().to_json())
@@ -75,6 +76,13 @@ def web_app(coordinator: JobCoordinator, token: str, names: HostNames | None = N
         ],
         middleware=[Middleware(_OnlyByName, names=names or HostNames())],
     )
+
+
+class _Readable(JSONResponse):
+    """JSON that a terminal shows as text, whatever record is quoted in it."""
+
+    def render(self, content: Any) -> bytes:
+        return printable_json(bytes(super().render(content)).decode()).encode()
 
 
 class _OnlyByName:
