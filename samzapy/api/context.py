@@ -81,7 +81,8 @@ class TaskCoordinator(Protocol):
         """Commit the container (a commit is always the whole container's)."""
 
     def shutdown(self, scope: RequestScope = RequestScope.CURRENT_TASK) -> None:
-        """Stop this task, or all of the container's, after a commit."""
+        """Stop this task, or all of the container's, after a commit, for the rest of the run: wherever they would be started again (another
+        container after a crash or `scale`) they stay stopped. The next `samzapy run` starts them, from the record behind the last one."""
 
 
 class MessageCollector(Protocol):

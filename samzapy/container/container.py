@@ -226,7 +226,7 @@ class Container:
         """T6: new task objects, inputs at the checkpoint, `init()`."""
         going = []
         for task in tasks:
-            task.ended = self._end_offsets is not None and task.committed.ended_run_id == self._run_id
+            task.ended, task.closing = task.committed.ended_run_id == self._run_id, False
             if task.ended:
                 task.state = STOPPED
                 self._close_stores(task)
@@ -363,6 +363,8 @@ class Container:
             t for t in self.tasks.values() if t.live and (requests.shutdown_all or t.closing or (requests.shutdown_task and t is task))
         ]
         requests.clear()
+        for one in closing:
+            one.ended = True  # committed with what it did: wherever else it is started in this run, it stays stopped
         self.commit()
         for one in closing:
             self._stop_task(one)

@@ -19,7 +19,7 @@ class Requests:
         self.commit_requested = self.pending = True
 
     def shutdown(self, scope: RequestScope = RequestScope.CURRENT_TASK) -> None:
-        """Stop this task, or all tasks of the container, after a commit."""
+        """Stop this task, or all tasks of the container, after a commit, for the rest of the run."""
         if RequestScope(scope) is RequestScope.CURRENT_TASK:
             self.shutdown_task = True
         else:

@@ -142,7 +142,7 @@ class TaskInstance:
     user: StreamTask | None = None
     lanes: list[Lane] = field(default_factory=list)
     restored: dict[str, Restored] = field(default_factory=dict)
-    ended: bool = False  # end_of_stream has returned; its checkpoint carries the run's id
+    ended: bool = False  # end_of_stream has returned, or it asked for shutdown(); its checkpoint carries the run's id
     closing: bool = False  # shutdown was asked for
 
     @property

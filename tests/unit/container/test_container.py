@@ -298,9 +298,44 @@ def test_shutdown_and_commit_requests_take_effect_after_the_record(tmp_path: Pat
     assert bench.read("out", 0) == [("commit", 1), ("x", 1), ("stop", 1)]
     assert container.tasks["Partition 0"].committed.inputs["in[0]"].next_offset == 3
     container.close()
+    for _ in range(2):  # its container dies, more than once
+        container = bench.start()
+        bench.feed(("more", 1), partition=0)
+        bench.drain(container)
+        assert container.tasks["Partition 0"].state == "STOPPED"
+        assert bench.read("out", 0)[-1] == ("stop", 1)
+        container.close()
+    bench.run_id = "next"
     container = bench.start()
     bench.drain(container)
-    assert bench.read("out", 0)[-1] == ("y", 1)
+    assert [k for k, _ in bench.read("out", 0)[3:]] == ["y", "more", "more"]
+    container.close()
+
+
+@pytest.mark.parametrize("kind", ["aborted", "in_doubt_lost", "in_doubt_committed"])
+def test_a_shutdown_holds_if_it_was_committed_and_is_asked_for_again_if_not(tmp_path: Path, kind: str) -> None:
+    asked: list[int] = []
+
+    class Stopping(Summing):
+        def process(self, envelope, collector, coordinator):
+            super().process(envelope, collector, coordinator)
+            if envelope.key == "stop":
+                asked.append(envelope.offset)
+                coordinator.shutdown(RequestScope.CURRENT_TASK)
+
+    bench = Bench(tmp_path, Stopping)
+    bench.feed(("x", 1), ("stop", 1), ("y", 1))
+    container = bench.start()
+    bench.cluster.fail_next("commit", kind)
+    try:
+        bench.drain(container)
+    except InDoubt:
+        container.own()
+        bench.drain(container)
+    assert [1] * (1 if kind == "in_doubt_committed" else 2) == asked
+    assert container.tasks["Partition 0"].state == "STOPPED"
+    assert [("x", 1), ("stop", 1)] == bench.read("out")
+    container.close()
 
 
 def test_a_bootstrap_input_is_read_to_its_end_before_the_others(tmp_path: Path) -> None:

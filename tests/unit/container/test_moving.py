@@ -93,6 +93,27 @@ def test_a_task_leaves_one_container_and_joins_another_and_counts_on(tmp_path: P
     assert ("changelog", 1) == two.restored(P1)
 
 
+def test_a_task_that_asked_for_shutdown_stays_stopped_where_it_moves_to(tmp_path: Path) -> None:
+    class Stopping(Summing):
+        def process(self, envelope, collector, coordinator):
+            super().process(envelope, collector, coordinator)
+            if envelope.message == 2:
+                coordinator.shutdown()
+
+    bench = Bench(tmp_path, Stopping, partitions=2)
+    one, two = Actor(bench, 0, [P0, P1]), Actor(bench, 1, [])
+    bench.feed(("k", 1), ("k", 2), ("k", 3), partition=1)
+    one.turn()
+    one.orders = Orders(bench.epoch - 1, frozenset({P1}))
+    one.turn()
+    two.named([P1])
+    two.turn()
+    assert ["STOPPED"] == [t["state"] for t in two.container.status()["tasks"]]
+    assert [("k", 1), ("k", 3)] == bench.read("out", 1)
+    one.container.close()
+    two.container.close()
+
+
 def test_those_who_are_there_go_on_while_another_is_restored(tmp_path: Path) -> None:
     bench = Bench(tmp_path, Summing, partitions=3)
     one, two = Actor(bench, 0, [P0]), Actor(bench, 1, [P1, P2])
