@@ -29,6 +29,7 @@ from samzapy.container.runner import ContainerRunner
 from samzapy.container.spec import ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
 from samzapy.container.trace import Trace
 from samzapy.kafka.log import KafkaLog
+from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.model.names import Job
 from samzapy.plan.forgetting import store_subject
@@ -110,7 +111,7 @@ def container_spec(
     make_task: Callable[[], StreamTask],
     folders: Sequence[Path],
 ) -> ContainerSpec:
-    """The values that one container needs. `topics` holds the facts of `topic_names(settings)`."""
+    """The values that one container needs. `topics` holds the facts of `topic_names(settings)`, and of the checkpoint topic."""
 
     def serde(name: str) -> Serde:
         return serde_named(name, folders)
@@ -143,6 +144,7 @@ def container_spec(
         retries=settings.on_error.retries,
         on_error=settings.on_error.then,
         dead_letters=next((DeadLetterSpec(t, topics[t].max_message_bytes) for t in _dead_letter_topics(settings) if t in topics), None),
+        max_checkpoint_bytes=topics[job.checkpoint_topic].max_message_bytes if job.checkpoint_topic in topics else MAX_BYTES,
         lease_s=settings.containers.lease_ms / seconds,
         heartbeat_s=settings.containers.heartbeat_ms / seconds,
         fingerprint=fingerprint(settings, len(tasks)),
@@ -209,7 +211,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
         tasks = tasks_from_json(payload["model"]["tasks"])
         admin = log.admin()
         try:
-            topics = admin.topics(topic_names(settings))
+            topics = admin.topics([*topic_names(settings), job_of(settings).checkpoint_topic])
         finally:
             admin.close()
         task_class = import_task_class(settings.task, folders)

@@ -18,6 +18,7 @@ Timeout = Annotated[float, typer.Option(help="Seconds to wait until it is done."
 TokenFile = Annotated[
     Path | None, typer.Option(help="The run's token, where it is not in this machine's state directory.", show_default=False)
 ]
+AT_WORK = ("RUNNING", "STOPPED")  # stopped: all its tasks asked for shutdown()
 LOOK_S = 0.2
 
 
@@ -105,7 +106,7 @@ def restart(
 
 
 def _is_settled(status: dict[str, Any]) -> bool:
-    return status["state"] == "RUNNING" and not status["moves"] and all(c["state"] == "RUNNING" for c in status["containers"])
+    return status["state"] == "RUNNING" and not status["moves"] and all(c["state"] in AT_WORK for c in status["containers"])
 
 
 class _Run:

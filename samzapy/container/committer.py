@@ -20,14 +20,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from samzapy import failpoints
-from samzapy.api.errors import InDoubt, LogError, SamzapyError, TransactionAborted, check
+from samzapy.api.errors import InDoubt, LogError, RecordTooLarge, SamzapyError, TransactionAborted, check
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
-from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark, StoreMark
+from samzapy.model.checkpoint import CHECKPOINT_KEY, MAX_BYTES, Checkpoint, InputMark, StoreMark
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.model.stamp import StoreStamp
 from samzapy.ports import Change, Clock, PlainProducer
+
+OVERHEAD_BYTES = 128  # a batch's header and a record's framing, with a margin
 
 
 class Mirror(Protocol):
@@ -146,7 +148,7 @@ class Committer:
         checkpoints = []
         for cut in cuts:
             checkpoint = self._next_checkpoint(cut)
-            producer.send(self._spec.job.checkpoint_topic, checkpoint.to_bytes(), CHECKPOINT_KEY, cut.task.model.partition)
+            producer.send(self._spec.job.checkpoint_topic, fitting(checkpoint, self._spec), CHECKPOINT_KEY, cut.task.model.partition)
             checkpoints.append(checkpoint)
             failpoints.hit("commit.C3.sent")
         return checkpoints
@@ -196,6 +198,26 @@ class Committer:
         return StoreStamp(
             self._spec.job.name, self._spec.job.id, task.name, name, spec.topic_id, position, checkpoint.sequence, now_ms, spec.key_serde, spec.value_serde
         )  # fmt: skip
+
+
+def fitting(checkpoint: Checkpoint, spec: ContainerSpec) -> bytes:
+    """The checkpoint's bytes.
+
+    Raises:
+        RecordTooLarge: the checkpoint topic does not take them, or no reader would.
+    """
+    data, topic = checkpoint.to_bytes(), spec.job.checkpoint_topic
+    limit = min(spec.max_checkpoint_bytes - OVERHEAD_BYTES, MAX_BYTES)
+    if len(data) <= limit:
+        return data
+    raised = f"`kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config max.message.bytes={len(data) * 2}`"
+    ways = [raised if len(data) <= MAX_BYTES else f"Give a task fewer input partitions: a checkpoint may have {MAX_BYTES} bytes"]
+    ways += ["`samzapy checkpoint forget JOB.yaml TOPIC` for topics that are no input any more"] if checkpoint.left else []
+    raise RecordTooLarge(
+        f"{checkpoint.task}: its checkpoint of {len(data)} bytes is more than the {max(limit, 0)} that {topic} takes; it names {len(checkpoint.inputs)} "
+        f"input partitions, {len(checkpoint.left)} that are no input any more, and {len(checkpoint.stores)} stores.",
+        f"{'; or '.join(ways)}.",
+    )
 
 
 def _note(offsets: dict[str, int], name: str):  # type: ignore[no-untyped-def]

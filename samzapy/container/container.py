@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from samzapy import failpoints
 from samzapy.api.context import JobInfo
-from samzapy.api.errors import LogError, SamzapyError, Superseded, TaskError, TopicMissing, TransactionAborted
+from samzapy.api.errors import LogError, RecordRejected, SamzapyError, Superseded, TaskError, TopicMissing, TransactionAborted
 from samzapy.container.careful import Careful, culprits_of
 from samzapy.container.collector import Collector
 from samzapy.container.committer import Committer
@@ -421,6 +421,8 @@ class Container:
         last = self._processing.last
         lanes = () if last is None else self._inputs.lanes.get((last.topic(), last.partition()), ())
         decision = self._search.aborted(held, None if last is None else origin_of(last), error)
+        if isinstance(error, RecordRejected) and self._spec.job.checkpoint_topic in error.message:
+            decision = GiveUp(f"{self._spec.job.checkpoint_topic} takes no checkpoint any more", True)
         LOG.warning("a transaction of %d records was aborted: %s", held, error)
         if self._own.producer is not None and self._own.in_transaction:
             self._own.decided(self._own.producer.abort())

@@ -8,6 +8,7 @@ from typing import Any
 
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
+from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.ports import StoreDirectory, StoreEngine, TaskStore
@@ -86,6 +87,7 @@ class ContainerSpec:
     retries: int = 0
     on_error: str = "fail"
     dead_letters: DeadLetterSpec | None = None  # with on_error "dead_letter"
+    max_checkpoint_bytes: int = MAX_BYTES  # what the checkpoint topic takes
     lease_s: float = 10.0
     heartbeat_s: float = 2.0
     flush_interval_s: float = 10.0

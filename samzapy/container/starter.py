@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from samzapy import failpoints
+from samzapy.container.committer import fitting
 from samzapy.container.inputs import checked_offset, first_offset
 from samzapy.container.ownership import Ownership
 from samzapy.container.restorer import Restorer, Steps
@@ -61,7 +62,7 @@ class Starter:
             self._commit_others()
             producer = self._own.open()
             for task in fresh:
-                producer.send(self._spec.job.checkpoint_topic, task.committed.to_bytes(), CHECKPOINT_KEY, task.model.partition)
+                producer.send(self._spec.job.checkpoint_topic, fitting(task.committed, self._spec), CHECKPOINT_KEY, task.model.partition)
             producer.flush()
             failpoints.hit("start.first_checkpoint.before")
             self._own.decided(producer.commit())

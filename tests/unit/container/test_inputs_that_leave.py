@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
-from samzapy.api.errors import OffsetOutOfRange, OwnedElsewhere, StateMismatch
+from samzapy.api.errors import OffsetOutOfRange, OwnedElsewhere, RecordTooLarge, StateMismatch, TaskError
 from samzapy.config.load import settings_from_document
 from samzapy.config.schema import Settings
+from samzapy.container.container import Container
 from samzapy.coordinator.forgetting import Forgetting
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.checkpoint import Checkpoint, checkpoint_from_bytes
@@ -228,3 +230,46 @@ def test_an_output_with_other_partitions_than_the_job_file_says_is_told_each_tim
     words = "2 partitions, the job file says 4: records are spread over those 2"
     assert [True] == [words in message for message in caplog.messages]
     assert [(OK, True)] == [(kind, words in row[-1]) for kind, row in topic_rows(settings(partitions=4), log) if row[0] == "out"]
+
+
+# -- a checkpoint that its topic does not take ---------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_larger_than_its_topic_takes_is_named_with_what_to_do(tmp_path: Path) -> None:
+    story = Story(tmp_path, "a", "b")
+    story.run("a", "b")
+    story.feed("b", 1)
+    story.bench.adjust = lambda spec: replace(spec, max_checkpoint_bytes=500)
+    story.bench.input_settings = {"b": {}}
+    with pytest.raises(
+        RecordTooLarge,
+        match=r"Partition 0: its checkpoint of \d+ bytes is more than the 372 that __samza_checkpoint_test_1 takes; it names 1 input",
+    ):
+        story.bench.start()
+    with pytest.raises(RecordTooLarge) as refused:
+        story.bench.start()
+    assert "--entity-name __samza_checkpoint_test_1 --add-config max.message.bytes=" in refused.value.remedy
+    assert "`samzapy checkpoint forget JOB.yaml TOPIC`" in refused.value.remedy
+    story.bench.adjust = lambda spec: spec
+    story.run("b")
+    assert [1] == story.sent()
+
+
+def pass_time(story: Story, container: Container) -> None:
+    for _ in range(20):
+        story.bench.clock.passed += 1.0
+        container.step(0.0)
+
+
+@pytest.mark.parametrize("on_error", ["fail", "dead_letter"])
+def test_a_checkpoint_topic_that_takes_less_while_the_job_runs_is_blamed_on_no_record(tmp_path: Path, on_error: str) -> None:
+    story = Story(tmp_path, "a", on_error=on_error)
+    container = story.bench.start()
+    story.feed("a", 3)
+    story.bench.cluster.configure(JOB.checkpoint_topic, {"max.message.bytes": "100"})
+    with pytest.raises(TaskError, match="__samza_checkpoint_test_1 takes no checkpoint any more"):
+        pass_time(story, container)
+    container.close()
+    story.bench.cluster.configure(JOB.checkpoint_topic, {"max.message.bytes": "100000"})
+    story.run("a")
+    assert ([1, 2, 3], []) == (story.sent(), story.bench.letters())
