@@ -35,6 +35,7 @@ LOG = logging.getLogger("samzapy.restore")
 BATCH_RECORDS = 2000
 STUCK_S = 2.0
 LOCKED_RETRY_S = 0.2
+STRANGER = "Somebody else writes to this topic, who should not: take that right away (`kafka-acls.sh`), or find the program that does."
 T = TypeVar("T")
 Steps = Generator[bool, None, T]  # each step says whether it got on, or has to wait for something
 
@@ -298,11 +299,8 @@ class Restorer:
             reading = readings[TopicPartition(message.topic(), message.partition())]
             key = message.key()
             if key is None:
-                raise StateRefused(
-                    f"changelog {message.topic()}[{message.partition()}] has a record without a key at offset {message.offset()}: samzapy never writes one.",
-                    "Find out who writes to this topic.",
-                )
-            if key != BARRIER_KEY:
+                LOG.warning("%s a record without a key, passed over: it changes nothing. %s", _at(message), STRANGER)
+            elif key != BARRIER_KEY:
                 if message.offset() >= reading.named and not (reading.deletes and message.value() is None):
                     self._refuse_unnamed(reading, message)
                 reading.records += 1
@@ -326,7 +324,9 @@ class Restorer:
     def _refuse_unnamed(self, reading: _Reading, message: Message) -> NoReturn:
         """Raised before the record is loaded, so that the local store never claims to have seen it, however often the start is tried."""
         task, changelog = reading.task, TopicPartition(message.topic(), message.partition())
-        refusal = unnamed(task.name, str(changelog), message.offset(), str(self._checkpoint_partition(task)), int(reading.named))
+        refusal = unnamed(
+            task.name, str(changelog), message.offset(), str(self._checkpoint_partition(task)), int(reading.named), message.key()
+        )
         raise StateRefused(refusal.reason, refusal.remedy)
 
     def _load(self, reading: _Reading, position: int, at_end: bool) -> None:
@@ -378,7 +378,7 @@ class Restorer:
                         take(message)
                     if message.key() == BARRIER_KEY:
                         task, store = whose(place)
-                        self._check_barrier(message, task, store)
+                        self._check_barrier(message, task, store, is_replaced=message.offset() <= barrier)
                     if message.offset() >= barrier:
                         del barriers[place]
                         consumer.unassign([place])
@@ -411,12 +411,19 @@ class Restorer:
                 LOG.warning("%s; waiting until it is decided", whose(place)[0].reason)
         return True
 
-    def _check_barrier(self, message: Message, task: TaskInstance, store: str) -> None:
+    def _check_barrier(self, message: Message, task: TaskInstance, store: str, is_replaced: bool = False) -> None:
+        """`is_replaced`: a barrier of this start's own follows, so what it replaced may be anything, but not another job's or a later owner's."""
         place = TopicPartition(message.topic(), message.partition())
         try:
             barrier = barrier_from_bytes(message.value())
         except ValueError as error:
-            raise StateRefused(f"{place} at {message.offset()}: {error}.", "Find out who writes to this topic.") from None
+            if is_replaced:
+                LOG.warning("%s %s, passed over: this start's own replaced it. %s", _at(message), error, STRANGER)
+                return
+            raise StateRefused(
+                f"{_at(message)} {error}, and no checkpoint says that the topic is this job's. {STRANGER}",
+                f"If nothing in {place.topic} is wanted, delete it; else give store {store!r} another `changelog`.",
+            ) from None
         job = self._spec.job
         if (barrier.job, barrier.id, barrier.task, barrier.store) != (job.name, job.id, task.name, store):
             raise StateRefused(
@@ -459,3 +466,7 @@ class Restorer:
 
     def _checkpoint_partition(self, task: TaskInstance) -> TopicPartition:
         return TopicPartition(self._spec.job.checkpoint_topic, task.model.partition)
+
+
+def _at(message: Message) -> str:
+    return f"{message.topic()}[{message.partition()}] at offset {message.offset()} has"

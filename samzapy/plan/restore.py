@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from samzapy.model.checkpoint import Checkpoint, StoreMark
 from samzapy.model.stamp import StoreStamp
 
+MAX_KEY = 60  # bytes of a key that are told
+
 
 @dataclass(frozen=True, slots=True)
 class StoreIdentity:
@@ -225,14 +227,16 @@ def vanished(checkpoint: Checkpoint, stores: Mapping[str, bool]) -> Refuse | Non
     )
 
 
-def unnamed(task: str, changelog: str, offset: int, checkpoints: str, position: int) -> Refuse:
+def unnamed(task: str, changelog: str, offset: int, checkpoints: str, position: int, key: bytes | None = None) -> Refuse:
     """A change and the checkpoint that names it are in one transaction: one without the other is a loss, whichever way it came about."""
+    of = "" if key is None else f" of key {ascii(key[:MAX_KEY])[1:]}"
     return Refuse(
-        f"{task}: {changelog} holds a change at offset {offset}, the newest checkpoint in {checkpoints} knows those before {position}: "
+        f"{task}: {changelog} holds a change{of} at offset {offset}, the newest checkpoint in {checkpoints} knows those before {position}: "
         "checkpoints behind it were lost (an unclean leader election, or a topic brought back from an older copy), and reading the inputs "
         "again would count twice; or somebody else writes to the changelog.",
-        "Bring back the replica or the copy that has them, say with `samzapy checkpoint set … --keep-state` where every input goes on, "
-        "or run `samzapy reset` to start over.",
+        "Bring back the replica or the copy that has them. If it is somebody else's record: see that nobody else may write there, then say with "
+        "`samzapy checkpoint set … --keep-state` that every input goes on where `samzapy checkpoint show` says that it is; the record stays in "
+        "the store until the task writes its key again. Or run `samzapy reset` to start over.",
     )
 
 
