@@ -155,6 +155,12 @@ def check_topics(rows: Iterable[TopicRow], job_file: str) -> list[Check]:
     return checks or [Check("topics", State.OK, told)]
 
 
+def check_access(missing: Iterable[tuple[str, str]]) -> list[Check]:
+    """`missing`: what the job lacks, and the line that allows it."""
+    lacking = [Check("access", State.FAIL, found, command) for found, command in missing]
+    return lacking or [Check("access", State.OK, "Kafka refuses nothing that the job needs")]
+
+
 # -- Spark -----------------------------------------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from samzapy.api.errors import LogError
 from samzapy.api.store import KeyValueStore
+from samzapy.model.access import Access
 from samzapy.model.caution import Caution, Piece
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition
@@ -256,6 +257,9 @@ class Admin(Protocol):
         """Give a topic so many partitions; those it has stay as they are."""
 
     def delete(self, names: Iterable[str]) -> None: ...
+
+    def missing_access(self, wanted: Iterable[Access]) -> list[Access]:
+        """Of each the operations that Kafka does not allow us, where there are any; what cannot be known yet is not told. Changes nothing."""
 
     def close(self) -> None: ...
 

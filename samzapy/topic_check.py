@@ -120,7 +120,8 @@ def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
 
 def _follow_growth(settings: Settings, admin: Admin, tasks: int) -> None:
     """Internal topics that have one partition a task get as many as the inputs now make. Raises as `_growing`."""
-    there = admin.topics([job_of(settings).checkpoint_topic, job_of(settings).dead_letter_topic])
+    letters = [job_of(settings).dead_letter_topic] if settings.on_error.then == DEAD_LETTER else []
+    there = admin.topics([job_of(settings).checkpoint_topic, *letters])  # no others: with access control the job may not look at them
     for topic in _growing(settings, there, tasks):
         LOG.info("%s grows from %d to %d partitions, as the inputs did", topic, there[topic].partitions, tasks)
         admin.grow(topic, tasks)

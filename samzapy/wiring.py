@@ -62,6 +62,7 @@ def kafka_log(settings: Settings) -> Log:
         commit_timeout_ms=settings.commit.timeout_ms,
         lease_ms=settings.containers.lease_ms,
         written=[*(o.topic for o in settings.outputs), *_logs(settings), *_dead_letter_topics(settings)],
+        group_id=job_of(settings).group_id,
     )
 
 

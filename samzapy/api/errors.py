@@ -113,6 +113,20 @@ class NotAuthorized(LogError):
     exit_code = 4
 
 
+class NotAuthenticated(LogError):
+    """The brokers refused the login: user, password, mechanism or token."""
+
+    code = "SZ305"
+    exit_code = 4
+
+
+class TlsFailed(LogError):
+    """No secure connection: the broker's certificate is not accepted, or broker and client do not both speak TLS."""
+
+    code = "SZ306"
+    exit_code = 4
+
+
 class TransactionAborted(LogError):
     """The transaction must be aborted: nothing of it will be seen. What a crash would lose is lost; the inputs are read again."""
 

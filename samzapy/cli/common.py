@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from samzapy.api.errors import ConfigurationError
+from samzapy.api.errors import ConfigurationError, NotAuthorized
 from samzapy.config.load import LoadedJob, load_job
 from samzapy.ports import Log
 from samzapy.printable import printable, printable_json, printable_lines
@@ -49,10 +49,10 @@ def refuse_local_on(local: bool, master: str | None) -> None:
 
 @contextmanager
 def connected(loaded: LoadedJob) -> Iterator[Log]:
-    """Clients of the job's cluster; says at once if nobody is there.
+    """Clients of the job's cluster; says at once if nobody is there. An operation that Kafka refuses is told with all that is not allowed.
 
     Raises:
-        ClusterUnreachable: no broker answered.
+        ClusterUnreachable: no broker answered. NotAuthenticated, TlsFailed: none lets us in.
     """
     from samzapy.wiring import kafka_log
 
@@ -62,7 +62,12 @@ def connected(loaded: LoadedJob) -> Iterator[Log]:
         admin.cluster_id()
     finally:
         admin.close()
-    yield log
+    try:
+        yield log
+    except NotAuthorized as error:
+        from samzapy.access_check import explained
+
+        raise explained(error, loaded.settings, log) from error
 
 
 def print_json(value: Any) -> None:

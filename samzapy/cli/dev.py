@@ -13,9 +13,11 @@ from typing import Annotated
 
 import typer
 
-from samzapy.cli.common import say
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError
+from samzapy.cli.common import JobFile, MoreFiles, Sets, load, say
 from samzapy.cli.dev_spark import spark
 from samzapy.dev.kafka import DEFAULT_PORT, LocalKafka, default_directory
+from samzapy.dev.secure import ADMIN, JOB
 
 NOT_RUNNING = 3
 
@@ -35,11 +37,18 @@ def start(
     ] = None,
     brokers: Annotated[int | None, typer.Option(help="How many brokers, 1 by default.", show_default=False)] = None,
     directory: Directory = None,
+    secure: Annotated[bool | None, typer.Option("--secure", help="With TLS, users with passwords, and ACLs.", show_default=False)] = None,
 ) -> None:
-    """Start it, or what of it does not run; return when it answers. Prints the bootstrap servers."""
-    cluster = LocalKafka.start(port=port, brokers=brokers, directory=directory, say=say)
+    """Start it, or what of it does not run; return when it answers. Prints the bootstrap servers, of a secured one a job file's `kafka:`."""
+    cluster = LocalKafka.start(port=port, brokers=brokers, directory=directory, secure=secure, say=say)
     say(f"Kafka answers; stop it with: samzapy dev kafka stop --dir {cluster.directory}")
-    print(cluster.bootstrap_servers)
+    if cluster.secure is None:
+        print(cluster.bootstrap_servers)
+        return
+    say(f"user {JOB} may do nothing yet; what a job needs it is given by: samzapy dev kafka grant JOB.yaml --dir {cluster.directory}")
+    say(f"user {ADMIN} may do everything; for Kafka's own tools: --command-config {cluster.secure.admin_properties}")
+    say("for a job file:")
+    print(cluster.secure.job_file_lines(cluster.bootstrap_servers), end="")
 
 
 @kafka.command()
@@ -65,6 +74,29 @@ def status(
     print(show(cluster, _place(port, directory), answers))
     if not answers:
         raise typer.Exit(NOT_RUNNING)
+
+
+@kafka.command()
+def grant(
+    job: JobFile, more: MoreFiles = None, sets: Sets = None, port: Port = None, directory: Directory = None,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Take them back instead.")] = False,
+) -> None:  # fmt: skip
+    """Allow the job's user, on a cluster started with --secure, the least that the job needs."""
+    from samzapy.access_check import access_of, principal_of
+    from samzapy.kafka import access
+
+    cluster = _cluster(port, directory)
+    if cluster is None or not cluster.is_running():
+        raise ClusterUnreachable(f"no Kafka runs in {_place(port, directory)}.", "Start it: samzapy dev kafka start --secure")
+    if cluster.secure is None:
+        raise ConfigurationError(
+            f"the Kafka in {cluster.directory} has no ACLs: everybody may do everything.", "There is nothing to grant."
+        )
+    settings = load(job, more, sets).settings
+    wanted, principal = access_of(settings), principal_of(settings)
+    (access.withdraw if withdraw else access.grant)(cluster.client_settings(ADMIN), principal, wanted)
+    for one in wanted:
+        say(f"{principal} {'may not' if withdraw else 'may'} {one}")
 
 
 def _as_text(cluster: LocalKafka | None, place: Path, answers: bool) -> str:

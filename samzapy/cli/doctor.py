@@ -146,7 +146,7 @@ def _kafka(loaded: LoadedJob, job: Path) -> tuple[list[Check], int | None]:
         tasks, checks = _topics(loaded.settings, log, job)
     except SamzapyError as error:
         tasks, checks = None, [Check("topics", State.FAIL, error.message, error.remedy or f"samzapy topics {job}")]
-    return [reached, _transactions(loaded.settings, log), *checks], tasks
+    return [reached, _transactions(loaded.settings, log), *checks, *_access(loaded.settings, log)], tasks
 
 
 def _reach(log: Log) -> Check:
@@ -167,6 +167,16 @@ def _transactions(settings: Settings, log: Log) -> Check:
     finally:
         admin.close()
     return rules.check_transaction_timeout(settings.commit.timeout_ms, int(told) if told and told.isdigit() else None)
+
+
+def _access(settings: Settings, log: Log) -> list[Check]:
+    from samzapy.access_check import missing_access
+
+    try:
+        missing = missing_access(settings, log)
+    except SamzapyError as error:
+        return [Check("access", State.WARN, error.message, error.remedy)]
+    return rules.check_access([(str(one), one.command) for one in missing])
 
 
 def _topics(settings: Settings, log: Log, job: Path) -> tuple[int | None, list[Check]]:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from samzapy.api.errors import ClusterUnreachable, ConfigurationError, TopicMisconfigured, TopicMissing
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError, NotAuthorized, SamzapyError, TopicMisconfigured, TopicMissing
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
 from samzapy.config.load import LoadedJob
 from samzapy.model.ownership import LeaseRecord, Ledger
@@ -44,19 +44,40 @@ def validate(
     if not connect:
         say(f"{job}: valid")
         return 0
-    from samzapy.topic_check import what_run_refuses
-
+    refused: SamzapyError | None
     with connected(loaded) as log:
-        problems = [f"{row[0]}: {row[-1]}" for kind, row in _topic_rows(loaded, log) if kind in ("missing", "wrong")]
-        refused = what_run_refuses(loaded.settings, log, ledger_of(loaded, log))
-    if refused is not None and not (problems and isinstance(refused, TopicMissing | TopicMisconfigured)):
-        problems.append(str(refused))
+        lacking = _access_problems(loaded, log)
+        try:
+            problems, refused = _topic_problems(loaded, log)
+        except NotAuthorized as error:
+            if not lacking:
+                raise
+            problems, refused = [], error
+    if lacking:
+        problems, refused = [*lacking, *problems], NotAuthorized("", "")
     for problem in problems:
         say(f"error: {problem}")
     if refused is not None:
         return refused.exit_code
     say(f"{job}: valid, and Kafka has what it needs")
     return 0
+
+
+def _topic_problems(loaded: LoadedJob, log: Log) -> tuple[list[str], SamzapyError | None]:
+    """What is wrong with topics, in words, and what `run` would refuse to begin with."""
+    from samzapy.topic_check import what_run_refuses
+
+    problems = [f"{row[0]}: {row[-1]}" for kind, row in _topic_rows(loaded, log) if kind in ("missing", "wrong")]
+    refused = what_run_refuses(loaded.settings, log, ledger_of(loaded, log))
+    if refused is not None and not (problems and isinstance(refused, TopicMissing | TopicMisconfigured)):
+        problems.append(str(refused))
+    return problems, refused
+
+
+def _access_problems(loaded: LoadedJob, log: Log) -> list[str]:
+    from samzapy.access_check import missing_access
+
+    return [f"{one}\n  {one.command}" for one in missing_access(loaded.settings, log)]
 
 
 # -- status ----------------------------------------------------------------------------------------------------------------------------
@@ -278,12 +299,16 @@ def topics(
     more: MoreFiles = None,
     sets: Sets = None,
     create: Annotated[bool, typer.Option("--create", help="Create internal topics, and outputs that give `partitions`.")] = False,
+    acls: Annotated[bool, typer.Option("--acls", help="Only print the ACLs that the job needs, as lines of Kafka's own tool.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """The topics the job needs, expected against actual; exit code 4 if one is missing that `run` does not create, or is wrong."""
     from samzapy.topic_check import ABSENT, OK
 
     loaded = load(job, more, sets)
+    if acls:
+        _print_acls(loaded, as_json)
+        return 0
     with connected(loaded) as log:
         if create:
             _create(loaded, log)
@@ -295,6 +320,18 @@ def topics(
     else:
         print_table(header, [row for _, row in rows])
     return TopicMissing.exit_code if any(kind not in (OK, ABSENT) for kind, _ in rows) else 0
+
+
+def _print_acls(loaded: LoadedJob, as_json: bool) -> None:
+    from samzapy.access_check import access_of, grant_commands, principal_of
+
+    for access, command in zip(access_of(loaded.settings), grant_commands(loaded.settings), strict=True):
+        if as_json:
+            told: dict[str, Any] = {"kind": access.kind, "name": access.name, "pattern": "prefixed" if access.is_prefix else "literal"}
+            told |= {"operations": list(access.operations), "purpose": access.purpose}
+            print_json({"principal": principal_of(loaded.settings), **told})
+        else:
+            print(command)
 
 
 def _topic_rows(loaded: LoadedJob, log: Log) -> list[tuple[str, tuple[str, str, str, str, str]]]:

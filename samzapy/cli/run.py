@@ -57,6 +57,7 @@ class _Run:
         self._signals: list[int] = []
 
     def run(self) -> int:
+        from samzapy.access_check import warn_of_missing
         from samzapy.clock import SystemClock
         from samzapy.container.process import open_files_limit
         from samzapy.coordinator.control_app import control_app, control_connections
@@ -74,6 +75,7 @@ class _Run:
         open_files_limit()
         settings, containers = self._settings, self._settings.containers
         tasks = prepare_topics(settings, self._log)
+        warn_of_missing(settings, self._log)
         job, run_id, clock = job_of(settings), secrets.token_hex(8), SystemClock()
         count = min(containers.count, len(tasks))
         self._warn_of_idle(count)

@@ -21,7 +21,7 @@ WORDS = frozenset(
 PAIRS = frozenset(
     {("private", "key"), ("api", "key"), ("access", "key"), ("ssl", "key"), ("ssl", "keystore"), ("encryption", "key"), ("user", "info")}
 )
-PUBLIC = frozenset({"sasl.mechanism", "sasl.mechanisms", "sasl.kerberos.service.name"})
+PUBLIC = frozenset({"sasl.mechanism", "sasl.mechanisms", "sasl.kerberos.service.name", "sasl.username"})
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPLIT = re.compile(r"[^A-Za-z0-9]+")

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from samzapy import failpoints
+from samzapy.api.errors import NotAuthenticated, NotAuthorized, TlsFailed
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Death, Member
 from samzapy.coordinator.owning import Owning
@@ -29,6 +30,8 @@ LOG = logging.getLogger("samzapy.coordinator")
 ASKED = "asked to stop"
 SUPERSEDED = "superseded"
 TOLD_DEATHS = 5
+REFUSED = frozenset(c.code for c in (NotAuthorized, NotAuthenticated, TlsFailed))
+REFUSALS = 3  # of one container within `containers.restart_window`: somebody must give it access, starting again does not
 
 
 class Liveness:
@@ -84,6 +87,12 @@ class Liveness:
         if error and (error.get("fatal") or self._all_failed_alike(member, error)):
             self._roster.fail(member, error)
             return True
+        if error and error.get("code") in REFUSED:
+            now = self._clock.monotonic()
+            member.refused_at = [*(t for t in member.refused_at if now - t <= self._settings.restart_window_s), now]
+            if len(member.refused_at) >= REFUSALS:
+                self._roster.fail(member, error)
+                return True
         if error:
             member.last_error = str(error.get("message", ""))
         return False

@@ -53,6 +53,7 @@ class Member:
         wanted_since: since when it is to be launched; None while it is launched, done, or parked.
         launch_at: not before then.
         is_parked: there was no slot for it; its tasks run elsewhere until there is.
+        refused_at: when Kafka did not let it in, or not do what it must; of the last `containers.restart_window`.
         ending: why it is being ended by force; "" otherwise.
         stop_wanted: it is to stop by itself: for a restart, or because it is not needed any more.
         done: it ended in an orderly way and is not started again.
@@ -89,6 +90,7 @@ class Member:
     restarts: int = 0
     deaths: list[Death] = field(default_factory=list)
     last_restart: Death | None = None
+    refused_at: list[float] = field(default_factory=list)
     ending: str = ""
     stop_wanted: bool = False
     stop_reason: str = ""

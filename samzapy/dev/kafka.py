@@ -21,11 +21,13 @@ from pathlib import Path
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.dev.jars import KAFKA_VERSION, kafka_jars
 from samzapy.dev.java import Java, find_java
-from samzapy.dev.places import Progress, locked, made, silent, state_dir
+from samzapy.dev.places import Progress, locked, made, silent, state_dir, write_private
 from samzapy.dev.ports import PortTaken, free_ports, is_free
 from samzapy.dev.probe import ask_cluster
 from samzapy.dev.process import Server, end_all, explain_end, first_complaint
+from samzapy.dev.secure import ADMIN, BROKER, JOB, Secure
 from samzapy.dev.settings import HOST, JVM_OPTIONS, LOGGING, Node, node_settings, properties_text
+from samzapy.kafka.access import set_passwords
 
 DEFAULT_PORT = 9092
 MOST_BROKERS = 9
@@ -42,6 +44,7 @@ class LocalKafka:
     directory: Path
     cluster_id: str
     nodes: tuple[Node, ...]
+    is_secure: bool = False
 
     # -- what it is -----------------------------------------------------------------------------------------------------------------
 
@@ -54,7 +57,7 @@ class LocalKafka:
         except FileNotFoundError:
             return None
         try:
-            return cls(directory, told["cluster_id"], tuple(Node(**node) for node in told["nodes"]))
+            return cls(directory, told["cluster_id"], tuple(Node(**node) for node in told["nodes"]), told.get("secure", False) is True)
         except (TypeError, KeyError) as error:
             raise ConfigurationError(
                 f"{directory}/cluster.json is not one of ours: {error}.", "Delete the directory, or name another with --dir."
@@ -63,6 +66,16 @@ class LocalKafka:
     @property
     def bootstrap_servers(self) -> str:
         return ",".join(f"{HOST}:{node.port}" for node in self.nodes)
+
+    @property
+    def secure(self) -> Secure | None:
+        """The certificates and users of a secured cluster; None: everybody who reaches it may do everything."""
+        return Secure(self.directory / "secure") if self.is_secure else None
+
+    def client_settings(self, user: str = JOB) -> dict[str, str]:
+        """librdkafka's settings for a user of this cluster; of a secured one they hold a password."""
+        secure = self.secure
+        return {"bootstrap.servers": self.bootstrap_servers} if secure is None else secure.client_settings(user, self.bootstrap_servers)
 
     @property
     def pids(self) -> dict[int, int]:
@@ -88,6 +101,7 @@ class LocalKafka:
         port: int | None = None,
         brokers: int | None = None,
         directory: Path | None = None,
+        secure: bool | None = None,
         overrides: Mapping[str, str] | None = None,
         java: Java | None = None,
         say: Progress = silent,
@@ -96,8 +110,8 @@ class LocalKafka:
     ) -> LocalKafka:
         """Start a cluster, or the nodes of it that do not run, and wait until it answers.
 
-        `port` and `brokers` default to what the directory holds, else 9092 and 1; port 0 is any free one. `overrides` are broker settings,
-        for this start only. `tied`: the brokers end with the thread that called this.
+        `port`, `brokers` and `secure` default to what the directory holds, else 9092, 1 and not; port 0 is any free one. `secure`: with TLS,
+        passwords and ACLs. `overrides` are broker settings, for this start only. `tied`: the brokers end with the thread that called this.
         """
         if directory is None:
             chosen = DEFAULT_PORT if port is None else port or free_ports(1)[0]
@@ -105,8 +119,8 @@ class LocalKafka:
         directory = made(directory, "a Kafka")
         with locked(directory / "lock"):
             existing = cls.at(directory)
-            cluster = existing if existing is not None and existing.pids else cls._describe(directory, existing, port, brokers)
-            cluster._check_fits(port, brokers)
+            cluster = existing if existing is not None and existing.pids else cls._describe(directory, existing, port, brokers, secure)
+            cluster._check_fits(port, brokers, secure)
             java = java or find_java()
             launch = _Launch(java, kafka_jars(java, say), dict(overrides or {}), tied, timeout_s)
             taken = None
@@ -115,7 +129,7 @@ class LocalKafka:
                     return cluster._bring_up(launch, say)
                 except PortTaken as again:
                     taken = again
-                    cluster = cluster if cluster.pids else cls._describe(directory, cluster, port, brokers)
+                    cluster = cluster if cluster.pids else cls._describe(directory, cluster, port, brokers, secure)
             raise ClusterUnreachable(f"Kafka did not start: {taken}.", "Run this again, with another --port.")
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
@@ -162,10 +176,12 @@ class LocalKafka:
     # -- the description ------------------------------------------------------------------------------------------------------------
 
     @classmethod
-    def _describe(cls, directory: Path, existing: LocalKafka | None, port: int | None, brokers: int | None) -> LocalKafka:
+    def _describe(
+        cls, directory: Path, existing: LocalKafka | None, port: int | None, brokers: int | None, secure: bool | None
+    ) -> LocalKafka:
         """The cluster to start, none of whose nodes run: who it is stays, ports may change."""
         if existing is not None:
-            existing._check_fits(None, brokers)
+            existing._check_fits(None, brokers, secure)
         count = brokers if brokers is not None else len(existing.nodes) if existing else 1
         if not 1 <= count <= MOST_BROKERS:
             raise ConfigurationError(
@@ -177,15 +193,21 @@ class LocalKafka:
         free = free_ports(2 * count, besides=fixed)
         ports = fixed or free[count:]
         nodes = tuple(Node(i + 1, ports[i], free[i]) for i in range(count))
-        cluster = cls(directory, existing.cluster_id if existing else _new_cluster_id(), nodes)
+        is_secure = existing.is_secure if existing else bool(secure)
+        cluster = cls(directory, existing.cluster_id if existing else _new_cluster_id(), nodes, is_secure)
         draft = directory / "cluster.json.draft"
-        told = {"kafka": KAFKA_VERSION, "cluster_id": cluster.cluster_id, "nodes": [asdict(node) for node in nodes]}
+        told = {"kafka": KAFKA_VERSION, "cluster_id": cluster.cluster_id, "secure": is_secure, "nodes": [asdict(node) for node in nodes]}
         draft.write_text(json.dumps(told, indent=1) + "\n")
         draft.replace(directory / "cluster.json")
         return cluster
 
-    def _check_fits(self, port: int | None, brokers: int | None) -> None:
+    def _check_fits(self, port: int | None, brokers: int | None, secure: bool | None) -> None:
         """Refuse to be asked for another cluster than the one the directory holds."""
+        if secure is not None and secure != self.is_secure:
+            held, asked = ("a secured cluster", "one without") if self.is_secure else ("a cluster without security", "a secured one")
+            raise ConfigurationError(
+                f"{self.directory} holds {held}, not {asked}.", "Name another directory with --dir, or delete this one."
+            )
         if brokers is not None and brokers != len(self.nodes):
             raise ConfigurationError(
                 f"{self.directory} holds a cluster of {len(self.nodes)}, not of {brokers} brokers.",
@@ -221,6 +243,7 @@ class LocalKafka:
                 server.start(launch.command(self.directory, "kafka.Kafka", str(self._settings_file(node))), tied=launch.tied)
                 started.append(server)
             self._await_answers(log_starts, launch.timeout_s)
+            self._make_users()
         except BaseException:
             end_all(started, within_s=5.0)
             raise
@@ -228,9 +251,19 @@ class LocalKafka:
 
     def _write_settings(self, nodes: Sequence[Node], launch: _Launch) -> None:
         (self.directory / "log4j2.properties").write_text(LOGGING)
+        secure = self.secure
+        if secure is not None and nodes:
+            secure.make(launch.java)
         for node in nodes:
-            settings = node_settings(node, self.nodes, self._data(node), launch.overrides)
-            self._settings_file(node).write_text(properties_text(settings))
+            settings = node_settings(
+                node, self.nodes, self._data(node), launch.overrides, secure.broker_settings() if secure is not None else None
+            )
+            write_private(self._settings_file(node), properties_text(settings))
+
+    def _make_users(self) -> None:
+        secure = self.secure
+        if secure is not None:
+            set_passwords(self.client_settings(BROKER), {user: secure.password(user) for user in (ADMIN, JOB)})
 
     def _format(self, nodes: Sequence[Node], launch: _Launch) -> None:
         tools = []
@@ -262,7 +295,8 @@ class LocalKafka:
             time.sleep(_POLL_S)
 
     def _sees_all(self, node: Node) -> bool:
-        seen = ask_cluster(HOST, node.port)
+        secure = self.secure
+        seen = ask_cluster(HOST, node.port, login=secure.login() if secure is not None else None)
         return (
             seen is not None
             and seen.cluster_id == self.cluster_id

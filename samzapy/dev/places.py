@@ -58,6 +58,16 @@ def made(directory: Path, what: str) -> Path:
     return directory
 
 
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its user can read, from its first byte on; what was there is replaced as a whole."""
+    draft = path.with_name(path.name + ".draft")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    draft.replace(path)
+
+
 def silent(_: str) -> None:
     """The progress of something that nobody watches."""
     return

@@ -2,16 +2,18 @@
 
 A Metadata request of version 2, written and read by hand: it names the brokers that are registered and unfenced, and the cluster's id,
 which says that the answer comes from the cluster that was started here and not from another on the same port. Anything but a whole,
-sound answer is no answer.
+sound answer is no answer. A secured broker is asked over TLS, after a SASL PLAIN login.
 """
 
 from __future__ import annotations
 
 import socket
+import ssl
 import struct
 from dataclasses import dataclass, field
 
 _METADATA, _VERSION, _CORRELATION = 3, 2, 1
+_SASL_HANDSHAKE, _SASL_AUTHENTICATE = 17, 36
 _MOST_BYTES = 1 << 20
 
 
@@ -28,24 +30,66 @@ class Cluster:
     addresses: tuple[tuple[str, int], ...] = field(default=(), compare=False)
 
 
-def ask_cluster(host: str, port: int, timeout_s: float = 2.0) -> Cluster | None:
+@dataclass(frozen=True)
+class Login:
+    """How to reach a secured broker: what checks its certificate, and a user of SASL PLAIN."""
+
+    context: ssl.SSLContext
+    user: str
+    password: str = field(repr=False)
+
+
+def ask_cluster(host: str, port: int, timeout_s: float = 2.0, login: Login | None = None) -> Cluster | None:
     """The cluster as the broker at this address sees it, None if it gives no answer."""
     try:
-        with socket.create_connection((host, port), timeout=timeout_s) as connection:
-            connection.settimeout(timeout_s)
-            connection.sendall(metadata_request())
-            (size,) = struct.unpack(">i", _receive(connection, 4))
-            if not 0 < size <= _MOST_BYTES:
-                return None
-            return read_metadata(_receive(connection, size))
+        with socket.create_connection((host, port), timeout=timeout_s) as plain:
+            plain.settimeout(timeout_s)
+            if login is None:
+                return read_metadata(_asked(plain, metadata_request()))
+            with login.context.wrap_socket(plain, server_hostname=host) as connection:
+                _log_in(connection, login)
+                return read_metadata(_asked(connection, metadata_request()))
     except (OSError, ValueError, struct.error):
         return None
 
 
 def metadata_request() -> bytes:
+    return _request(_METADATA, _VERSION, struct.pack(">i", 0))
+
+
+def _log_in(connection: socket.socket, login: Login) -> None:
+    """SASL PLAIN, by the two requests that every broker knows.
+
+    Raises:
+        ValueError: refused.
+    """
+    token = f"\0{login.user}\0{login.password}".encode()
+    for api, version, body in (
+        (_SASL_HANDSHAKE, 1, struct.pack(">h", 5) + b"PLAIN"),
+        (_SASL_AUTHENTICATE, 0, struct.pack(">i", len(token)) + token),
+    ):
+        answer = _Fields(_asked(connection, _request(api, version, body)))
+        if answer.int32() != _CORRELATION or answer.int16() != 0:
+            raise ValueError("the login was refused")
+
+
+def _request(api: int, version: int, fields: bytes) -> bytes:
     client = b"samzapy"
-    body = struct.pack(">hhih", _METADATA, _VERSION, _CORRELATION, len(client)) + client + struct.pack(">i", 0)
+    body = struct.pack(">hhih", api, version, _CORRELATION, len(client)) + client + fields
     return struct.pack(">i", len(body)) + body
+
+
+def _asked(connection: socket.socket, request: bytes) -> bytes:
+    """The reply to a request.
+
+    Raises:
+        ValueError: it has no sound size.
+    """
+    connection.sendall(request)
+    (size,) = struct.unpack(">i", _receive(connection, 4))
+    if not 0 < size <= _MOST_BYTES:
+        raise ValueError("not a reply")
+    return _receive(connection, size)
 
 
 def read_metadata(reply: bytes) -> Cluster:
@@ -78,6 +122,10 @@ class _Fields:
 
     def int32(self) -> int:
         (value,) = struct.unpack(">i", self._take(4))
+        return int(value)
+
+    def int16(self) -> int:
+        (value,) = struct.unpack(">h", self._take(2))
         return int(value)
 
     def string(self) -> str | None:

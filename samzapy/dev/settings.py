@@ -33,8 +33,11 @@ class Node:
     controller_port: int
 
 
-def node_settings(node: Node, nodes: Sequence[Node], data: Path, overrides: Mapping[str, str]) -> dict[str, str]:
-    """What goes into this node's server.properties; `overrides` win."""
+def node_settings(
+    node: Node, nodes: Sequence[Node], data: Path, overrides: Mapping[str, str], secure: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """What goes into this node's server.properties; `overrides` win. `secure`: what a secured broker needs besides (`Secure.broker_settings`)."""
+    listener = "PLAINTEXT" if secure is None else secure["inter.broker.listener.name"]
     replicas = min(3, len(nodes))
     in_sync = max(1, replicas - 1)
     return {
@@ -42,8 +45,8 @@ def node_settings(node: Node, nodes: Sequence[Node], data: Path, overrides: Mapp
         "node.id": str(node.id),
         "controller.quorum.voters": ",".join(f"{voter.id}@{HOST}:{voter.controller_port}" for voter in nodes),
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://{HOST}:{node.port},CONTROLLER://{HOST}:{node.controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{node.port}",
+        "listeners": f"{listener}://{HOST}:{node.port},CONTROLLER://{HOST}:{node.controller_port}",
+        "advertised.listeners": f"{listener}://{HOST}:{node.port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": str(data),
         "auto.create.topics.enable": "false",
@@ -64,6 +67,7 @@ def node_settings(node: Node, nodes: Sequence[Node], data: Path, overrides: Mapp
         "num.recovery.threads.per.data.dir": "2",
         "num.replica.fetchers": "1",
         "background.threads": "2",
+        **(secure or {}),
         **overrides,
     }
 

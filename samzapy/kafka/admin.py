@@ -12,11 +12,15 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType  # type: ignore[attr-defined]
 
 from samzapy.api.errors import ClusterUnreachable, LogError, NotAuthorized
-from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, Settings, log_error, quiet
+from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, RETRY_S, Settings, log_error, quiet
+from samzapy.kafka.permissions import missing_access
+from samzapy.kafka.refusals import Refusals, silent_broker
+from samzapy.model.access import Access
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import TopicFacts, TopicSpec
 
 REACH_TIMEOUT_S = 10.0
+LOOK_S = 2.0  # between two looks, while nobody answers, at whether a login was refused
 VISIBLE_TIMEOUT_S = 15.0
 MAX_REPLICATION = 3
 
@@ -26,22 +30,34 @@ class KafkaAdmin:
 
     def __init__(self, settings: Settings) -> None:
         self._servers = str(settings.get("bootstrap.servers", ""))
-        self._admin = AdminClient(quiet(settings))
+        self._settings = settings
+        self._refusals = Refusals(settings)
+        self._admin = AdminClient(quiet(settings, error_cb=self._refusals.heard))
         self._cluster: Any = None
 
     def _metadata(self) -> Any:
-        if self._cluster is None:
+        deadline = time.monotonic() + REACH_TIMEOUT_S
+        while self._cluster is None:
             try:
-                self._cluster = self._admin.list_topics(topic="__consumer_offsets", timeout=REACH_TIMEOUT_S)
+                self._cluster = self._admin.list_topics(topic="__consumer_offsets", timeout=LOOK_S)
             except KafkaException as error:
-                found = log_error(error.args[0], f"Kafka at {self._servers}")
-                if isinstance(found, ClusterUnreachable):
-                    raise ClusterUnreachable(
-                        f"no Kafka broker answered at {self._servers} within {REACH_TIMEOUT_S:.0f} s.",
-                        "Check `kafka.bootstrap.servers`; for a broker on this machine: `samzapy dev kafka start`.",
-                    ) from None
-                raise found from None
+                self._judge(log_error(error.args[0], f"Kafka at {self._servers}"), deadline)
         return self._cluster
+
+    def _judge(self, found: LogError, deadline: float) -> None:
+        """Raise what trying again will not mend, and what time is up for."""
+        self._admin.poll(0)  # serves what was heard
+        refused = self._refusals.error("asking for the cluster")
+        if refused is not None:
+            raise refused from None
+        if not isinstance(found, ClusterUnreachable):
+            raise found from None
+        if time.monotonic() >= deadline:
+            remedy = silent_broker(self._settings) or (
+                "Check `kafka.bootstrap.servers`; for a broker on this machine: `samzapy dev kafka start`."
+            )
+            raise ClusterUnreachable(f"no Kafka broker answered at {self._servers} within {REACH_TIMEOUT_S:.0f} s.", remedy) from None
+        time.sleep(RETRY_S)
 
     def cluster_id(self) -> str:
         return str(self._metadata().cluster_id)
@@ -55,7 +71,7 @@ class KafkaAdmin:
             [ConfigResource(ResourceType.BROKER, str(brokers[0]))], request_timeout=REQUEST_TIMEOUT_S
         ).values()
         try:
-            found = _result(answer, "a broker's settings")
+            found = result_of(answer, "a broker's settings")
         except NotAuthorized:
             return None
         return found[name].value if name in found else None
@@ -70,7 +86,7 @@ class KafkaAdmin:
         if not there:
             return {}
         configs = self._admin.describe_configs([ConfigResource(ResourceType.TOPIC, n) for n in there], request_timeout=REQUEST_TIMEOUT_S)
-        answers = {r.name: _result(f, f"the settings of {r.name}", fine=MISSING) for r, f in configs.items()}
+        answers = {r.name: result_of(f, f"the settings of {r.name}", fine=MISSING) for r, f in configs.items()}
         settings = {
             name: found for name, found in answers.items() if found is not None
         }  # another broker may not know of it yet, or any more
@@ -97,7 +113,7 @@ class KafkaAdmin:
         if not wanted:
             return {}
         asked = self._admin.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_TIMEOUT_S)
-        answers = {p: _result(future, f"the end of {p.topic}[{p.partition}]", fine) for p, future in asked.items()}
+        answers = {p: result_of(future, f"the end of {p.topic}[{p.partition}]", fine) for p, future in asked.items()}
         return {TopicPartition(p.topic, p.partition): int(found.offset) for p, found in answers.items() if found is not None}
 
     def create(self, specs: Iterable[TopicSpec]) -> None:
@@ -108,7 +124,7 @@ class KafkaAdmin:
         safety = {"min.insync.replicas": "2"} if replication >= 2 else {}
         new = [NewTopic(s.name, s.partitions, replication, config={**safety, **s.config}) for s in wanted]
         for name, future in self._admin.create_topics(new, request_timeout=REQUEST_TIMEOUT_S).items():
-            _result(future, f"creating topic {name}", fine=frozenset({KafkaError.TOPIC_ALREADY_EXISTS}))
+            result_of(future, f"creating topic {name}", fine=frozenset({KafkaError.TOPIC_ALREADY_EXISTS}))
         self._await_visible([s.name for s in wanted])
 
     def _await_visible(self, names: list[str]) -> None:
@@ -129,7 +145,7 @@ class KafkaAdmin:
 
     def grow(self, name: str, partitions: int) -> None:
         for topic, future in self._admin.create_partitions([NewPartitions(name, partitions)], request_timeout=REQUEST_TIMEOUT_S).items():
-            _result(future, f"adding partitions to {topic}")
+            result_of(future, f"adding partitions to {topic}")
         deadline = time.monotonic() + VISIBLE_TIMEOUT_S
         while self.topics([name])[name].partitions < partitions:
             if time.monotonic() >= deadline:
@@ -140,17 +156,21 @@ class KafkaAdmin:
         wanted = list(names)
         if wanted:
             for name, future in self._admin.delete_topics(wanted, request_timeout=REQUEST_TIMEOUT_S).items():
-                _result(future, f"deleting topic {name}", fine=MISSING)
+                result_of(future, f"deleting topic {name}", fine=MISSING)
+
+    def missing_access(self, wanted: Iterable[Access]) -> list[Access]:
+        self._metadata()
+        return missing_access(self._admin, self._settings, wanted)
 
     def close(self) -> None:
         del self._admin
 
 
 def _existing(name: str, future: Future[Any]) -> Any:
-    return _result(future, f"topic {name}", fine=MISSING)
+    return result_of(future, f"topic {name}", fine=MISSING)
 
 
-def _result(future: Future[Any], doing: str, fine: frozenset[int] = frozenset()) -> Any:
+def result_of(future: Future[Any], doing: str, fine: frozenset[int] = frozenset()) -> Any:
     try:
         return future.result()
     except KafkaException as error:

@@ -70,13 +70,15 @@ REJECTED = frozenset(
         KafkaError.INVALID_TIMESTAMP, KafkaError.POLICY_VIOLATION, KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
     }
 )  # fmt: skip
+ALLOW = "`samzapy validate JOB.yaml --connect` names what is not allowed, and `samzapy topics JOB.yaml --acls` all that the job needs."
+FORBIDDEN_NAMES = frozenset(KafkaError(code).name() for code in FORBIDDEN)
 REJECTED_NAMES = frozenset(KafkaError(code).name() for code in REJECTED)
 REJECTED_REMEDY = "Look at the topic's settings (max.message.bytes, message.timestamp.*, cleanup.policy) and at the record."
 
 
-def quiet(settings: Settings) -> dict[str, Any]:
+def quiet(settings: Settings, **more: Any) -> dict[str, Any]:
     """Settings with the library's chatter kept off stderr."""
-    return {**settings, "logger": LIBRARY_LOG}
+    return {**settings, **more, "logger": LIBRARY_LOG}
 
 
 def log_error(error: KafkaError, doing: str) -> LogError:
@@ -84,7 +86,7 @@ def log_error(error: KafkaError, doing: str) -> LogError:
     text = f"{doing}: {error.str()} ({error.name()})."
     code = error.code()
     if code in FORBIDDEN:
-        return NotAuthorized(text, "Check the credentials in `kafka:` and the cluster's ACLs.")
+        return NotAuthorized(text, ALLOW)
     if code in MISSING:
         return TopicMissing(text, "Create the topic.")
     if code in UNREACHABLE:
@@ -105,7 +107,7 @@ def transaction_error(error: KafkaError, doing: str) -> LogError:
     if error.code() in FENCED:
         return Fenced(text, "")
     if error.code() in FORBIDDEN:
-        return NotAuthorized(text, "Check the ACLs of the transactional.id and the topics.")
+        return NotAuthorized(text, ALLOW)
     if error.code() in REJECTED:  # of the client's own, before anything was sent, or of the broker's, after which it wants an abort
         return RecordRejected(text, REJECTED_REMEDY)
     if error.txn_requires_abort():

@@ -17,6 +17,7 @@ from confluent_kafka import TopicPartition as Place
 
 from samzapy.api.errors import ClusterUnreachable, LogError, OffsetOutOfRange, TopicMissing
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, UNREACHABLE, Settings, asked, log_error, quiet
+from samzapy.kafka.refusals import Refusals
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import Message, assigned_already
 
@@ -39,7 +40,9 @@ class KafkaConsumer:
     """One consumer; used by one thread."""
 
     def __init__(self, settings: Settings, group_id: str, client_id: str) -> None:
-        self._consumer = Consumer(quiet({**DEFAULTS, **settings, **FORCED, "group.id": group_id, "client.id": client_id}))
+        self._refusals = Refusals(settings)
+        own = {"group.id": group_id, "client.id": client_id, "error_cb": self._refusals.heard}
+        self._consumer = Consumer(quiet({**DEFAULTS, **settings, **FORCED, **own}))
         self._assigned: dict[TopicPartition, int] = {}
         self._known: set[TopicPartition] = set()
         self._trouble: tuple[TopicPartition, LogError] | None = None  # what a poll met beside records that it handed out
@@ -92,6 +95,8 @@ class KafkaConsumer:
         if self._trouble is not None:
             (_, trouble), self._trouble = self._trouble, None
             raise trouble
+        if self._refusals.is_heard:
+            self._look_whether_refused()
         first = self._consumer.poll(timeout_s)
         if first is None:
             return ()
@@ -101,6 +106,18 @@ class KafkaConsumer:
             if message.error() is not None:
                 return self._without_errors(batch)
         return batch
+
+    def _look_whether_refused(self) -> None:
+        """The library goes on trying for ever, and says nothing: so each partition's broker is asked, and only if one cannot be, raise."""
+        try:
+            for place in self._assigned or self._known:
+                self.bounds(place)
+        except ClusterUnreachable:
+            refused = self._refusals.error("reading from Kafka")
+            if refused is None:
+                raise
+            raise refused from None
+        self._refusals.forget()
 
     def _without_errors(self, batch: Sequence[Any]) -> Sequence[Message]:
         good: list[Message] = []

@@ -23,6 +23,7 @@ class KafkaLog:
 
     Args:
         written: the topics that its producers write.
+        group_id: of consumers that restore or look on; whoever may read as a job's group may do that too. None: one of their own.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class KafkaLog:
         commit_timeout_ms: int,
         lease_ms: int,
         written: Sequence[str] = (),
+        group_id: str | None = None,
     ) -> None:
         self._client = dict(client)
         self._producer = dict(producer)
@@ -40,13 +42,14 @@ class KafkaLog:
         self._commit_timeout_ms = commit_timeout_ms
         self._lease_ms = lease_ms
         self._written = tuple(written)
+        self._group_id = group_id
         self._batch_bytes: int | None = None  # not looked up, or not any more
 
     def consumer(self, group_id: str, name: str) -> KafkaConsumer:
         return KafkaConsumer(self._consumer, group_id, name)
 
     def restore_consumer(self, name: str) -> KafkaConsumer:
-        return KafkaConsumer({**self._consumer, **RESTORE}, f"samzapy-{name}", name)
+        return KafkaConsumer({**self._consumer, **RESTORE}, self._group_id or f"samzapy-{name}", name)
 
     def transactional_producer(self, transactional_id: str) -> KafkaTransactionalProducer:
         return KafkaTransactionalProducer(self._fitting(), transactional_id, self._commit_timeout_ms, self._forget_limits)

@@ -18,18 +18,16 @@ once and answered well: should a later version word it otherwise, every commit b
 from __future__ import annotations
 
 import contextlib
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, RecordRejected, TransactionAborted, shortened
+from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, NotAuthorized, RecordRejected, TransactionAborted, shortened
 from samzapy.kafka.client import (
+    ALLOW,
     CLOSED,
-    LIBRARY_LOG,
-    REJECTED_NAMES,
     REJECTED_REMEDY,
     Settings,
     delivery_error,
@@ -38,6 +36,8 @@ from samzapy.kafka.client import (
     served,
     transaction_error,
 )
+from samzapy.kafka.listener import Listener
+from samzapy.kafka.refusals import Refusals
 from samzapy.ports import Delivered, Outgoing
 
 Headers = Sequence[tuple[str, bytes | None]] | None
@@ -54,32 +54,10 @@ TRANSACTIONAL = {"linger.ms": 20}
 PLAIN = {"linger.ms": 5}
 POLL_EVERY = 1000  # records between two looks at the delivery queue
 INIT_TIMEOUT_S = 60.0
+INIT_LOOK_S = 5.0  # between two looks, while an init waits, at whether a login was refused
 SUSPICIOUS_S = 1.0
 FLUSH_LOOK_S = 0.2  # between two looks, while a flush waits, at whether it still can succeed
-END_TXN_ANSWER = re.compile(r"\bEndTxn returned (\w+)")
 ASKED_ONCE = ["NO_ERROR"]
-TXN_FAILED = re.compile(r"\bCurrent transaction failed in state \w+: (?P<why>.*) \((?P<name>\w+)\)")
-
-
-class _Listener:
-    """A logger for librdkafka that notes what brokers answered to EndTxn, and a record that they refused (debug context `eos`: some 40 lines
-    a transaction, none a record)."""
-
-    def __init__(self) -> None:
-        self.end_txn: list[str] = []
-        self.rejected = ""
-        self.has_failed = False  # the transaction: the library sends no more of it, and only an abort ends that
-
-    def log(self, level: int, text: str, *args: Any) -> None:
-        line = text % args if args else text
-        answer = END_TXN_ANSWER.search(line)
-        if answer is not None:
-            self.end_txn.append(answer[1])
-        failed = TXN_FAILED.search(line)
-        self.has_failed = self.has_failed or failed is not None
-        if failed is not None and failed["name"] in REJECTED_NAMES:
-            self.rejected = self.rejected or f"{failed['why']} ({failed['name']})."
-        LIBRARY_LOG.log(level, "%s", line)
 
 
 class KafkaTransactionalProducer:
@@ -94,8 +72,9 @@ class KafkaTransactionalProducer:
         self._sent = 0
         self._is_open = False  # whether there is a transaction
         self._is_empty = True  # the transaction: nobody is asked to end it then
-        self._heard = _Listener()
+        self._heard = Listener()
         own = {"transactional.id": transactional_id, "client.id": transactional_id, "transaction.timeout.ms": timeout_ms}
+        self._refusals = Refusals(settings)
         ears = {"error_cb": self._on_error, "logger": self._heard, "debug": ",".join(filter(None, (settings.get("debug"), "eos")))}
         self._producer = Producer({**DEFAULTS, **TRANSACTIONAL, **settings, **FORCED, **own, **ears})
         self._produce = self._producer.produce
@@ -103,24 +82,36 @@ class KafkaTransactionalProducer:
 
     def _on_error(self, error: KafkaError) -> None:
         self._disturbed = True
+        self._refusals.heard(error)
 
     def init(self) -> None:
         deadline = time.monotonic() + INIT_TIMEOUT_S
         while True:
             try:
-                served(self._producer.init_transactions, max(1.0, deadline - time.monotonic()))
+                served(self._producer.init_transactions, max(1.0, min(INIT_LOOK_S, deadline - time.monotonic())))
+                self._refusals.forget()
                 return
             except KafkaException as error:
                 cause = error.args[0]
+                if cause.code() == KafkaError._TIMED_OUT and time.monotonic() < deadline:
+                    self._look_whether_refused()
+                    continue  # the same call goes on where it was
                 if not cause.retriable() or time.monotonic() >= deadline:
                     if cause.retriable() or cause.code() == KafkaError._TIMED_OUT:
                         raise ClusterUnreachable(f"init of {self._id}: {cause.str()}.", "Check that the brokers run.") from None
                     raise log_error(cause, f"init of {self._id}") from None
                 self._producer.poll(0.05)
 
+    def _look_whether_refused(self) -> None:
+        with contextlib.suppress(KafkaException):  # a fatal one is raised by `init` itself
+            served(self._producer.poll, 0)
+        refused = self._refusals.error(f"init of {self._id}")
+        if refused is not None:
+            raise refused from None
+
     def begin(self) -> None:
         self._poison, self._disturbed, self._is_empty = None, False, True
-        self._heard.rejected, self._heard.has_failed = "", False
+        self._heard.rejected, self._heard.forbidden, self._heard.has_failed = "", "", False
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
@@ -218,10 +209,12 @@ class KafkaTransactionalProducer:
             return
         with contextlib.suppress(KafkaException):  # so that all is heard; what is raised here anew is behind the poison
             served(self._producer.poll, 0)
-        if isinstance(self._poison, Fenced | RecordRejected):
+        if isinstance(self._poison, Fenced | NotAuthorized | RecordRejected):
             raise self._poison
         if self._heard.rejected:
             raise RecordRejected(f"{self._id}: {self._heard.rejected}", REJECTED_REMEDY)
+        if self._heard.forbidden:  # what was sent after that only says "erroneous state"; no record is at fault
+            raise NotAuthorized(f"{self._id}: {self._heard.forbidden}", ALLOW)
         raise TransactionAborted(self._poison.message, self._poison.remedy)
 
     def commit(self) -> bool:

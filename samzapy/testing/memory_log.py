@@ -11,6 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from samzapy.api.errors import ClusterUnreachable, LogError
+from samzapy.model.access import Access
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import TopicFacts, TopicSpec, assigned_already
 from samzapy.testing.memory_chance import Chance
@@ -193,6 +194,10 @@ class MemoryAdmin:
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
             self._ask(f"deleting topic {name}", partial(self._cluster.delete, name))
+
+    def missing_access(self, wanted: Iterable[Access]) -> list[Access]:
+        """Nothing: it has no access control."""
+        return self._ask("asking for permissions", list)
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -1,0 +1,99 @@
+"""What a job must be allowed to do in Kafka, against what it is allowed to do."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+
+from samzapy.api.errors import LogError, NotAuthorized
+from samzapy.config.schema import Settings
+from samzapy.container.failure import DEAD_LETTER
+from samzapy.model.access import TRANSACTIONAL_ID, Access, grant_command
+from samzapy.plan.access import needed_access
+from samzapy.ports import Log
+from samzapy.topic_check import changelogs
+from samzapy.wiring import job_of
+
+LOG = logging.getLogger("samzapy")
+_BY_NAME = re.compile(r"PLAIN|SCRAM-SHA-\d+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """One resource on which something is not allowed, and the line of Kafka's own tool that allows it."""
+
+    access: Access
+    principal: str
+    command: str
+
+    def __str__(self) -> str:
+        return f"{self.principal} lacks {self.access} ({self.access.purpose})"
+
+
+def access_of(settings: Settings) -> list[Access]:
+    """The least that the job needs."""
+    return needed_access(
+        job_of(settings),
+        [i.topic for i in settings.inputs],
+        [(o.topic, bool(o.partitions)) for o in settings.outputs],
+        changelogs(settings),
+        settings.on_error.then == DEAD_LETTER,
+        bool(settings.stores),
+    )
+
+
+def principal_of(settings: Settings) -> str:
+    """Who the job is to Kafka. With certificates, Kerberos or tokens the broker makes the name, and it is left to be filled in."""
+    client = settings.kafka_client
+    mechanism = str(client.get("sasl.mechanism", client.get("sasl.mechanisms", "")))
+    user = client.get("sasl.username")
+    return f"User:{user}" if user and _BY_NAME.fullmatch(mechanism) else "User:NAME"
+
+
+def grant_commands(settings: Settings) -> list[str]:
+    """A line of Kafka's own tool for each resource that the job needs."""
+    return [_command(settings, access) for access in access_of(settings)]
+
+
+def missing_access(settings: Settings, log: Log) -> list[Missing]:
+    """What Kafka says is not allowed; nothing where there is no access control.
+
+    Raises:
+        LogError: Kafka could not be asked.
+    """
+    admin = log.admin()
+    try:
+        refused = admin.missing_access(access_of(settings))
+    finally:
+        admin.close()
+    return [Missing(access, principal_of(settings), _command(settings, access)) for access in refused]
+
+
+def warn_of_missing(settings: Settings, log: Log) -> None:
+    """Say before a run what it will fail at; whether it does is Kafka's to decide. Transactions are left out: the run begins with one."""
+    wanted = [a for a in access_of(settings) if a.kind != TRANSACTIONAL_ID]
+    admin = log.admin()
+    try:
+        for access in admin.missing_access(wanted):
+            LOG.warning(
+                "%s: %s lacks %s (%s)\n  %s", NotAuthorized.code, principal_of(settings), access, access.purpose, _command(settings, access)
+            )
+    finally:
+        admin.close()
+
+
+def explained(error: NotAuthorized, settings: Settings, log: Log) -> NotAuthorized:
+    """The error with all that is missing."""
+    try:
+        missing = missing_access(settings, log)
+    except LogError:
+        return error
+    if not missing:
+        return error
+    lines = "".join(f"\n  {one.command}" for one in missing)
+    return NotAuthorized(f"{error.message} {'; '.join(map(str, missing))}.", f"These lines of Kafka's own tool allow it:{lines}")
+
+
+def _command(settings: Settings, access: Access) -> str:
+    return grant_command(access, str(settings.kafka_client.get("bootstrap.servers", "")), principal_of(settings))

@@ -1,0 +1,35 @@
+"""What librdkafka says of transactions in its own log only: how brokers answered to EndTxn, and why a transaction failed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from samzapy.kafka.client import FORBIDDEN_NAMES, LIBRARY_LOG, REJECTED_NAMES
+
+END_TXN_ANSWER = re.compile(r"\bEndTxn returned (\w+)")
+TXN_FAILED = re.compile(r"\bCurrent transaction failed in state \w+: (?P<why>.*) \((?P<name>\w+)\)")
+
+
+class Listener:
+    """A logger for librdkafka that notes what brokers answered to EndTxn, and a record that they refused (debug context `eos`: some 40 lines
+    a transaction, none a record)."""
+
+    def __init__(self) -> None:
+        self.end_txn: list[str] = []
+        self.rejected = ""
+        self.forbidden = ""
+        self.has_failed = False  # the transaction: the library sends no more of it, and only an abort ends that
+
+    def log(self, level: int, text: str, *args: Any) -> None:
+        line = text % args if args else text
+        answer = END_TXN_ANSWER.search(line)
+        if answer is not None:
+            self.end_txn.append(answer[1])
+        failed = TXN_FAILED.search(line)
+        self.has_failed = self.has_failed or failed is not None
+        if failed is not None and failed["name"] in REJECTED_NAMES:
+            self.rejected = self.rejected or f"{failed['why']} ({failed['name']})."
+        if failed is not None and failed["name"] in FORBIDDEN_NAMES:
+            self.forbidden = self.forbidden or f"{failed['why']} ({failed['name']})."
+        LIBRARY_LOG.log(level, "%s", line)

@@ -1,0 +1,142 @@
+"""Why a client cannot get in: what the library says of logins and of TLS on the side, in plain words.
+
+A call that finds no broker to speak to only says that it timed out. That a broker refused the password, or that its certificate is not
+accepted, librdkafka tells `error_cb`, and goes on trying for ever. It does not say what is wrong with a certificate; so the broker is asked
+for it once more, by Python's own TLS. And of a broker that speaks TLS to a client that does not, it says nothing at all.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from samzapy.api.errors import LogError, NotAuthenticated, TlsFailed
+from samzapy.config.secrets import without_secrets
+
+PROBE_S = 3.0
+_WHERE = re.compile(r"^(?:\w+://)?(?P<place>(?P<host>\[[^\]]*\]|[^\s:/]+):(?P<port>\d+))(?:/\w+)?: ")
+_AFTER = re.compile(r" \(after \d+ms in state \w+[^)]*\)?$")
+_CA = "Set `ssl.ca.location` in `kafka:` to the file (PEM) of the authority that signed the broker's certificate."
+
+
+class Refusals:
+    """What one client heard of refused logins and failed TLS, until it got in."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = settings
+        self._last: KafkaError | None = None
+
+    def heard(self, error: KafkaError) -> None:
+        """Give this to the client as `error_cb`."""
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            self._last = error
+
+    @property
+    def is_heard(self) -> bool:
+        return self._last is not None
+
+    def forget(self) -> None:
+        self._last = None
+
+    def error(self, doing: str) -> LogError | None:
+        """The error that says why `doing` does not succeed; None if nothing was heard."""
+        if self._last is None:
+            return None
+        text = without_secrets(self._last.str())
+        found = _WHERE.match(text)
+        place = found["place"] if found else ""
+        reason = _AFTER.sub("", text[found.end() :] if found else text).rstrip(". ")
+        at = f" at {place}" if place else ""
+        if self._last.code() == KafkaError._SSL:
+            told = certificate_problem(found["host"].strip("[]"), int(found["port"]), self._settings) if found else None
+            what, remedy = told or (reason, f"Check the `ssl.` keys in `kafka:`. {_CA}")
+            return TlsFailed(f"{doing}: no secure connection to the broker{at}: {what}.", remedy)
+        user = self._settings.get("sasl.username")
+        whose = f" of user {user!r}" if user and "***" not in without_secrets(str(user)) else ""
+        mechanism = self._settings.get("sasl.mechanism", self._settings.get("sasl.mechanisms", "GSSAPI"))
+        keys = "`sasl.oauthbearer.*`" if mechanism == "OAUTHBEARER" else "`sasl.username` and `sasl.password`"
+        return NotAuthenticated(
+            f"{doing}: Kafka{at} refused the login{whose}: {reason}.", f"Check {keys} in `kafka:`, and `sasl.mechanism` ({mechanism} now)."
+        )
+
+
+def certificate_problem(host: str, port: int, settings: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What is wrong with a broker's certificate, and what to do; None if this cannot be found out."""
+    try:
+        context = _context(settings)
+        with socket.create_connection((host, port), PROBE_S) as plain, context.wrap_socket(plain, server_hostname=host):
+            return None
+    except ssl.SSLCertVerificationError as error:
+        return _words(error, host)
+    except ssl.SSLError as error:
+        if error.reason == "WRONG_VERSION_NUMBER":
+            return "the broker does not speak TLS there", "Check `security.protocol` in `kafka:`, and the port in `bootstrap.servers`."
+        return None
+    except (OSError, ValueError):
+        return None
+
+
+def _words(error: ssl.SSLCertVerificationError, host: str) -> tuple[str, str]:
+    said = error.verify_message.rstrip(".")
+    if error.verify_code == 10:
+        return "its certificate has expired", "Give the broker a new certificate; a clock of this host that is ahead has the same effect."
+    if error.verify_code == 9:
+        return "its certificate is not valid yet", "Look at the clocks of this host and of the one that made the certificate."
+    if error.verify_code in (62, 64):
+        return (
+            f"its certificate is not for {host} ({said})",
+            "Name the broker in `bootstrap.servers` (and its `advertised.listeners`) as its certificate does.",
+        )
+    if error.verify_code in (18, 19, 20, 21):
+        return f"its certificate is signed by an authority that is not trusted here ({said})", _CA
+    return f"its certificate is not accepted ({said})", _CA
+
+
+def _context(settings: Mapping[str, Any]) -> ssl.SSLContext:
+    pem, file = settings.get("ssl.ca.pem"), settings.get("ssl.ca.location")
+    if pem:
+        context = ssl.create_default_context(cadata=str(pem))
+    else:
+        context = ssl.create_default_context(cafile=str(file) if file else None)
+    context.check_hostname = settings.get("ssl.endpoint.identification.algorithm", "https") != "none"
+    return context
+
+
+def silent_broker(settings: Mapping[str, Any]) -> str:
+    """Why a broker may not answer that takes connections; "" if none does, or nothing is found."""
+    protocol = str(settings.get("security.protocol", "plaintext")).upper()
+    for server in str(settings.get("bootstrap.servers", "")).split(","):
+        found = _WHERE.match(server.strip() + ": ")
+        if found is None:
+            continue
+        host, port = found["host"].strip("[]"), int(found["port"])
+        if protocol in ("PLAINTEXT", "SASL_PLAINTEXT"):
+            if _speaks_tls(host, port):
+                return f"{found['place']} speaks TLS, and `security.protocol` is {protocol}: set it to SSL or SASL_SSL."
+        elif _takes_connections(host, port):
+            return f"{found['place']} takes connections: is `security.protocol: {protocol}` what it speaks?"
+    return ""
+
+
+def _speaks_tls(host: str, port: int) -> bool:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # nothing is said to it: only whether it answers
+    try:
+        with socket.create_connection((host, port), PROBE_S) as plain, context.wrap_socket(plain):
+            return True
+    except (OSError, ValueError):
+        return False
+
+
+def _takes_connections(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), PROBE_S).close()
+    except OSError:
+        return False
+    return True

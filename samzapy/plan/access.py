@@ -1,0 +1,53 @@
+"""The least that a job must be allowed to do in Kafka, from its job file's values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from samzapy.model.access import ALTER, CREATE, DESCRIBE_CONFIGS, GROUP, READ, TOPIC, TRANSACTIONAL_ID, WRITE, Access
+from samzapy.model.names import Job
+
+INTERNAL = (READ, WRITE, DESCRIBE_CONFIGS, CREATE)
+
+
+def needed_access(
+    job: Job,
+    inputs: Iterable[str],
+    outputs: Iterable[tuple[str, bool]],
+    changelogs: Sequence[str],
+    has_dead_letters: bool,
+    has_stores: bool,
+) -> list[Access]:
+    """One entry a resource.
+
+    Args:
+        outputs: with whether `topics --create` may make them.
+        has_stores: a job without state follows its inputs when they grow, so its own topics must be able to grow too.
+    """
+    topics: dict[str, tuple[set[str], list[str]]] = {}
+
+    def want(topic: str, purpose: str, *operations: str) -> None:
+        found = topics.setdefault(topic, (set(), []))
+        found[0].update(operations)
+        found[1].append(purpose)
+
+    for topic in inputs:
+        want(topic, "input", READ, DESCRIBE_CONFIGS)
+    for topic, may_create in outputs:
+        want(topic, "output", WRITE, DESCRIBE_CONFIGS, *((CREATE,) if may_create else ()))
+    for topic in changelogs:
+        want(topic, "changelog", *INTERNAL)
+    growing = () if has_stores else (ALTER,)
+    want(job.checkpoint_topic, "checkpoints", *INTERNAL, *growing)
+    want(job.coordinator_topic, "coordinator", *INTERNAL)
+    if has_dead_letters:
+        want(job.dead_letter_topic, "dead letters", *INTERNAL, *growing)
+    order = (READ, WRITE, DESCRIBE_CONFIGS, CREATE, ALTER)
+    return [
+        *(
+            Access(TOPIC, topic, tuple(o for o in order if o in wanted), ", ".join(purposes))
+            for topic, (wanted, purposes) in topics.items()
+        ),
+        Access(GROUP, job.group_id, (READ,), "positions, for Kafka's lag tools"),
+        Access(TRANSACTIONAL_ID, f"{job}-", (WRITE,), "transactions of containers and coordinator", is_prefix=True),
+    ]
