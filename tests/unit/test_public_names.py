@@ -15,7 +15,7 @@ LIMIT_S = 0.5
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_names_are_those_that_the_contract_lists() -> None:
+def test_the_public_names() -> None:
     listed = {"KeyValueStore", "OutgoingMessageEnvelope", "RequestScope", "StreamTask", "SystemStream", "TaskCoordinator"}
     listed |= {"MessageCollector", "RecordTooLarge", "StoreClosed", "UnknownOutput"}
     assert listed <= set(samzapy.__all__)

@@ -62,7 +62,7 @@ def problems(folder: Path, text: str, *sets: str, **environ: str) -> str:
     return raised.value.render()
 
 
-def test_the_shortest_file_has_the_defaults_of_the_contract(folder: Path) -> None:
+def test_the_shortest_file_has_the_defaults(folder: Path) -> None:
     settings = loaded(folder, HEAD).settings
 
     assert ("j", "1", "cfg_tasks:Good") == (settings.job, settings.id, settings.task)
@@ -84,7 +84,7 @@ def test_the_shortest_file_has_the_defaults_of_the_contract(folder: Path) -> Non
     assert ("local[2]", {}, 0, "127.0.0.1") == (settings.spark.master, settings.spark.conf, settings.web.port, settings.web.host)
 
 
-def test_every_key_of_the_contract(folder: Path) -> None:
+def test_every_key(folder: Path) -> None:
     settings = loaded(folder, FULL).settings
 
     assert "7" == settings.id

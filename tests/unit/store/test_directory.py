@@ -218,7 +218,7 @@ def test_the_memory_directory_is_empty_at_every_start() -> None:
     assert directory.create()[1].stamp() is None
 
 
-def test_the_path_of_the_contract() -> None:
+def test_the_path_is_made_of_cluster_host_job_task_and_store() -> None:
     path = store_path(Path("/state"), "5L6g3nShT-eMCtK--X86sw", "127.0.0.2", "page-views-1", "Partition 3", "counts")
     assert str(path) == "/state/5L6g3nShT-eMCtK--X86sw/127.0.0.2/page-views-1/Partition 3/counts"
     assert not str(store_path(Path("~/s"), "c", "localhost", "j-1", "t", "s")).startswith("~")
