@@ -114,17 +114,16 @@ class Committer:
     # -- C1, C2 ------------------------------------------------------------------------------------------------------------------
 
     def _send_changes(self, cuts: Sequence[Cut]) -> None:
-        send = self._own.open().send
+        producer = self._own.open()
         for cut in cuts:
             partition = cut.task.model.partition
             for name, changes in cut.changes.items():
                 topic = self._spec.stores[name].changelog
                 if topic is None or not changes:
                     continue
-                for key, value in changes[:-1]:
-                    send(topic, value, key, partition)
+                producer.send_all([(topic, value, key, partition, 0, None) for key, value in changes[:-1]])
                 key, value = changes[-1]
-                send(topic, value, key, partition, delivered=_note(cut.offsets, name))
+                producer.send(topic, value, key, partition, delivered=_note(cut.offsets, name))
             failpoints.hit("commit.C1.sent")
 
     def _flush(self) -> None:

@@ -151,6 +151,10 @@ class KafkaTransactionalProducer:
     def send_all(self, records: Sequence[Outgoing]) -> None:
         self._is_empty = self._is_empty and not records
         _send_all(self._produce, self.send, records)
+        self._sent += len(records)
+        if self._sent < POLL_EVERY:  # `flush` serves what is left
+            return
+        self._sent = 0
         try:
             served(self._producer.poll, 0)
         except KafkaException as error:
