@@ -92,6 +92,22 @@ def test_kafka_is_the_version_that_dev_kafka_starts() -> None:
     assert {f"apache/kafka:{KAFKA_VERSION}"} == images
 
 
+def test_the_spark_master_takes_nothing_from_strangers() -> None:
+    from samzapy.dev.spark_settings import MASTER_SETTINGS
+
+    options = services()["spark-master"]["environment"]["SPARK_MASTER_OPTS"].split()
+    for key in ("spark.master.rest.enabled", "spark.ui.killEnabled", "spark.master.ui.decommission.allow.mode"):
+        assert f"-D{key}={MASTER_SETTINGS[key]}" in options
+
+
+def test_images_are_named_by_their_whole_version() -> None:
+    bases = [line.split(":", 1)[1] for line in instructions("ARG") if line.startswith("PYTHON=")]
+    tags = [*bases, *(s["image"].split(":")[1] for s in services().values() if not s["image"].startswith("samzapy:"))]
+
+    assert len(tags) > 1
+    assert [] == [tag for tag in tags if not re.match(r"\d+\.\d+\.\d+(-|$)", tag)]
+
+
 def test_the_driver_runs_a_job_that_is_valid_there_and_fits_the_cluster() -> None:
     from samzapy.config.load import load_job
 
