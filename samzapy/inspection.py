@@ -23,6 +23,8 @@ from samzapy.plan.restore import ChangelogFacts, Refuse, not_whole, replaced
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 from samzapy.wiring import changelog_topic, job_of, topic_names
 
+AT_ONCE_S = 1.0  # a broker closes no segment and cleans it in so short a time
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -86,9 +88,25 @@ def changelog_of(settings: Settings, store: str) -> str:
     return topic
 
 
-def fold_partition(consumer: Consumer, place: TopicPartition, bounds: Bounds, clock: Clock) -> dict[bytes, bytes]:
-    """Newest value per key of [start, end) of one changelog partition; deleted keys are absent."""
+def _fold_behind_the_cleaner(
+    consumer: Consumer, place: TopicPartition, bounds: Bounds, clock: Clock, begun: float, lag_s: float
+) -> dict[bytes, bytes]:
+    """As `fold_partition`, of a job that may run: the cleaner takes a record away once a newer one of its key lies behind the end that was fixed
+    at `begun`. So what was written meanwhile is read too, unless the topic keeps records for as long as this took."""
     newest: dict[bytes, bytes] = {}
+    while True:
+        fold_partition(consumer, place, bounds, clock, newest)
+        now, end = clock.monotonic(), consumer.bounds(place).end
+        if end <= bounds.end or now - begun < max(lag_s, AT_ONCE_S):
+            return newest
+        bounds, begun = Bounds(bounds.end, end), now
+
+
+def fold_partition(
+    consumer: Consumer, place: TopicPartition, bounds: Bounds, clock: Clock, newest: dict[bytes, bytes] | None = None
+) -> dict[bytes, bytes]:
+    """Newest value per key of [start, end) of one changelog partition, on top of `newest`; deleted keys are absent."""
+    newest = {} if newest is None else newest
     for batch in read_ranges(consumer, {place: (bounds.start, bounds.end)}, clock):
         for message in batch:
             key, value = message.key(), message.value()
@@ -120,10 +138,11 @@ def committed_entries(settings: Settings, store: str, log: Log, clock: Clock) ->
         return
     consumer = log.restore_consumer("state")
     try:
+        begun, lag_s = clock.monotonic(), int(facts.config.get("min.compaction.lag.ms", 0)) / 1000
         places = [TopicPartition(topic, partition) for partition in range(facts.partitions)]
         whole = {place: _whole_bounds(consumer, place, facts, store, checkpoints.get(place.partition), clock) for place in places}
         for place, bounds in whole.items():
-            for key, value in fold_partition(consumer, place, bounds, clock).items():
+            for key, value in _fold_behind_the_cleaner(consumer, place, bounds, clock, begun, lag_s).items():
                 yield place.partition, key, value
     finally:
         consumer.close()

@@ -43,7 +43,9 @@ from samzapy.store.rocks import RocksEngine, SharedMemory
 LOG = logging.getLogger("samzapy")
 ENTRY = "samzapy.wiring:run_container"
 DEFAULT_DELETE_RETENTION_MS = 86_400_000
-CACHE_SHARE = 0.25  # of containers.memory: read caches and committed overlays; as much again goes to RocksDB's block cache and write buffers
+CACHE_SHARE = (
+    0.25  # of containers.memory: read caches and committed overlays; as much again goes to RocksDB's block cache and write buffers
+)
 EXIT_LEASE_LOST = 5
 MOVED_AWAY_S = 86_400.0
 TRACES = ".traces"  # beside the tasks' folders

@@ -12,10 +12,15 @@ from samzapy.model.names import Job
 from samzapy.ports import TopicFacts, TopicSpec
 
 COMPACT = "compact"
-CHANGELOG = {"cleanup.policy": COMPACT, "min.cleanable.dirty.ratio": "0.3", "segment.ms": "3600000"}
+READ_IN_MS = 600_000  # for so long the cleaner takes nothing away from who reads: no newer record hides the one that is about to be read
+CHANGELOG = {
+    "cleanup.policy": COMPACT, "min.cleanable.dirty.ratio": "0.3", "segment.ms": "3600000", "min.compaction.lag.ms": str(READ_IN_MS),
+}  # fmt: skip
 DELETE = "delete"
 DEAD_LETTERS = {"cleanup.policy": DELETE}  # retention as the brokers have it
-METADATA = {"cleanup.policy": COMPACT, "segment.bytes": str(8 << 20), "segment.ms": "600000"}
+METADATA = {
+    "cleanup.policy": COMPACT, "segment.bytes": str(8 << 20), "segment.ms": "600000", "min.compaction.lag.ms": str(READ_IN_MS),
+}  # fmt: skip
 
 
 def internal_topics(job: Job, tasks: int, changelogs: Iterable[str], dead_letters: bool = False) -> list[TopicSpec]:

@@ -318,14 +318,17 @@ class MemoryCluster:
     def compact(self, name: str, drop_tombstones: bool = False, before: Mapping[int, int] | None = None) -> None:
         """Keep the newest committed record of each key, in each partition below its offset in `before` and its last stable offset.
 
+        What is younger than `min.compaction.lag.ms` stays, and so does what it replaces.
         A tombstone goes when `delete.retention.ms` have passed since a compaction met it first, or at once if so told.
         """
         with self.lock:
             self.network.settle()
             topic = self._topic(name)
             stay_ms = 0 if drop_tombstones else int(topic.config.get("delete.retention.ms", DEFAULT_DELETE_RETENTION_MS))
+            lag_ms = int(topic.config.get("min.compaction.lag.ms", 0))
             for log in topic.partitions:
-                log.compact((before or {}).get(log.place.partition, log.end), self.clock.now_ms(), stay_ms)
+                old = log.first_younger(self.clock.now_ms() - lag_ms) if lag_ms else log.end
+                log.compact(min((before or {}).get(log.place.partition, log.end), old), self.clock.now_ms(), stay_ms)
 
     def clean(self) -> None:
         """What the broker's cleaners do now and then: each topic by its cleanup.policy, a compacted one up to an offset drawn by chance."""

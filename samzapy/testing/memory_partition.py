@@ -207,6 +207,10 @@ class MemoryPartition:
         stable = self.stable_end()
         self.delete_before(min(stable, next((r.offset() for r in self.records if r.timestamp()[1] >= oldest_ms), stable)))
 
+    def first_younger(self, than_ms: int) -> int:
+        """The first record written after that time, or the end."""
+        return next((r.offset() for r in self.records if r.timestamp()[1] > than_ms), self.end)
+
     def compact(self, before: int, now_ms: int, tombstones_stay_ms: int) -> None:
         """Below `before` and the last stable offset, keep the newest committed record of each key.
 

@@ -222,7 +222,7 @@ class Simulation:
         for name, partitions in topics.items():
             self.cluster.create(TopicSpec(name, partitions))
         for spec in internal_topics(self.job, len(self.models), changelogs, False):
-            self.cluster.create(spec)
+            self.cluster.create(replace(spec, config={**spec.config, "min.compaction.lag.ms": "0"}))  # else no history is long enough
 
     def _pace(self, tick_s: float) -> CoordinatorSettings:
         c = self.settings.containers

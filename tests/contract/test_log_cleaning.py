@@ -87,6 +87,25 @@ def test_compaction_keeps_the_newest_of_each_key_with_its_offset(world: World, c
 
 
 @pytest.mark.slow
+def test_what_is_younger_than_the_compaction_lag_stays_and_so_does_what_it_replaces(world: World) -> None:
+    lag = {**CLEANED_OFTEN, "max.compaction.lag.ms": "700000", "min.compaction.lag.ms": "600000"}
+    kept, cleaned = new_topic(world.log, 1, lag), new_topic(world.log, 1, CLEANED_OFTEN)
+    plain = world.log.plain_producer("plain")
+    for value in (b"old", b"new"):
+        for topic in (kept, cleaned):
+            plain.send(topic, value, b"a", 0)
+    plain.flush()
+    for _ in range(2):  # once more: the cleaner takes the dirtiest log first
+        plain.send(cleaned, b"old", b"b", 0)
+        plain.send(cleaned, b"new", b"b", 0)
+        plain.send(kept, b"roll", b"roll", 0)
+        plain.flush()
+        world.compact(TopicPartition(cleaned, 0), gone=b"old")
+    assert [b"old", b"new"] == values(world.log, kept, count=4)[:2]
+    plain.close()
+
+
+@pytest.mark.slow
 def test_compaction_drops_aborted_records_and_touches_nothing_behind_an_open_transaction(world: World, consumer: Consumer) -> None:
     topic = new_topic(world.log, 1, CLEANED_OFTEN)
     place = TopicPartition(topic, 0)

@@ -109,6 +109,25 @@ def test_compaction_is_no_truncation(tmp_path: Path) -> None:
     assert {"a": 11, "b": 22} == exported(story)
 
 
+@pytest.mark.parametrize(("lag_ms", "found"), [(0, {"a": 11, "b": 2, "c": 5}), (600_000, {"a": 1, "b": 2})])
+def test_a_key_that_the_cleaner_overtakes_while_it_is_read_is_not_missed(tmp_path: Path, lag_ms: int, found: dict[str, int]) -> None:
+    story = Story(tmp_path, ("a", 1), ("b", 2), partitions=2)
+    bench = story.bench
+    bench.cluster.configure(CHANGELOG, {"min.compaction.lag.ms": str(lag_ms)})
+    container = story.start()
+    entries = committed_entries(settings_of(story), "s", bench.log, bench.clock)
+    first = next(entries)  # the ends of all partitions are fixed, the first one is read
+    bench.feed(("a", 10), ("c", 5), partition=1)
+    bench.drain(container)
+    bench.clock.passed += 30.0
+    bench.cluster.compact(CHANGELOG)
+    told = {0: {}, 1: {}}
+    for partition, key, value in (first, *entries):
+        told[partition][key.decode()] = int.from_bytes(value, "big", signed=True)
+    assert {0: {"a": 1, "b": 2}, 1: found} == told
+    container.close()
+
+
 def test_what_was_deleted_before_the_job_began_is_no_truncation(tmp_path: Path) -> None:
     story = Story(tmp_path)
     story.bench.log.plain_producer("stranger").send(CHANGELOG, b"\0" * 8, b"old", 0)

@@ -34,6 +34,21 @@ def test_a_tombstone_goes_when_its_time_has_passed_since_it_was_first_cleaned() 
     assert ([1], Bounds(0, 3)) == (world.offsets(), world.cluster.bounds(P0))
 
 
+def test_what_is_younger_than_the_compaction_lag_stays_and_so_does_what_it_replaces() -> None:
+    world = World(config={**COMPACTED, "min.compaction.lag.ms": "60000"})
+    put(world, ("a", "1"), ("a", "2"))
+    world.clock.sleep(50)
+    put(world, ("a", "3"))
+    world.cluster.compact(TOPIC)
+    assert [0, 1, 2] == world.offsets()
+    world.clock.sleep(20)
+    world.cluster.compact(TOPIC)
+    assert [1, 2] == world.offsets()
+    world.clock.sleep(50)
+    world.cluster.compact(TOPIC)
+    assert [2] == world.offsets()
+
+
 def test_a_key_whose_tombstone_lies_behind_an_open_transaction_stays() -> None:
     world = World(config=COMPACTED)
     put(world, ("a", "1"))
