@@ -86,6 +86,7 @@ def test_compaction_keeps_the_newest_of_each_key_with_its_offset(world: World, c
     plain.close()
 
 
+@pytest.mark.prove
 @pytest.mark.slow
 def test_what_is_younger_than_the_compaction_lag_stays_and_so_does_what_it_replaces(world: World) -> None:
     lag = {**CLEANED_OFTEN, "max.compaction.lag.ms": "700000", "min.compaction.lag.ms": "600000"}
