@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import time
@@ -115,6 +116,30 @@ def transaction_error(error: KafkaError, doing: str) -> LogError:
     if error.fatal():
         return Fenced(text, "")
     return InDoubt(text, "")
+
+
+def init_error(error: KafkaError, doing: str) -> LogError:
+    """The error of ours for one met while a transactional producer is made, or between two tries of a call: the container starts over where
+    only this producer is of no use any more."""
+    if error.code() in FENCED or error.fatal():
+        return Fenced(f"{doing}: {error.str()} ({error.name()}).", "")
+    return log_error(error, doing)
+
+
+class Looked:
+    """Partitions that a producer's client did not know, because it knew the topic before it grew: each is looked for once."""
+
+    def __init__(self) -> None:
+        self._for: set[tuple[str, int]] = set()
+
+    def again(self, error: KafkaException, client: Producer, topic: str, partition: int) -> bool:
+        """Whether the record is to be sent once more."""
+        if error.args[0].code() != KafkaError._UNKNOWN_PARTITION or (topic, partition) in self._for:
+            return False
+        self._for.add((topic, partition))
+        with contextlib.suppress(KafkaException):
+            client.list_topics(topic, timeout=REQUEST_TIMEOUT_S)
+        return True
 
 
 def asked(doing: str, call: Callable[[], T]) -> T:

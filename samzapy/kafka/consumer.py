@@ -9,8 +9,8 @@ back) hands out nothing that was fetched before: librdkafka drops it by the assi
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
@@ -20,6 +20,8 @@ from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, UNREACHABLE, Settin
 from samzapy.kafka.refusals import Refusals
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import Message, assigned_already
+
+T = TypeVar("T")
 
 FORCED = {
     "isolation.level": "read_committed",
@@ -168,18 +170,31 @@ class KafkaConsumer:
 
     def bounds(self, partition: TopicPartition) -> Bounds:
         doing = f"the bounds of {partition}"
-        answer = asked(doing, lambda: self._consumer.get_watermark_offsets(Place(*partition), timeout=REQUEST_TIMEOUT_S, cached=False))
+        answer = self._asked_of(partition, doing, lambda: self._consumer.get_watermark_offsets(Place(*partition), REQUEST_TIMEOUT_S, False))
         if answer is None:
             raise ClusterUnreachable(f"{doing}: no answer in {REQUEST_TIMEOUT_S:.0f} s.", "Check that the brokers run.")
         self._known.add(partition)
         return Bounds(answer[0], max(answer))
+
+    def _asked_of(self, partition: TopicPartition, doing: str, call: Callable[[], T]) -> T:
+        """Measured: a client that knew the topic before it grew says that there is no such partition, until it has looked again:
+        test_log_grows."""
+        try:
+            return asked(doing, call)
+        except TopicMissing:
+            self._look_at(partition.topic)
+            return asked(doing, call)
+
+    def _look_at(self, topic: str) -> None:
+        asked(f"looking at {topic}", lambda: self._consumer.list_topics(topic, timeout=REQUEST_TIMEOUT_S))
 
     def high_watermark(self, partition: TopicPartition) -> int:
         return max(int(self._consumer.get_watermark_offsets(Place(*partition), cached=True)[1]), -1)
 
     def offset_for_time(self, partition: TopicPartition, timestamp_ms: int) -> int:
         place = Place(partition.topic, partition.partition, timestamp_ms)
-        found = asked("offsets for a time", lambda: self._consumer.offsets_for_times([place], timeout=REQUEST_TIMEOUT_S))[0]
+        doing = "offsets for a time"
+        found = self._asked_of(partition, doing, lambda: self._consumer.offsets_for_times([place], timeout=REQUEST_TIMEOUT_S))[0]
         if found.error is not None:
             raise log_error(found.error, f"the offset of {partition} at {timestamp_ms}")
         return found.offset if found.offset >= 0 else self.bounds(partition).end

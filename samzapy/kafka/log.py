@@ -13,7 +13,8 @@ from typing import Any
 
 from samzapy.kafka.admin import KafkaAdmin
 from samzapy.kafka.consumer import RESTORE, KafkaConsumer
-from samzapy.kafka.producer import BATCH_BYTES, KafkaPlainProducer, KafkaTransactionalProducer
+from samzapy.kafka.plain_producer import KafkaPlainProducer
+from samzapy.kafka.producer import BATCH_BYTES, KafkaTransactionalProducer
 
 SMALLEST_BATCH_BYTES = 1000
 

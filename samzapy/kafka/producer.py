@@ -1,4 +1,4 @@
-"""ports.TransactionalProducer and ports.PlainProducer over confluent-kafka.
+"""ports.TransactionalProducer over confluent-kafka.
 
 What goes wrong asynchronously needs no callback per record: measured, a record that the broker rejects puts the transaction into a state in
 which `commit_transaction` demands an abort (test_a_record_that_the_broker_rejects_poisons_the_transaction_without_any_callback). What goes
@@ -29,10 +29,9 @@ from samzapy.kafka.client import (
     ALLOW,
     CLOSED,
     REJECTED_REMEDY,
+    Looked,
     Settings,
-    delivery_error,
-    log_error,
-    quiet,
+    init_error,
     served,
     transaction_error,
 )
@@ -51,7 +50,6 @@ DEFAULTS = {
     "message.max.bytes": 100_000_000,  # each topic's own limit decides, and is checked at put and send
 }
 TRANSACTIONAL = {"linger.ms": 20}
-PLAIN = {"linger.ms": 5}
 POLL_EVERY = 1000  # records between two looks at the delivery queue
 INIT_TIMEOUT_S = 60.0
 INIT_LOOK_S = 5.0  # between two looks, while an init waits, at whether a login was refused
@@ -73,6 +71,7 @@ class KafkaTransactionalProducer:
         self._is_open = False  # whether there is a transaction
         self._is_empty = True  # the transaction: nobody is asked to end it then
         self._heard = Listener()
+        self._looked = Looked()
         own = {"transactional.id": transactional_id, "client.id": transactional_id, "transaction.timeout.ms": timeout_ms}
         self._refusals = Refusals(settings)
         ears = {"error_cb": self._on_error, "logger": self._heard, "debug": ",".join(filter(None, (settings.get("debug"), "eos")))}
@@ -99,8 +98,15 @@ class KafkaTransactionalProducer:
                 if not cause.retriable() or time.monotonic() >= deadline:
                     if cause.retriable() or cause.code() == KafkaError._TIMED_OUT:
                         raise ClusterUnreachable(f"init of {self._id}: {cause.str()}.", "Check that the brokers run.") from None
-                    raise log_error(cause, f"init of {self._id}") from None
-                self._producer.poll(0.05)
+                    raise init_error(cause, f"init of {self._id}") from None
+                self._wait_a_little(f"init of {self._id}", 0.05)
+
+    def _wait_a_little(self, doing: str, seconds: float) -> None:
+        """Before it is tried again; a fatal error may be met meanwhile."""
+        try:
+            served(self._producer.poll, seconds)
+        except KafkaException as error:
+            raise init_error(error.args[0], doing) from None
 
     def _look_whether_refused(self) -> None:
         with contextlib.suppress(KafkaException):  # a fatal one is raised by `init` itself
@@ -113,7 +119,7 @@ class KafkaTransactionalProducer:
         self._poison, self._disturbed, self._is_empty = None, False, True
         self._heard.rejected, self._heard.forbidden, self._heard.has_failed = "", "", False
         try:
-            self._producer.begin_transaction()
+            served(self._producer.begin_transaction)
         except KafkaException as error:
             raise transaction_error(error.args[0], f"begin of {self._id}") from None
         self._is_open = True
@@ -141,6 +147,9 @@ class KafkaTransactionalProducer:
                 self.send(topic, value, key, partition, timestamp_ms, headers, delivered)
         except KafkaException as error:
             self._check_open()
+            if self._looked.again(error, self._producer, topic, partition):
+                self.send(topic, value, key, partition, timestamp_ms, headers, delivered)
+                return
             found = transaction_error(error.args[0], f"a record for {topic}, key {shortened(key)}")
             self._poison = self._poison or found
 
@@ -150,7 +159,7 @@ class KafkaTransactionalProducer:
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
         self._is_empty = self._is_empty and not records
-        _send_all(self._produce, self.send, records)
+        send_all_of(self._produce, self.send, records)
         self._sent += len(records)
         if self._sent < POLL_EVERY:  # `flush` serves what is left
             return
@@ -248,7 +257,7 @@ class KafkaTransactionalProducer:
                 if not cause.retriable() or time.monotonic() - started >= self._timeout_s:
                     raise transaction_error(cause, f"{doing} of {self._id}") from None
                 retried = True
-                served(self._producer.poll, 0.02)
+                self._wait_a_little(f"{doing} of {self._id}", 0.02)
         self._is_open = False
         took_s = time.monotonic() - started
         try:
@@ -261,80 +270,13 @@ class KafkaTransactionalProducer:
         """Queued records are dropped, nothing is decided; librdkafka's threads end with the object."""
         with contextlib.suppress(KafkaException):  # it may be fenced; it is let go of in any case
             if self._producer is not CLOSED:
-                self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+                served(lambda: self._producer.purge(in_queue=True, in_flight=True, blocking=False))
                 served(self._producer.poll, 0)
         self._is_open = False
         self._produce, self._producer = CLOSED.produce, CLOSED
 
 
-class KafkaPlainProducer:
-    """An idempotent producer outside transactions. After Kafka refused a record it goes on with the settings that `refit` gives."""
-
-    def __init__(self, settings: Settings, client_id: str, message_timeout_ms: int, refit: Callable[[], Settings] | None = None) -> None:
-        self._own = (client_id, message_timeout_ms)
-        self._refit = refit
-        self._error: LogError | None = None
-        self._connect(settings)
-
-    def _connect(self, settings: Settings) -> None:
-        client_id, message_timeout_ms = self._own
-        own = {
-            "client.id": client_id, "message.timeout.ms": message_timeout_ms, "delivery.report.only.error": True,
-            "on_delivery": self._on_delivery,
-        }  # fmt: skip
-        self._producer = Producer(quiet({**DEFAULTS, **PLAIN, **settings, **FORCED, **own}))
-        self._produce = self._producer.produce
-
-    def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
-        if error is not None and self._error is None:
-            self._error = delivery_error(error, f"a record for {message.topic()}[{message.partition()}], key {shortened(message.key())}")
-
-    def send(
-        self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None
-    ) -> None:
-        try:
-            if timestamp_ms or headers:
-                self._produce(topic, value, key, partition, timestamp=timestamp_ms, headers=list(headers or ()))
-            else:
-                self._produce(topic, value, key, partition)
-        except BufferError:
-            self._serve(0.1)
-            self.send(topic, value, key, partition, timestamp_ms, headers)
-        except KafkaException as error:
-            self._error = self._error or delivery_error(error.args[0], f"a record for {topic}, key {shortened(key)}")
-
-    def send_all(self, records: Sequence[Outgoing]) -> None:
-        _send_all(self._produce, self.send, records)
-        self._serve(0)
-
-    def poll(self) -> None:
-        self._serve(0)
-
-    def _serve(self, seconds: float) -> None:
-        self._noting(self._producer.poll, seconds)
-
-    def _noting(self, call: Callable[..., Any], *arguments: Any) -> None:
-        """A call in which a fatal error may be met: what the producer still had is lost, which `flush` tells."""
-        try:
-            served(call, *arguments)
-        except KafkaException as error:
-            self._error = self._error or delivery_error(error.args[0], "the producer of outputs")
-
-    def flush(self) -> None:
-        self._noting(self._producer.flush)
-        if self._error is not None:
-            error, self._error = self._error, None
-            if isinstance(error, RecordRejected) and self._refit is not None:
-                self._connect(self._refit())  # nothing is on its way any more
-            raise error
-
-    def close(self) -> None:
-        if self._producer is not CLOSED:
-            self._serve(0)
-        self._produce, self._producer = CLOSED.produce, CLOSED
-
-
-def _send_all(produce: Callable[..., None], send: Callable[..., None], records: Sequence[Outgoing]) -> None:
+def send_all_of(produce: Callable[..., None], send: Callable[..., None], records: Sequence[Outgoing]) -> None:
     """The short way for plain records; from the first that does not go that way, `send`, which waits and notes what goes wrong."""
     done = 0
     try:

@@ -36,7 +36,7 @@ FIRST_SEEDS = {
     "epoch instead of incarnation": 3,
     "shared checkpoint partition": 0,
     "producer reused after a slow commit": 264,
-    "swallowed produce error": 205,
+    "swallowed produce error": 61,
     "silent offset reset": 2,
     "restore off by one": 0,
     "no age rule": 0,
