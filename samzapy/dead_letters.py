@@ -46,7 +46,7 @@ BATCH_RECORDS = 1000
 BATCH_BYTES = 16 << 20
 MAX_ROUNDS = 100  # producers; a round that sent nothing is rare, and then the brokers are in trouble
 PATIENCE_S = 90.0  # a container that died leaves its transaction open for up to `commit.timeout`
-AGAIN = "Run `samzapy dlq replay` again: what was sent is not sent twice."
+AGAIN = "Run `samzapy dlq replay JOB.yaml --all` again: what was sent is not sent twice."
 
 
 @dataclass(frozen=True, slots=True)

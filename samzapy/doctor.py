@@ -7,10 +7,11 @@ keeps a job from running or would break a promise; `warn` is what works, and wil
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from samzapy.config.extras import install_line, line_for
 from samzapy.spark.settings import is_local
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -63,6 +64,7 @@ def check_packages(requirements: Iterable[str], installed: Mapping[str, str]) ->
     """One check for what samzapy itself needs, one for each extra. `installed`: version by normalised name."""
     wrong: dict[str, list[str]] = {}
     right: dict[str, list[str]] = {}
+    mend: dict[str, list[str]] = {}
     for line in requirements:
         found = _REQUIREMENT.fullmatch(line.strip())
         if found is None:
@@ -72,28 +74,31 @@ def check_packages(requirements: Iterable[str], installed: Mapping[str, str]) ->
         version = installed.get(name)
         if version is None:
             wrong.setdefault(group, []).append(f"{name} is not installed")
+            mend.setdefault(group, []).append(line)
         elif not is_within(version, bounds):
             wrong.setdefault(group, []).append(f"{name} {version} is not {bounds}")
+            mend.setdefault(group, []).append(line)
         else:
             right.setdefault(group, []).append(f"{name} {version}")
-    return [_packages(group, right.get(group, []), wrong.get(group, [])) for group in sorted({"", *wrong, *right})]
+    groups = sorted({"", *wrong, *right})
+    return [_packages(group, right.get(group, []), wrong.get(group, []), install_line(mend.get(group, []))) for group in groups]
 
 
-def _packages(extra: str, right: list[str], wrong: list[str]) -> Check:
+def _packages(extra: str, right: list[str], wrong: list[str], remedy: str) -> Check:
     told = "; ".join([*wrong, *right])
     if not extra:
-        return _of("packages", not wrong, told, "pip install --upgrade samzapy")
+        return _of("packages", not wrong, told, remedy)
     is_absent = not right and all(words.endswith("is not installed") for words in wrong)
     if is_absent and extra not in WANTED_EXTRAS:
         return Check(f"extra {extra}", State.OK, f"{told}; only who asks for it needs it")
-    return _of(f"extra {extra}", not wrong, told, f"pip install --upgrade 'samzapy[{extra}]'", State.WARN)
+    return _of(f"extra {extra}", not wrong, told, remedy, State.WARN)
 
 
 def check_java(version: int | None, where: str, oldest: int) -> Check:
     """Only Spark and `samzapy dev` need one. `version` None: there is none, or it does not say; `where` has the words."""
     if version is None:
-        return Check("java", State.WARN, where, "pip install 'samzapy[java]'  (or JAVA_HOME=…; `run --local` needs none)")
-    return _of("java", version >= oldest, f"{version} ({where})", "pip install 'samzapy[java]'", State.WARN)
+        return Check("java", State.WARN, f"{where}; only Spark and samzapy dev need one", line_for("java"))
+    return _of("java", version >= oldest, f"{version} ({where})", line_for("java"), State.WARN)
 
 
 def check_state_dir(directory: str, is_writable: bool, free_bytes: int, is_here: bool) -> Check:
@@ -136,20 +141,19 @@ class TopicRow:
     state: str
 
 
-def check_topics(rows: Iterable[TopicRow], job_file: str) -> list[Check]:
-    """One check for each that is not as it must be, else one for all."""
+def check_topics(rows: Iterable[TopicRow], job_file: str, by_hand: Callable[[str], str]) -> list[Check]:
+    """One check for each that is not as it must be, else one for all. `by_hand`: how a topic is made."""
     rows = list(rows)
     checks = []
     for row in rows:
         if row.kind == "missing":
-            by_hand = f"kafka-topics.sh --create --topic {row.topic} --partitions N"
-            remedy = (
-                f"{by_hand}, or outputs: [{{partitions: N}}] and: samzapy topics {job_file} --create" if row.role == "output" else by_hand
-            )
+            remedy = f"Create it: {by_hand(row.topic)}"
+            if row.role == "output":
+                remedy += f"; or give its `partitions` under `outputs:` and run `samzapy topics {job_file} --create`"
             checks.append(Check(f"topic {row.topic}", State.FAIL, f"the {row.role} topic is missing", remedy))
         elif row.kind == "wrong":
             fact, _, command = row.state.partition("; ")
-            checks.append(Check(f"topic {row.topic}", State.FAIL, fact, command or f"samzapy topics {job_file}"))
+            checks.append(Check(f"topic {row.topic}", State.FAIL, fact, command[:1].upper() + command[1:] if command else f"samzapy topics {job_file}"))
     absent = sum(row.kind == "absent" for row in rows)
     told = f"{len(rows) - absent} as they must be" + (f", {absent} that run creates" if absent else "")
     return checks or [Check("topics", State.OK, told)]

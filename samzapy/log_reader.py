@@ -111,7 +111,7 @@ def decided_bounds(consumer: Consumer, place: TopicPartition, clock: Clock, want
         if clock.monotonic() > deadline:
             raise ClusterUnreachable(
                 f"{place}: a transaction is open at {bounds.end}, since {PATIENCE_S:.0f} s at least; what is behind it cannot be read.",
-                "Find out whose it is (`kafka-transactions.sh`); then run this again.",
+                "Find out whose it is, with Kafka's own tools; then run this again.",
             )
         clock.sleep(FETCH_S)
     return bounds

@@ -16,7 +16,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.ownership import Begun, Ledger
 from samzapy.plan.begun import grown_inputs, what_is_other
 from samzapy.plan.grouping import group
-from samzapy.plan.topics import internal_topics, what_is_wrong
+from samzapy.plan.topics import command_that_makes, internal_topics, what_is_wrong
 from samzapy.ports import Admin, Log, TopicFacts, TopicSpec
 from samzapy.wiring import changelog_topic, job_of
 
@@ -149,10 +149,18 @@ def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts], inputs_onl
     told = [f"input topic {t}" for t in inputs] + [f"output topic {o.topic}" for o in outputs]
     if not told:
         return
-    remedy = "Create them first; `run` never creates inputs or outputs."
+    remedy = f"Create them first, `run` never creates inputs or outputs: {made_by_hand(settings, *inputs, *(o.topic for o in outputs))}"
     if not inputs and all(o.partitions for o in outputs):
         remedy = "`samzapy topics JOB.yaml --create` creates outputs that give `partitions`."
     raise TopicMissing(f"there is no {', no '.join(told)}.", remedy)
+
+
+def made_by_hand(settings: Settings, *topics: str) -> str:
+    """What makes these topics; the number of partitions is an example."""
+    client = settings.kafka_client
+    if str(client.get("security.protocol", "plaintext")).lower() != "plaintext":
+        return f"{', '.join(topics)}, with your cluster's tools."  # `samzapy send` has no credentials
+    return " and ".join(f"`{command_that_makes(topic, str(client['bootstrap.servers']))}`" for topic in topics) + ", or with more partitions."
 
 
 def _refuse_collisions(users: list[str], wanted: list[TopicSpec]) -> None:
@@ -211,7 +219,7 @@ def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None,
             return OK, (spec.name, role, expected, _told(facts), "grows with the next run, as the inputs did")
         wrong = (
             f"was made for {begun_with} tasks, the inputs make {spec.partitions} now, and a key's records would go to other tasks than its state; "
-            "give the job a new id, or run `samzapy reset`"
+            "give the job a new id, or run `samzapy reset JOB.yaml`"
         )
     return (WRONG if wrong else OK), (spec.name, role, expected, _told(facts), wrong or "ok")
 
@@ -234,7 +242,8 @@ def create_topics(settings: Settings, log: Log) -> list[str]:
         admin.create(specs)
         if missing:
             raise TopicMissing(
-                f"there is no input topic {', '.join(missing)}.", "Create the inputs first: their partitions decide the number of tasks."
+                f"there is no input topic {', '.join(missing)}.",
+                f"Create the inputs first, their partitions decide the number of tasks: {made_by_hand(settings, *missing)}",
             )
         facts = admin.topics([i.topic for i in settings.inputs])
         wanted = internal_specs(settings, len(tasks_of(settings, facts)))

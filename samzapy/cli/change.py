@@ -66,7 +66,7 @@ def scale(
 
         done = run.follow(timeout, is_done)
     if done is None:
-        say(f"still moving after {timeout:.0f} s; see `samzapy status`")
+        say(f"still moving after {timeout:.0f} s; see `samzapy status JOB.yaml`")
         return 1
     for task in done["tasks"]:
         move = task.get("last_move")
@@ -99,7 +99,7 @@ def restart(
 
         done = run.follow(timeout, is_done)
     if done is None:
-        say(f"still restarting after {timeout:.0f} s; see `samzapy status`")
+        say(f"still restarting after {timeout:.0f} s; see `samzapy status JOB.yaml`")
         return 1
     say(f"restarted {', '.join(f'container {n}' for n in numbers)}")
     return 0

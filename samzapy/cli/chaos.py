@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import shlex
 import shutil
 import sys
 import tempfile
@@ -122,7 +123,9 @@ def _records(source: Path, loaded: LoadedJob, form: str) -> list[Any]:
         first = "; ".join(map(str, bad[:MOST_BAD_LINES]))
         raise ConfigurationError(f"{source}: {len(bad)} lines are no records: {first}.", "See --format in `samzapy chaos --help`.")
     if not records:
-        raise ConfigurationError(f"{source} holds no records.", "Record some: samzapy tail TOPIC --json > FILE")
+        topic, servers = loaded.settings.inputs[0].topic, str(loaded.settings.kafka_client["bootstrap.servers"])
+        recorded = f"samzapy tail {topic} --from-beginning --json --kafka {shlex.quote(servers)}"
+        raise ConfigurationError(f"{source} holds no records.", f"Record some into a file: {recorded}")
     return records
 
 

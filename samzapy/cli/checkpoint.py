@@ -63,7 +63,7 @@ def checkpoint_set(
     with connected(loaded) as log:
         url = running_url(loaded, log)
         if url is not None:
-            raise OwnedElsewhere(f"job {loaded.settings.job}-{loaded.settings.id} is running ({url}).", "Stop it first: `samzapy stop`.")
+            raise OwnedElsewhere(f"job {loaded.settings.job}-{loaded.settings.id} is running ({url}).", "Stop it first: `samzapy stop JOB.yaml`.")
         plan = _execute(loaded, log, order) if execute else _rewinding(loaded, log).preview(order, ledger_of(loaded, log))
         _print(plan, as_json)
         _say_what_stays(plan)
@@ -128,7 +128,8 @@ def _rewinding(loaded: LoadedJob, log: Log) -> Rewinding:
     tasks = look_around(settings, log).tasks
     if not tasks:
         raise TopicMissing(
-            f"there are not all of the input topics {', '.join(i.topic for i in settings.inputs)}.", "See `samzapy topics JOB.yaml`."
+            f"there are not all of the input topics {', '.join(i.topic for i in settings.inputs)}.",
+            "See `samzapy topics JOB.yaml`, and create those that are missing.",
         )
     topics = {store: topic for store in settings.stores if (topic := changelog_topic(settings, store)) is not None}
     pace = CoordinatorSettings(settings.containers.count, lease_s=settings.containers.lease_ms / 1000)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ import typer
 
 from samzapy.api.errors import ConfigurationError, NotAuthorized
 from samzapy.config.load import LoadedJob, load_job
+from samzapy.config.secrets import is_secret
 from samzapy.ports import Log
 from samzapy.printable import printable, printable_json, printable_lines
 
@@ -26,15 +29,40 @@ Sets = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document (or lines) on stdout.")]
 
 
+_called_with: list[str] = []  # the job file of this process's command, and what was laid over it
+
+
 def load(job: Path, more: list[Path] | None, sets: list[str] | None, classes: bool = False) -> LoadedJob:
-    """The job file with everything laid over it.
+    """The job file with everything laid over it. From now on, texts that tell what to run name it (`as_called`).
 
     Raises:
         ConfigError: with all problems at once.
     """
     from samzapy.kafka.client import check_properties
 
+    public = [one for one in sets or [] if not _may_hold_secret(one)]
+    _called_with[:] = [str(job), *(w for file in more or [] for w in ("--file", str(file))), *(w for one in public for w in ("--set", one))]
     return load_job([job, *(more or [])], sets or [], check_client=check_properties, check_classes=classes)
+
+
+def _may_hold_secret(override: str) -> bool:
+    key, _, value = override.partition("=")
+    section, _, below = key.partition(".")
+    return is_secret((section, below)) or is_secret((section, value))
+
+
+def as_called(text: str) -> str:
+    """A text in which the commands that are told to be run have the job file of this command, and its --file and --set, for JOB.yaml."""
+    return text.replace("JOB.yaml", shlex.join(_called_with)) if _called_with else text
+
+
+class NamesJob(logging.Filter):
+    """Of a log's handler: `as_called`."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if _called_with and "JOB.yaml" in (text := record.getMessage()):
+            record.msg, record.args = as_called(text), ()
+        return True
 
 
 def refuse_local_on(local: bool, master: str | None) -> None:
@@ -87,7 +115,7 @@ def print_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> None
 
 def say(text: str) -> None:
     """A sentence for a person: stderr."""
-    sys.stderr.write(printable_lines(text) + "\n")
+    sys.stderr.write(printable_lines(as_called(text)) + "\n")
     sys.stderr.flush()
 
 

@@ -23,6 +23,7 @@ from samzapy import doctor as rules
 from samzapy.api.errors import ConfigurationError, SamzapyError
 from samzapy.cli.common import AsJson, MoreFiles, Sets, load, print_json
 from samzapy.config.errors import ConfigError
+from samzapy.config.extras import line_for
 from samzapy.config.load import LoadedJob
 from samzapy.config.schema import DEFAULT_STATE_DIR, Settings
 from samzapy.config.spark_keys import NAMED_ELSEWHERE, OWNED
@@ -107,7 +108,7 @@ def _machine() -> Iterator[Check]:
         yield from rules.check_packages(requirements, installed)
     else:
         found = "samzapy runs from a folder and is not installed, so what it needs is written down nowhere"
-        yield Check("packages", State.WARN, found, "pip install 'samzapy[spark]'")
+        yield Check("packages", State.WARN, found, line_for("spark"))
     version, where = look_for_java()
     yield rules.check_java(version, where, OLDEST_VERSION)
 
@@ -181,11 +182,11 @@ def _access(settings: Settings, log: Log) -> list[Check]:
 
 def _topics(settings: Settings, log: Log, job: Path) -> tuple[int | None, list[Check]]:
     from samzapy.inspection import look_around
-    from samzapy.topic_check import topic_rows
+    from samzapy.topic_check import made_by_hand, topic_rows
 
     rows = [rules.TopicRow(kind, topic, role, state) for kind, (topic, role, _, _, state) in topic_rows(settings, log)]
     tasks = len(look_around(settings, log).tasks)
-    return tasks or None, rules.check_topics(rows, str(job))
+    return tasks or None, rules.check_topics(rows, str(job), lambda topic: made_by_hand(settings, topic))
 
 
 # -- Spark -------------------------------------------------------------------------------------------------------------------------------

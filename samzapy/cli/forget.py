@@ -30,12 +30,12 @@ def drop(
 ) -> None:
     """Forget a store of a stopped job for good: its changelog, its local copies, and what the checkpoints say of it. Inputs stay where they are."""
     if not STORE_NAME.fullmatch(store) or len(store) > MAX_STORE_NAME:
-        raise ConfigurationError(f"{store!r} cannot be a store's name.", "`samzapy checkpoint show` lists the stores.")
+        raise ConfigurationError(f"{store!r} cannot be a store's name.", "`samzapy checkpoint show JOB.yaml` lists the stores.")
     loaded = load(job, more, sets)
     with connected(loaded) as log:
         found = _forgetting(loaded, log).store(store, execute)
         if not found.before:
-            raise ConfigurationError(f"no checkpoint of this job names a store {store!r}.", "`samzapy checkpoint show` lists the stores.")
+            raise ConfigurationError(f"no checkpoint of this job names a store {store!r}.", "`samzapy checkpoint show JOB.yaml` lists the stores.")
         _say_tasks(found, f"store {store}", execute)
         for topic in found.topics:
             say(f"{'deleted' if execute else 'would delete'} topic {topic}")
@@ -57,12 +57,12 @@ def forget(
     if topic in {i.topic for i in loaded.settings.inputs}:
         raise ConfigurationError(
             f"{topic} is an input of the job.",
-            "Where it goes on is set with `samzapy checkpoint set`; to forget it, take it out of `inputs:` first.",
+            "Where it goes on is set with `samzapy checkpoint set JOB.yaml --to-earliest` and its like; to forget it, take it out of `inputs:` first.",
         )
     with connected(loaded) as log:
         found = _forgetting(loaded, log).input(topic, execute)
         if not found.before and not found.orders:
-            raise ConfigurationError(f"no checkpoint of this job names topic {topic}.", "`samzapy checkpoint show` lists what they name.")
+            raise ConfigurationError(f"no checkpoint of this job names topic {topic}.", "`samzapy checkpoint show JOB.yaml` lists what they name.")
         _say_tasks(found, f"input {topic}", execute)
     _say_whether(execute)
 
@@ -75,7 +75,7 @@ def _forgetting(loaded: LoadedJob, log: Log) -> Forgetting:
     settings = loaded.settings
     url = running_url(loaded, log)
     if url is not None:
-        raise OwnedElsewhere(f"job {settings.job}-{settings.id} is running ({url}).", "Stop it first: `samzapy stop`.")
+        raise OwnedElsewhere(f"job {settings.job}-{settings.id} is running ({url}).", "Stop it first: `samzapy stop JOB.yaml`.")
     pace = CoordinatorSettings(settings.containers.count, lease_s=settings.containers.lease_ms / 1000)
     process = Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), is_gone)
     return Forgetting(job_of(settings), pace, log, SystemClock(), process, answers(loaded))

@@ -240,7 +240,7 @@ def _print_status(answer: dict[str, Any]) -> None:
         restores = ", ".join(f"{n}: {_restored(s['restore'])}" for n, s in t["stores"].items() if "restore" in s)
         rows.append((t["name"], t["state"], t["container"], t["lag"], t["processed"], restores or None, t["reason"] or None))
     print_table(("TASK", "STATE", "CONTAINER", "LAG", "PROCESSED", "RESTORED FROM (RECORDS)", "REASON"), rows)
-    for key, words in (("dead_letters", "set aside (see `samzapy dlq list`)"), ("skipped", "skipped")):
+    for key, words in (("dead_letters", "set aside (see `samzapy dlq list JOB.yaml`)"), ("skipped", "skipped")):
         found = [f"{t['name']}: {t[key]}" for t in answer["tasks"] if t[key]]
         if found:
             print(f"\nrecords {words} since their container started: {', '.join(found)}")

@@ -17,6 +17,7 @@ from samzapy.config.load import LoadedJob
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Log
+from samzapy.topic_check import made_by_hand
 
 HEADER = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
 Positions = dict[str, dict[TopicPartition, int]]
@@ -124,5 +125,6 @@ def _refuse(loaded: LoadedJob, log: Log) -> None:
         there = admin.topics(inputs)
     finally:
         admin.close()
-    missing = ", no ".join(f"input topic {t}" for t in inputs if t not in there)
-    raise TopicMissing(f"there is no {missing}.", "Create it first; `samzapy topics JOB.yaml` shows what the job needs.")
+    missing = [topic for topic in inputs if topic not in there]
+    told = ", no ".join(f"input topic {topic}" for topic in missing)
+    raise TopicMissing(f"there is no {told}.", f"Create it first: {made_by_hand(loaded.settings, *missing)}")

@@ -32,6 +32,7 @@ from samzapy.cli import (
     schema,
     state,
 )
+from samzapy.cli.common import NamesJob, as_called
 from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
 from samzapy.cli.output import Escaped, checked_output
 from samzapy.config.errors import ConfigError
@@ -94,6 +95,7 @@ def configure_logging(verbose: bool) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.DEBUG if verbose else logging.INFO, force=True)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(PrintableLines("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))
+        handler.addFilter(NamesJob())
         handler.addFilter(SecretsHidden())
     for chatty in ("py4j", "urllib3", "uvicorn", "uvicorn.access", "uvicorn.error", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
@@ -119,13 +121,13 @@ def exit_code(arguments: list[str]) -> int:
             result = app(args=arguments, standalone_mode=False)
     except ConfigError as error:
         _debug()
-        told.write(error.render().rstrip() + "\n")
+        told.write(as_called(error.render()).rstrip() + "\n")
         return USAGE
     except SamzapyError as error:
         _debug()
-        told.write(f"error[{error.code}]: {without_secrets(error.message)}\n")
+        told.write(f"error[{error.code}]: {without_secrets(as_called(error.message))}\n")
         if error.remedy:
-            told.write(f"  {error.remedy}\n")
+            told.write(f"  {without_secrets(as_called(error.remedy))}\n")
         return error.exit_code
     except ClickException as error:
         error.show(told)

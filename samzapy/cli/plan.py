@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from samzapy.api.errors import LauncherError, SamzapyError, TopicMisconfigured, TopicMissing
-from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, refuse_local_on, say
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, as_called, connected, load, print_json, print_table, refuse_local_on, say
 from samzapy.cli.inspect import ledger_of
 from samzapy.config.schema import Settings
 from samzapy.model.job_model import TaskModel
@@ -78,7 +78,7 @@ def _slot_problems(settings: Settings, seen: Outlook) -> list[SamzapyError]:
 
 
 def _where(settings: Settings, local: bool) -> str:
-    return "child processes of `samzapy run --local`" if local else f"Spark at {settings.spark.master}"
+    return "child processes (--local)" if local else f"Spark at {settings.spark.master}"
 
 
 def _print(settings: Settings, local: bool, tasks: dict[str, TaskModel], seen: Outlook | None, rows: list[Any]) -> None:
@@ -124,5 +124,5 @@ def _document(
         ],
         "topics": [dict(zip([h.lower() for h in TOPICS], row, strict=True)) for _, row in rows],
         "creates": [row[0] for kind, row in rows if kind == ABSENT],
-        "problems": [{"code": p.code, "message": p.message, "remedy": p.remedy} for p in problems],
+        "problems": [{"code": p.code, "message": as_called(p.message), "remedy": as_called(p.remedy)} for p in problems],
     }  # fmt: skip

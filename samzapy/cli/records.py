@@ -23,6 +23,7 @@ from samzapy.cli.lines import BadLine, LineForm, Record, Shown, records_of
 from samzapy.log_reader import read_ranges
 from samzapy.model.names import TOPIC_NAME
 from samzapy.model.offsets import TopicPartition
+from samzapy.plan.topics import command_that_makes
 from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)]
@@ -218,7 +219,7 @@ def _facts(log: Log, topic: str, servers: str, partitions: int | None = None) ->
     finally:
         admin.close()
     if facts is None:
-        raise TopicMissing(f"there is no topic {topic} at {servers}.", "Create it (`samzapy send --partitions N` does), or see --kafka.")
+        raise TopicMissing(f"there is no topic {topic} at {servers}.", f"Create it, or see --kafka: `{command_that_makes(topic, servers)}`")
     return facts
 
 

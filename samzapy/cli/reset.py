@@ -35,7 +35,7 @@ def reset(
     with connected(loaded) as log:
         url = _url_of_a_run(loaded, log)
         if url is not None:
-            raise OwnedElsewhere(f"job {settings.job}-{settings.id} is running ({url}).", "Stop it first: `samzapy stop`.")
+            raise OwnedElsewhere(f"job {settings.job}-{settings.id} is running ({url}).", "Stop it first: `samzapy stop JOB.yaml`.")
         admin = log.admin()
         try:
             names = job_of(settings)

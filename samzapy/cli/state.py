@@ -104,7 +104,7 @@ def _local(loaded: LoadedJob, log: Log) -> Any:
 
     url = running_url(loaded, log)
     if url is not None:
-        raise OwnedElsewhere(f"job {loaded.settings.job}-{loaded.settings.id} is running ({url}).", "Stop it first: `samzapy stop`.")
+        raise OwnedElsewhere(f"job {loaded.settings.job}-{loaded.settings.id} is running ({url}).", "Stop it first: `samzapy stop JOB.yaml`.")
     return LocalState(loaded.settings, list(loaded.folders), "localhost", log, SystemClock())
 
 

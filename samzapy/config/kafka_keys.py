@@ -11,7 +11,7 @@ GROUPS = ("producer", "consumer")  # maps below kafka
 
 OWNED: dict[str, str] = {
     "acks": OURS,
-    "allow.auto.create.topics": "create topics on purpose: `samzapy topics --create`",
+    "allow.auto.create.topics": "create topics on purpose: `samzapy topics JOB.yaml --create`",
     "auto.commit.enable": "set `commit.interval`",
     "auto.commit.interval.ms": "set `commit.interval`",
     "auto.offset.reset": "set `start` and `on_out_of_range` of the input",

@@ -61,7 +61,7 @@ SAMZA: tuple[tuple[str, str], ...] = (
     ("systems.*.streams.*.samza.msg.serde", "`value` at an entry of `inputs` or `outputs`"),
     ("systems.*.streams.*.samza.bootstrap", "`bootstrap: true` at an entry of `inputs`"),
     ("systems.*.streams.*.samza.offset.default", "`start` at an entry of `inputs`"),
-    ("systems.*.streams.*.samza.reset.offset", "`samzapy checkpoint set`"),
+    ("systems.*.streams.*.samza.reset.offset", "`samzapy checkpoint set JOB.yaml --to-earliest`"),
     ("systems.*.streams.**", "keys at an entry of `inputs` or `outputs`"),
     ("systems.**", "`kafka`, a map of librdkafka's keys"),
     ("streams.*.samza.bootstrap", "`bootstrap: true` at an entry of `inputs`"),

@@ -52,7 +52,8 @@ def checked_offset(consumer: Consumer, spec: InputSpec, partition: TopicPartitio
     if spec.on_out_of_range == "fail":
         raise OffsetOutOfRange(
             f"input {partition}: {what}.",
-            f"Set `on_out_of_range: earliest` or `latest` for {spec.topic} to lose what is missing, or choose where to go on with `samzapy checkpoint set`.",
+            f"Set `on_out_of_range: earliest` or `latest` for {spec.topic} to lose what is missing, "
+            "or choose where to go on: `samzapy checkpoint set JOB.yaml --to-earliest` and its like.",
         )
     offset = bounds.start if spec.on_out_of_range == "earliest" else bounds.end
     LOG.warning("input %s: %s; going on from %d (on_out_of_range: %s)", partition, what, offset, spec.on_out_of_range)

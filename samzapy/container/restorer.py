@@ -201,7 +201,7 @@ class Restorer:
         except UnreadableCheckpoint as error:
             raise StateRefused(
                 f"{task.name}: the newest checkpoint in {where} cannot be read: {error}.",
-                "Use the samzapy version that wrote it, or run `samzapy reset` to start over.",
+                "Use the samzapy version that wrote it, or run `samzapy reset JOB.yaml` to start over.",
             ) from None
         if (checkpoint.job, checkpoint.id, checkpoint.task) != (self._spec.job.name, self._spec.job.id, task.name):
             raise StateRefused(
@@ -218,7 +218,7 @@ class Restorer:
             if old[subject] != new[subject]:
                 raise StateMismatch(
                     f"{task.name}: {subject} was {old[subject]!r} when its state was written, the job file says {new[subject]!r}.",
-                    "Change it back, give the job a new id, or run `samzapy reset` to start over.",
+                    "Change it back, give the job a new id, or run `samzapy reset JOB.yaml` to start over.",
                 )
         gone = vanished(task.checkpoint, {name: s.changelog is not None for name, s in self._spec.stores.items()})
         if gone is not None:
@@ -448,12 +448,13 @@ class Restorer:
                 raise StateRefused(
                     f"{task.name}: there is no checkpoint in {self._checkpoint_partition(task)}, but {place} holds "
                     f"{restored.records} records of state: starting over on them would count twice.",
-                    "Run `samzapy reset` to remove the state and start over, or say with `samzapy checkpoint set … --keep-state` where every input goes on.",
+                    "Run `samzapy reset JOB.yaml` to remove the state and start over, or say with "
+                    "`samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`) where every input goes on.",
                 )
             raise StateRefused(
                 f"{task.name}: store {name!r} is new to the checkpoint, but {place} holds {restored.records} records: it was a store of this job "
                 "before, and its inputs have been read on since.",
-                f"Delete {place.topic} to begin store {name!r} empty, give it another `changelog`, or run `samzapy reset`.",
+                f"Delete {place.topic} to begin store {name!r} empty, give it another `changelog`, or run `samzapy reset JOB.yaml`.",
             )
 
     def _is_decided(self, task: TaskInstance) -> bool:

@@ -139,4 +139,4 @@ class Alone:
             raise self._replaced()
 
     def _replaced(self) -> OwnedElsewhere:
-        return OwnedElsewhere(f"another run has taken over job {self._job} meanwhile; {self._failed}.", "Stop it first: `samzapy stop`.")
+        return OwnedElsewhere(f"another run has taken over job {self._job} meanwhile; {self._failed}.", "Stop it first: `samzapy stop JOB.yaml`.")

@@ -89,7 +89,7 @@ class Changes:
 
     def _refuse_while_stopping(self) -> None:
         if self._roster.is_stopping:
-            raise ConfigurationError("the job is stopping.", "Start it again with `samzapy run`.")
+            raise ConfigurationError("the job is stopping.", "Start it again with `samzapy run JOB.yaml`.")
 
     def go_on_with_restart(self) -> None:
         """One container at a time, and only while all others run."""

@@ -58,7 +58,7 @@ class Lease:
             if lease.url and self._is_alive(lease.url):
                 raise OwnedElsewhere(
                     f"job {self._job} is run by process {lease.pid} on {lease.host} (lease {max(age_s, 0):.0f} s old, {lease.url}).",
-                    "Stop that one with `samzapy stop`, or take its place with `--takeover`.",
+                    "Stop that one with `samzapy stop JOB.yaml`, or take its place with `samzapy run JOB.yaml --takeover`.",
                 )
             if not 0 <= age_s < self._settings.lease_s:
                 return ledger

@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError, LauncherError
+from samzapy.config.extras import line_for
 from samzapy.dev.java import Java
 from samzapy.dev.places import Progress, cache_dir, locked
 from samzapy.printable import printable
@@ -164,5 +165,5 @@ def pyspark_jars(needed_for: str = "whose Ivy fetches Kafka") -> Path:
     """
     package = find_spec("pyspark")
     if package is None or package.origin is None:
-        raise LauncherError(f"PySpark is not installed, {needed_for}.", "Install it: pip install 'samzapy[spark]'")
+        raise LauncherError(f"PySpark is not installed, {needed_for}.", f"Install it: {line_for('spark')}")
     return Path(package.origin).parent / "jars"

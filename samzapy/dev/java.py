@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from samzapy.api.errors import LauncherError
+from samzapy.config.extras import line_for
 from samzapy.dev.places import cache_dir, locked
 
 OLDEST_VERSION = 17
@@ -66,7 +67,7 @@ def find_java() -> Java:
             return Java(home, executable, version, source)
         passed_over.append(f"{executable} ({source}) is version {version}")
     seen = "; ".join(passed_over) or "neither JAVA_HOME nor PATH leads to one"
-    raise LauncherError(f"no Java {OLDEST_VERSION} or later: {seen}.", "Install one: pip install 'samzapy[java]'")
+    raise LauncherError(f"no Java {OLDEST_VERSION} or later: {seen}.", f"Install one: {line_for('java')}")
 
 
 def look_for_java() -> tuple[int | None, str]:

@@ -345,5 +345,5 @@ def _check_free(port: int) -> None:
     other = ask_cluster(HOST, port)
     owner = f"a Kafka of another directory (cluster {other.cluster_id})" if other else "another program"
     raise ConfigurationError(
-        f"port {port} is in use by {owner}.", "Stop it, or choose another port: samzapy dev kafka start --port P (0 = any free one)"
+        f"port {port} is in use by {owner}.", "Stop it, or take any free port: samzapy dev kafka start --port 0"
     )

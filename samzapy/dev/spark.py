@@ -203,7 +203,7 @@ class LocalSpark:
         kept = existing.port if existing and port is None and not anew and is_free(MASTER_HOST, existing.port) else None
         if port and not is_free(MASTER_HOST, port):
             raise ConfigurationError(
-                f"port {port} is in use by another program.", "Choose another: samzapy dev spark start --port P (0 = any free one)"
+                f"port {port} is in use by another program.", "Take any free one: samzapy dev spark start --port 0"
             )
         fixed = port or kept
         free = free_ports(2, besides=[fixed] if fixed else [])

@@ -155,7 +155,7 @@ class KafkaConsumer:
             return unknown
         return OffsetOutOfRange(
             f"input {place}: next offset {at} lies outside [{bounds.start}, {bounds.end}): records were removed before they were read.",
-            "Set `on_out_of_range` for this input, or use `samzapy reset`.",
+            "Set `on_out_of_range` for this input, or use `samzapy reset JOB.yaml`.",
         )
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

@@ -25,7 +25,7 @@ def grown_inputs(inputs: str, tasks: int, before: int) -> StateMismatch:
     """A job with state whose inputs have other partitions than when it began."""
     return StateMismatch(
         f"{inputs}: {tasks} partitions now, {before} when this job's state was begun; a key's records would go to other tasks than its state.",
-        "Give the job a new id to build its state anew from the inputs' start, or `samzapy reset` it and start over.",
+        "Give the job a new id to build its state anew from the inputs' start, or `samzapy reset JOB.yaml` it and start over.",
     )
 
 
@@ -36,7 +36,8 @@ def what_is_other(job: Job, inputs: str, begun: Begun | None, now: Begun) -> Sam
     if begun.checkpoint_topic_id != now.checkpoint_topic_id:
         return lost_checkpoints(
             job,
-            "Bring the old topic back, say with `samzapy checkpoint set` where every input goes on, or run `samzapy reset` to start over.",
+            "Bring the old topic back, "
+            "say where every input goes on (`samzapy checkpoint set JOB.yaml --to-earliest` and its like), or run `samzapy reset JOB.yaml` to start over.",
         )
     if begun.tasks and now.tasks and begun.tasks != now.tasks:
         return grown_inputs(inputs, now.tasks, begun.tasks)

@@ -195,12 +195,12 @@ def replaced(topic: str, partition: int, topic_id: str, mark: StoreMark) -> Refu
     if mark.topic != topic:
         return Refuse(
             f"changelog {topic}[{partition}] is not what the checkpoint names: that is {mark.topic}.",
-            "Change the store's `changelog` back, or run `samzapy reset` to start over.",
+            "Change the store's `changelog` back, or run `samzapy reset JOB.yaml` to start over.",
         )
     what = "was deleted and made again since the checkpoint: its content is not this state"
     return Refuse(
         f"changelog {topic}[{partition}] {what if topic_id else 'was deleted since the checkpoint, and with it committed state'}.",
-        "Run `samzapy reset` to start over, or bring the old topic back.",
+        "Run `samzapy reset JOB.yaml` to start over, or bring the old topic back.",
     )
 
 
@@ -235,8 +235,8 @@ def unnamed(task: str, changelog: str, offset: int, checkpoints: str, position: 
         "checkpoints behind it were lost (an unclean leader election, or a topic brought back from an older copy), and reading the inputs "
         "again would count twice; or somebody else writes to the changelog.",
         "Bring back the replica or the copy that has them. If it is somebody else's record: see that nobody else may write there, then say with "
-        "`samzapy checkpoint set … --keep-state` that every input goes on where `samzapy checkpoint show` says that it is; the record stays in "
-        "the store until the task writes its key again. Or run `samzapy reset` to start over.",
+        "--keep-state of `samzapy checkpoint set --help` that every input goes on where `samzapy checkpoint show JOB.yaml` says that it is; the "
+        "record stays in the store until the task writes its key again. Or run `samzapy reset JOB.yaml` to start over.",
     )
 
 
@@ -245,7 +245,7 @@ def lost_end(changelog: str, end: int, mark: StoreMark) -> Refuse:
     return Refuse(
         f"changelog {changelog} ends at {end}, the checkpoint says {mark.position}: its end was lost "
         "(an unclean leader election, or a topic brought back from an older copy), and with it committed state.",
-        "Bring back the replica or the copy that has it, or run `samzapy reset` to start over.",
+        "Bring back the replica or the copy that has it, or run `samzapy reset JOB.yaml` to start over.",
     )
 
 
@@ -253,5 +253,5 @@ def _truncated(log: ChangelogFacts, mark: StoreMark) -> Refuse:
     return Refuse(
         f"changelog {log.topic}[{log.partition}] starts at {log.start}, the checkpoint says {mark.changelog_start}: "
         "it was truncated, and a full restore would silently miss keys.",
-        "Bring back a host with the local store, or run `samzapy reset` to start over.",
+        "Bring back a host with the local store, or run `samzapy reset JOB.yaml` to start over.",
     )

@@ -6,6 +6,7 @@ by key.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 from samzapy.model.names import Job
@@ -41,8 +42,8 @@ def what_is_wrong(spec: TopicSpec, facts: TopicFacts) -> str:
             "" if policy == DELETE else f"has cleanup.policy={policy}, under which dead letters would be lost; {_set_policy(spec, DELETE)}"
         )
     if facts.partitions != spec.partitions:
-        grow = f"kafka-topics.sh --alter --topic {spec.name} --partitions {spec.partitions}"
-        way_out = grow if facts.partitions < spec.partitions else "give the job a new id, or run `samzapy reset`"
+        grow = f"give it {spec.partitions} with Kafka's own tools"
+        way_out = grow if facts.partitions < spec.partitions else "give the job a new id, or run `samzapy reset JOB.yaml`"
         return f"has {facts.partitions} partitions, the job needs {spec.partitions}; {way_out}"
     if policy != COMPACT:
         return f"has cleanup.policy={policy}, under which Kafka would delete state; {_set_policy(spec, COMPACT)}"
@@ -50,4 +51,9 @@ def what_is_wrong(spec: TopicSpec, facts: TopicFacts) -> str:
 
 
 def _set_policy(spec: TopicSpec, policy: str) -> str:
-    return f"kafka-configs.sh --alter --entity-type topics --entity-name {spec.name} --add-config cleanup.policy={policy}"
+    return f"with Kafka's own tools, set cleanup.policy={policy} for {spec.name}"
+
+
+def command_that_makes(topic: str, servers: str, partitions: int = 4) -> str:
+    """A line for a shell; of `samzapy send` and nothing to send."""
+    return f"samzapy send {topic} --partitions {partitions} --kafka {shlex.quote(servers)} < /dev/null"

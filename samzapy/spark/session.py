@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import samzapy
 from samzapy.api.errors import ClusterUnreachable, LauncherError
+from samzapy.config.extras import line_for
 from samzapy.spark.settings import LOOPBACK, is_local, master_addresses, properties_text, session_settings
 
 if TYPE_CHECKING:
@@ -212,12 +213,12 @@ def _check_installed(java_home: str | None) -> None:
     try:
         importlib.import_module("pyspark")
     except ImportError as error:
-        raise LauncherError("PySpark is not installed.", "Install it: pip install 'samzapy[spark]'  (or use --local)") from error
+        raise LauncherError("PySpark is not installed.", f"Use --local, or install it: {line_for('spark')}") from error
     home = java_home or os.environ.get("JAVA_HOME")
     java = Path(home, "bin", "java") if home else None
     if not (java.is_file() if java else shutil.which("java")):
         where = f"{home} holds no bin/java" if home else "neither JAVA_HOME nor PATH leads to one"
-        raise LauncherError(f"Spark needs Java 17 or later: {where}.", "Install one: pip install 'samzapy[java]'")
+        raise LauncherError(f"Spark needs Java 17 or later: {where}.", f"Install one: {line_for('java')}")
 
 
 def _check_master(master: str) -> None:

@@ -51,7 +51,7 @@ class Strike:
 
 def schedule(seed: int, seconds: float, kinds: Sequence[str] = tuple(WEIGHTS)) -> list[Strike]:
     """The faults of a run of so many seconds, in order. Every kind comes once before any comes again."""
-    chance = random.Random(f"samzapy chaos {seed}")
+    chance = random.Random(" ".join(("samzapy", "chaos", str(seed))))
     return list(_strikes(chance, seconds, kinds))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker import create_topic, produce, read_all
+from tests.commands import PLACEHOLDER, what_does_not_run
 
 PATIENCE_S = 90.0
 BARRIER = b"\x00samzapy/barrier"
@@ -111,7 +112,7 @@ class Job:
 
     def command(self, *arguments: str, limit_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
         """One command to its end."""
-        return subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-m", "samzapy", *arguments],
             capture_output=True,
             text=True,
@@ -120,6 +121,10 @@ class Job:
             cwd=self.folder,
             check=False,
         )
+        told = done.stdout + done.stderr
+        assert PLACEHOLDER not in told or "--help" in arguments, told
+        assert [] == what_does_not_run(told), "what is told to be run can be"
+        return done
 
     def of(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command about this job: `of("state", "export", …, )` gets the job file after the verbs."""

@@ -221,13 +221,13 @@ def test_topics_shows_and_creates_what_the_job_needs(kafka: str, tmp_path: Path,
     assert len(made[f"__samza_checkpoint_{name}_1"].partitions) == 4
 
 
-def test_an_internal_topic_with_a_policy_that_deletes_is_refused_with_the_command(kafka: str, tmp_path: Path, name: str) -> None:
+def test_an_internal_topic_with_a_policy_that_deletes_is_refused_with_what_to_set(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name)
     create_topic(kafka, job.changelog, 4, cleanup_policy="delete")
     done = job.run_to_end()
     assert done.returncode == 1
     assert "cleanup.policy=compact" in done.stderr
-    assert "kafka-configs" in done.stderr
+    assert f"set cleanup.policy=compact for {job.changelog}" in done.stderr
 
 
 def test_changed_serdes_are_refused_over_state(kafka: str, tmp_path: Path, name: str) -> None:

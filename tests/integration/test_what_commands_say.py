@@ -7,6 +7,8 @@ import os
 import re
 import secrets
 import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from confluent_kafka.admin import NewPartitions
 
 from tests.broker import admin, create_topic
+from tests.commands import commands_in
 from tests.integration.job import Job
 
 pytestmark = pytest.mark.kafka
@@ -93,3 +96,35 @@ def test_a_failure_is_told_in_full_once(job: Job) -> None:
     )
     assert "error[SZ200]" in lines[-2], done.stderr
     assert 'raise ValueError("boom!")' in done.stderr, "the stack is with the container's lines"
+
+
+def test_what_is_told_to_be_run_does_what_it_says(job: Job) -> None:
+    """Each remedy is taken as it is printed and given to a shell, until the job runs."""
+    there = json.loads(job.file.read_text())
+    missing = [f"{job.name}-late-{n}" for n in ("in", "out")]
+    there |= {"inputs": [{"topic": missing[0], "value": "string"}], "outputs": [{"topic": missing[1], "key": "string", "value": "integer"}]}
+    job.file.write_text(json.dumps(there))
+
+    refused = job.run_to_end("--set", "id=7")
+    assert (4, True) == (refused.returncode, "Create them first" in refused.stderr), refused.stderr
+    for command in commands_in(refused.stderr):
+        assert 0 == shell(job, command).returncode
+    assert 0 == job.run_to_end("--set", "id=7").returncode
+
+    unknown = job.command("dlq", "show", str(job.file), "3", "--set", "id=7")
+    (command,) = commands_in(unknown.stderr)
+    assert f"samzapy dlq list {job.file} --set id=7" == command, "of the job that was meant: the id makes it another"
+    assert (2, 0) == (unknown.returncode, shell(job, command).returncode)
+
+    with job.running("--local") as run:
+        run.until_running()
+        busy = job.command("reset", str(job.file))
+        (command,) = commands_in(busy.stderr)
+        assert (5, f"samzapy stop {job.file}") == (busy.returncode, command)
+        assert 0 == shell(job, command).returncode
+        assert 0 == run.process.wait(timeout=60)
+
+
+def shell(job: Job, command: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(command, shell=True, cwd=job.folder, env={**os.environ, "PATH": path}, text=True, capture_output=True, timeout=60)

@@ -14,6 +14,7 @@ import typer
 
 from samzapy.cli.main import ClickException, app
 from samzapy.config.load import load_job
+from tests.commands import parse
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -66,18 +67,18 @@ def test_every_example_job_file_is_valid(path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_in_the_text_parses(command: str) -> None:
-    assert _parse(command.split()[1:]) in BUILT
+    assert parse(command.split()[1:]) in BUILT
 
 
 def test_every_command_that_is_built_is_in_the_text() -> None:
     assert BUILT == set(_leaves(typer.main.get_command(app), []))
-    assert BUILT == {_parse(command.split()[1:]) for command in COMMANDS}
+    assert BUILT == {parse(command.split()[1:]) for command in COMMANDS}
 
 
 def test_a_command_that_is_not_there_would_be_found() -> None:
     for wrong in ("lags JOB.yaml", "status JOB.yaml --wach", "state get JOB.yaml", "dev kafka begin"):
         with pytest.raises(ClickException):
-            _parse(wrong.split())
+            parse(wrong.split())
 
 
 def test_every_make_target_is_there() -> None:
@@ -106,19 +107,6 @@ def _leaves(command: Any, path: list[str]) -> list[str]:
     if not hasattr(command, "commands"):
         return [" ".join(path)]
     return [leaf for name, below in command.commands.items() for leaf in _leaves(below, [*path, name])]
-
-
-def _parse(words: list[str]) -> str:
-    """The command's path; every option and argument after it is parsed, nothing is run."""
-    command: Any = typer.main.get_command(app)
-    path: list[str] = []
-    while hasattr(command, "commands"):
-        name = words[0] if words else ""
-        if name not in command.commands:
-            raise typer.BadParameter(f"no command {' '.join([*path, name])}")
-        path, words, command = [*path, name], words[1:], command.commands[name]
-    command.make_context(" ".join(path), list(words))
-    return " ".join(path)
 
 
 def _environ() -> dict[str, str]:

