@@ -56,6 +56,18 @@ def as_called(text: str) -> str:
     return text.replace("JOB.yaml", shlex.join(_called_with)) if _called_with else text
 
 
+class Relayed:
+    """stderr for what child processes write: `as_called`."""
+
+    def write(self, data: bytes) -> int:
+        if b"JOB.yaml" in data:
+            data = as_called(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        return sys.stderr.buffer.write(data)
+
+    def flush(self) -> None:
+        sys.stderr.buffer.flush()
+
+
 class NamesJob(logging.Filter):
     """Of a log's handler: `as_called`."""
 

@@ -17,7 +17,7 @@ import typer
 
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
-from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, refuse_local_on, say
+from samzapy.cli.common import JobFile, MoreFiles, Relayed, Sets, connected, load, refuse_local_on, say
 from samzapy.cli.inspect import http_json
 from samzapy.config.load import LoadedJob
 from samzapy.model.offsets import TopicPartition
@@ -128,7 +128,7 @@ class _Run:
         if self._local:
             from samzapy.local.launcher import ProcessLauncher
 
-            return ProcessLauncher()
+            return ProcessLauncher(Relayed())
         from samzapy.dev.java import find_java, java_for_spark
         from samzapy.spark.launcher import SparkLauncher
         from samzapy.spark.session import start_session

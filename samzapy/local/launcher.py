@@ -17,7 +17,7 @@ import threading
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, Protocol
 
 import samzapy
 from samzapy.api.errors import LauncherError
@@ -64,11 +64,18 @@ class ProcessHandle:
             return
 
 
+class Output(Protocol):
+    """Where what the children write goes."""
+
+    def write(self, data: bytes, /) -> int: ...
+    def flush(self) -> None: ...
+
+
 class ProcessLauncher:
     """Starts containers as child processes of this one, on this host."""
 
-    def __init__(self, output: BinaryIO | None = None) -> None:
-        self._output = output if output is not None else sys.stderr.buffer
+    def __init__(self, output: Output | None = None) -> None:
+        self._output: Output = output if output is not None else sys.stderr.buffer
         self._output_lock = threading.Lock()
         self._handles: list[ProcessHandle] = []
         self._starter = ThreadPoolExecutor(1, thread_name_prefix="container-starter")
