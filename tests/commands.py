@@ -16,7 +16,7 @@ PLACEHOLDER = "JOB.yaml"  # in the source; the command line puts the user's own 
 _QUOTED = re.compile(r"`(samzapy [^`]+)`")
 _BARE = re.compile(r"(?:^|(?<=: )|(?<=, ))(samzapy [a-z][^`\n]*?)(?=$|\n|, |: |; |  \()", re.MULTILINE)
 _BLANK = re.compile(r"…|(?<![\w.-])[A-Z]{2,}(?![\w.-])")
-NOT_SHIPPED = re.compile(r"kafka-[a-z-]+\.sh|pip install[^\n]*samzapy")
+NOT_SHIPPED = re.compile(r"kafka-[a-z-]+\.sh (?!--bootstrap-server)-|pip install[^\n]*samzapy")
 
 
 def parse(words: list[str]) -> str:
@@ -43,11 +43,23 @@ def _command() -> Any:
     return typer.main.get_command(app)
 
 
+def _is_told(words: list[str]) -> bool:
+    """Whether these name a command, rather than a family of them, or go on in another way."""
+    command = _command()
+    for word in words:
+        if not hasattr(command, "commands"):
+            return True
+        if word not in command.commands:
+            return command is not _command()
+        command = command.commands[word]
+    return not hasattr(command, "commands")
+
+
 def commands_in(text: str) -> list[str]:
     """The commands of samzapy's that a text tells to run."""
     if "samzapy " not in text:
         return []
-    bare = [found for found in _BARE.findall(re.sub(r"`[^`]*`", "``", text)) if found.split()[1] in _command().commands]
+    bare = [found for found in _BARE.findall(re.sub(r"`[^`]*`", "``", text)) if _is_told(found.split()[1:])]
     return [*_QUOTED.findall(text), *bare]
 
 

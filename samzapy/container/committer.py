@@ -199,6 +199,9 @@ class Committer:
         )  # fmt: skip
 
 
+MAX_TOLD = 3
+
+
 def fitting(checkpoint: Checkpoint, spec: ContainerSpec) -> bytes:
     """The checkpoint's bytes.
 
@@ -209,9 +212,10 @@ def fitting(checkpoint: Checkpoint, spec: ContainerSpec) -> bytes:
     limit = min(spec.max_checkpoint_bytes - OVERHEAD_BYTES, MAX_BYTES)
     if len(data) <= limit:
         return data
-    raised = f"`kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config max.message.bytes={len(data) * 2}`"
+    raised = f"With Kafka's own tools, set max.message.bytes={len(data) * 2} for {topic}"
     ways = [raised if len(data) <= MAX_BYTES else f"Give a task fewer input partitions: a checkpoint may have {MAX_BYTES} bytes"]
-    ways += ["`samzapy checkpoint forget JOB.yaml TOPIC` for topics that are no input any more"] if checkpoint.left else []
+    gone = sorted({place.rpartition("[")[0] for place in checkpoint.left})
+    ways += [f"forget what is no input any more: `samzapy checkpoint forget JOB.yaml {topic}`" for topic in gone[:MAX_TOLD]]
     raise RecordTooLarge(
         f"{checkpoint.task}: its checkpoint of {len(data)} bytes is more than the {max(limit, 0)} that {topic} takes; it names {len(checkpoint.inputs)} "
         f"input partitions, {len(checkpoint.left)} that are no input any more, and {len(checkpoint.stores)} stores.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -248,8 +249,8 @@ def test_a_checkpoint_larger_than_its_topic_takes_is_named_with_what_to_do(tmp_p
         story.bench.start()
     with pytest.raises(RecordTooLarge) as refused:
         story.bench.start()
-    assert "--entity-name __samza_checkpoint_test_1 --add-config max.message.bytes=" in refused.value.remedy
-    assert "`samzapy checkpoint forget JOB.yaml TOPIC`" in refused.value.remedy
+    assert re.search(r"set max\.message\.bytes=\d+ for __samza_checkpoint_test_1", refused.value.remedy)
+    assert re.search(r"`samzapy checkpoint forget JOB\.yaml \w+`", refused.value.remedy)
     story.bench.adjust = lambda spec: spec
     story.run("b")
     assert [1] == story.sent()
