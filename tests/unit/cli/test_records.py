@@ -98,13 +98,12 @@ def test_all_lines_are_sent_with_or_without_a_last_line_end(is_file: bool) -> No
 
 def test_the_last_records_are_found_behind_markers_and_aborted_records() -> None:
     world = World()
-    producer = world.log.transactional_producer("x")
-    producer.init()
     for number in range(20):
+        producer = world.log.transactional_producer("x")
+        producer.init()
         producer.begin()
         producer.send("t", str(number).encode(), None, 0)
         _ = producer.abort() if number % 4 else producer.commit()
-        producer.init()
     assert [b"8", b"12", b"16"] == [value for _, value in world.there(3)]
     assert 5 == len(world.there(100))
 
