@@ -28,6 +28,14 @@ def shortened(key: object, limit: int = 80) -> str:
     return text if len(text) <= limit else text[:limit] + "…"
 
 
+def other_thread(what: str) -> tuple[str, str]:
+    """Message and remedy for `what`, called from a thread of the task's own."""
+    return (
+        f"{what} was called from another thread than the one that runs the task's hooks.",
+        "Call it in the hook, before the hook returns; wait there for what threads work out: `future.result()`.",
+    )
+
+
 # -- the job file ----------------------------------------------------------------------------------------------------------------
 
 

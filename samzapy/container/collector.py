@@ -3,10 +3,11 @@ hook sent that raised is dropped."""
 
 from __future__ import annotations
 
+from _thread import get_ident
 from collections.abc import Callable, Mapping, Sequence
 
 from samzapy.api.envelope import OutgoingMessageEnvelope
-from samzapy.api.errors import RecordTooLarge, TaskError, UnknownOutput, shortened
+from samzapy.api.errors import RecordTooLarge, TaskError, UnknownOutput, other_thread, shortened
 from samzapy.container.spec import OutputSpec
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.names import KAFKA
@@ -19,16 +20,19 @@ SendAll = Callable[[Sequence[Outgoing]], None]
 class Collector:
     """The collector of a container's hooks. `pending` holds what is to be released; up to `_kept` its hooks have returned."""
 
-    __slots__ = ("_kept", "_kept_size", "_outputs", "_size", "pending", "released_bytes")
+    __slots__ = ("_kept", "_kept_size", "_outputs", "_size", "_thread", "pending", "released_bytes")
 
     def __init__(self, outputs: Mapping[str, OutputSpec]) -> None:
         self._outputs = {(KAFKA, topic): (o, o.key_serde.encode, o.value_serde.encode, o.max_record_bytes) for topic, o in outputs.items()}
+        self._thread = get_ident()
         self.pending: list[Outgoing] = []
         self._size = self._kept = self._kept_size = 0
         self.released_bytes = 0
 
     def send(self, envelope: OutgoingMessageEnvelope) -> None:
         """Encode, check, and hold until the hook returns."""
+        if get_ident() != self._thread:
+            raise TaskError(*other_thread("collector.send()"))
         try:
             found = self._outputs.get(envelope.system_stream)
         except AttributeError:

@@ -19,8 +19,9 @@ from samzapy.api.errors import LogError, RecordRejected, SamzapyError, Supersede
 from samzapy.container.careful import Careful, culprits_of
 from samzapy.container.collector import Collector
 from samzapy.container.committer import Committer
-from samzapy.container.failure import DEAD_LETTER, FAIL, is_users, named, origin_of
+from samzapy.container.failure import DEAD_LETTER, FAIL, is_users, named, origin_of, refuse_returned
 from samzapy.container.flushing import Flushing
+from samzapy.container.forked import end_child, watch
 from samzapy.container.inputs import Inputs
 from samzapy.container.metrics import TaskMetrics
 from samzapy.container.ownership import Ownership
@@ -41,6 +42,7 @@ LOG = logging.getLogger("samzapy.container")
 LOOK_S = 0.1
 WATCH_S = 0.01
 JOIN_WAIT_S = 0.01
+HOOKS = ("init", "window", "end_of_stream", "close")
 T = TypeVar("T")
 SWEEP_S = 3600.0  # not at the start: what others on this host have not opened yet must not look abandoned
 
@@ -100,6 +102,7 @@ class Container:
         self._committer = Committer(spec, self._own, self._outputs, self._consumer, clock, run_id)
         self._standbys = Standbys(spec, log, clock)
         self._requests = Requests()
+        watch(self._requests)
         self._collector = Collector(spec.outputs)
         self._window_held = False  # whether the transaction has what window() did
         self._search = Search(spec.retries)
@@ -546,11 +549,18 @@ class Container:
 
     def _user(self, task: TaskInstance, name: str, call: Callable[[], T]) -> T:
         try:
-            return call()
+            returned = call()
+            if returned is not None and name in HOOKS:
+                refuse_returned(name, returned)
         except BaseException as error:
+            if self._requests.is_forked:
+                end_child(error)
             if not is_users(error):
                 raise
             raise named(task.name, name, error) from error
+        if self._requests.is_forked:
+            end_child(None)
+        return returned
 
     # -- what people see ---------------------------------------------------------------------------------------------------------------------
 

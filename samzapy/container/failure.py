@@ -7,26 +7,35 @@ of an exception, so nothing of the record gets into it.
 from __future__ import annotations
 
 import linecache
+import logging
 import signal
+from collections.abc import Awaitable, Coroutine, Generator
 from functools import lru_cache
+from pathlib import Path
 from types import TracebackType
 
 from samzapy import failpoints
-from samzapy.api.errors import LogError, RecordTooLarge, SamzapyError, TaskError
+from samzapy.api.envelope import OutgoingMessageEnvelope
+from samzapy.api.errors import LogError, RecordTooLarge, SamzapyError, SerdeError, TaskError
 from samzapy.config.secrets import without_secrets
 from samzapy.container.spec import DeadLetterSpec
 from samzapy.model.dead_letter import DeadLetter, Origin
 from samzapy.ports import Message
 from samzapy.printable import printable
 
+LOG = logging.getLogger("samzapy.container")
 FAIL, SKIP, DEAD_LETTER = "fail", "skip", "dead_letter"
 FIRST_BACKOFF_S = 0.01
 MAX_BACKOFF_S = 1.0
 MAX_FRAMES = 50
+MAX_KEY = 100  # bytes of a key that are shown
+PACKAGE = Path(__file__).parents[1]
 MAX_CAUSES = 5
 TOLD, TOLD_EVERY = 10, 10_000  # of a task's records that are passed by: the first ones, then one in so many
 MAX_TOLD = 1000  # characters of an exception's text: it may quote the record, and goes into logs and heartbeats
 PASS_BY = "Mend the task, or set `on_error: {then: dead_letter}` (or skip) to pass such records by."
+
+_told_of: set[tuple[str, str]] = set()
 
 
 def backoff_s(attempts: int) -> float:
@@ -127,12 +136,49 @@ def _text(error: BaseException) -> str:
     return printable(text if len(text) <= MAX_TOLD else text[:MAX_TOLD] + "…")
 
 
+def where_of(message: Message, error: BaseException) -> str:
+    """The record; with its key as bytes, where bytes or values do not fit a serde."""
+    key = message.key() if isinstance(error, SerdeError) else None
+    shown = "" if key is None else f", key {key[:MAX_KEY]!r}" + (f"… ({len(key)} bytes)" if len(key) > MAX_KEY else "")
+    return f"{origin_of(message)}{shown}"
+
+
+def refuse_returned(hook: str, returned: object) -> None:
+    """What a hook returned and nobody will look at: refused where it must have been meant to do something, else told once.
+
+    Raises:
+        TaskError: an envelope, or a generator or coroutine, which has not even run.
+    """
+    kind = type(returned).__name__
+    if isinstance(returned, Generator):
+        raise TaskError(f"{hook} is a generator: nothing of it has run.", "Use no `yield` in it; send with `collector.send(…)`.")
+    if isinstance(returned, Awaitable):
+        if isinstance(returned, Coroutine):
+            returned.close()
+        raise TaskError(f"{hook} returned {_a(kind)}, which nobody awaits.", "Define it without `async`.")
+    first = returned[0] if isinstance(returned, list | tuple) and returned else returned
+    if isinstance(first, OutgoingMessageEnvelope):
+        raise TaskError(f"{hook} returned {_a(kind)}, which is not sent.", "Send it: `collector.send(envelope)`, and return nothing.")
+    if (hook, kind) not in _told_of and len(_told_of) < MAX_TOLD:
+        _told_of.add((hook, kind))
+        LOG.warning("%s returned %s: what it returns is not looked at (told once); records are sent with collector.send(…)", hook, _a(kind))
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
+
+
+@lru_cache(maxsize=1000)
+def _is_ours(path: str) -> bool:
+    return Path(path).is_relative_to(PACKAGE)
+
+
 def _user_line(error: BaseException) -> str:
     frame = error.__traceback__
     last = ""
     while frame is not None:
         name = frame.tb_frame.f_code.co_filename
-        if "/samzapy/" not in name:
+        if not _is_ours(name):
             last = f" ({name.rsplit('/', 1)[-1]}:{frame.tb_lineno})"
         frame = frame.tb_next
     return last

@@ -16,7 +16,20 @@ from samzapy.api.envelope import IncomingMessageEnvelope
 from samzapy.api.errors import RecordTooLarge, SamzapyError
 from samzapy.container.careful import Careful
 from samzapy.container.collector import Collector
-from samzapy.container.failure import DEAD_LETTER, FAIL, backoff_s, brief, dead_letter_of, is_told, is_users, named, origin_of
+from samzapy.container.failure import (
+    DEAD_LETTER,
+    FAIL,
+    backoff_s,
+    brief,
+    dead_letter_of,
+    is_told,
+    is_users,
+    named,
+    origin_of,
+    refuse_returned,
+    where_of,
+)
+from samzapy.container.forked import end_child
 from samzapy.container.inputs import Inputs
 from samzapy.container.ownership import Ownership
 from samzapy.container.requests import Requests
@@ -175,18 +188,20 @@ class Processing:
             else:
                 try:
                     key, value = message.key(), message.value()
-                    process(
+                    returned = process(
                         envelope_of(None if key is None else decode_key(key), None if value is None else decode_value(value), ssp, message),
                         collector,
                         requests,
                     )
+                    if returned is not None:
+                        refuse_returned("process", returned)
                     for keep in keeps:
                         keep()
                     if len(pending) != kept:
                         kept = collector.keep()
                     lane.processed += 1
                 except BaseException as error:  # whatever the task or a serde raises is the record's
-                    if not is_users(error):
+                    if not self._is_records(error):
                         self._index = index  # whoever stops the container commits what came before this record
                         self._undo(lane)
                         raise
@@ -231,12 +246,16 @@ class Processing:
             envelope = IncomingMessageEnvelope(
                 None if key is None else lane.decode_key(key), None if value is None else lane.decode_value(value), lane.ssp, message
             )
-            lane.task.user.process(envelope, self._collector, self._requests)  # type: ignore[union-attr]
+            returned = lane.task.user.process(envelope, self._collector, self._requests)  # type: ignore[union-attr]
+            if returned is not None:
+                refuse_returned("process", returned)
         except BaseException as error:  # whatever the task or a serde raises is the record's
-            if not is_users(error):
+            if not self._is_records(error):
                 self._undo(lane)
                 raise
             return error
+        if self._requests.is_forked:
+            end_child(None)
         lane.task.keep()
         self._collector.keep()
         lane.processed += 1
@@ -244,9 +263,17 @@ class Processing:
 
     def release(self) -> None:
         """Hand what hooks sent to the producer that the guarantee asks for."""
+        if self._requests.is_forked:
+            end_child(None)
         if self._collector.pending:
             failpoints.hit("release.before")
             self._collector.release(self._own.open().send_all if self._outputs is None else self._outputs.send_all)
+
+    def _is_records(self, error: BaseException) -> bool:
+        """Whether what `process` or a serde raised is the record's failure; in a copy of the container that a hook forked, the end."""
+        if self._requests.is_forked:
+            end_child(error)
+        return is_users(error)
 
     def _failed(self, lane: Lane, message: Message, index: int, error: BaseException) -> None:
         """`process` or a decoding raised: nothing of this record remains; it is tried again, then as `on_error` says."""
@@ -290,7 +317,7 @@ class Processing:
         """What `on_error` says of a record that is given up, and that nothing is left of."""
         task, spec = lane.task, self._spec.dead_letters if self._spec.on_error == DEAD_LETTER else None
         if self._spec.on_error == FAIL:
-            self._stop_at(named(task.name, "process", error, str(origin_of(message)), attempts), error)
+            self._stop_at(named(task.name, "process", error, where_of(message, error), attempts), error)
         elif spec is not None and message.offset() >= lane.committed_offset:  # a bootstrap that is read anew: it lies there already
             try:
                 letter = dead_letter_of(message, task.name, error, attempts, self._clock.now_ms(), spec)
@@ -305,7 +332,7 @@ class Processing:
         number = lane.skipped + lane.dead_letters
         if is_told(number):
             what = f"set aside in {spec.topic}" if spec is not None else "skipped"
-            LOG.warning("%s: %s: record %s: %s (the task's number %d)", task.name, what, origin_of(message), brief(error), number)
+            LOG.warning("%s: %s: record %s: %s (the task's number %d)", task.name, what, where_of(message, error), brief(error), number)
 
     def _stop_at(self, error: SamzapyError, cause: BaseException) -> NoReturn:
         """All that was done before the record is committed, then the job stops."""

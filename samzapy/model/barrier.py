@@ -6,10 +6,9 @@ The key is one per partition, so that compaction leaves at most the newest barri
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 
-from samzapy.model.bounded_json import read_object
+from samzapy.model.bounded_json import read_object, to_bytes
 
 BARRIER_KEY = b"\x00samzapy/barrier"  # 16 bytes; user keys equal to it are refused at put, get and delete
 assert len(BARRIER_KEY) == 16
@@ -29,7 +28,7 @@ class Barrier:
     nonce: str
 
     def to_bytes(self) -> bytes:
-        return json.dumps({"v": 1, **asdict(self)}, separators=(",", ":")).encode()
+        return to_bytes({"v": 1, **asdict(self)})
 
 
 def barrier_from_bytes(data: bytes | None) -> Barrier:

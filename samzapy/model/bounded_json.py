@@ -7,9 +7,14 @@ whoever reads a record that is not ours must get to say which record that was.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
+from samzapy.api.errors import check
+
 SHOWN = 120
+_loads = json.loads  # bound here: a task may put another function in its place
+_as_told, _sorted = (json.JSONEncoder(separators=(",", ":"), sort_keys=is_sorted).encode for is_sorted in (False, True))
 
 
 def read_object(data: bytes | None, max_bytes: int) -> dict[str, Any]:
@@ -23,12 +28,35 @@ def read_object(data: bytes | None, max_bytes: int) -> dict[str, Any]:
     if len(data) > max_bytes:
         raise ValueError(f"{len(data)} bytes, more than samzapy ever writes ({max_bytes})")
     try:
-        raw = json.loads(data)
+        raw = _loads(data)
     except RecursionError:
         raise ValueError("nested deeper than samzapy ever writes") from None
     if not isinstance(raw, dict):
         raise ValueError(f"{type(raw).__name__} where an object was expected")
     return raw
+
+
+def to_bytes(value: Mapping[str, Any], sort_keys: bool = False) -> bytes:
+    """JSON that `read_object` reads; it is read back before anybody keeps it.
+
+    Raises:
+        InternalError: what was written is not what is read: something has changed how this process writes JSON.
+    """
+    text: Any = (_sorted if sort_keys else _as_told)(value)
+    try:
+        data: bytes = text.encode()
+        back = _loads(data)
+    except (ValueError, AttributeError, TypeError):
+        data, back = b"", None
+    check(back == _plain(value), "what is written as JSON is read back as it was (does a module that the task imports change `json`?)")
+    return data
+
+
+def _plain(value: Any) -> Any:
+    """As JSON gives it back: keys are texts, tuples are lists."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def brief(value: object) -> str:

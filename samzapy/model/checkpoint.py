@@ -7,13 +7,12 @@ any tool can read it.
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from zlib import crc32 as _crc32
 
-from samzapy.model.bounded_json import brief, read_object
+from samzapy.model.bounded_json import brief, read_object, to_bytes
 
 VERSION = 1
 CHECKPOINT_KEY = b"checkpoint"
@@ -144,12 +143,12 @@ def _marks(raw: Mapping[str, Mapping[str, object]]) -> dict[str, InputMark]:
     return {place: InputMark(_text(m["topic_id"]), _number(m["next_offset"])) for place, m in raw.items()}
 
 
-def _dumps(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
+def _dumps(value: Mapping[str, Any]) -> bytes:
+    return to_bytes(value, sort_keys=True)
 
 
 def _crc(body: Mapping[str, Any]) -> int:
-    return zlib.crc32(_dumps(body))
+    return _crc32(_dumps(body))
 
 
 def _text(value: object) -> str:

@@ -6,12 +6,11 @@ one counter for the whole job, +1 with every record that names an incarnation fo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from samzapy.model.bounded_json import brief, read_object
+from samzapy.model.bounded_json import brief, read_object, to_bytes
 
 VERSION = 1
 MAX_BYTES = 4 << 20
@@ -185,7 +184,7 @@ def _put(table: dict[str, Any], name: str, value: Any) -> None:
 
 
 def _dumps(body: Mapping[str, Any]) -> bytes:
-    return json.dumps({"v": VERSION, **body}, separators=(",", ":")).encode()
+    return to_bytes({"v": VERSION, **body})
 
 
 def _loads(data: bytes) -> dict[str, Any]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, fields
 
-from samzapy.model.bounded_json import read_object
+from samzapy.model.bounded_json import read_object, to_bytes
 
 VERSION = 1
 MAX_BYTES = 65536
@@ -35,7 +34,7 @@ class StoreStamp:
     value_serde: str
 
     def to_bytes(self) -> bytes:
-        return json.dumps({"v": VERSION, **asdict(self)}, separators=(",", ":")).encode()
+        return to_bytes({"v": VERSION, **asdict(self)})
 
 
 def stamp_from_bytes(data: bytes) -> StoreStamp:

@@ -19,7 +19,10 @@ from fastavro.schema import SchemaParseException
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.serde.basic import shown
 
+_write, _read = fastavro.schemaless_writer, fastavro.schemaless_reader  # bound here: a task may put others in their place
 MAX_SCHEMA_BYTES = 1 << 20
+MAX_DECIMAL_BYTES = 4096  # of one decimal: making it takes time that grows with the square of its length, under the interpreter's lock
+MAX_DECIMAL_DIGITS = 10_000  # what so many bytes can hold
 MAX_AVRO_BYTES = 16 << 20
 MAX_DEPTH = 64
 MAX_EMPTY_ITEMS = 65536  # items that take no bytes (null, empty records) in one value
@@ -58,7 +61,7 @@ class AvroSerde:
         """The value's Avro bytes; fields that the schema does not have are refused, absent ones take their default."""
         out = io.BytesIO()
         try:
-            fastavro.schemaless_writer(out, self._schema, value, strict_allow_default=True)
+            _write(out, self._schema, value, strict_allow_default=True)
         except _ENCODE_ERRORS as error:
             raise SerdeError(
                 f"serde {self.name} cannot write {shown(value)}: {type(error).__name__}: {shown(str(error), 200)}.",
@@ -70,7 +73,7 @@ class AvroSerde:
         """The value."""
         try:
             self._check(data)
-            return fastavro.schemaless_reader(io.BytesIO(data), self._schema, None)
+            return _read(io.BytesIO(data), self._schema, None)
         except _ENCODE_ERRORS as error:
             why = shown(str(error), 200) if str(error) else type(error).__name__
             raise SerdeError(f"serde {self.name} cannot read {shown(data)}: {why}.", "Name the schema that wrote it.") from None
@@ -140,6 +143,31 @@ def _skip_fixed(size: int) -> Skip:
         if size > walk.end - at:
             raise ValueError(f"{size} bytes expected where {walk.end - at} are left")
         return at + size
+
+    return skip
+
+
+def _skip_bytes_at(walk: _Walk, at: int) -> tuple[int, int]:
+    end = _skip_bytes(walk, at)
+    return _long(walk, at)[1], end
+
+
+def _fixed_at(size: int) -> Callable[[_Walk, int], tuple[int, int]]:
+    skip = _skip_fixed(size)
+    return lambda walk, at: (at, skip(walk, at))
+
+
+def _skip_decimal(bounds: Callable[[_Walk, int], tuple[int, int]], precision: int) -> Skip:
+    """A decimal whose digits the schema's precision holds: more would be rounded silently."""
+    limit = 10 ** min(precision, MAX_DECIMAL_DIGITS)
+
+    def skip(walk: _Walk, at: int) -> int:
+        begin, end = bounds(walk, at)
+        if end - begin > MAX_DECIMAL_BYTES:
+            raise ValueError(f"a decimal of {end - begin} bytes, more than {MAX_DECIMAL_BYTES}")
+        if abs(int.from_bytes(walk.data[begin:end], "big", signed=True)) >= limit:
+            raise ValueError(f"a decimal with more than the {precision} digits of its precision")
+        return end
 
     return skip
 
@@ -226,6 +254,8 @@ class _Skips:
             return _skip_fixed(_FIXED_SIZES[kind])
         if kind in ("int", "long"):
             return _skip_long
+        if kind == "bytes" and isinstance(schema, dict) and schema.get("logicalType") == "decimal":
+            return _skip_decimal(_skip_bytes_at, int(schema["precision"]))
         if kind in ("bytes", "string"):
             return _skip_bytes
         if kind == "boolean":
@@ -243,6 +273,8 @@ class _Skips:
             skip = _skip_enum(len(schema["symbols"]))
         elif kind == "fixed":
             skip = _skip_fixed(int(schema["size"]))
+            if schema.get("logicalType") == "decimal":
+                skip = _skip_decimal(_fixed_at(int(schema["size"])), int(schema["precision"]))
         else:
             fields: list[Skip] = []
             skip = self._named[schema["name"]] = _skip_record(fields)

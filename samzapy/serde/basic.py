@@ -18,6 +18,8 @@ import orjson
 from samzapy.api.errors import SerdeError
 
 MAX_JSON_BYTES = 16 << 20
+MAX_SHOWN_BITS = 4096  # Python takes quadratic time for its digits, and refuses more than 4300 of them
+_dumps, _loads = orjson.dumps, orjson.loads  # bound here: a task may put other functions in their place
 _INT64 = struct.Struct(">q")
 _pack, _unpack = _INT64.pack, _INT64.unpack
 
@@ -26,6 +28,8 @@ def shown(value: object, limit: int = 80) -> str:
     """`value` as an error message shows it: its repr, shortened. Large values are not rendered in full for it."""
     if isinstance(value, str | bytes | bytearray) and len(value) > limit:
         return f"{value[:limit]!r}… ({len(value)} {'characters' if isinstance(value, str) else 'bytes'})"
+    if isinstance(value, int) and value.bit_length() > MAX_SHOWN_BITS:
+        return f"a whole number of {value.bit_length()} bits"
     text = repr(value) if isinstance(value, str | bytes | int | float | None) else f"a {type(value).__name__}"
     return text if len(text) <= limit + 16 else text[:limit] + "…"
 
@@ -129,7 +133,7 @@ class BytesSerde:
 
 def _encode_json(value: Any) -> bytes:
     try:
-        data = orjson.dumps(value)
+        data = _dumps(value)
     except TypeError as error:  # orjson.JSONEncodeError is one: a type, a key, a depth or an integer that JSON has no place for
         raise SerdeError(
             f"serde json cannot write {shown(value)}: {error}.", "Give it dicts with str keys, lists, str, numbers, bool, None."
@@ -167,7 +171,7 @@ def _decode_json(data: bytes) -> Any:
     if len(data) > MAX_JSON_BYTES:
         _refuse_json(data, f"{len(data)} bytes, more than {MAX_JSON_BYTES}")
     try:
-        return orjson.loads(data)  # it bounds the nesting (1024) and knows no NaN
+        return _loads(data)  # it bounds the nesting (1024) and knows no NaN
     except ValueError as error:
         _refuse_json(data, str(error))
 
@@ -177,7 +181,7 @@ def _refuse_json(data: bytes, why: str) -> NoReturn:
 
 
 class JsonSerde:
-    """JSON in UTF-8, compact. Integers beyond 64 bits are refused when written and, as in JavaScript, read as floats."""
+    """JSON in UTF-8, compact. Integers beyond 64 bits are refused when written and, as in JavaScript, read as floats: rounded."""
 
     name = "json"
     key_order = "bytes"

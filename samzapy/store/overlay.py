@@ -17,11 +17,12 @@ All maps hold bytes. Keys are in their *sorting form*: the serialised key, with 
 from __future__ import annotations
 
 import logging
+from _thread import get_ident
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import InDoubt, RecordTooLarge, SamzapyError, StoreClosed, TaskError, check, shortened
+from samzapy.api.errors import InDoubt, RecordTooLarge, SamzapyError, StoreClosed, TaskError, check, other_thread, shortened
 from samzapy.api.serde import Serde
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.stamp import StoreStamp
@@ -44,7 +45,7 @@ class OverlayStore:
     __slots__ = (
         "__weakref__", "_barrier", "_bytes", "_cache", "_closed_because", "_committed", "_decode_key", "_decode_value", "_encode_key",
         "_encode_value", "_engine", "_from_sorting", "_frozen", "_frozen_bytes", "_has_prefixes", "_iterators", "_key_serde", "_limit", "_live",
-        "_max_record_bytes", "_order", "_to_sorting", "_undo", "_where", "name", "stamp",
+        "_max_record_bytes", "_order", "_thread", "_to_sorting", "_undo", "_where", "name", "stamp",
     )  # fmt: skip
 
     def __init__(
@@ -72,6 +73,7 @@ class OverlayStore:
         self._decode_value: Callable[[bytes], Any] = value_serde.decode
         self._barrier = self._to_sorting(BARRIER_KEY)
         self._max_record_bytes = max_record_bytes
+        self._thread = get_ident()
         self._limit = -1  # of key and value together; −1: writes are refused
         self._closed_because = "it is not open yet"
         self._live: dict[bytes, bytes | None] = {}
@@ -103,6 +105,8 @@ class OverlayStore:
 
     def put(self, key: Any, value: Any) -> None:
         """Set; None deletes."""
+        if get_ident() != self._thread:
+            raise self._other_thread("put")
         if key is None:
             raise self._no_key()
         data = self._encode_key(key)
@@ -279,6 +283,7 @@ class OverlayStore:
         self.discard()
         self._committed.clear()
         self._engine = engine
+        self._thread = get_ident()
         self.stamp = engine.stamp()
         self._limit = self._max_record_bytes - RECORD_OVERHEAD_BYTES
 
@@ -323,6 +328,8 @@ class OverlayStore:
         return self._from_engine(key) if value is _ABSENT else value
 
     def _from_engine(self, key: bytes) -> bytes | None:
+        if get_ident() != self._thread:
+            raise self._other_thread("get")
         if key == self._barrier:
             raise self._reserved()
         value = self._opened().get(key)
@@ -337,6 +344,8 @@ class OverlayStore:
         self._order.add(key)
 
     def _iterate(self, from_key: bytes | None, to_key: bytes | None) -> OverlayIterator:
+        if get_ident() != self._thread:
+            raise self._other_thread("range, prefix or all")
         live, frozen = self._live, self._frozen
         try:
             self.write_out()  # so a scan merges what is uncommitted only
@@ -371,6 +380,9 @@ class OverlayStore:
 
     def _closed(self, why: str) -> StoreClosed:
         return StoreClosed(f"store {self.name!r} of {self._where}: {why}.", "Use a store only in its task's hooks, before they return.")
+
+    def _other_thread(self, what: str) -> TaskError:
+        return TaskError(*other_thread(f"store {self.name!r} of {self._where}: {what}"))
 
     def _no_key(self) -> TaskError:
         return TaskError(f"store {self.name!r} of {self._where}: None is no key.", "Skip records without a key, or choose a key for them.")

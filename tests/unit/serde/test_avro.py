@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -159,3 +160,48 @@ def test_two_files_may_use_one_name(tmp_path: Path) -> None:
         (tmp_path / f"{kind}.avsc").write_text(json.dumps({"type": "record", "name": "User", "fields": [{"name": "id", "type": kind}]}))
     assert avro_serde("a", tmp_path / "long.avsc").decode(b"\x02") == {"id": 1}
     assert avro_serde("b", tmp_path / "string.avsc").decode(b"\x02x") == {"id": "x"}
+
+
+# -- decimals ----------------------------------------------------------------------------------------------------------------------
+
+BYTES_DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}
+FIXED_DECIMAL = {"type": "fixed", "name": "F", "size": 8, "logicalType": "decimal", "precision": 4, "scale": 2}
+
+
+def _decimal_bytes(unscaled: int, schema: dict[str, object]) -> bytes:
+    if schema["type"] == "fixed":
+        return unscaled.to_bytes(8, "big", signed=True)
+    data = unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
+    return _zigzag(len(data)) + data
+
+
+def _zigzag(number: int) -> bytes:
+    number, out = number << 1, b""
+    while number > 0x7F:
+        out, number = out + bytes([number & 0x7F | 0x80]), number >> 7
+    return out + bytes([number])
+
+
+@pytest.mark.parametrize("schema", [BYTES_DECIMAL, FIXED_DECIMAL], ids=["bytes", "fixed"])
+def test_a_decimal_beyond_its_precision_is_refused_in_both_directions_and_not_rounded(tmp_path: Path, schema: dict[str, object]) -> None:
+    path = tmp_path / "d.avsc"
+    path.write_text(json.dumps(schema))
+    serde = avro_serde("avro:d.avsc", path)
+    for text in ("99.99", "-99.99", "0.00", "0.01"):
+        value = Decimal(text)
+        assert value == serde.decode(serde.encode(value)) == serde.decode(_decimal_bytes(int(value * 100), schema))
+    for unscaled in (10_000, -10_000, 12_345, 10**15):
+        with pytest.raises(SerdeError, match="more than the 4 digits of its precision"):
+            serde.decode(_decimal_bytes(unscaled, schema))
+    with pytest.raises(SerdeError):
+        serde.encode(Decimal("100.001"))
+
+
+@pytest.mark.parametrize("precision", [4, 1_000_000])
+def test_a_decimal_that_would_take_minutes_is_refused_before_it_is_made(tmp_path: Path, precision: int) -> None:
+    path = tmp_path / "d.avsc"
+    path.write_text(json.dumps({"type": "array", "items": {"type": "bytes", "logicalType": "decimal", "precision": precision}}))
+    serde = avro_serde("avro:d.avsc", path)
+    large = b"\x7f" * 400_000
+    with pytest.raises(SerdeError, match="a decimal of 400000 bytes"):
+        serde.decode(_zigzag(1) + _zigzag(len(large)) + large + b"\0")

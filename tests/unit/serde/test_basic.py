@@ -126,3 +126,18 @@ def test_bytes_of_another_kind_are_refused(serde: Any, data: bytes, words: str) 
         serde.decode(data)
     assert caught.value.remedy
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("serde", [IntegerSerde(), JsonSerde(), StringSerde()])
+def test_a_number_of_a_million_digits_is_refused_as_any_other_and_not_printed(serde: Any) -> None:
+    with pytest.raises(SerdeError, match="a whole number of 3321929 bits"):
+        serde.encode(10**1_000_000)
+
+
+def test_json_reads_integers_beyond_64_bits_as_floats_and_refuses_to_write_them() -> None:
+    """As the pages say; what orjson does."""
+    assert (2**64 - 1, -(2**63)) == (JsonSerde.decode(b"18446744073709551615"), JsonSerde.decode(b"-9223372036854775808"))
+    assert 18446744073709551616.0 == JsonSerde.decode(b"18446744073709551616")
+    assert isinstance(JsonSerde.decode(b"18446744073709551616"), float)
+    with pytest.raises(SerdeError, match="64-bit"):
+        JsonSerde.encode(2**64)
