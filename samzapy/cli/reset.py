@@ -33,7 +33,7 @@ def reset(
     loaded = load(job, more, sets)
     settings = loaded.settings
     with connected(loaded) as log:
-        url = _url_of_a_run(loaded, log)
+        url = url_of_a_run(loaded, log)
         if url is not None:
             raise OwnedElsewhere(f"job {settings.job}-{settings.id} is running ({url}).", "Stop it first: `samzapy stop JOB.yaml`.")
         admin = log.admin()
@@ -56,7 +56,7 @@ def reset(
         say("nothing was changed; do it with --execute")
 
 
-def _url_of_a_run(loaded: LoadedJob, log: Log) -> str | None:
+def url_of_a_run(loaded: LoadedJob, log: Log) -> str | None:
     """Where a run answers, or None. One that is alive renews its lease, so a lease that cannot be read is looked at until it would be over."""
     deadline: float | None = None
     lease_s = loaded.settings.containers.lease_ms / 1000

@@ -1,0 +1,69 @@
+"""`samzapy reset` over a lease that cannot be read: whoever is alive writes it anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from samzapy.cli.reset import url_of_a_run
+from samzapy.config.load import LoadedJob, load_job
+from samzapy.model.names import Job
+from samzapy.model.ownership import LEASE_KEY, LeaseRecord
+from samzapy.ports import TopicSpec
+from samzapy.testing.memory_log import MemoryCluster, MemoryConsumer, MemoryLog
+from tests.unit.container.bench import HandClock
+
+TOPIC = Job("job", "1").coordinator_topic
+FILE = """
+job: job
+task: tests.recovery.chain_task:ChainTask
+kafka: {bootstrap.servers: "memory:9092"}
+inputs: [{topic: in}]
+containers: {lease: 1s, heartbeat: 200ms}
+"""
+
+
+@pytest.fixture
+def loaded(tmp_path: Path) -> LoadedJob:
+    (tmp_path / "job.yaml").write_text(FILE)
+    return load_job([tmp_path / "job.yaml"], [])
+
+
+@pytest.fixture
+def cluster() -> MemoryCluster:
+    """Whose lease cannot be read."""
+    cluster = MemoryCluster(HandClock())
+    cluster.create(TopicSpec(TOPIC, 1, {"cleanup.policy": "compact"}))
+    MemoryLog(cluster).plain_producer("stranger").send(TOPIC, b"junk", LEASE_KEY, 0)
+    return cluster
+
+
+def test_where_nobody_renews_it_for_as_long_as_a_lease_no_run_is_alive(
+    loaded: LoadedJob, cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert url_of_a_run(loaded, MemoryLog(cluster)) is None
+    told = capsys.readouterr().err
+    assert "coordinator record lease" in told
+    assert "Waiting 1 s for a run that renews its lease" in told
+    assert "nobody renewed it: no run is alive" in told
+
+
+class RenewedAtTheSecondLook(MemoryLog):
+    """A run writes its lease anew between two looks."""
+
+    looks = 0
+
+    def restore_consumer(self, name: str) -> MemoryConsumer:
+        self.looks += 1
+        if self.looks == 2:
+            ended = LeaseRecord("run", "", "h", 1, "s", 1, ended=True)
+            self.plain_producer("run").send(TOPIC, ended.to_bytes(), LEASE_KEY, 0)
+        return super().restore_consumer(name)
+
+
+def test_what_a_run_wrote_meanwhile_is_what_counts(loaded: LoadedJob, cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
+    assert url_of_a_run(loaded, RenewedAtTheSecondLook(cluster)) is None
+    told = capsys.readouterr().err
+    assert "Waiting 1 s" in told
+    assert "nobody renewed it" not in told
