@@ -30,7 +30,8 @@ COMMANDS = sorted({c for c in [*SHELL_LINES, *IN_TEXT.findall(README)] if c.star
 BUILT = {
     "run", "reset", "validate", "plan", "status", "lag", "stop", "scale", "restart", "state get", "state scan", "state export", "state restore",
     "state verify", "checkpoint show", "checkpoint set", "topics", "dlq list", "dlq show", "dlq replay", "send", "tail", "init", "schema",
-    "state drop", "checkpoint forget", "dev kafka grant", "dev kafka start", "dev kafka stop", "dev kafka status", "dev spark start", "dev spark stop", "dev spark status", "demo", "doctor", "chaos",
+    "state drop", "checkpoint forget", "dev kafka grant",
+    "dev kafka start", "dev kafka stop", "dev kafka status", "dev spark start", "dev spark stop", "dev spark status", "demo", "doctor", "chaos",
 }  # fmt: skip
 
 
