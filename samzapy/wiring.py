@@ -29,6 +29,7 @@ from samzapy.container.runner import ContainerRunner
 from samzapy.container.spec import ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
 from samzapy.container.trace import Trace
 from samzapy.kafka.log import KafkaLog
+from samzapy.kafka.making import LONGEST_S, guard_clients
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.model.names import Job
@@ -151,6 +152,7 @@ def container_spec(
         lease_s=settings.containers.lease_ms / seconds,
         heartbeat_s=settings.containers.heartbeat_ms / seconds,
         fingerprint=fingerprint(settings, len(tasks)),
+        keyed_inputs={i.topic: topics[i.topic].partitions for i in settings.inputs if settings.stores and not i.broadcast},
         sweep=lambda held: sweep(job_folder, held, time.time() - MOVED_AWAY_S, lambda path: RocksEngine(path, None)),
     )
 
@@ -208,6 +210,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
     clock: Clock = SystemClock()
     log = kafka_log(settings)
     heartbeat_s, lease_s = settings.containers.heartbeat_ms / 1000, settings.containers.lease_ms / 1000
+    guard_clients(min(LONGEST_S, 0.6 * lease_s))  # before the lease is over, which would not say why
     control = HttpControl(payload["control_url"], payload["token"], number, payload["launch_id"], timeout_s=min(5.0, lease_s / 3))
 
     def build(assignment: Assignment, incarnation: str, line: Line) -> Container:

@@ -20,6 +20,7 @@ from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.common import JobFile, MoreFiles, Relayed, Sets, connected, load, refuse_local_on, say
 from samzapy.cli.inspect import http_json
 from samzapy.config.load import LoadedJob
+from samzapy.memory import oom_kills
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Launcher, Log
 from samzapy.spark.settings import is_local
@@ -99,6 +100,7 @@ class _Run:
                 count, containers.standby, containers.host_affinity_ms / 1000, containers.heartbeat_ms / 1000, containers.lease_ms / 1000,
                 containers.max_restarts, containers.restart_window_ms / 1000, stop_timeout_s=settings.commit.timeout_ms / 1000,
                 takeover=self._takeover, has_changelogs=any(changelog_topic(settings, s) for s in settings.stores),
+                memory_bytes=containers.memory_bytes, oom_kills=oom_kills,
             )  # fmt: skip
             process = Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), is_gone)
             coordinator = JobCoordinator(

@@ -25,6 +25,7 @@ from samzapy.container.forked import end_child, watch
 from samzapy.container.inputs import Inputs
 from samzapy.container.metrics import TaskMetrics
 from samzapy.container.ownership import Ownership
+from samzapy.container.partitioners import Partitioners
 from samzapy.container.processing import Processing
 from samzapy.container.renewable import RenewableConsumer
 from samzapy.container.requests import Requests
@@ -98,6 +99,7 @@ class Container:
         self._outputs = None if spec.exactly_once else log.plain_producer(f"container-{spec.number}")
         self._consumer = RenewableConsumer(lambda: log.consumer(spec.job.group_id, f"container-{spec.number}"))
         self._inputs = Inputs(self._consumer, spec.commit_timeout_s)
+        self._partitioners = Partitioners(spec.keyed_inputs)
         self._stalled: list[str] = []
         self._committer = Committer(spec, self._own, self._outputs, self._consumer, clock, run_id)
         self._standbys = Standbys(spec, log, clock)
@@ -285,6 +287,8 @@ class Container:
             if self._stalled:
                 self._read_anew()
             batch = self._inputs.poll(min(self._spec.poll_records, self._search.room(self._processing.held)), timeout)
+            if batch and not self._partitioners.is_done:
+                self._partitioners.look(batch)
             self._processing.run(batch)
             had_some = bool(batch)
             if watching and (not had_some or now >= self._next_advance):

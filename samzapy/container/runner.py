@@ -37,6 +37,7 @@ from samzapy.container.hang import user_frames
 from samzapy.container.heartbeat import EXIT, STOP, Heartbeat
 from samzapy.container.lags import Lags
 from samzapy.ids import random_id
+from samzapy.memory import resident_bytes
 from samzapy.model.caution import Piece
 from samzapy.ports import Assignment, Clock, Control, Line, Log, Spawn
 
@@ -71,6 +72,7 @@ class ContainerRunner:
         hang_s: a hook that runs as long as this, in seconds, ends the process; at half of it its stack is logged.
         die: ends the process at once; called when the lease is over and the loop does not react.
         arm: called on the heartbeat's thread with every heartbeat: if it is not called again for long, something holds that thread up.
+        resident: how much memory this process has, in bytes; told with every heartbeat.
         spawn, new_id, settle: what a process has for threads, ids, and to set up its memory when the tasks run.
     """
 
@@ -90,6 +92,7 @@ class ContainerRunner:
         new_id: Callable[[], str] = random_id,
         settle: Callable[[], None] = settle_memory,
         arm: Callable[[], None] = lambda: None,
+        resident: Callable[[], int | None] = resident_bytes,
     ) -> None:
         self._number = number
         self._build = build
@@ -108,6 +111,7 @@ class ContainerRunner:
         self._die = die
         self._loop_thread = threading.get_ident()
         self._arm = arm
+        self._resident = resident
         self._hang_told_of = -1.0
         self._lags = Lags(log, heartbeat_s, self._places, clock, spawn)
         self._heartbeat = Heartbeat(control, self._incarnation, heartbeat_s, lease_s, clock, self._report, self._watch_for_hang, die, spawn)
@@ -251,7 +255,7 @@ class ContainerRunner:
         numbered before they look: of two, the one with the higher number is not the older."""
         number = next(self._reports)
         status = dict(self._status)
-        status.update(self._facts, state=self._state, number=number, under_way=self._under_way)
+        status.update(self._facts, memory_bytes=self._resident(), state=self._state, number=number, under_way=self._under_way)
         for part in ("tasks", "standbys"):
             status[part] = [{**one, "lag": self._lags.of(one["positions"])} for one in status.get(part, ())]
         return status

@@ -67,6 +67,7 @@ class DeadLetterSpec:
 class ContainerSpec:
     """One container of one run. Durations in seconds.
 
+    `keyed_inputs` are those whose keys decide which task's state a record meets, with their partition counts.
     `sweep(held)` removes stores of tasks that are not `held` and left this host long ago; returns whose.
     """
 
@@ -94,4 +95,5 @@ class ContainerSpec:
     flush_changes: int = 400_000  # a restart after a crash reads again what was not flushed: one to two seconds of reading
     poll_records: int = 500
     fingerprint: Mapping[str, str] = field(default_factory=dict)
+    keyed_inputs: Mapping[str, int] = field(default_factory=dict)
     sweep: Callable[[Collection[str]], Collection[str]] = lambda held: ()

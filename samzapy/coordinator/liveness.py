@@ -21,6 +21,7 @@ from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.caution import Piece, piece_from_json
 from samzapy.model.ownership import ContainerRecord
+from samzapy.plan.memory import killed_for_memory
 from samzapy.plan.moves import orphans
 from samzapy.plan.restarts import FIRST_BACKOFF_S, GiveUp, Restart, decide_restart
 from samzapy.plan.suspects import Found, after_death, next_limit
@@ -30,6 +31,7 @@ LOG = logging.getLogger("samzapy.coordinator")
 ASKED = "asked to stop"
 SUPERSEDED = "superseded"
 TOLD_DEATHS = 5
+SUDDEN = ("SIGKILL", "killed or crashed", "executor was lost")
 REFUSED = frozenset(c.code for c in (NotAuthorized, NotAuthenticated, TlsFailed))
 REFUSALS = 3  # of one container within `containers.restart_window`: somebody must give it access, starting again does not
 
@@ -56,7 +58,7 @@ class Liveness:
         overdue = [t for t, since in member.releasing.items() if now - since > self._settings.lease_s]
         silent_s = now - member.heard_at
         if ended is not None:
-            self._lose(member, ended)
+            self._lose(member, ended + (self._memory_of(member, silent_s) if _is_sudden(ended) else ""))
         elif member.registered and silent_s > self._settings.lease_s:
             self._lose(member, f"silent for {silent_s:.1f} s, its lease of {self._settings.lease_s:g} s is over")
         elif member.registered and overdue:
@@ -108,6 +110,10 @@ class Liveness:
         words = [m.last_word or m.report for m in self._roster.members.values()]
         codes = {w["error"].get("code") if w.get("error") else None for w in words}
         return not self._roster.any_commit and len(codes) == 1 and None not in codes
+
+    def _memory_of(self, member: Member, heard_s: float) -> str:
+        kernel_killed = self._settings.oom_kills() > member.oom_kills
+        return killed_for_memory(member.memory_bytes, self._settings.memory_bytes, heard_s, kernel_killed)
 
     def _lose(self, member: Member, why: str) -> None:
         """It is gone, or is to be: its tasks are taken by force in this turn."""
@@ -208,6 +214,11 @@ def _said_why(member: Member) -> bool:
 
 def _counted(piece: Piece) -> str:
     return f"record {piece}" if piece.count == 1 else f"{piece.count} records ({piece})"
+
+
+def _is_sudden(ended: str) -> bool:
+    """Whether a process ended as one does that the kernel or the cluster killed: without a word."""
+    return any(words in ended for words in SUDDEN)
 
 
 def _where(member: Member) -> str:

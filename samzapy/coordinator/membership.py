@@ -53,6 +53,8 @@ class Member:
         wanted_since: since when it is to be launched; None while it is launched, done, or parked.
         launch_at: not before then.
         is_parked: there was no slot for it; its tasks run elsewhere until there is.
+        memory_bytes: what it had when it was last heard of.
+        oom_kills: how many processes the kernel had killed for want of memory when this one was launched.
         refused_at: when Kafka did not let it in, or not do what it must; of the last `containers.restart_window`.
         ending: why it is being ended by force; "" otherwise.
         stop_wanted: it is to stop by itself: for a restart, or because it is not needed any more.
@@ -90,6 +92,8 @@ class Member:
     restarts: int = 0
     deaths: list[Death] = field(default_factory=list)
     last_restart: Death | None = None
+    memory_bytes: int | None = None
+    oom_kills: int = 0
     refused_at: list[float] = field(default_factory=list)
     ending: str = ""
     stop_wanted: bool = False
@@ -123,6 +127,7 @@ class Member:
         return {
             "id": self.number, "state": self.state, "host": self.host, "preferred_host": self.preferred_host, "pid": self.pid,
             "restarts": self.restarts, "tasks": list(self.tasks), "reason": self.reason, "last_error": self.last_error or None,
+            "memory_bytes": self.memory_bytes,
             "last_restart": None if self.last_restart is None else self.last_restart.to_json(),
             "affinity": {"hits": self.hits, "misses": self.misses, "reason": self.affinity},
             "standby": {c["task"]: c.get("lag") for c in self.report.get("standbys", ())},

@@ -112,6 +112,8 @@ class Roster:
             if int(report.get("number", 0)) >= int(member.report.get("number", 0)):  # two threads of a container send them
                 member.hear(report)
                 member.state = str(report.get("state", RUNNING))
+            memory = report.get("memory_bytes")
+            member.memory_bytes = memory if isinstance(memory, int) else None
             self.any_commit = self.any_commit or bool(report.get("commits"))
             copies = {t: None for t in (*self._copies(member), *self.warm.get(container, ())) if t not in member.tasks}
             answer: dict[str, Any] = {

@@ -26,6 +26,8 @@ class CoordinatorSettings:
     tick_s: float = 0.05
     takeover: bool = False
     has_changelogs: bool = False
+    memory_bytes: int = 0  # `containers.memory`
+    oom_kills: Callable[[], int] = field(compare=False, default=lambda: 0)  # processes that the kernel killed for want of memory, so far
 
 
 @dataclass(frozen=True, slots=True)

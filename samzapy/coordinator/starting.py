@@ -78,6 +78,7 @@ class Starting:
             member.hear({})
             member.last_word = None
             member.launched_on = chosen.host
+            member.memory_bytes, member.oom_kills = None, self._settings.oom_kills()
             member.knows = frozenset(self._roster.tasks)
         payload = {
             **self._payload, "model": self._roster.model().to_json(), "container": member.number, "launch_id": member.launch_id,

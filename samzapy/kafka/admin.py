@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 
 from samzapy.api.errors import ClusterUnreachable, LogError, NotAuthorized
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, RETRY_S, Settings, log_error, quiet
+from samzapy.kafka.making import making
 from samzapy.kafka.permissions import missing_access
 from samzapy.kafka.refusals import Refusals, silent_broker
 from samzapy.model.access import Access
@@ -32,7 +33,8 @@ class KafkaAdmin:
         self._servers = str(settings.get("bootstrap.servers", ""))
         self._settings = settings
         self._refusals = Refusals(settings)
-        self._admin = AdminClient(quiet(settings, error_cb=self._refusals.heard))
+        with making():
+            self._admin = AdminClient(quiet(settings, error_cb=self._refusals.heard))
         self._cluster: Any = None
 
     def _metadata(self) -> Any:

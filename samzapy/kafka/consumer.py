@@ -17,6 +17,7 @@ from confluent_kafka import TopicPartition as Place
 
 from samzapy.api.errors import ClusterUnreachable, LogError, OffsetOutOfRange, TopicMissing
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, UNREACHABLE, Settings, asked, log_error, quiet
+from samzapy.kafka.making import making
 from samzapy.kafka.refusals import Refusals
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import Message, assigned_already
@@ -44,7 +45,8 @@ class KafkaConsumer:
     def __init__(self, settings: Settings, group_id: str, client_id: str) -> None:
         self._refusals = Refusals(settings)
         own = {"group.id": group_id, "client.id": client_id, "error_cb": self._refusals.heard}
-        self._consumer = Consumer(quiet({**DEFAULTS, **settings, **FORCED, **own}))
+        with making():
+            self._consumer = Consumer(quiet({**DEFAULTS, **settings, **FORCED, **own}))
         self._assigned: dict[TopicPartition, int] = {}
         self._known: set[TopicPartition] = set()
         self._trouble: tuple[TopicPartition, LogError] | None = None  # what a poll met beside records that it handed out

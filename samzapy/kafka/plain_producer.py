@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from samzapy.api.errors import LogError, RecordRejected, shortened
 from samzapy.kafka.client import CLOSED, Looked, Settings, delivery_error, quiet, served
+from samzapy.kafka.making import making
 from samzapy.kafka.producer import DEFAULTS, FORCED, Headers, send_all_of
 from samzapy.ports import Outgoing
 
@@ -31,7 +32,8 @@ class KafkaPlainProducer:
             "client.id": client_id, "message.timeout.ms": message_timeout_ms, "delivery.report.only.error": True,
             "on_delivery": self._on_delivery,
         }  # fmt: skip
-        self._producer = Producer(quiet({**DEFAULTS, **PLAIN, **settings, **FORCED, **own}))
+        with making():
+            self._producer = Producer(quiet({**DEFAULTS, **PLAIN, **settings, **FORCED, **own}))
         self._produce = self._producer.produce
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:

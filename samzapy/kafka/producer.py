@@ -36,6 +36,7 @@ from samzapy.kafka.client import (
     transaction_error,
 )
 from samzapy.kafka.listener import Listener
+from samzapy.kafka.making import making
 from samzapy.kafka.refusals import Refusals
 from samzapy.ports import Delivered, Outgoing
 
@@ -75,7 +76,8 @@ class KafkaTransactionalProducer:
         own = {"transactional.id": transactional_id, "client.id": transactional_id, "transaction.timeout.ms": timeout_ms}
         self._refusals = Refusals(settings)
         ears = {"error_cb": self._on_error, "logger": self._heard, "debug": ",".join(filter(None, (settings.get("debug"), "eos")))}
-        self._producer = Producer({**DEFAULTS, **TRANSACTIONAL, **settings, **FORCED, **own, **ears})
+        with making():
+            self._producer = Producer({**DEFAULTS, **TRANSACTIONAL, **settings, **FORCED, **own, **ears})
         self._produce = self._producer.produce
         self._slow_s = min(SUSPICIOUS_S, float(settings.get("socket.timeout.ms", 60_000)) / 1000)
 

@@ -25,6 +25,10 @@ from samzapy.api.errors import LauncherError
 LOCALHOST = "localhost"
 _LONGEST_LINE = 64 << 10
 _REAP_S = 10.0
+NO_CLIENT = (
+    "a Kafka client could not be made in time; its process may have too little address space or too few threads: see `ulimit -v` and `ulimit -u` "
+    "of the user that starts it, and raise them; where it was is in its log"
+)
 
 
 class ProcessHandle:
@@ -144,6 +148,8 @@ def how_it_ended(code: int) -> str:
     """A return code of subprocess, in words."""
     if code >= 0:
         return f"exit code {code}"
+    if -code == signal.SIGALRM:
+        return f"killed by SIGALRM: {NO_CLIENT}"
     try:
         return f"killed by {signal.Signals(-code).name}"
     except ValueError:

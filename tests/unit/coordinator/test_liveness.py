@@ -255,3 +255,53 @@ def test_the_copy_that_lags_least_on_another_host_takes_over() -> None:
 
     assert 2 == parts.roster.desired[T0]
     assert RUNNING == parts.roster.members[2].state
+
+
+# -- killed for memory, refused by Kafka -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("why", "memory", "kills", "likely"),
+    [
+        ("killed by SIGKILL", 500 << 20, 0, True),
+        ("killed or crashed: its Python worker ended without a word", 500 << 20, 0, True),
+        ("killed by SIGKILL", 100 << 20, 0, False),
+        ("killed by SIGKILL", 100 << 20, 1, True),
+        ("exit code 1", 500 << 20, 1, False),
+        ("killed by SIGTERM", 500 << 20, 0, False),
+    ],
+)
+def test_a_container_killed_without_a_word_is_told_with_its_memory(why: str, memory: int, kills: int, likely: bool) -> None:
+    parts = Parts(memory_bytes=512 << 20, oom_kills=lambda: kills)
+    member = parts.add(0, (T0, T1), memory_bytes=memory)
+    kill(member, why)
+
+    look(parts, member)
+
+    assert member.ending.startswith(why)
+    assert likely == ("that is the likely cause" in member.ending)
+    assert ("MiB" in member.ending) == ("SIGKILL" in why or "crashed" in why)
+
+
+@pytest.mark.parametrize(("code", "ends"), [("SZ304", True), ("SZ305", True), ("SZ306", True), ("SZ300", False)])
+def test_the_third_refusal_by_kafka_ends_the_job_with_its_own_exit_code(code: str, ends: bool) -> None:
+    refused = {"code": code, "message": "no.", "fatal": False, "exit_code": 4}
+    parts = Parts()
+    parts.roster.any_commit = True
+    member = parts.add(0, (T0, T1))
+    for number in (1, 2, 3):
+        member.last_word = {"outcome": "failed", "error": refused}
+        look(parts, member)
+        assert (number == 3 and ends) == (parts.roster.failure is not None)
+    assert not ends or parts.roster.failure == (0, refused)
+
+
+def test_refusals_far_apart_do_not_add_up() -> None:
+    parts = Parts()
+    parts.roster.any_commit = True
+    member = parts.add(0, (T0, T1))
+    for _ in range(5):
+        member.last_word = {"outcome": "failed", "error": {"code": "SZ304", "message": "no.", "fatal": False, "exit_code": 4}}
+        look(parts, member)
+        parts.clock.advance(parts.settings.restart_window_s)
+    assert parts.roster.failure is None

@@ -1,0 +1,84 @@
+"""Whether the inputs' records lie where their keys say: a producer with another partitioner puts one key into two tasks, without a word.
+
+Java's producers, and samzapy's, choose the partition by murmur2 of the key; librdkafka's own default (kcat, and clients in C, Go, Python) by
+crc32. A job that joins several inputs needs one rule for all of them, and any job with state needs that a key stays in one partition. Some
+keys of each input are looked at when it begins, between batches; nothing is done for every record.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from samzapy.api.errors import shortened
+from samzapy.model.murmur2 import murmur2
+from samzapy.ports import Message
+
+LOG = logging.getLogger("samzapy.inputs")
+A_BATCH = 8  # records looked at in each batch
+ENOUGH = 64  # different keys; then an input is looked at no more
+AT_LEAST = 16  # different keys before anything is said
+LONGEST = 256  # bytes of a key
+FITS = 0.9  # of the keys: a few may have been placed by hand
+
+
+@dataclass(slots=True)
+class _Seen:
+    """An input's keys, with the partition that each was met in."""
+
+    partitions: int
+    places: dict[bytes, int] = field(default_factory=dict)
+
+
+class Partitioners:
+    """Looks at the first keys of each input.
+
+    Args:
+        partitions: by topic, how many it has; only the inputs that matter.
+    """
+
+    def __init__(self, partitions: Mapping[str, int]) -> None:
+        self._are_joined = len(partitions) > 1
+        self._open = {topic: _Seen(count) for topic, count in partitions.items() if count > 1}
+
+    @property
+    def is_done(self) -> bool:
+        return not self._open
+
+    def look(self, batch: Sequence[Message]) -> None:
+        """Note some keys of a batch; warns, once for each input."""
+        step = max(1, len(batch) // A_BATCH)
+        for message in batch[::step]:
+            seen, key = self._open.get(message.topic()), message.key()
+            if seen is None or key is None or len(key) > LONGEST:
+                continue
+            before = seen.places.setdefault(key, message.partition())
+            if before != message.partition():
+                self._warn(message.topic(), f"key {shortened(key)} lies in partition {before} and in partition {message.partition()}")
+                continue
+            if len(seen.places) >= AT_LEAST and self._are_joined and (why := misplaced(seen.places, seen.partitions)):
+                self._warn(message.topic(), why)
+            elif len(seen.places) >= ENOUGH:
+                del self._open[message.topic()]
+
+    def _warn(self, topic: str, why: str) -> None:
+        del self._open[topic]
+        LOG.warning(
+            "input %s: %s. Records of one key meet the state of different tasks. Let what writes it choose partitions by murmur2 of the key "
+            "(librdkafka: partitioner=murmur2_random; Java does), or write all inputs of this job in the same way.",
+            topic, why,
+        )  # fmt: skip
+
+
+def misplaced(places: Mapping[bytes, int], partitions: int) -> str:
+    """Why these keys are not where Java's producers put them; "" if they are."""
+    by_murmur2 = sum(murmur2(key) % partitions == place for key, place in places.items())
+    by_crc32 = sum(zlib.crc32(key) % partitions == place for key, place in places.items())
+    if by_murmur2 >= FITS * len(places):
+        return ""
+    told = f"of {len(places)} keys {by_murmur2} lie where murmur2 puts them, as Java's producers do, and {by_crc32} where crc32 does"
+    if by_crc32 >= FITS * len(places):
+        return f"{told}: it is written with librdkafka's default partitioner"
+    return f"{told}: it is written with another partitioner, or without one"

@@ -1,0 +1,26 @@
+"""What is said of a container that was killed without a word: whether memory is the likely cause."""
+
+from __future__ import annotations
+
+MIB = 1 << 20
+NEAR = 0.9  # of containers.memory
+
+
+def killed_for_memory(resident: int | None, budget: int, heard_s: float, kernel_killed: bool) -> str:
+    """What to add to "killed by SIGKILL"; "" if nothing is known.
+
+    Args:
+        resident: bytes of memory that it had when it was last heard of, `heard_s` seconds ago; None: it never said.
+        budget: `containers.memory`, in bytes.
+        kernel_killed: the kernel counts more processes killed for want of memory than when this one was started.
+    """
+    told = ""
+    if resident is not None:
+        told = f"its memory was {resident / MIB:.0f} MiB {heard_s:.1f} s before, containers.memory is {budget / MIB:.0f} MiB"
+    if kernel_killed:
+        cause = "the kernel has killed a process for want of memory since it started: that is the likely cause"
+    elif resident is not None and resident >= NEAR * budget:
+        cause = "the kernel or the cluster may have killed it for its memory: that is the likely cause"
+    else:
+        return f" ({told})" if told else ""
+    return f" ({'; '.join(part for part in (told, cause) if part)}. Give the host more memory, or set containers.memory lower)"
