@@ -1,8 +1,9 @@
 """Making a Kafka client must not take for ever.
 
 Measured (test_too_little_address_space_ends_the_process_with_the_place_instead_of_a_hang): where a process may have too little address space or
-too few threads (`ulimit -v`, `ulimit -u`), librdkafka waits for ever, in C, for a thread that was never started. Nothing of Python's runs then, no handler and often no new thread either. So the kernel's alarm ends the
-process: `faulthandler` writes where it was, without Python's help, and the signal's own default is the end.
+too few threads (`ulimit -v`, `ulimit -u`), librdkafka waits for ever, in C, for a thread that was never started. Nothing of Python's runs then,
+no handler and often no new thread either. So the kernel's alarm ends the process: `faulthandler` writes where it was, without Python's help,
+and the signal's own default is the end.
 """
 
 from __future__ import annotations
