@@ -16,6 +16,7 @@ from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
 MAX_ERROR = 1000  # characters
+POLL_S = 0.5
 
 
 class Lease:
@@ -41,12 +42,14 @@ class Lease:
         self._renewed_at = 0.0
 
     def await_the_other(self, read: Callable[[], Ledger]) -> Ledger:
-        """Return when no other run is alive: at once if it ended, or is provably gone; else when its lease is over. What was read then.
+        """Return what was read when no other run is alive: at once if it ended, or is provably gone; else when it has not renewed its lease
+        for as long as one lasts, by this host's monotonic clock. What the hosts' wall clocks say decides nothing: they may differ, or jump.
 
         Raises:
             OwnedElsewhere: it answers.
         """
-        said = False
+        watched: LeaseRecord | None = None
+        since = 0.0
         while True:
             ledger = read()
             lease = ledger.lease
@@ -54,18 +57,26 @@ class Lease:
                 return ledger
             if self._process.is_gone(lease.host, lease.pid, lease.process_start):
                 return ledger
-            age_s = (self._clock.now_ms() - lease.renewed_ms) / 1000
             if lease.url and self._is_alive(lease.url):
-                raise OwnedElsewhere(
-                    f"job {self._job} is run by process {lease.pid} on {lease.host} (lease {max(age_s, 0):.0f} s old, {lease.url}).",
-                    "Stop that one with `samzapy stop JOB.yaml`, or take its place with `samzapy run JOB.yaml --takeover`.",
-                )
-            if not 0 <= age_s < self._settings.lease_s:
+                raise self._runs_elsewhere(lease)
+            now = self._clock.monotonic()
+            if watched is None:
+                LOG.info(
+                    "the lease of another run (process %d on %s) has not ended; waiting %g s to see whether it is renewed",
+                    lease.pid, lease.host, self._settings.lease_s,
+                )  # fmt: skip
+            if lease != watched:
+                watched, since = lease, now
+            if now - since >= self._settings.lease_s:
                 return ledger
-            if not said:
-                said = True
-                LOG.info("another run's lease (process %d on %s) is %.0f s old; waiting until it is over", lease.pid, lease.host, age_s)
-            self._clock.sleep(0.5)
+            self._clock.sleep(POLL_S)
+
+    def _runs_elsewhere(self, lease: LeaseRecord) -> OwnedElsewhere:
+        age_s = max((self._clock.now_ms() - lease.renewed_ms) / 1000, 0.0)
+        return OwnedElsewhere(
+            f"job {self._job} is run by process {lease.pid} on {lease.host} (lease {age_s:.0f} s old, {lease.url}).",
+            "Stop that one with `samzapy stop JOB.yaml`, or take its place with `samzapy run JOB.yaml --takeover`.",
+        )
 
     def renew(self, url: str) -> None:
         """Say now that this run is alive.

@@ -13,9 +13,22 @@ from samzapy.coordinator.metadata import CoordinatorLog
 from samzapy.coordinator.owning import Owning
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger
+from samzapy.testing.manual_clock import ManualClock
 from tests.unit.coordinator.parts import JOB, LEASE_S, Parts
 
 GONE = "of a process that is gone"
+
+
+class JumpingClock(ManualClock):
+    """A clock at `now_s` whose wall clock jumps when `after_s` have passed."""
+
+    def __init__(self, now_s: float, after_s: float, jump_s: float) -> None:
+        super().__init__()
+        self.advance(now_s)
+        self._jumps_at, self._jump_ms = now_s + after_s, int(jump_s * 1000)
+
+    def now_ms(self) -> int:
+        return super().now_ms() + (self._jump_ms if self.monotonic() >= self._jumps_at else 0)
 
 
 def lease(parts: Parts, run_id: str = "mine", is_alive: Callable[[str], bool] = lambda url: False, **settings: Any) -> Lease:
@@ -39,10 +52,11 @@ def there(parts: Parts, age_s: float = 0.0, run_id: str = "other", **facts: Any)
 @pytest.mark.parametrize(
     ("age_s", "facts", "settings", "waited_s"),
     [
-        (1.0, {}, {}, LEASE_S - 1.0),
-        (LEASE_S - 0.1, {}, {}, 0.5),
-        (LEASE_S, {}, {}, 0.0),
-        (1e6, {}, {}, 0.0),
+        (1.0, {}, {}, LEASE_S),
+        (LEASE_S, {}, {}, LEASE_S),
+        (1e6, {}, {}, LEASE_S),  # of long ago, or of a host whose clock is late
+        (-0.001, {}, {}, LEASE_S),  # of a host whose clock is ahead
+        (-1e6, {}, {}, LEASE_S),
         (0.0, {"ended": True}, {}, 0.0),
         (0.0, {"run_id": "mine"}, {}, 0.0),  # of this run: begun again after a doubt
         (0.0, {"process_start": GONE}, {}, 0.0),  # on this host, and there is no such process
@@ -59,6 +73,35 @@ def test_how_long_another_runs_lease_is_waited_for(age_s: float, facts: dict[str
 
     assert waited_s <= parts.clock.monotonic() - before < waited_s + 0.6  # it looks every half second
     assert ledger.lease is not None
+
+
+@pytest.mark.parametrize("jump_s", [-1e6, -3.0, 3.0, 1e6])
+def test_a_wall_clock_that_jumps_changes_nothing_about_the_wait(jump_s: float) -> None:
+    parts = Parts()
+    parts.clock = JumpingClock(parts.clock.monotonic(), LEASE_S / 2, jump_s)
+    there(parts)
+    before = parts.clock.monotonic()
+
+    lease(parts).await_the_other(parts.ledger)
+
+    assert LEASE_S <= parts.clock.monotonic() - before < LEASE_S + 0.6
+
+
+def test_a_run_that_renews_its_lease_and_cannot_be_reached_is_not_taken_over_whatever_its_clock_says() -> None:
+    parts = Parts()
+    url = "http://there:1"
+    reads = 0
+
+    def read() -> Ledger:
+        nonlocal reads
+        reads += 1
+        if reads % 6 == 1:  # every three seconds, by a clock that is an hour ahead
+            there(parts, age_s=-3600.0, url=url)
+        return parts.ledger()
+
+    before = parts.clock.monotonic()
+    with pytest.raises(OwnedElsewhere, match=r"lease 0 s old"):  # it answers again after a minute
+        lease(parts, is_alive=lambda _: parts.clock.monotonic() - before > 60.0).await_the_other(read)
 
 
 def test_without_any_lease_nobody_is_waited_for() -> None:
