@@ -132,7 +132,7 @@ def say(text: str) -> None:
 
 
 def _cell(value: object) -> str:
-    return "-" if value is None else str(value)
+    return "-" if value is None else as_called(str(value))
 
 
 def _as_text(value: object) -> object:

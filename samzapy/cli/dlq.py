@@ -86,9 +86,10 @@ def replay(
     execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only say what would be done.")] = False,
 ) -> None:
     """Send records back to the topic and partition they came from, each at most once."""
+    loaded = load(job, more, sets)
     if everything == bool(which):
         raise ConfigurationError("either --all, or the records to replay.", "`samzapy dlq list JOB.yaml` shows their numbers.")
-    with _opened(load(job, more, sets)) as letters:
+    with _opened(loaded) as letters:
         found = letters.read()
         wanted = None if everything else [e.letter.origin for text in which or () for e in found.named(text)]
         named = found.entries if wanted is None else found.of(wanted)
