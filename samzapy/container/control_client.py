@@ -14,6 +14,7 @@ from samzapy.model.caution import caution_from_json
 from samzapy.ports import Assignment
 from samzapy.signing import signed_headers
 
+_dumps, _loads = json.dumps, json.loads  # bound here: a task may put other functions in their place
 REGISTER_PATIENCE_S = 60.0
 RETRY_S = 0.3
 NOT_YET_S = 0.05
@@ -72,7 +73,7 @@ class HttpControl:
 
     def _post(self, verb: str, content: Mapping[str, Any]) -> dict[str, Any]:
         path = f"/control/{verb}"
-        body = json.dumps({"container": self._container, **content}).encode()
+        body = _dumps({"container": self._container, **content}).encode()
         try:
             status, answer = self._ask(path, body)
         except (OSError, ValueError, http.client.HTTPException) as error:
@@ -99,7 +100,7 @@ class HttpControl:
             headers = {"Content-Type": "application/json", **signed_headers(self._token, "POST", path, body, time.time())}
             connection.request("POST", path, body, headers)
             response = connection.getresponse()
-            answer = json.loads(response.read(MAX_ANSWER_BYTES) or b"{}")
+            answer = _loads(response.read(MAX_ANSWER_BYTES) or b"{}")
         except BaseException:
             connection.close()
             raise

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError
 from samzapy.api.errors import InternalError
 from samzapy.container import failure
+from samzapy.container.control_client import HttpControl
 from samzapy.model import bounded_json
 from tests.unit.container.bench import Bench
 
@@ -209,6 +211,30 @@ def test_a_task_that_replaces_how_json_is_written_changes_nothing_durable(tmp_pa
         container.close()
     assert {"a": 1, "b": 1, "c": 1} == bench.changelog()
     assert 3 == len(bench.read("out"))
+
+
+def test_heartbeats_are_written_and_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[bytes] = []
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            heard.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'{"command": "run"}')
+
+        def log_message(self, *arguments: object) -> None:
+            """Nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Answering) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        monkeypatch.setattr(json, "dumps", lambda *a, **k: "spoiled")
+        monkeypatch.setattr(json, "loads", lambda *a, **k: "spoiled")
+        control = HttpControl(f"http://127.0.0.1:{server.server_port}", "token", 0, "launch")
+        assert {"command": "run"} == control.heartbeat("one", {"state": "RUNNING"})
+        thread.join(LIMIT_S)
+    assert [b'{"container": 0, "incarnation": "one", "report": {"state": "RUNNING"}}'] == heard
 
 
 def test_what_is_not_read_back_as_it_was_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
