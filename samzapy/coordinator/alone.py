@@ -12,16 +12,15 @@ from types import TracebackType
 
 from samzapy.api.errors import ConfigurationError, Fenced, InDoubt, LogError, OwnedElsewhere, StateRefused, TransactionAborted
 from samzapy.coordinator.lease import Lease
-from samzapy.coordinator.metadata import CoordinatorLog
+from samzapy.coordinator.metadata import CoordinatorLog, Written
 from samzapy.coordinator.owning import Owning
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.names import Job
-from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger
+from samzapy.model.ownership import LEASE_KEY, Ledger
 from samzapy.ports import Clock, Log
 
 NOTHING = "Nothing has changed."
 AGAIN = "Run it again; with much state to delete, with a longer `--set commit.timeout=10m`."
-Written = tuple[str, bytes, bytes | None, int]  # topic, key, value, partition
 
 
 class Alone:
@@ -47,9 +46,7 @@ class Alone:
     ) -> None:
         self._job = job
         self._settings = settings
-        self._log = log
         self._clock = clock
-        self._process = process
         self._failed = failed
         self.id = secrets.token_hex(8)
         self.ledger = Ledger()
@@ -97,46 +94,31 @@ class Alone:
         Raises:
             OwnedElsewhere: another run took the job over meanwhile. LogError: nothing was written.
         """
-        self._owning.close()
-        producer = self._log.transactional_producer(self._job.coordinator_transactional_id)
-        doubt: InDoubt | None = None
+        self._owning.close()  # the init of a new producer fences whoever took the job over meanwhile, and then finds out about it
+        if self.read().lease is None:  # the coordinator topic was deleted meanwhile
+            raise self._replaced()
+        ended = (self._job.coordinator_topic, LEASE_KEY, self._lease.ended().to_bytes(), 0)
         try:
-            producer.init()
-            self._refuse_replaced()
-            producer.begin()
-            for topic, key, value, partition in records:
-                producer.send(topic, value, key, partition)
-            process = self._process
-            ended = LeaseRecord(self.id, "", process.host, process.pid, process.start, self._clock.now_ms(), ended=True)
-            producer.send(self._job.coordinator_topic, ended.to_bytes(), LEASE_KEY, 0)
-            producer.flush()
-            producer.commit()
-        except InDoubt as error:
-            doubt = error
+            self._topic.write_to((*records, ended))
         except TransactionAborted as error:
-            raise LogError(f"{self._failed}: {error.message}", f"{NOTHING} {AGAIN}") from error
-        finally:
-            producer.close()
-        if doubt is not None:
-            self._settle(is_written, doubt)
+            raise self._unchanged(error) from error
+        except InDoubt as error:
+            self._decide(is_written, error)
         while not is_written():
             self._clock.sleep(0.02)
 
-    def _settle(self, is_written: Callable[[], bool], error: InDoubt) -> None:
-        """A new init decides what became of the transaction; then the topics say it."""
-        producer = self._log.transactional_producer(self._job.coordinator_transactional_id)
+    def _decide(self, is_written: Callable[[], bool], error: InDoubt) -> None:
+        """A new init decides what became of the transaction; then the topics say it, whoever owns the job by then."""
         try:
-            producer.init()
-        finally:
-            producer.close()
+            self._topic.renew_producer()
+        except Fenced:
+            if not is_written():
+                raise
         if not is_written():
-            raise LogError(f"{self._failed}: {error.message}", f"{NOTHING} {AGAIN}") from error
+            raise self._unchanged(error) from error
 
-    def _refuse_replaced(self) -> None:
-        """This init fenced whoever took the job over meanwhile, so look whether somebody did."""
-        lease = self._topic.read().lease
-        if lease is None or lease.run_id != self.id:
-            raise self._replaced()
+    def _unchanged(self, error: LogError) -> LogError:
+        return LogError(f"{self._failed}: {error.message}", f"{NOTHING} {AGAIN}")
 
     def _replaced(self) -> OwnedElsewhere:
         return OwnedElsewhere(f"another run has taken over job {self._job} meanwhile; {self._failed}.", "Stop it first: `samzapy stop JOB.yaml`.")

@@ -126,10 +126,7 @@ class JobCoordinator:
         failpoints.hit("coordinator.taken_over")
         self._lease.renew(self.roster.url)
         LOG.info("status: %s/api/v1/status", self.roster.url)
-        earlier = [r for r in ledger.containers.values() if r.incarnation]
-        self._owning.end(earlier)
-        for number in sorted(({*ledger.containers} | set(range(self.roster.target))) - {r.container for r in earlier}):
-            self._owning.fence(number)
+        self._owning.end_all(ledger, range(self.roster.target))
         failpoints.hit("coordinator.fenced")
         self._note_inputs(ledger)
         self._await_home_hosts()

@@ -95,8 +95,11 @@ class Lease:
 
     def give_up(self, outcome: str = "", error: str = "") -> None:
         """Say that this run has ended, and how."""
-        ended = replace(self._record(""), ended=True, outcome=outcome, error=error[:MAX_ERROR])
-        self._owning.write((LEASE_KEY, ended.to_bytes()))
+        self._owning.write((LEASE_KEY, self.ended(outcome, error).to_bytes()))
+
+    def ended(self, outcome: str = "", error: str = "") -> LeaseRecord:
+        """The record that says so."""
+        return replace(self._record(""), ended=True, outcome=outcome, error=error[:MAX_ERROR])
 
     def _record(self, url: str) -> LeaseRecord:
         p = self._process

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from samzapy.api.errors import ClusterUnreachable, Fenced, LogError
 from samzapy.checkpoint_reader import owners_known
 from samzapy.ledger_reader import read_ledger
@@ -10,6 +12,7 @@ from samzapy.model.ownership import Ledger
 from samzapy.ports import Clock, Log, TransactionalProducer
 
 FENCE_PATIENCE_S = 120.0
+Written = tuple[str, bytes, bytes | None, int]  # topic, key, value, partition
 
 
 class CoordinatorLog:
@@ -49,27 +52,33 @@ class CoordinatorLog:
         self._producer.init()
 
     def write(self, *records: tuple[bytes, bytes | None]) -> None:
-        """All of them or none; writing the same again does no harm.
+        """All of these records of the coordinator topic or none; writing the same again does no harm.
 
         Raises:
             Fenced: another coordinator has taken over. LogError: not written, or not known to be; the next call begins with a new producer.
         """
+        if not self.write_to((self._job.coordinator_topic, key, value, 0) for key, value in records):
+            self.renew_producer()
+
+    def write_to(self, records: Iterable[Written]) -> bool:
+        """One transaction: all of these records, of whichever topics, or none. Raises as `write`.
+
+        Returns:
+            Whether the commit was clean; after one that was not, this producer must not be used again.
+        """
         try:
             producer = self._owned_producer()
             producer.begin()
-            for key, value in records:
-                producer.send(self._job.coordinator_topic, value, key, 0)
+            for topic, key, value, partition in records:
+                producer.send(topic, value, key, partition)
             producer.flush()
-            clean = producer.commit()
+            return producer.commit()
         except LogError:
             self.close()
             raise
-        if not clean:
-            self.close()
-            self._owned_producer()
 
-    def settle(self) -> None:
-        """After a write that failed: a new producer, whose init decides what the old one left open.
+    def renew_producer(self) -> None:
+        """A new producer: its init decides what the last one left open, also after a write that failed.
 
         Raises:
             Fenced: another coordinator has taken over meanwhile. LogError.

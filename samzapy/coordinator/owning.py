@@ -50,7 +50,7 @@ class Owning:
     def read(self) -> Ledger:
         """What holds; a write that was in doubt is decided first."""
         if self.is_in_doubt:
-            self._topic.settle()
+            self._topic.renew_producer()
         ledger = self._topic.read()
         self.epoch = max(self.epoch, ledger.epoch)
         self.is_in_doubt = False
@@ -59,6 +59,7 @@ class Owning:
     def take_over(self) -> Ledger:
         """The start of a coordinator: fence every earlier one, then end every container of earlier runs."""
         self._topic.take_over()
+        self.is_in_doubt = False  # that init has decided it; whose the lease is matters only once this run has written its own
         ledger = self.read()
         if not ledger.containers:
             self._learn_from_checkpoints(ledger)

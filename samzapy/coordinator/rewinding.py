@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from samzapy.api.errors import StateRefused
 from samzapy.checkpoint_reader import read_checkpoint
-from samzapy.coordinator.alone import Alone, Written
+from samzapy.coordinator.alone import Alone
+from samzapy.coordinator.metadata import Written
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.log_reader import read_to_end
 from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes

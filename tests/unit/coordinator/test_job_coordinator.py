@@ -374,3 +374,17 @@ def test_what_the_first_run_found_every_other_must_find_before_anything_is_launc
         assert ([], Begun("topic", 2)) == (again.launches, again.ledger().begun)
         with pytest.raises((StateRefused, StateMismatch), match=error):
             raise ended  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("kind", ["in_doubt_lost", "in_doubt_committed", "aborted", "suspicious"])
+def test_a_run_whose_first_write_goes_wrong_begins_again_whoever_ran_the_job_before(kind: str) -> None:
+    with Stage() as first:
+        first.await_launch(1)
+        first.coordinator.request_stop()
+        assert 0 == first.await_end()
+    second = Stage(first)
+    second.cluster.fail_next("commit", kind)
+    with second:
+        _, launch, _ = second.await_launch(1)
+        assert "one" == second.register(0, launch, "one", {}).incarnation
+        assert second.code is None
