@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, is_typeddict
 
 
 class Serde(Protocol):
@@ -21,3 +21,10 @@ class Serde(Protocol):
         Raises:
             SerdeError: `data` is not what this serde writes.
         """
+
+
+def holds_records(cls: type) -> bool:
+    """Whether `record:module:Class` may name a class: it says what its fields are, as a dataclass, msgspec.Struct, NamedTuple, TypedDict and
+    pydantic model do."""
+    marks = ("__dataclass_fields__", "__struct_fields__", "_field_defaults", "model_validate_json")
+    return is_typeddict(cls) or any(hasattr(cls, mark) for mark in marks)

@@ -28,7 +28,7 @@ from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFac
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)]
 Servers = Annotated[str, typer.Option("--kafka", metavar="HOST:PORT", envvar="KAFKA_BOOTSTRAP", help="The brokers.")]
-SERDES = "string, integer, json, bytes, avro:<schema file>, or module:Class"
+SERDES = "string, integer, json, bytes, avro:<schema file>, record:module:Class, or module:Class"
 MESSAGE_TIMEOUT_MS = 30_000
 SERVE_EVERY = 100
 BATCH = 500

@@ -32,6 +32,7 @@ from samzapy.config.units import (
 from samzapy.model.names import JOB_ID, JOB_NAME, TOPIC_NAME
 
 SERDES = ("string", "integer", "json", "bytes")
+RECORD = "record:"
 REFERENCE = r"\$\{"
 CLASS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 STORE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -190,9 +191,9 @@ def topic(value: Any) -> str:
 
 def serde(value: Any) -> str:
     name = text(value, "a serde")
-    if name in SERDES or CLASS.fullmatch(name) or (name.startswith("avro:") and len(name) > 5):
+    if name in SERDES or CLASS.fullmatch(name.removeprefix(RECORD)) or (name.startswith("avro:") and len(name) > 5):
         return name
-    known = f"{', '.join(SERDES)}, avro:<schema file>, or module:Class"
+    known = f"{', '.join(SERDES)}, avro:<schema file>, record:module:Class, or module:Class"
     aliases = {
         "str": "string",
         "text": "string",
@@ -203,6 +204,8 @@ def serde(value: Any) -> str:
         "binary": "bytes",
     }
     meant = aliases.get(name.lower()) or near(name, SERDES)
+    if name.partition(":")[0] == "record":
+        raise wrong(f"serde {shown(name)} names no class", "Write record:module:Class, a dataclass, msgspec.Struct, TypedDict or pydantic model.")
     if name in ("avro", "avro:"):
         raise wrong(f"serde {shown(name)} names no schema file", "Write avro:<schema file>, the path from the job file's folder.")
     raise wrong(f"unknown serde {shown(name)}", f"did you mean {meant!r}? Known are {known}." if meant else f"Known are {known}.")
@@ -308,7 +311,7 @@ JobId = Annotated[str, BeforeValidator(job_id), _schema({"type": ["string", "int
 ClassName = Annotated[str, BeforeValidator(class_name), _schema({"type": "string", "pattern": r"^[\w.]+:[\w.]+$"})]
 Topic = Annotated[str, BeforeValidator(topic), _schema(_TOPIC_SCHEMA)]
 Changelog = Annotated[bool | str, BeforeValidator(changelog), _schema({"type": "boolean"}, _TOPIC_SCHEMA)]
-Serde = Annotated[str, BeforeValidator(serde), _schema({"enum": list(SERDES)}, {"type": "string", "pattern": r"^avro:.+|^[\w.]+:[\w.]+$"})]
+Serde = Annotated[str, BeforeValidator(serde), _schema({"enum": list(SERDES)}, {"type": "string", "pattern": r"^avro:.+|^(record:)?[\w.]+:[\w.]+$"})]
 Directory = Annotated[Path, BeforeValidator(directory), WithJsonSchema({"type": "string", "minLength": 1})]
 SparkMaster = Annotated[str, BeforeValidator(spark_master), WithJsonSchema({"type": "string", "minLength": 1})]
 Host = Annotated[str, BeforeValidator(host), WithJsonSchema({"type": "string", "minLength": 1})]

@@ -17,7 +17,7 @@ from samzapy.config import task_class
 from samzapy.config.checks import check_avro_files, check_together, serdes
 from samzapy.config.client_check import ClientCheck, check_client_keys
 from samzapy.config.errors import ConfigError, Problem
-from samzapy.config.fields import CLASS, shown
+from samzapy.config.fields import CLASS, RECORD, shown
 from samzapy.config.findings import Finding, check_types
 from samzapy.config.overrides import apply_set
 from samzapy.config.reader import Stop, parse, read_file, read_scalar
@@ -147,9 +147,10 @@ def _check_classes(values: Mapping[str, Any], folders: Sequence[Path], wrong: se
         except ConfigError as error:
             findings += [Finding(("task",), problem.message, problem.hint) for problem in error.problems]
     for path, name in serdes(values):
-        if path not in wrong and not name.startswith("avro:") and CLASS.fullmatch(name):
+        if path not in wrong and not name.startswith("avro:") and CLASS.fullmatch(name.removeprefix(RECORD)):
+            check = task_class.import_record_class if name.startswith(RECORD) else task_class.import_serde_class
             try:
-                task_class.import_serde_class(name, folders)
+                check(name.removeprefix(RECORD), folders)
             except ConfigError as error:
                 findings += [Finding(path, problem.message, problem.hint) for problem in error.problems]
     return findings

@@ -76,7 +76,7 @@ class InputSettings(Section):
     """A topic that tasks read."""
 
     topic: Topic = Field(description="The topic.", examples=["page-views"])
-    key: Serde = Field("bytes", description="Serde of keys: string, integer, json, bytes, avro:<schema file>, module:Class.")
+    key: Serde = Field("bytes", description="Serde of keys: string, integer, json, bytes, avro:<schema file>, record:module:Class, module:Class.")
     value: Serde = Field("bytes", description="Serde of values.")
     start: Start = Field("earliest", description="Where to begin when there is no checkpoint: earliest or latest.")
     bootstrap: Flag = Field(False, description="Read to its end before any other input is read.")

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from samzapy.api.serde import holds_records
 from samzapy.api.task import StreamTask
 from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.fields import near
@@ -61,6 +62,19 @@ def import_serde_class(name: str, folders: Sequence[Path]) -> type[Any]:
     needed = _required_arguments(found)
     if needed:
         raise _refusal("serde", f"serde {name} wants {', '.join(needed)} to be made", "Give its arguments defaults.")
+    return found
+
+
+def import_record_class(name: str, folders: Sequence[Path]) -> type[Any]:
+    """The class of the objects that a serde `record:module:Class` reads and writes.
+
+    Raises:
+        ConfigError: it cannot be imported, or does not say what its fields are.
+    """
+    found, _ = _import("serde", name, folders)
+    if not inspect.isclass(found) or not holds_records(found):
+        hint = "Name a dataclass, msgspec.Struct, NamedTuple, TypedDict or pydantic model."
+        raise _refusal("serde", f"record:{name} does not say what its fields are", hint)
     return found
 
 

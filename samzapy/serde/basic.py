@@ -138,7 +138,7 @@ def _encode_json(value: Any) -> bytes:
         raise SerdeError(
             f"serde json cannot write {shown(value)}: {error}.", "Give it dicts with str keys, lists, str, numbers, bool, None."
         ) from None
-    if data.find(b"null") >= 0 and _has_not_a_number(value):  # half as long as `in`, which tries the word as a number first
+    if data.find(b"null") >= 0 and has_not_a_number(value):  # half as long as `in`, which tries the word as a number first
         raise SerdeError("serde json cannot write NaN or infinity: JSON has no such numbers.", "Use None, or leave the field out.")
     if len(data) > MAX_JSON_BYTES:
         raise SerdeError(f"serde json: {len(data)} bytes, more than the {MAX_JSON_BYTES} that it reads.", "Split the value.")
@@ -148,7 +148,7 @@ def _encode_json(value: Any) -> bytes:
 _NO_FLOAT_IN_IT = frozenset({str, int, bool, type(None)})
 
 
-def _has_not_a_number(value: Any) -> bool:
+def has_not_a_number(value: Any) -> bool:
     """Whether a float somewhere in `value` is NaN or infinite (orjson writes null for it). Depth is bounded: orjson has been through it."""
     if isinstance(value, float):
         return not math.isfinite(value)
@@ -159,10 +159,14 @@ def _has_not_a_number(value: Any) -> bool:
         inside = value
     elif hasattr(value, "__dataclass_fields__"):
         inside = [getattr(value, name) for name in value.__dataclass_fields__]
+    elif hasattr(value, "__struct_fields__"):
+        inside = [getattr(value, name) for name in value.__struct_fields__]
+    elif hasattr(value, "model_dump"):
+        inside = vars(value).values()
     else:
         return False
     for item in inside:  # a loop: this runs for every value with a null in it  # noqa: SIM110
-        if type(item) not in _NO_FLOAT_IN_IT and _has_not_a_number(item):
+        if type(item) not in _NO_FLOAT_IN_IT and has_not_a_number(item):
             return True
     return False
 

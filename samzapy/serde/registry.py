@@ -1,4 +1,5 @@
-"""Serdes by the names that the job file uses: string, integer, json, bytes, `avro:<schema file>`, and `module:Class` for a user's own."""
+"""Serdes by the names that the job file uses: string, integer, json, bytes, `avro:<schema file>`, `record:module:Class` for objects of a class,
+and `module:Class` for a user's own serde."""
 
 from __future__ import annotations
 
@@ -14,11 +15,15 @@ from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.api.serde import Serde
 from samzapy.serde.avro import avro_serde
 from samzapy.serde.basic import BytesSerde, IntegerSerde, JsonSerde, StringSerde, shown
+from samzapy.serde.record import PREFIX, record_serde
 
 NAMES = ("string", "integer", "json", "bytes")
 _BASIC: dict[str, Serde] = {"string": StringSerde(), "integer": IntegerSerde(), "json": JsonSerde(), "bytes": BytesSerde()}
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_REMEDY = f"Known are {', '.join(NAMES)}, avro:<schema file>, and module:Class for a class of yours with `encode` and `decode`."
+_REMEDY = (
+    f"Known are {', '.join(NAMES)}, avro:<schema file>, record:module:Class for objects of a class of yours, and module:Class for a class of "
+    "yours with `encode` and `decode`."
+)
 
 
 class NamedSerde(Serde, Protocol):
@@ -78,6 +83,8 @@ def serde_named(name: str, folders: Sequence[Path]) -> NamedSerde:
         return _BASIC[name]  # type: ignore[return-value]
     if name.startswith("avro:"):
         return avro_serde(name, _found(name, name.removeprefix("avro:"), folders))
+    if name.startswith(PREFIX) and _REFERENCE.fullmatch(name.removeprefix(PREFIX)):
+        return record_serde(name, folders)
     if _REFERENCE.fullmatch(name):
         return _own_serde(name, folders)
     near = difflib.get_close_matches(name.lower(), NAMES, 1)

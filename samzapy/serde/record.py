@@ -1,0 +1,102 @@
+"""`record:module:Class`: a value is an object of that class, written as JSON and checked against the class's annotations when it is read.
+
+The class is a dataclass, a `msgspec.Struct` (the quickest), a NamedTuple, a TypedDict, or a pydantic model. A record that does not fit the class
+is refused when it is read, with the field that is wrong. When a value is written only its own type is checked: annotations of fields are
+for whoever makes the object, and what does not fit is refused at the next read.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, is_typeddict
+
+import msgspec
+
+from samzapy.api.errors import ConfigurationError, SerdeError
+from samzapy.api.serde import holds_records
+from samzapy.serde.basic import MAX_JSON_BYTES, has_not_a_number, shown
+
+PREFIX = "record:"
+REMEDY = "Name a dataclass, msgspec.Struct, NamedTuple, TypedDict or pydantic model: record:module:Class."
+
+
+class RecordSerde:
+    """Objects of `cls` as JSON. Fields are in the order of the class, so equal objects are equal bytes and may be keys.
+
+    Args:
+        name: as the job file has it.
+        cls: the class.
+
+    Raises:
+        ConfigurationError: JSON cannot hold what the class's annotations say.
+    """
+
+    key_order = "bytes"
+    has_prefixes = False
+
+    def __init__(self, name: str, cls: Any) -> None:
+        self.name = name
+        self._type: type = dict if is_typeddict(cls) else cls
+        self._dumps: Callable[[Any], bytes]
+        self._loads: Callable[[bytes], Any]
+        try:
+            if hasattr(cls, "model_validate_json"):  # a pydantic model
+                self._dumps = lambda value: value.model_dump_json(by_alias=True).encode()
+                self._loads = cls.model_validate_json
+            else:
+                self._dumps, self._loads = msgspec.json.Encoder().encode, msgspec.json.Decoder(cls).decode
+        except (TypeError, NameError) as error:
+            raise ConfigurationError(f"serde {name}: {error}.", REMEDY) from None
+
+    def encode(self, value: Any) -> bytes:
+        if not isinstance(value, self._type):
+            raise SerdeError(
+                f"serde {self.name} takes {self._type.__name__}, not {shown(value)} ({type(value).__name__}).", "Make one of it first."
+            )
+        try:
+            data = self._dumps(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise SerdeError(f"serde {self.name} cannot write {shown(value)}: {error}.", "See the field's type.") from None
+        if data.find(b"null") >= 0 and has_not_a_number(value):
+            raise SerdeError(
+                f"serde {self.name} cannot write NaN or infinity: JSON has no such numbers.", "Use None, or leave the field out."
+            )
+        if len(data) > MAX_JSON_BYTES:
+            raise SerdeError(f"serde {self.name}: {len(data)} bytes, more than the {MAX_JSON_BYTES} that it reads.", "Split the value.")
+        return data
+
+    def decode(self, data: bytes) -> Any:
+        if len(data) > MAX_JSON_BYTES:
+            raise SerdeError(f"serde {self.name} reads at most {MAX_JSON_BYTES} bytes; this record has {len(data)}.", "Split the value.")
+        try:
+            return self._loads(data)
+        except (ValueError, RecursionError) as error:  # of msgspec and pydantic alike; both name the field
+            what = " ".join(str(error).split()) or type(error).__name__
+            raise SerdeError(
+                f"serde {self.name} cannot read {shown(data)}: {what}.", "Name the serde that wrote it, or mend the class."
+            ) from None
+
+
+def record_serde(name: str, folders: Sequence[Path]) -> RecordSerde:
+    """The serde of the class that `record:module:Class` names; modules are looked for in `folders`, in this order.
+
+    Raises:
+        ConfigurationError: there is no such class, or it is not of a kind that holds records.
+    """
+    module_name, _, path = name.removeprefix(PREFIX).partition(":")
+    for folder in reversed(folders):
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except Exception as error:  # what a user's module raises at import may be anything
+        raise ConfigurationError(f"serde {name}: {type(error).__name__}: {error}.", REMEDY) from error
+    if not inspect.isclass(found) or not holds_records(found):
+        raise ConfigurationError(f"serde {name}: {path} is none of the kinds of class that hold records.", REMEDY)
+    return RecordSerde(name, found)
