@@ -1,15 +1,58 @@
-"""Reading a task's newest checkpoint by whoever may not write: up to the read_committed end as it is now."""
+"""The newest checkpoints of tasks. Whoever may not write reads up to the read_committed end as it is now; a restore reads up to its barrier."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from samzapy.api.errors import StateRefused
-from samzapy.log_reader import read_ranges, read_to_end
+from samzapy.log_reader import read_ranges
 from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition
-from samzapy.ports import Clock, Consumer
+from samzapy.ports import Clock, Consumer, Message
+
+
+class NewestCheckpoints:
+    """Of each partition of a checkpoint topic the newest checkpoint among the records that were taken."""
+
+    def __init__(self) -> None:
+        self._newest: dict[TopicPartition, bytes | None] = {}
+
+    def take(self, messages: Iterable[Message]) -> None:
+        """The next records, in the order of their partitions."""
+        for message in messages:
+            if message.key() == CHECKPOINT_KEY:
+                self._newest[TopicPartition(message.topic(), message.partition())] = message.value()
+
+    def bytes_of(self, place: TopicPartition) -> bytes | None:
+        """As it was written; None: there is none."""
+        return self._newest.get(place)
+
+    def of(self, place: TopicPartition) -> Checkpoint | None:
+        """The checkpoint; None: there is none.
+
+        Raises:
+            StateRefused: it cannot be read.
+        """
+        data = self.bytes_of(place)
+        try:
+            return None if data is None else checkpoint_from_bytes(data)
+        except UnreadableCheckpoint as error:
+            raise StateRefused(f"the newest checkpoint in {place} cannot be read: {error}.", "Use the samzapy version that wrote it.") from None
+
+
+def newest_checkpoints(consumer: Consumer, places: Collection[TopicPartition], clock: Clock) -> NewestCheckpoints:
+    """The newest checkpoints in these partitions, up to their read_committed ends as they are now.
+
+    Raises:
+        ClusterUnreachable: no progress for 30 s. TopicMissing.
+    """
+    newest = NewestCheckpoints()
+    bounds = {place: consumer.bounds(place) for place in places}
+    for batch in read_ranges(consumer, {place: (b.start, b.end) for place, b in bounds.items()}, clock):
+        newest.take(batch)
+    return newest
 
 
 def read_checkpoint(consumer: Consumer, place: TopicPartition, clock: Clock) -> Checkpoint | None:
@@ -18,17 +61,7 @@ def read_checkpoint(consumer: Consumer, place: TopicPartition, clock: Clock) -> 
     Raises:
         StateRefused: it cannot be read. ClusterUnreachable: no progress for 30 s. TopicMissing.
     """
-    newest: bytes | None = None
-    for batch in read_to_end(consumer, place, clock):
-        for message in batch:
-            if message.key() == CHECKPOINT_KEY:
-                newest = message.value()
-    if newest is None:
-        return None
-    try:
-        return checkpoint_from_bytes(newest)
-    except UnreadableCheckpoint as error:
-        raise StateRefused(f"the newest checkpoint in {place} cannot be read: {error}.", "Use the samzapy version that wrote it.") from None
+    return newest_checkpoints(consumer, [place], clock).of(place)
 
 
 def owners_known(consumer: Consumer, topic: str, partitions: int, clock: Clock) -> tuple[dict[int, tuple[str, ...]], int]:

@@ -14,6 +14,8 @@ from samzapy.api.errors import ConfigurationError, StateRefused, TopicMissing
 from samzapy.api.task import StreamTask
 from samzapy.checkpoint_reader import read_checkpoint
 from samzapy.config.schema import Settings
+from samzapy.container.barriers import changes_of
+from samzapy.container.generations import close_all, kept_of, look_at_store
 from samzapy.inspection import changelog_of, fold_partition, look_around, read_checkpoints, refuse, refuse_replaced
 from samzapy.ledger_reader import read_ledger
 from samzapy.log_reader import decided_bounds, read_ranges
@@ -22,8 +24,7 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
-from samzapy.model.stamp import StoreStamp
-from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide, unnamed
+from samzapy.plan.restore import Keep, Refuse, unnamed
 from samzapy.plan.startpoints import decides, pending
 from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
 from samzapy.serde.registry import serde_named
@@ -178,28 +179,16 @@ class LocalState:
     def _kept(self, consumer: Consumer, place: _Place) -> tuple[StoreEngine | None, str, str]:
         """The generation that the next run would keep, opened, and why; others are closed. The third: what to do where it would refuse."""
         spec = self._spec.stores[place.store]
-        claims = spec.open_directory(place.task.name).claims()
-        if any(c.locked for c in claims):
-            for claim in claims:
-                if claim.engine is not None:
-                    claim.engine.close()
+        directory, identity = spec.open_directory(place.task.name), spec.identity(job_of(self._settings), place.task.name)
+        found = look_at_store(directory, identity, place.checkpoint, spec.facts(place.log, *place.bounds), self._clock.now_ms())
+        if found is None:
             raise StateRefused(f"store {place.store!r} of {place.task.name} is open in another process.", "Stop the job first.")
-        job = job_of(self._settings)
-        facts = ChangelogFacts(
-            place.log.topic, place.log.partition, place.facts.topic_id, place.bounds.start, place.bounds.end, spec.delete_retention_ms
-        )
-        identity = StoreIdentity(job.name, job.id, place.task.name, place.store, spec.key_serde, spec.value_serde)
-        found = [Found(c.generation, c.stamp, c.locked, c.problem) for c in claims]
-        decision = decide(found, identity, place.checkpoint, facts, self._clock.now_ms())
+        decision, claims = found
         if not isinstance(decision, Refuse):
             decision = self._unnamed(consumer, place) or decision
-        kept = decision.generation if isinstance(decision, Keep) else None
-        engine = None
-        for claim in claims:
-            if claim.generation == kept:
-                engine = claim.engine
-            elif claim.engine is not None:
-                claim.engine.close()
+        kept = kept_of(decision, claims)
+        close_all(claim for claim in claims if claim is not kept)
+        engine = kept.engine if kept is not None else None
         mark = place.checkpoint.stores.get(place.store) if place.checkpoint else None
         if engine is not None and mark is not None and isinstance(decision, Keep) and decision.position < mark.position:
             engine.close()
@@ -269,17 +258,11 @@ class LocalState:
 
         def load(changes: list[Change], position: int, at_end: bool) -> None:
             as_of = self._clock.now_ms() if at_end else started_ms
-            store.load(
-                changes,
-                StoreStamp(
-                    job.name, job.id, place.task.name, place.store, spec.topic_id, position, sequence if at_end else 0, as_of,
-                    spec.key_serde, spec.value_serde,
-                ),
-            )  # fmt: skip
+            store.load(changes, spec.stamp(job, place.task.name, position, sequence if at_end else 0, as_of))
 
         try:
             for batch in read_ranges(consumer, {place.log: (place.bounds.start, place.bounds.end)}, self._clock):
-                changes: list[Change] = [(k, m.value()) for m in batch if (k := m.key()) is not None and k != BARRIER_KEY]
+                changes = changes_of(batch)
                 records += len(changes)
                 position = next_offset(batch[-1].offset())
                 load(changes, position, at_end=False)

@@ -26,7 +26,6 @@ from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
 from samzapy.model.checkpoint import CHECKPOINT_KEY, MAX_BYTES, Checkpoint, InputMark, StoreMark
 from samzapy.model.offsets import TopicPartition, next_offset
-from samzapy.model.stamp import StoreStamp
 from samzapy.ports import Change, Clock, PlainProducer
 
 OVERHEAD_BYTES = 128  # a batch's header and a record's framing, with a margin
@@ -182,21 +181,16 @@ class Committer:
         for cut, checkpoint in zip(cuts, checkpoints, strict=True):
             for name, changes in cut.changes.items():
                 self.changes += len(changes)
-                cut.task.stores[name].apply(self._stamp(cut.task, name, checkpoint, now_ms))
+                mark = checkpoint.stores.get(name)
+                position = mark.position if mark else 0
+                stamp = self._spec.stores[name].stamp(self._spec.job, cut.task.name, position, checkpoint.sequence, now_ms)
+                cut.task.stores[name].apply(stamp)
                 failpoints.hit("commit.C5.between_stores")
             cut.task.checkpoint = checkpoint
             mirrored.update(cut.positions)
         failpoints.hit("commit.C5.applied")
         self._mirror.mirror(mirrored)
         failpoints.hit("commit.C6.done")
-
-    def _stamp(self, task: TaskInstance, name: str, checkpoint: Checkpoint, now_ms: int) -> StoreStamp:
-        spec = self._spec.stores[name]
-        mark = checkpoint.stores.get(name)
-        position = mark.position if mark else 0
-        return StoreStamp(
-            self._spec.job.name, self._spec.job.id, task.name, name, spec.topic_id, position, checkpoint.sequence, now_ms, spec.key_serde, spec.value_serde
-        )  # fmt: skip
 
 
 MAX_TOLD = 3

@@ -11,6 +11,9 @@ from samzapy.api.task import StreamTask
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
+from samzapy.model.offsets import TopicPartition
+from samzapy.model.stamp import StoreIdentity, StoreStamp
+from samzapy.plan.restore import ChangelogFacts
 from samzapy.ports import StoreDirectory, StoreEngine, TaskStore
 
 
@@ -53,6 +56,22 @@ class StoreSpec:
     value_serde: str
     open_directory: Callable[[str], StoreDirectory]
     make: Callable[[str, StoreEngine | None], TaskStore]
+
+    def identity(self, job: Job, task: str) -> StoreIdentity:
+        """Whose store it is, for one of the job's tasks."""
+        return StoreIdentity(job.name, job.id, task, self.name, self.key_serde, self.value_serde)
+
+    def stamp(self, job: Job, task: str, position: int, sequence: int, as_of_ms: int) -> StoreStamp:
+        """What the task's store says of itself once it has all before `position` of its changelog."""
+        return StoreStamp(self.identity(job, task), self.topic_id, position, sequence, as_of_ms)
+
+    def changelog_of(self, partition: int) -> TopicPartition:
+        """The partition of its changelog that the task of that partition writes (topic "" for a scratch store)."""
+        return TopicPartition(self.changelog or "", partition)
+
+    def facts(self, place: TopicPartition, start: int, barrier: int) -> ChangelogFacts:
+        """Its changelog partition as it is now. `barrier`: where reading ends."""
+        return ChangelogFacts(place.topic, place.partition, self.topic_id, start, barrier, self.delete_retention_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,20 @@ generations in one place, and no host less to lose.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from samzapy import failpoints
-from samzapy.api.errors import SamzapyError, StateRefused
+from samzapy.api.errors import SamzapyError
+from samzapy.checkpoint_reader import read_checkpoint
+from samzapy.container.barriers import changes_of, runs
+from samzapy.container.generations import open_store
 from samzapy.container.spec import ContainerSpec, StoreSpec
-from samzapy.log_reader import read_to_end
-from samzapy.model.barrier import BARRIER_KEY
-from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
+from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition, next_offset
-from samzapy.model.stamp import StoreStamp
-from samzapy.plan.restore import ChangelogFacts, Found, Keep, Refuse, StoreIdentity, decide
-from samzapy.ports import Change, Claim, Clock, Consumer, Log, TaskStore
+from samzapy.plan.restore import Refuse
+from samzapy.ports import Change, Clock, Consumer, Log, TaskStore
 
 LOG = logging.getLogger("samzapy.standby")
 BATCH_RECORDS = 2000
@@ -100,13 +100,11 @@ class Standbys:
 
     def _take_batch(self, consumer: Consumer) -> bool:
         batch = consumer.poll(BATCH_RECORDS, 0.0)
-        for message in batch:
-            copy = self._copies.get(TopicPartition(message.topic(), message.partition()))
-            key = message.key()
+        for place, run in runs(batch):
+            copy = self._copies.get(place)
             if copy is not None:
-                if key is not None and key != BARRIER_KEY:
-                    copy.pending.append((key, message.value()))
-                copy.position = next_offset(message.offset())
+                copy.pending.extend(changes_of(run))
+                copy.position = next_offset(run[-1].offset())
         for copy in self._copies.values():
             if copy.pending:
                 self._write(copy)
@@ -156,7 +154,7 @@ class Standbys:
         why = ""
         looking = self._log.restore_consumer("standby-start")  # one of its own: what the other copies wait for must not be read past
         try:
-            checkpoint = self._checkpoint(looking, task)
+            checkpoint = read_checkpoint(looking, TopicPartition(self._spec.job.checkpoint_topic, task.partition), self._clock)
             for name, spec in self._stores.items():
                 copy = self._copy(looking, task, name, spec, checkpoint)
                 if isinstance(copy, str):
@@ -176,52 +174,23 @@ class Standbys:
         LOG.info("keeps a warm copy of %s, from %s on", task.name, ", ".join(f"{c.place}@{c.position}" for c in copies))
         return ""
 
-    def _checkpoint(self, consumer: Consumer, task: TaskModel) -> Checkpoint | None:
-        newest = None
-        for batch in read_to_end(consumer, TopicPartition(self._spec.job.checkpoint_topic, task.partition), self._clock):
-            for message in batch:
-                if message.key() == CHECKPOINT_KEY:
-                    newest = message.value()
-        try:
-            return None if newest is None else checkpoint_from_bytes(newest)
-        except UnreadableCheckpoint as error:
-            raise StateRefused(f"the checkpoint of {task.name} cannot be read: {error}.", "") from None
-
     def _copy(self, consumer: Consumer, task: TaskModel, name: str, spec: StoreSpec, checkpoint: Checkpoint | None) -> _Copy | str:
         directory = spec.open_directory(task.name)
-        place = TopicPartition(spec.changelog or "", task.partition)
-        bounds = consumer.bounds(place)
-        claims = directory.claims()
-        if any(claim.locked for claim in claims):
-            _close(claims)
-            return "its directory is still in use"
-        facts = ChangelogFacts(place.topic, place.partition, spec.topic_id, bounds.start, bounds.end, spec.delete_retention_ms)
-        identity = StoreIdentity(self._spec.job.name, self._spec.job.id, task.name, name, spec.key_serde, spec.value_serde)
-        found = [Found(c.generation, c.stamp, c.locked, c.problem) for c in claims]
+        place = spec.changelog_of(task.partition)
         now_ms = self._clock.now_ms()
-        decision = decide(found, identity, checkpoint, facts, now_ms)
-        if isinstance(decision, Refuse):
-            _close(claims)
-            return decision.reason
-        kept = decision.generation if isinstance(decision, Keep) else None
-        for claim in claims:
-            if claim.generation != kept:
-                directory.set_aside(claim, decision.reason)
-        engine = next((c.engine for c in claims if c.generation == kept), None) or directory.create()[1]
-        directory.clean()
+        opened = open_store(directory, spec.identity(self._spec.job, task.name), checkpoint, spec.facts(place, *consumer.bounds(place)), now_ms)
+        if opened is None:
+            return "its directory is still in use"
+        if isinstance(opened, Refuse):
+            return opened.reason
         store = spec.make(task.name, None)
-        store.attach(engine)
+        store.attach(opened.engine)
         failpoints.hit("standby.opened")
-        before = store.stamp if kept else None
-        return _Copy(
-            task, spec, store, place, decision.position, before.sequence if before else 0, before.as_of_ms if before else now_ms
-        )  # fmt: skip
+        before = store.stamp if opened.is_kept else None
+        return _Copy(task, spec, store, place, opened.position, before.sequence if before else 0, before.as_of_ms if before else now_ms)
 
     def _write(self, copy: _Copy) -> None:
-        job, spec = self._spec.job, copy.spec
-        stamp = StoreStamp(
-            job.name, job.id, copy.task.name, spec.name, spec.topic_id, copy.position, copy.sequence, copy.as_of_ms, spec.key_serde, spec.value_serde
-        )  # fmt: skip
+        stamp = copy.spec.stamp(self._spec.job, copy.task.name, copy.position, copy.sequence, copy.as_of_ms)
         copy.store.load(copy.pending, stamp)
         copy.pending = []
 
@@ -239,9 +208,3 @@ class Standbys:
             failpoints.hit("standby.flush.before")
             copy.store.flush()
         self._flush_at = self._clock.monotonic() + FLUSH_S
-
-
-def _close(claims: Sequence[Claim]) -> None:
-    for claim in claims:
-        if claim.engine is not None:
-            claim.engine.close()

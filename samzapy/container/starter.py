@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from samzapy import failpoints
+from samzapy.container.barriers import Steps
 from samzapy.container.committer import fitting
 from samzapy.container.inputs import checked_offset, first_offset
 from samzapy.container.ownership import Ownership
-from samzapy.container.restorer import Restorer, Steps
+from samzapy.container.restorer import Restorer
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
 from samzapy.ids import random_id
@@ -70,7 +71,7 @@ class Starter:
 
     def may_wait(self, seconds: float) -> None:
         """How long a step may wait for records."""
-        self._restorer.wait_s = seconds
+        self._restorer.may_wait(seconds)
 
     def _settle(self, task: TaskInstance) -> bool:
         """T5: where each input is read from; True if the checkpoint is a new one that has to be committed first.

@@ -1,4 +1,4 @@
-"""Which local store to keep, and what to read of the changelog: the decision of T3.
+"""Which local store to keep, and what to read of the changelog: the decision of T3 (container/generations.py carries it out).
 
 A local store is a cache of the changelog, so throwing it away is always safe; keeping one that is not what it seems never is. Each
 generation that was found is held against the rules of `RULES`, in order; the first that fails is why it is not kept. Of those that pass,
@@ -11,21 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from samzapy.model.checkpoint import Checkpoint, StoreMark
-from samzapy.model.stamp import StoreStamp
+from samzapy.model.stamp import StoreIdentity, StoreStamp
+from samzapy.ports import Claim
 
 MAX_KEY = 60  # bytes of a key that are told
-
-
-@dataclass(frozen=True, slots=True)
-class StoreIdentity:
-    """Whose store it is and how its entries are written."""
-
-    job: str
-    id: str
-    task: str
-    store: str
-    key_serde: str
-    value_serde: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +27,6 @@ class ChangelogFacts:
     start: int
     barrier: int
     delete_retention_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A generation directory as it was found: its stamp, or why it has none."""
-
-    generation: str
-    stamp: StoreStamp | None
-    locked: bool = False
-    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +60,6 @@ Decision = Keep | Rebuild | Refuse
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    found: Found
     stamp: StoreStamp
     identity: StoreIdentity
     checkpoint: Checkpoint
@@ -99,8 +77,7 @@ def _recent(case: _Case) -> bool:
 
 
 def _belongs(case: _Case) -> bool:
-    s = case.stamp
-    return StoreIdentity(s.job, s.id, s.task, s.store, s.key_serde, s.value_serde) == case.identity
+    return case.stamp.identity == case.identity
 
 
 # (what must hold, what is said when it does not)
@@ -115,13 +92,13 @@ RULES: tuple[tuple[Callable[[_Case], bool], str], ...] = (
 
 
 def decide(
-    found: Sequence[Found],
+    claims: Sequence[Claim],
     identity: StoreIdentity,
     checkpoint: Checkpoint | None,
     log: ChangelogFacts,
     now_ms: int,
 ) -> Decision:
-    """What to do about one store of one task."""
+    """What to do about one store of one task, given its generations on this host."""
     mark = checkpoint.stores.get(identity.store) if checkpoint else None
     if checkpoint is None or mark is None:
         return Rebuild(log.start, "first start" if checkpoint is None else "the checkpoint does not know this store yet")
@@ -130,9 +107,9 @@ def decide(
         return lost
     if mark.position > log.barrier:
         return lost_end(f"{log.topic}[{log.partition}]", log.barrier, mark)
-    good, reasons = _sift(found, identity, checkpoint, mark, log, now_ms)
+    good, reasons = _sift(claims, identity, checkpoint, mark, log, now_ms)
     if good:
-        best = max(good, key=lambda f: f.stamp.position if f.stamp else -1)
+        best = max(good, key=lambda claim: claim.stamp.position if claim.stamp else -1)
         assert best.stamp is not None
         complete = best.stamp.position >= mark.position
         if log.start > mark.changelog_start and not complete:
@@ -154,27 +131,27 @@ def decide(
 
 
 def _sift(
-    found: Sequence[Found], identity: StoreIdentity, checkpoint: Checkpoint, mark: StoreMark, log: ChangelogFacts, now_ms: int
-) -> tuple[list[Found], list[str]]:
-    good: list[Found] = []
+    claims: Sequence[Claim], identity: StoreIdentity, checkpoint: Checkpoint, mark: StoreMark, log: ChangelogFacts, now_ms: int
+) -> tuple[list[Claim], list[str]]:
+    good: list[Claim] = []
     reasons: list[str] = []
-    for one in found:
-        reason = _why_not(one, identity, checkpoint, mark, log, now_ms)
+    for claim in claims:
+        reason = _why_not(claim, identity, checkpoint, mark, log, now_ms)
         if reason:
-            reasons.append(f"local store {one.generation} not kept: {reason}")
+            reasons.append(f"local store {claim.generation} not kept: {reason}")
         else:
-            good.append(one)
+            good.append(claim)
     return good, reasons
 
 
-def _why_not(found: Found, identity: StoreIdentity, checkpoint: Checkpoint, mark: StoreMark, log: ChangelogFacts, now_ms: int) -> str:
-    if found.locked:
+def _why_not(claim: Claim, identity: StoreIdentity, checkpoint: Checkpoint, mark: StoreMark, log: ChangelogFacts, now_ms: int) -> str:
+    if claim.locked:
         return "another process has it open"
-    if found.problem:
-        return found.problem
-    if found.stamp is None:
+    if claim.problem:
+        return claim.problem
+    if claim.stamp is None:
         return "nothing was ever committed to it"
-    case = _Case(found, found.stamp, identity, checkpoint, mark, log, now_ms)
+    case = _Case(claim.stamp, identity, checkpoint, mark, log, now_ms)
     return next((text for holds, text in RULES if not holds(case)), "")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from samzapy.model.stamp import StoreStamp
+from samzapy.model.stamp import StoreIdentity, StoreStamp
 from samzapy.store.problems import StoreDiskFull
 from samzapy.store.rocks import RocksEngine
 
@@ -46,7 +46,7 @@ def test_a_full_disk_is_told_by_the_flush_and_closing_does_not_hide_it(small_dis
 
 
 def stamp(position: int) -> StoreStamp:
-    return StoreStamp("j", "1", "Partition 0", "s", "topic-id", position, position, 0, "bytes", "bytes")
+    return StoreStamp(StoreIdentity("j", "1", "Partition 0", "s", "bytes", "bytes"), "topic-id", position, position, 0)
 
 
 def fill(path: Path) -> None:

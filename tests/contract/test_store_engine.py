@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from samzapy.api.errors import InDoubt, SamzapyError
-from samzapy.model.stamp import StoreStamp
+from samzapy.model.stamp import StoreIdentity, StoreStamp
 from samzapy.ports import StoreEngine
 from samzapy.store.memory import MemoryEngine
 from samzapy.store.problems import StoreCorrupt, StoreLocked, is_set_aside
@@ -25,7 +25,7 @@ from samzapy.store.rocks import RocksEngine, SharedMemory
 from samzapy.testing.memory_disk import DiskEngine, Generation, MemoryDisk
 from tests.contract.log_worlds import until
 
-STAMP = StoreStamp("job", "1", "Partition 0", "counts", "topic-id", 0, 0, 0, "string", "integer")
+STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 0", "counts", "string", "integer"), "topic-id", 0, 0, 0)
 KEYS = st.binary(max_size=4) | st.sampled_from([b"", b"\x00", b"\x00stamp", b"a", b"a\x00", b"ab", b"\xff", b"\xff\xff", b"\x01", b"\x02"])
 CHANGES = st.lists(st.tuples(KEYS, st.none() | st.binary(max_size=6)), max_size=8)
 

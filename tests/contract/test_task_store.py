@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from samzapy.model.stamp import StoreStamp
+from samzapy.model.stamp import StoreIdentity, StoreStamp
 from samzapy.ports import StoreEngine, TaskStore
 from samzapy.serde.registry import serde_named
 from samzapy.store.memory import MemoryEngine
@@ -23,7 +23,7 @@ from samzapy.store.overlay import OverlayStore
 from samzapy.store.rocks import RocksEngine, SharedMemory
 from samzapy.testing.memory_disk import DiskEngine, Generation
 
-STAMP = StoreStamp("job", "1", "Partition 0", "counts", "topic-id", 0, 0, 0, "k", "v")
+STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 0", "counts", "k", "v"), "topic-id", 0, 0, 0)
 MEMORY = SharedMemory(8 << 20)
 VALUES = st.none() | st.binary(max_size=4)
 KEYS: dict[str, st.SearchStrategy[Any]] = {

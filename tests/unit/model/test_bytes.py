@@ -20,7 +20,7 @@ from samzapy.model.ownership import (
     end_offsets_key,
     end_offsets_to_bytes,
 )
-from samzapy.model.stamp import StoreStamp, stamp_from_bytes
+from samzapy.model.stamp import StoreIdentity, StoreStamp, stamp_from_bytes
 
 CHECKPOINT = Checkpoint(
     "job", "1", "Partition 0", 3, "i", 4, 5, {"in[0]": InputMark("id", 6)}, {"s": StoreMark("log", "id", 7, 8)}, "start", "run", {"task count": "1"}
@@ -57,11 +57,24 @@ def test_a_barrier_comes_back_and_others_are_refused() -> None:
 
 
 def test_a_stamp_comes_back_and_others_are_refused() -> None:
-    stamp = StoreStamp("job", "1", "Partition 0", "s", "id", 1, 2, 3, "string", "json")
+    stamp = StoreStamp(StoreIdentity("job", "1", "Partition 0", "s", "string", "json"), "id", 1, 2, 3)
     assert stamp_from_bytes(stamp.to_bytes()) == stamp
     for raw in ({}, {**json.loads(stamp.to_bytes()), "position": "1"}, {**json.loads(stamp.to_bytes()), "v": 2}):
         with pytest.raises(ValueError, match=r".+"):
             stamp_from_bytes(json.dumps(raw).encode())
+
+
+STAMP_OF_7CD9763 = (
+    b'{"v":1,"job":"job","id":"1","task":"Partition 0","store":"s","topic_id":"id","position":1,"sequence":2,"as_of_ms":3,'
+    b'"key_serde":"string","value_serde":"json"}'
+)
+
+
+def test_a_stamp_on_disk_is_written_and_read_as_ever() -> None:
+    """Recorded with commit 7cd9763: local stores on disk have these bytes."""
+    stamp = StoreStamp(StoreIdentity("job", "1", "Partition 0", "s", "string", "json"), "id", 1, 2, 3)
+    assert stamp_from_bytes(STAMP_OF_7CD9763) == stamp
+    assert stamp.to_bytes() == STAMP_OF_7CD9763
 
 
 def test_the_ledger_keeps_the_newest_of_each_and_the_highest_epoch() -> None:

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from samzapy.model.checkpoint import Checkpoint, StoreMark
-from samzapy.model.stamp import StoreStamp
-from samzapy.plan.restore import ChangelogFacts, Found, Keep, Rebuild, Refuse, StoreIdentity, decide
+from samzapy.model.stamp import StoreIdentity, StoreStamp
+from samzapy.plan.restore import ChangelogFacts, Keep, Rebuild, Refuse, decide
+from samzapy.ports import Claim
 
 DAY_MS = 86_400_000
 NOW_MS = 100 * DAY_MS
@@ -16,13 +17,19 @@ IDENTITY = StoreIdentity("job", "1", "Partition 0", "s", "string", "integer")
 LOG = ChangelogFacts("log", 0, "topic-id", start=0, barrier=120, delete_retention_ms=DAY_MS)
 MARK = StoreMark("log", "topic-id", changelog_start=0, position=100)
 CHECKPOINT = Checkpoint("job", "1", "Partition 0", 0, "i", 1, 7, {}, {"s": MARK})
-STAMP = StoreStamp("job", "1", "Partition 0", "s", "topic-id", 100, 7, NOW_MS - 10 * DAY_MS, "string", "integer")
+STAMP = StoreStamp(IDENTITY, "topic-id", 100, 7, NOW_MS - 10 * DAY_MS)
 
 
 def decided(
     stamp: StoreStamp | None = STAMP, log: ChangelogFacts = LOG, checkpoint: Checkpoint | None = CHECKPOINT, **found: object
 ) -> object:
-    return decide([Found("g1", stamp, **found)], IDENTITY, checkpoint, log, NOW_MS)  # type: ignore[arg-type]
+    return decide([Claim("g1", "", None, stamp, **found)], IDENTITY, checkpoint, log, NOW_MS)  # type: ignore[arg-type]
+
+
+def _changed(changes: dict[str, object]) -> StoreStamp:
+    whose = {name: changes[name] for name in changes if hasattr(IDENTITY, name)}
+    other = {name: changes[name] for name in changes if name not in whose}
+    return replace(STAMP, identity=replace(IDENTITY, **whose), **other)  # type: ignore[arg-type]
 
 
 def test_a_store_that_has_all_the_checkpoint_names_is_kept_whatever_its_age() -> None:
@@ -44,7 +51,7 @@ def test_a_store_that_has_all_the_checkpoint_names_is_kept_whatever_its_age() ->
     ],
 )
 def test_a_store_that_breaks_a_rule_is_rebuilt_and_the_rule_is_told(changes: dict[str, object], words: str) -> None:
-    decision = decided(replace(STAMP, **changes))  # type: ignore[arg-type]
+    decision = decided(_changed(changes))
     assert isinstance(decision, Rebuild)
     assert words in decision.reason
     assert decision.position == LOG.start
@@ -104,7 +111,7 @@ def test_a_directory_that_cannot_be_used_says_why(found: dict[str, object], word
 
 
 def test_of_several_good_ones_the_furthest_is_kept() -> None:
-    found = [Found(f"g{p}", replace(STAMP, position=p)) for p in (100, 110, 105)]
+    found = [Claim(f"g{p}", "", None, replace(STAMP, position=p)) for p in (100, 110, 105)]
     decision = decide(found, IDENTITY, CHECKPOINT, LOG, NOW_MS)
     assert isinstance(decision, Keep)
     assert decision.generation == "g110"

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.model.stamp import StoreStamp
+from samzapy.model.stamp import StoreIdentity, StoreStamp
 from samzapy.ports import Claim
 from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path
 from samzapy.store.problems import MARKER, StoreCorrupt, StoreDiskFull, StoreLocked, StoreProblem, problem
 from samzapy.store.rocks import RocksEngine
 
-STAMP = StoreStamp("job", "1", "Partition 0", "counts", "topic-id", 7, 3, 0, "string", "integer")
+STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 0", "counts", "string", "integer"), "topic-id", 7, 3, 0)
 
 HOLDER = """
 import sys

@@ -10,13 +10,13 @@ import pytest
 
 from samzapy.api.errors import InternalError, RecordTooLarge, SerdeError, StoreClosed, TaskError
 from samzapy.model.barrier import BARRIER_KEY
-from samzapy.model.stamp import StoreStamp
+from samzapy.model.stamp import StoreIdentity, StoreStamp
 from samzapy.ports import Change, TaskStore
 from samzapy.serde.registry import serde_named
 from samzapy.store.memory import MemoryEngine
 from samzapy.store.overlay import RECORD_OVERHEAD_BYTES, OverlayStore
 
-STAMP = StoreStamp("job", "1", "Partition 3", "counts", "topic-id", 7, 0, 0, "string", "integer")
+STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 3", "counts", "string", "integer"), "topic-id", 7, 0, 0)
 LIMIT = 1000
 
 

@@ -1,0 +1,204 @@
+"""T1, and where a restore ends: the barriers of tasks that start together.
+
+A restore ends at its own barrier: a record that this owner wrote after it fenced every predecessor, so all that was ever committed lies
+before it. Nothing depends on end offsets, on markers or on how compaction left the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from samzapy import failpoints
+from samzapy.api.errors import InDoubt, OffsetOutOfRange, StateRefused, Superseded, check
+from samzapy.container.ownership import Ownership
+from samzapy.container.spec import ContainerSpec
+from samzapy.container.task_instance import TaskInstance
+from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Change, Clock, Consumer, Message
+
+LOG = logging.getLogger("samzapy.restore")
+BATCH_RECORDS = 2000
+STUCK_S = 2.0
+STRANGER = "Somebody else writes to this topic, who should not: take that right away (`kafka-acls.sh`), or find the program that does."
+T = TypeVar("T")
+Steps = Generator[bool, None, T]  # each step says whether it got on, or has to wait for something
+Run = Sequence[Message]  # records of one partition, in a row
+Take = Callable[[TopicPartition, Sequence[bytes | None], Run], None]  # a run and its keys
+Whose = Callable[[TopicPartition], tuple[TaskInstance, str]]  # task and store ("" for a checkpoint partition)
+
+
+class Barriers:
+    """Writes the barriers of tasks that start together, and reads up to them.
+
+    Args:
+        commit_others: commits what the container's other tasks have done; called before the barriers, whose transaction holds nothing else.
+
+    Attributes:
+        wait_s: how long a step may wait for records, in seconds.
+    """
+
+    def __init__(
+        self, spec: ContainerSpec, ownership: Ownership, clock: Clock, commit_others: Callable[[], None], new_id: Callable[[], str]
+    ) -> None:
+        self._spec = spec
+        self._own = ownership
+        self._clock = clock
+        self._commit_others = commit_others
+        self._new_id = new_id
+        self.wait_s = 0.0
+
+    def write(self, tasks: Sequence[TaskInstance]) -> dict[TopicPartition, int]:
+        """One barrier in the checkpoint partition and in each changelog partition of each task, in one transaction. Returns their offsets."""
+        offsets: dict[TopicPartition, int] = {}
+        nonce = self._new_id()
+        self._commit_others()
+        check(not self._own.in_transaction, "barriers have a transaction of their own")
+        producer = self._own.open()
+        job = self._spec.job
+        for task in tasks:
+            places = [("", TopicPartition(job.checkpoint_topic, task.model.partition))]
+            places += [(name, s.changelog_of(task.model.partition)) for name, s in self._spec.stores.items() if s.changelog]
+            for store, place in places:
+                barrier = Barrier(job.name, job.id, task.name, store, self._own.epoch, self._own.incarnation, nonce)
+                producer.send(
+                    place.topic,
+                    barrier.to_bytes(),
+                    BARRIER_KEY,
+                    place.partition,
+                    delivered=lambda offset, place=place: offsets.__setitem__(place, offset),  # type: ignore[misc]
+                )
+        producer.flush()
+        failpoints.hit("start.barrier.sent")
+        self._own.decided(producer.commit())
+        failpoints.hit("start.barrier.committed")
+        return offsets
+
+    def read_to(
+        self,
+        consumer: Consumer,
+        ranges: Mapping[TopicPartition, tuple[int, int]],
+        take: Take,
+        whose: Whose,
+    ) -> Steps[None]:
+        """Every record from each start up to this owner's barrier (at the given offset, inclusive). Barriers are checked and not handed on.
+
+        Raises:
+            StateRefused, Superseded: a barrier that is another job's or a later owner's. InDoubt: records were removed meanwhile.
+        """
+        if not ranges:
+            return
+        consumer.assign({p: start for p, (start, _) in ranges.items()})
+        barriers = {p: barrier for p, (_, barrier) in ranges.items()}
+        last_progress = self._clock.monotonic()
+        said = False
+        try:
+            while barriers:
+                batch = self._poll(consumer, barriers)
+                for place, run in runs(batch):
+                    barrier = barriers.get(place)
+                    if barrier is not None and self._take(place, run, barrier, take, whose):
+                        del barriers[place]
+                        consumer.unassign([place])
+                if batch:
+                    last_progress = self._clock.monotonic()
+                elif not said and self._clock.monotonic() - last_progress > STUCK_S:
+                    said = self._say_stuck(consumer, barriers, whose)
+                yield bool(batch)
+        finally:
+            consumer.unassign(barriers)
+            for place in ranges:
+                whose(place)[0].reason = ""
+
+    def _take(self, place: TopicPartition, run: Run, barrier: int, take: Take, whose: Whose) -> bool:
+        """True: this owner's barrier is reached; what comes after that is not looked at."""
+        is_last = run[-1].offset() >= barrier
+        if is_last:
+            run = run[: bisect_left(run, barrier, key=lambda message: message.offset()) + 1]
+        keys = [message.key() for message in run]
+        begin = 0
+        while BARRIER_KEY in keys[begin:]:
+            found = keys.index(BARRIER_KEY, begin)
+            self._take_changes(place, keys[begin:found], run[begin:found], barrier, take)
+            self.check(run[found], *whose(place), is_replaced=run[found].offset() <= barrier)
+            begin = found + 1
+        self._take_changes(place, keys[begin:], run[begin:], barrier, take)
+        return is_last
+
+    @staticmethod
+    def _take_changes(place: TopicPartition, keys: Sequence[bytes | None], run: Run, barrier: int, take: Take) -> None:
+        if run and run[-1].offset() > barrier:  # only the last can be: it stands for the barrier where compaction took that away
+            keys, run = keys[:-1], run[:-1]
+        if run:
+            take(place, keys, run)
+
+    def _poll(self, consumer: Consumer, open_places: Iterable[TopicPartition]) -> Sequence[Message]:
+        try:
+            return consumer.poll(BATCH_RECORDS, self.wait_s)
+        except OffsetOutOfRange as error:  # what that means for the store, its rules decide when it is started again
+            places = ", ".join(map(str, open_places))
+            raise InDoubt(f"of {places}: records were removed while they were read for a restore: {error.message}", "") from None
+
+    def _say_stuck(self, consumer: Consumer, barriers: Mapping[TopicPartition, int], whose: Whose) -> bool:
+        for place, barrier in barriers.items():
+            end = consumer.bounds(place).end
+            if end <= barrier:
+                task, _ = whose(place)
+                task.reason = f"{place}: a transaction of somebody else's is open at {end}, before this start's barrier at {barrier}"
+                LOG.warning("%s; waiting until it is decided", task.reason)
+        return True
+
+    def check(self, message: Message, task: TaskInstance, store: str, is_replaced: bool = False) -> None:
+        """`is_replaced`: a barrier of this start's own follows, so what it replaced may be anything, but not another job's or a later owner's.
+
+        Raises:
+            StateRefused: another job's, task's or store's. Superseded: a later owner's.
+        """
+        place = TopicPartition(message.topic(), message.partition())
+        try:
+            barrier = barrier_from_bytes(message.value())
+        except ValueError as error:
+            if is_replaced:
+                LOG.warning("%s %s, passed over: this start's own replaced it. %s", at(message), error, STRANGER)
+                return
+            raise StateRefused(
+                f"{at(message)} {error}, and no checkpoint says that the topic is this job's. {STRANGER}",
+                f"If nothing in {place.topic} is wanted, delete it; else give store {store!r} another `changelog`.",
+            ) from None
+        job = self._spec.job
+        if (barrier.job, barrier.id, barrier.task, barrier.store) != (job.name, job.id, task.name, store):
+            raise StateRefused(
+                f"{place} belongs to store {barrier.store!r} of {barrier.job}-{barrier.id}, {barrier.task}; not to store {store!r} of {job}, {task.name}.",
+                f"Give store {store!r} a changelog topic of its own.",
+            )
+        if barrier.epoch > self._own.epoch:
+            raise Superseded(f"{task.name}: {place} has a barrier of epoch {barrier.epoch}, this owner's is {self._own.epoch}.", "")
+
+
+def runs(batch: Sequence[Message]) -> Iterator[tuple[TopicPartition, Run]]:
+    """The batch in runs of one partition: what is done per partition is done per run, not per record."""
+    if not batch:
+        return
+    numbers, topics = [m.partition() for m in batch], [m.topic() for m in batch]
+    begin, end, count = 0, 0, len(batch)
+    while begin < count:
+        number, topic = numbers[begin], topics[begin]
+        if begin == 0 and numbers.count(number) == count and topics.count(topic) == count:
+            end = count
+        while end < count and numbers[end] == number and topics[end] == topic:
+            end += 1
+        yield TopicPartition(topic, number), batch[begin:end]
+        begin = end
+
+
+def changes_of(run: Run) -> list[Change]:
+    """What the records of a changelog change: a barrier, or a record without a key, changes nothing."""
+    return [(key, message.value()) for message in run if (key := message.key()) is not None and key != BARRIER_KEY]
+
+
+def at(message: Message) -> str:
+    """The place of a record, as the start of a sentence about it."""
+    return f"{message.topic()}[{message.partition()}] at offset {message.offset()} has"

@@ -1,0 +1,100 @@
+"""Opening the local store of a task: which generation is kept, which are set aside, when a new one is made.
+
+`plan/restore.decide` judges; this is the one place that carries it out, for a restore, a warm copy and `samzapy state` alike. A generation
+that another process has open is never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.stamp import StoreIdentity
+from samzapy.plan.restore import ChangelogFacts, Decision, Keep, Refuse, decide
+from samzapy.ports import Claim, StoreDirectory, StoreEngine
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A store that is ready to be filled.
+
+    Attributes:
+        is_kept: it was on this host; else it is new and empty.
+        position: from where on its changelog is to be read.
+        reason: why it was kept, or why none was.
+        warning: what somebody should know about a store that was kept; "" if nothing.
+    """
+
+    engine: StoreEngine
+    is_kept: bool
+    position: int
+    reason: str
+    warning: str = ""
+
+
+def open_store(
+    directory: StoreDirectory, identity: StoreIdentity, checkpoint: Checkpoint | None, log: ChangelogFacts, now_ms: int, despite_locked: bool = False
+) -> Opened | Refuse | None:
+    """Keep the best generation, or make a new one; set all others aside. Where the decision is to refuse, all stay as they are.
+
+    None: another process has one of them open, and nothing was done; `despite_locked`: go on with the rest.
+    """
+    found = look_at_store(directory, identity, checkpoint, log, now_ms, despite_locked)
+    if found is None:
+        return None
+    decision, claims = found
+    if isinstance(decision, Refuse):
+        close_all(claims)
+        return decision
+    kept = kept_of(decision, claims)
+    _set_aside(directory, (claim for claim in claims if claim is not kept), decision.reason)
+    engine = _ready(directory, kept.engine if kept is not None else None)
+    warning = decision.warning if isinstance(decision, Keep) else ""
+    return Opened(engine, kept is not None, decision.position, decision.reason, warning)
+
+
+def open_empty(directory: StoreDirectory, reason: str) -> StoreEngine:
+    """A new generation; all others are set aside for that reason."""
+    _set_aside(directory, directory.claims(), reason)
+    return _ready(directory, None)
+
+
+def look_at_store(
+    directory: StoreDirectory, identity: StoreIdentity, checkpoint: Checkpoint | None, log: ChangelogFacts, now_ms: int, despite_locked: bool = False
+) -> tuple[Decision, list[Claim]] | None:
+    """What is to be done about the generations, which are open and the caller's to close. Nothing is changed. None: as in `open_store`."""
+    claims = directory.claims()
+    if not despite_locked and any(claim.locked for claim in claims):
+        close_all(claims)
+        return None
+    return decide(claims, identity, checkpoint, log, now_ms), claims
+
+
+def kept_of(decision: Decision, claims: Iterable[Claim]) -> Claim | None:
+    """The generation that is to be kept."""
+    return next((c for c in claims if isinstance(decision, Keep) and c.generation == decision.generation), None)
+
+
+def close_all(claims: Iterable[Claim]) -> None:
+    """Let go of generations that are not used."""
+    for claim in claims:
+        if claim.engine is not None:
+            claim.engine.close()
+
+
+def _set_aside(directory: StoreDirectory, claims: Iterable[Claim], reason: str) -> None:
+    for claim in claims:
+        if not claim.locked:
+            directory.set_aside(claim, reason)
+
+
+def _ready(directory: StoreDirectory, kept: StoreEngine | None) -> StoreEngine:
+    """The engine that is kept, or a new one; what was set aside is removed."""
+    engine = kept or directory.create()[1]
+    try:
+        directory.clean()
+    except Exception:
+        engine.close()  # else it would lock its generation against the next attempt
+        raise
+    return engine
