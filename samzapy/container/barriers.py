@@ -60,7 +60,7 @@ class Barriers:
         producer = self._own.open()
         job = self._spec.job
         for task in tasks:
-            places = [("", TopicPartition(job.checkpoint_topic, task.model.partition))]
+            places = [("", self._spec.checkpoint_of(task.model))]
             places += [(name, s.changelog_of(task.model.partition)) for name, s in self._spec.stores.items() if s.changelog]
             for store, place in places:
                 barrier = Barrier(job.name, job.id, task.name, store, self._own.epoch, self._own.incarnation, nonce)

@@ -112,10 +112,10 @@ class Restorer:
     def _look_first(self, consumer: Consumer, tasks: Sequence[TaskInstance]) -> Steps[None]:
         """Before the first barrier: a changelog that no checkpoint of ours vouches for must not be another job's, and one that a checkpoint
         vouches for must reach as far as that says. Barriers would fill up what is missing there, if the start is tried often enough."""
-        newest = newest_checkpoints(consumer, [self._checkpoint_partition(task) for task in tasks], self._clock)
+        newest = newest_checkpoints(consumer, [self._spec.checkpoint_of(task.model) for task in tasks], self._clock)
         yield True
         for task in tasks:
-            data = newest.bytes_of(self._checkpoint_partition(task))
+            data = newest.bytes_of(self._spec.checkpoint_of(task.model))
             old = None if data is None else self._parsed(data, task)
             for name, spec in self._spec.stores.items():
                 mark = old.stores.get(name) if old else None
@@ -138,7 +138,7 @@ class Restorer:
 
     def _read_checkpoints(self, consumer: Consumer, tasks: Sequence[TaskInstance], barriers: Mapping[TopicPartition, int]) -> Steps[None]:
         """The newest checkpoint of each task before its barrier, or None."""
-        places = {self._checkpoint_partition(task): task for task in tasks}
+        places = {self._spec.checkpoint_of(task.model): task for task in tasks}
         newest = NewestCheckpoints()
         ranges = {place: (consumer.bounds(place).start, barriers[place]) for place in places}
         yield from self._barriers.read_to(consumer, ranges, lambda place, keys, run: newest.take(run), lambda place: (places[place], ""))
@@ -149,7 +149,7 @@ class Restorer:
                 raise Superseded(f"{task.name}: its checkpoint is of epoch {task.checkpoint.epoch}, this owner's is {self._own.epoch}.", "")
 
     def _parsed(self, data: bytes, task: TaskInstance) -> Checkpoint:
-        where = self._checkpoint_partition(task)
+        where = self._spec.checkpoint_of(task.model)
         try:
             checkpoint = checkpoint_from_bytes(data)
         except UnreadableCheckpoint as error:
@@ -262,7 +262,7 @@ class Restorer:
         """Raised before the record is loaded, so that the local store never claims to have seen it, however often the start is tried."""
         task, changelog = reading.task, TopicPartition(message.topic(), message.partition())
         refusal = unnamed(
-            task.name, str(changelog), message.offset(), str(self._checkpoint_partition(task)), int(reading.named), message.key()
+            task.name, str(changelog), message.offset(), str(self._spec.checkpoint_of(task.model)), int(reading.named), message.key()
         )
         raise StateRefused(refusal.reason, refusal.remedy)
 
@@ -299,7 +299,7 @@ class Restorer:
             place = self._spec.stores[name].changelog_of(task.model.partition)
             if task.checkpoint is None:
                 raise StateRefused(
-                    f"{task.name}: there is no checkpoint in {self._checkpoint_partition(task)}, but {place} holds "
+                    f"{task.name}: there is no checkpoint in {self._spec.checkpoint_of(task.model)}, but {place} holds "
                     f"{restored.records} records of state: starting over on them would count twice.",
                     "Run `samzapy reset JOB.yaml` to remove the state and start over, or say with "
                     "`samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`) where every input goes on.",
@@ -317,9 +317,6 @@ class Restorer:
     def _order(self, task: TaskInstance) -> Startpoint | None:
         """The `checkpoint set` that this start carries out."""
         return pending(self._own.ledger.startpoints.get(task.name), task.checkpoint)
-
-    def _checkpoint_partition(self, task: TaskInstance) -> TopicPartition:
-        return TopicPartition(self._spec.job.checkpoint_topic, task.model.partition)
 
 
 def _has_no_key(message: Message) -> bool:

@@ -116,3 +116,7 @@ class ContainerSpec:
     fingerprint: Mapping[str, str] = field(default_factory=dict)
     keyed_inputs: Mapping[str, int] = field(default_factory=dict)
     sweep: Callable[[Collection[str]], Collection[str]] = lambda held: ()
+
+    def checkpoint_of(self, task: TaskModel) -> TopicPartition:
+        """The partition of the checkpoint topic that is the task's."""
+        return TopicPartition(self.job.checkpoint_topic, task.partition)

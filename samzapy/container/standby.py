@@ -154,7 +154,7 @@ class Standbys:
         why = ""
         looking = self._log.restore_consumer("standby-start")  # one of its own: what the other copies wait for must not be read past
         try:
-            checkpoint = read_checkpoint(looking, TopicPartition(self._spec.job.checkpoint_topic, task.partition), self._clock)
+            checkpoint = read_checkpoint(looking, self._spec.checkpoint_of(task), self._clock)
             for name, spec in self._stores.items():
                 copy = self._copy(looking, task, name, spec, checkpoint)
                 if isinstance(copy, str):

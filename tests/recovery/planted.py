@@ -19,16 +19,16 @@ from typing import Any
 from samzapy import failpoints
 from samzapy.api.errors import InDoubt, LogError, TransactionAborted
 from samzapy.container import starter
+from samzapy.container.barriers import Barriers
 from samzapy.container.committer import Committer
 from samzapy.container.container import Container
 from samzapy.container.inputs import Inputs
 from samzapy.container.ownership import Ownership
-from samzapy.container.restorer import Restorer
+from samzapy.container.spec import ContainerSpec
 from samzapy.container.starter import Starter
 from samzapy.container.task_instance import RUNNING
 from samzapy.coordinator.metadata import CoordinatorLog
 from samzapy.ledger_reader import read_ledger
-from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan import restore
 from samzapy.store.committed import CommittedOverlay
@@ -120,7 +120,7 @@ def shared_checkpoint_partition() -> AbstractContextManager[None]:
 
     return _together(
         _instead(MemoryTransactionalProducer, "send", to_the_first),
-        _instead(Restorer, "_checkpoint_partition", lambda self, task: TopicPartition(self._spec.job.checkpoint_topic, 0)),
+        _instead(ContainerSpec, "checkpoint_of", lambda self, task: TopicPartition(self.job.checkpoint_topic, 0)),
     )
 
 
@@ -151,20 +151,20 @@ def silent_offset_reset() -> AbstractContextManager[None]:
 
 def restore_off_by_one() -> AbstractContextManager[None]:
     """A restore begins behind the first record that it should read. (One offset late would do no harm: after a commit comes its marker.)"""
-    read = Restorer._read_to_barriers
+    read = Barriers.read_to
 
-    def late(self: Any, consumer: Any, ranges: Any, take: Any, nonce: Any, whose: Any) -> Any:
+    def late(self: Any, consumer: Any, ranges: Any, take: Any, whose: Any) -> Any:
         begun: set[TopicPartition] = set()
 
-        def take_later(message: Any) -> None:
-            place = TopicPartition(message.topic(), message.partition())
-            if place in begun or message.key() == BARRIER_KEY or not whose(place)[1]:
-                take(message)
+        def take_later(place: TopicPartition, keys: Any, run: Any) -> None:
+            first = 0 if place in begun or not whose(place)[1] else 1
             begun.add(place)
+            if run[first:]:
+                take(place, keys[first:], run[first:])
 
-        return read(self, consumer, ranges, take_later, nonce, whose)
+        return read(self, consumer, ranges, take_later, whose)
 
-    return _instead(Restorer, "_read_to_barriers", late)
+    return _instead(Barriers, "read_to", late)
 
 
 def no_age_rule() -> AbstractContextManager[None]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from samzapy.container import restorer, standby
+from samzapy.container import barriers, restorer, standby
 from samzapy.container.spec import ContainerSpec
 from samzapy.model.offsets import TopicPartition
 from samzapy.testing.baton import SimProcess
@@ -30,12 +30,12 @@ FEW = 7
 @contextmanager
 def batches_of(records: int) -> Iterator[None]:
     """Restores and warm copies take so many records at a time."""
-    before = restorer.BATCH_RECORDS, standby.BATCH_RECORDS
-    restorer.BATCH_RECORDS = standby.BATCH_RECORDS = records
+    before = barriers.BATCH_RECORDS, restorer.BATCH_RECORDS, standby.BATCH_RECORDS
+    barriers.BATCH_RECORDS = restorer.BATCH_RECORDS = standby.BATCH_RECORDS = records
     try:
         yield
     finally:
-        restorer.BATCH_RECORDS, standby.BATCH_RECORDS = before
+        barriers.BATCH_RECORDS, restorer.BATCH_RECORDS, standby.BATCH_RECORDS = before
 
 
 class Story:
