@@ -1,8 +1,8 @@
 """The table of error codes: `python -m samzapy.errors_table --check | --write` keeps the one in samzapy/RELIABILITY.md.
 
-Code, class, cause and exit code are read from the classes themselves, so the page cannot say something else than the code does; only the
-remedy of a whole class is written here, because each error that is raised names its own. A class without a code of its own, two classes
-with one code, or a code without a remedy is an error of this module, found by its test and by `--check`.
+Code, class, cause and exit code are read from the classes, so the page cannot differ from the code. Only the generic remedy of each
+class is written here; each error that is raised has a specific one. A class without its own code, two classes with the same code, or a
+code without a remedy is an error, found by the test of this module and by `--check`.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ BEGIN, END = "<!-- error codes: begin -->", "<!-- error codes: end -->"
 DEFINED_IN = ("samzapy.api.errors", config_errors.__name__, store_problems.__name__)
 
 REMEDIES = {
-    "SZ000": "read the message: every error that is raised is of one of the kinds below",
-    "SZ100": "mend the job file or the command as the message says; `samzapy validate JOB.yaml` shows all of it",
-    "SZ101": "mend every place that is listed, they are all there; `samzapy validate JOB.yaml` checks again",
-    "SZ110": "change it back, give the job a new `id`, or `samzapy reset JOB.yaml` to start over",
-    "SZ200": "mend the task at the line named, or let `on_error` pass such records by",
-    "SZ210": "name the serde that wrote the topic, or let `on_error` pass such records by",
+    "SZ000": "read the message: every error that is raised belongs to one of the classes below",
+    "SZ100": "fix the job file or the command as the message says; `samzapy validate JOB.yaml` lists all problems",
+    "SZ101": "fix every listed line; the list is complete; `samzapy validate JOB.yaml` checks again",
+    "SZ110": "undo the change, give the job a new `id`, or start over with `samzapy reset JOB.yaml`",
+    "SZ200": "fix the task at the line named, or skip such records with `on_error`",
+    "SZ210": "use the serde that wrote the topic, or skip such records with `on_error`",
     "SZ211": "put or send less, or raise the topic's `max.message.bytes`",
-    "SZ212": "use a store in its own task only, and write before `close()`",
+    "SZ212": "use a store only in its own task, and write before `close()`",
     "SZ213": "add the topic under `outputs:`",
-    "SZ300": "see the brokers' logs; a container starts over from what is committed",
-    "SZ301": "check `kafka.bootstrap.servers`, that the brokers run, and the network; `samzapy doctor JOB.yaml`",
-    "SZ302": "create it; `samzapy topics JOB.yaml` shows what is missing, `--create` makes what samzapy may make",
-    "SZ303": "set what the message names with Kafka's own tools; samzapy never alters a topic that exists",
-    "SZ304": "`samzapy validate JOB.yaml --connect` names what is not allowed, with the line that allows it; `samzapy topics JOB.yaml --acls` all",
+    "SZ300": "see the brokers' logs; a container continues from the last commit",
+    "SZ301": "check `kafka.bootstrap.servers`, the brokers and the network; `samzapy doctor JOB.yaml` helps",
+    "SZ302": "create it; `samzapy topics JOB.yaml` lists what is missing, `--create` creates what samzapy may create",
+    "SZ303": "change the setting that the message names with Kafka's own tools; samzapy never alters an existing topic",
+    "SZ304": "`samzapy validate JOB.yaml --connect` names each missing permission and the command that grants it; `samzapy topics JOB.yaml --acls` lists all",
     "SZ305": "check `sasl.username`, `sasl.password` and `sasl.mechanism` in `kafka:`",
     "SZ306": "as the message says: `ssl.ca.location`, the broker's name in `bootstrap.servers`, its certificate, or `security.protocol`",
-    "SZ310": "none: the records are read again; if it ends the job, the message names what the broker refused",
-    "SZ315": "none where `on_error` lets the record pass by; else mend the record that the message names, or what the topic takes",
-    "SZ311": "none: the container starts over from what Kafka says",
-    "SZ312": "none: the container asks who owns its tasks, and starts over or exits",
-    "SZ313": "none: the owner goes on; nothing that this one had not committed was visible",
-    "SZ314": "`samzapy stop JOB.yaml`, or `samzapy run JOB.yaml --takeover` to take its place",
-    "SZ320": "set the input's `on_out_of_range` to go on and lose what is missing, or `samzapy reset JOB.yaml`",
-    "SZ330": "believe it; bring back what the message names, or `samzapy reset JOB.yaml` to start over",
-    "SZ340": "see the log lines of that container above; `samzapy doctor JOB.yaml` for Java, Spark and slots",
-    "SZ350": "make room where the output goes, or send it elsewhere, and run the command again",
-    "SZ400": "see that `state.dir` can be written and that the limit of open files is not reached",
-    "SZ401": "wait until the process that has it open has ended",
+    "SZ310": "none: the records are read again; if the job ends, the message names what the broker refused",
+    "SZ315": "none if `on_error` skips the record; otherwise fix the record that the message names, or the topic's limits",
+    "SZ311": "none: the container starts over from the last commit",
+    "SZ312": "none: the container reads who owns its tasks, and starts over or exits",
+    "SZ313": "none: the owner continues; uncommitted work of this one was never visible",
+    "SZ314": "stop it with `samzapy stop JOB.yaml`, or replace it with `samzapy run JOB.yaml --takeover`",
+    "SZ320": "set the input's `on_out_of_range`, which skips the missing records, or start over with `samzapy reset JOB.yaml`",
+    "SZ330": "do not work around this: continuing would double-count or lose keys; recover what the message names, or start over with `samzapy reset JOB.yaml`",
+    "SZ340": "see that container's log lines; `samzapy doctor JOB.yaml` checks Java, Spark and slots",
+    "SZ350": "free some space, or redirect the output, and run the command again",
+    "SZ400": "check that `state.dir` is writable and that the limit of open files is not reached",
+    "SZ401": "wait until the process that uses the store has ended",
     "SZ402": "none: it is set aside and restored from its changelog",
-    "SZ403": "make room, or choose another `state.dir`; nothing committed is lost",
+    "SZ403": "free some space, or choose another `state.dir`; nothing committed is lost",
     "SZ900": "report it with the log; restarting is safe, only committed work is kept",
 }
 
 
 class Row(NamedTuple):
-    """One code. `name`: the class, or in brackets who gives the code without one; `cause`: the first sentence of what it says of itself."""
+    """One code. `name`: the class, or in parentheses the component that reports the code; `cause`: the first sentence of the docstring."""
 
     code: str
     name: str
@@ -65,11 +65,11 @@ class Row(NamedTuple):
     exit_code: int
 
 
-# Codes that are given without raising their class, with another meaning or exit code than it has.
+# Codes that a component reports without raising the class, with a different meaning or exit code.
 AD_HOC = (
     Row(
         "SZ340", "(coordinator)", "A container died more often than `containers.max_restarts` in `containers.restart_window`",
-        "see the deaths that the message lists, and that container's log lines", 1,
+        "see the deaths listed in the message, and that container's log lines", 1,
     ),
 )  # fmt: skip
 
@@ -93,7 +93,7 @@ def rows() -> list[Row]:
 
 
 def _family(root: type[SamzapyError]) -> Iterator[type[SamzapyError]]:
-    """`root` and what comes from it in the modules that define errors; others (those of tests, of users) are none of ours."""
+    """`root` and what comes from it in the modules that define errors; not those of tests or users."""
     if root.__module__ in DEFINED_IN:
         yield root
     for below in root.__subclasses__():
@@ -120,7 +120,7 @@ def _cell(text: str) -> str:
 
 
 def written(page: str) -> str:
-    """The page with the table of now between its marks.
+    """The page with the current table between its marks.
 
     Raises:
         ValueError: the marks are not there, once each and in order.

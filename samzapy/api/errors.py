@@ -1,14 +1,13 @@
-"""The errors a person may meet, in four families.
+"""All errors that users see, in four families: configuration (the job file), the user's code, Kafka and Spark, samzapy itself.
 
-Configuration (the job file), the user's code, Kafka or Spark, ourselves. Every error names what, where and what to do: `message` says
-what is wrong and where, `remedy` says what to do about it. `code` is stable and searchable; `exit_code` is what the command exits with.
+`message` says what is wrong and where; `remedy` says what to do. `code` is stable and searchable; `exit_code` is the command's exit code.
 """
 
 from __future__ import annotations
 
 
 class SamzapyError(Exception):
-    """The root: `str()` gives message and remedy, one sentence each."""
+    """The base class of all errors. `str()` gives message and remedy."""
 
     code = "SZ000"
     exit_code = 1
@@ -29,10 +28,10 @@ def shortened(key: object, limit: int = 80) -> str:
 
 
 def other_thread(what: str) -> tuple[str, str]:
-    """Message and remedy for `what`, called from a thread of the task's own."""
+    """Message and remedy for `what`, called from a thread that the task started."""
     return (
-        f"{what} was called from another thread than the one that runs the task's hooks.",
-        "Call it in the hook, before the hook returns; wait there for what threads work out: `future.result()`.",
+        f"{what} was called from a thread other than the one that runs the task's hooks.",
+        "Call it in the hook, before the hook returns; wait there for the results of other threads: `future.result()`.",
     )
 
 
@@ -40,14 +39,14 @@ def other_thread(what: str) -> tuple[str, str]:
 
 
 class ConfigurationError(SamzapyError):
-    """The job file or the command line asks for something that cannot be."""
+    """The job file or the command line is wrong or contradicts itself."""
 
     code = "SZ100"
     exit_code = 2
 
 
 class StateMismatch(ConfigurationError):
-    """The job file does not fit the state that earlier runs left (serdes, changelog, partitions, guarantee)."""
+    """The job file does not match the state of earlier runs (serdes, changelog, partitions, guarantee)."""
 
     code = "SZ110"
 
@@ -56,31 +55,31 @@ class StateMismatch(ConfigurationError):
 
 
 class TaskError(SamzapyError):
-    """The user's task raised, or used the API in a way that cannot work. The record that was being processed is named."""
+    """The user's task raised an exception or misused the API. The message names the record that was being processed."""
 
     code = "SZ200"
 
 
 class SerdeError(TaskError):
-    """Bytes that do not decode, or a value that does not encode, by the serde that the job file names."""
+    """The serde in the job file cannot decode the bytes, or cannot encode the value."""
 
     code = "SZ210"
 
 
 class RecordTooLarge(TaskError):
-    """A put or send beyond what its topic takes; raised where it is called, so that the error belongs to the record."""
+    """A put or send is larger than its topic's limit; raised by the call, so that the error belongs to the record."""
 
     code = "SZ211"
 
 
 class StoreClosed(TaskError):
-    """A store used after `close()`, from another task, or written where that is not allowed."""
+    """A store was used after `close()`, by another task, or written when that is not allowed."""
 
     code = "SZ212"
 
 
 class UnknownOutput(TaskError):
-    """A send to a topic that `outputs` does not list."""
+    """A task sent to a topic that `outputs` does not list."""
 
     code = "SZ213"
 
@@ -89,7 +88,7 @@ class UnknownOutput(TaskError):
 
 
 class LogError(SamzapyError):
-    """Kafka refused or failed something."""
+    """A Kafka request was refused or failed."""
 
     code = "SZ300"
 
@@ -102,20 +101,20 @@ class ClusterUnreachable(LogError):
 
 
 class TopicMissing(LogError):
-    """A topic that must exist does not."""
+    """A required topic does not exist."""
 
     code = "SZ302"
     exit_code = 4
 
 
 class TopicMisconfigured(LogError):
-    """An internal topic exists with settings under which state could be lost."""
+    """An internal topic has settings with which state could be lost."""
 
     code = "SZ303"
 
 
 class NotAuthorized(LogError):
-    """Kafka's access control refused an operation that the job needs."""
+    """Kafka's access control denied an operation that the job needs."""
 
     code = "SZ304"
     exit_code = 4
@@ -129,39 +128,39 @@ class NotAuthenticated(LogError):
 
 
 class TlsFailed(LogError):
-    """No secure connection: the broker's certificate is not accepted, or broker and client do not both speak TLS."""
+    """No secure connection: the broker's certificate is not accepted, or only one of broker and client uses TLS."""
 
     code = "SZ306"
     exit_code = 4
 
 
 class TransactionAborted(LogError):
-    """The transaction must be aborted: nothing of it will be seen. What a crash would lose is lost; the inputs are read again."""
+    """The transaction must be aborted: none of its records becomes visible. Uncommitted work is dropped; the inputs are read again."""
 
     code = "SZ310"
 
 
 class RecordRejected(TransactionAborted):
-    """Kafka refused a record of the transaction for what it is: its size, its timestamp, the topic's rules. The same record would be again."""
+    """Kafka refused a record of the transaction for its size, its timestamp, or the topic's rules. Sending it again would fail again."""
 
     code = "SZ315"
 
 
 class InDoubt(LogError):
-    """Something went wrong and it is not known what the broker did: keep nothing, take ownership anew, restore."""
+    """A request failed and its effect at the broker is unknown: drop uncommitted work, take ownership again, restore."""
 
     code = "SZ311"
 
 
 class Fenced(LogError):
-    """This producer is dead at the broker: another took its id, or its transaction timed out. Ownership must be asked for again."""
+    """The broker no longer accepts this producer: another took its transactional id, or its transaction timed out. Ownership must be checked."""
 
     code = "SZ312"
     exit_code = 5
 
 
 class Superseded(LogError):
-    """Another incarnation owns what this one thought it owned. It exits; nothing it had uncommitted is seen."""
+    """Another incarnation owns this one's tasks. This one exits; its uncommitted work never becomes visible."""
 
     code = "SZ313"
     exit_code = 5
@@ -175,13 +174,13 @@ class OwnedElsewhere(LogError):
 
 
 class OffsetOutOfRange(LogError):
-    """The next offset of an input lies outside what the topic still holds."""
+    """The next offset of an input is outside the range that the topic holds."""
 
     code = "SZ320"
 
 
 class StateRefused(SamzapyError):
-    """Starting on what is there could lose or double records: checkpoint lost, changelog truncated or replaced."""
+    """Starting could lose or duplicate records: a checkpoint is lost, or a changelog is truncated or replaced."""
 
     code = "SZ330"
 
@@ -197,24 +196,24 @@ class LauncherError(SamzapyError):
 
 
 class OutputFailed(SamzapyError):
-    """What a command shows cannot be written to its standard output."""
+    """A command's standard output cannot be written."""
 
     code = "SZ350"
 
 
 class InternalError(SamzapyError):
-    """A promise that samzapy makes to itself does not hold. Stop rather than go on wrong."""
+    """A check inside samzapy failed: a bug. It stops instead of continuing wrongly."""
 
     code = "SZ900"
 
 
 def check(condition: bool, promise: str) -> None:
-    """Assert a promise in the code that runs, in production too.
+    """Check an invariant, in production too.
 
     Raises:
         InternalError: when `condition` is false; `promise` says what should have held.
     """
     if not condition:
         raise InternalError(
-            f"broken promise: {promise}.", "Please report this with the log; restarting is safe: only committed work is kept."
+            f"internal check failed: {promise}.", "Please report this with the log; restarting is safe: only committed work is kept."
         )

@@ -44,7 +44,7 @@ class Problem:
 
 
 class ConfigError(ConfigurationError):
-    """The job file's problems, sorted by place."""
+    """The job file has problems, listed by line."""
 
     code = "SZ101"
 

@@ -13,25 +13,25 @@ MARKER = "SET-ASIDE"  # a file of this name in a generation's directory: not to 
 
 
 class StoreProblem(SamzapyError):
-    """A local store that cannot be opened, read or written."""
+    """A local store cannot be opened, read or written."""
 
     code = "SZ400"
 
 
 class StoreLocked(StoreProblem):
-    """Another process, or this one, has it open."""
+    """The local store is open in another process, or already in this one."""
 
     code = "SZ401"
 
 
 class StoreCorrupt(StoreProblem):
-    """Its files are damaged or missing."""
+    """A local store has damaged or missing files."""
 
     code = "SZ402"
 
 
 class StoreDiskFull(StoreProblem):
-    """There is no room left on its disk."""
+    """The disk of a local store is full."""
 
     code = "SZ403"
 
