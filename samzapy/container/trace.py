@@ -6,6 +6,7 @@ has not run for most of the lease. The next container on this host reads the fil
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import logging
 import os
@@ -60,9 +61,11 @@ class Trace:
         if self._file is not None:
             faulthandler.cancel_dump_traceback_later()
             faulthandler.disable()
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(self._file), os.lstat(self._path)):  # else it is the successor's by now
+                    self._path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
-            self._path.unlink(missing_ok=True)
 
 
 def _taken(path: Path) -> str:

@@ -51,7 +51,7 @@ class CommittedOverlay:
         self._stamp: StoreStamp | None = None
 
     def __len__(self) -> int:
-        return len(self.newer) + len(self.older)
+        return len(self.newer) + self._left
 
     def take(self, changes: Entries, size: int) -> None:
         """The changes of a decided commit; `size`: bytes of their keys and values."""

@@ -81,6 +81,15 @@ def test_a_process_that_ended_in_order_leaves_nothing_and_only_its_user_can_read
     assert "" == trace.predecessor_at
 
 
+def test_who_ends_after_its_successor_began_leaves_the_successors_trace(tmp_path: Path) -> None:
+    path = tmp_path / ".traces" / "0"
+    asleep, successor = Trace(path, 60.0), Trace(path, 60.0)
+    asleep.close()
+    assert path.exists()
+    successor.close()
+    assert not path.exists()
+
+
 def test_a_link_that_somebody_laid_there_is_not_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     mine = tmp_path / "mine"
     mine.write_text("precious")
