@@ -12,6 +12,7 @@ from samzapy.coordinator.membership import Member
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, World
 from samzapy.plan.assignment import check_slots
+from samzapy.plan.members import Phase
 from samzapy.ports import Clock, Launcher
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -22,7 +23,7 @@ class Changes:
     """What is asked of a running job, carried out a step at a time.
 
     Args:
-        plan_anew: decides where tasks run, given which containers stay on which host; returns the hosts to ask for.
+        replan: decides where tasks run, given which containers stay on which host; returns the hosts to ask for.
     """
 
     def __init__(
@@ -32,14 +33,14 @@ class Changes:
         clock: Clock,
         launcher: Launcher,
         world: World,
-        plan_anew: Callable[[Mapping[int, str]], Mapping[int, str | None]],
+        replan: Callable[[Mapping[int, str]], Mapping[int, str | None]],
     ) -> None:
         self._roster = roster
         self._settings = settings
         self._clock = clock
         self._launcher = launcher
         self._world = world
-        self._plan_anew = plan_anew
+        self._replan = replan
         self._looked_at = self._left_at = clock.monotonic()
         self._roll: list[tuple[int, str]] = []  # to be restarted: container, and the launch that is to end
         self._roll_reason = ""
@@ -81,10 +82,11 @@ class Changes:
                 )
             self._roll_reason = "its restart was asked for"
             if container is None:
-                self._roll_homes = dict(self._plan_anew({}))
-            numbers = [container] if container is not None else sorted(n for n, m in self._roster.members.items() if not m.done)
+                self._roll_homes = dict(self._replan({}))
+            numbers = [container] if container is not None else sorted(n for n, m in self._roster.members.items() if not m.is_done)
             numbers.sort(key=lambda n: self._roster.members[n].host == self._roll_homes.get(n, self._roster.members[n].host))
-            self._roll = [(n, self._roster.members[n].launch_id) for n in numbers if self._roster.members[n].handle is not None]
+            launches = {n: self._roster.members[n].launch for n in numbers}
+            self._roll = [(n, launch.id) for n, launch in launches.items() if launch.handle is not None]
             return {"containers": [n for n, _ in self._roll]}
 
     def _refuse_while_stopping(self) -> None:
@@ -98,14 +100,14 @@ class Changes:
                 return
             number, launch_id = self._roll[0]
             member = self._roster.members.get(number)
-            others = [m for m in self._roster.members.values() if m.number != number and not m.done and not m.is_parked]
-            if member is None or member.done or (member.launch_id != launch_id and self._is_at_work(member)):
+            others = [m for m in self._roster.members.values() if m.number != number and m.phase not in (Phase.DONE, Phase.PARKED)]
+            if member is None or member.is_done or (member.launch.id != launch_id and self._is_at_work(member)):
                 self._roll.pop(0)
-            elif member.launch_id == launch_id and member.is_live and not member.stop_wanted and all(self._is_at_work(m) for m in others):
-                member.stop_wanted, member.stop_reason = True, self._roll_reason
+            elif member.launch.id == launch_id and member.phase is Phase.LIVE and all(self._is_at_work(m) for m in others):
+                self._roster.members.ask_to_stop(member, self._roll_reason)
                 LOG.info("restarting container %d", number)
             if member is not None and not member.is_live and self._roll_homes.get(number):
-                member.preferred_host = self._roll_homes[number]
+                self._roster.members.prefer(member, self._roll_homes[number])
             if not self._roll:
                 self._roll_homes = {}
 
@@ -119,10 +121,10 @@ class Changes:
         if leaving:
             with self._roster.lock:
                 self._roll_reason = "its host was being decommissioned"
-                self._roll = [(m.number, m.launch_id) for m in self._roster.members.values() if m.is_live and m.host in leaving]
+                self._roll = [(m.number, m.launch.id) for m in self._roster.members.values() if m.is_live and m.host in leaving]
                 for number, _ in self._roll:
                     member = self._roster.members[number]
-                    member.preferred_host = None
+                    self._roster.members.prefer(member, None)
                     LOG.info("container %d leaves %s, which is being decommissioned", number, member.host)
 
     def _is_at_work(self, member: Member) -> bool:

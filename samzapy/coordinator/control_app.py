@@ -49,7 +49,7 @@ def control_app(roster: Roster, token: str) -> Starlette:
         return roster.heartbeat(int(content["container"]), str(content["incarnation"]), dict(content["report"]))
 
     def finished(content: Mapping[str, Any]) -> Mapping[str, Any]:
-        roster.took_leave(int(content["container"]), str(content["incarnation"]), dict(content["report"]))
+        roster.report_final(int(content["container"]), str(content["incarnation"]), dict(content["report"]))
         return {}
 
     verbs: dict[str, Act] = {"register": register, "heartbeat": heartbeat, "finished": finished}

@@ -76,8 +76,8 @@ class JobCoordinator:
         self._lease = Lease(job, run_id, self._owning, settings, clock, process, is_alive)
         self._liveness = Liveness(self.roster, self._owning, settings, clock)
         self._movement = Movement(self.roster, self._owning, settings, clock, launcher)
-        self._starting = Starting(self.roster, self._owning, settings, clock, launcher, payload, self._movement.plan_anew, new_id)
-        self.changes = Changes(self.roster, settings, clock, launcher, self._world, self._movement.plan_anew)
+        self._starting = Starting(self.roster, self._owning, settings, clock, launcher, payload, self._movement.replan, new_id)
+        self.changes = Changes(self.roster, settings, clock, launcher, self._world, self._movement.replan)
         self._kill_now = False
         self._was_running = False
 
@@ -133,7 +133,7 @@ class JobCoordinator:
         with self.roster.lock:
             before = {t: r.container for r in sorted(ledger.containers.values(), key=lambda r: r.epoch) for t in r.tasks}
             self.roster.desired = {t: n for t, n in before.items() if t in self.roster.tasks}
-            self._movement.plan_anew()
+            self._movement.replan()
             used = len(self.roster.members)
         LOG.info("job %s, run %s: %d tasks in %d containers", self._job, self._run_id, len(self.roster.tasks), used)
 
@@ -145,7 +145,7 @@ class JobCoordinator:
         try:
             if self._owning.is_in_doubt:
                 self._owning.read()
-            self._owning.end(self._liveness.record(m) for m in self.roster.members.values() if m.incarnation)
+            self._owning.end(self._liveness.record(m) for m in self.roster.members.values() if m.is_named)
             told_of = failure[1] if failure else None
             self._lease.give_up(self.roster.state, f"{told_of['code']}: {told_of['message']}" if told_of else "")
         except LogError as error:
@@ -238,12 +238,12 @@ class JobCoordinator:
     def _tick(self) -> None:
         roster, movement = self.roster, self._movement
         if self._owning.is_in_doubt:
-            movement.agree_with(self._owning.read())
+            movement.reconcile(self._owning.read())
         self._lease.renew_when_due(roster.url)
         with roster.lock:
             now = self._clock.monotonic()
             for member in list(roster.members.values()):
-                self._liveness.look_at(member, now)
+                self._liveness.check_member(member, now)
         self._liveness.end_lost()
         if not roster.is_stopping:
             self.changes.look_for_growth()
@@ -251,27 +251,27 @@ class JobCoordinator:
             self.changes.go_on_with_restart()
             with roster.lock:
                 if roster.must_plan:
-                    movement.plan_anew()
+                    movement.replan()
             movement.name_and_move()
             self._starting.make_room()
             self._starting.launch_wanted()
         with roster.lock:
             movement.dismiss_surplus()
             movement.note_arrivals()
-            self._settle_state()
+            self._update_state()
 
-    def _settle_state(self) -> None:
+    def _update_state(self) -> None:
         roster = self.roster
         members = list(roster.members.values())
         roster.state = job_state(roster.task_states(), members, roster.is_stopping, self._was_running)
         self._was_running = self._was_running or roster.state == state.RUNNING
         roster.is_changing = (
-            bool(roster.waiting) or self.changes.is_under_way or any(not m.done and (not m.is_ready or m.releasing) for m in members)
+            bool(roster.waiting) or self.changes.is_under_way or any(not m.is_done and (not m.is_ready or m.releasing) for m in members)
         )
 
     def _is_over(self, now: float) -> bool:
         roster = self.roster
-        if self._kill_now or all(m.done for m in roster.members.values()):
+        if self._kill_now or all(m.is_done for m in roster.members.values()):
             return True
         if roster.stop_asked_at is not None and now - roster.stop_asked_at > self._settings.stop_timeout_s:
             LOG.warning("containers did not stop within %.0f s; ending them", self._settings.stop_timeout_s)

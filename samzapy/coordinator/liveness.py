@@ -8,12 +8,9 @@ and commit nothing.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import NotAuthenticated, NotAuthorized, TlsFailed
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Death, Member
 from samzapy.coordinator.owning import Owning
@@ -21,6 +18,24 @@ from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.caution import Piece, piece_from_json
 from samzapy.model.ownership import ContainerRecord
+from samzapy.plan.members import (
+    FINISHED,
+    SUPERSEDED,
+    Dismiss,
+    Event,
+    Facts,
+    Fail,
+    Finish,
+    JobFacts,
+    Judgement,
+    Leave,
+    Limits,
+    Lose,
+    Phase,
+    Wait,
+    after_end,
+    judge,
+)  # fmt: skip
 from samzapy.plan.memory import killed_for_memory
 from samzapy.plan.moves import orphans
 from samzapy.plan.restarts import FIRST_BACKOFF_S, GiveUp, Restart, decide_restart
@@ -28,12 +43,8 @@ from samzapy.plan.suspects import Found, after_death, next_limit
 from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
-ASKED = "asked to stop"
-SUPERSEDED = "superseded"
 TOLD_DEATHS = 5
 SUDDEN = ("SIGKILL", "killed or crashed", "executor was lost")
-REFUSED = frozenset(c.code for c in (NotAuthorized, NotAuthenticated, TlsFailed))
-REFUSALS = 3  # of one container within `containers.restart_window`: somebody must give it access, starting again does not
 
 
 class Liveness:
@@ -45,142 +56,128 @@ class Liveness:
         self._settings = settings
         self._clock = clock
 
-    def look_at(self, member: Member, now: float) -> None:
-        if member.done or member.ending:
-            return
-        if member.last_word is not None and self._took_leave(member, member.last_word):
-            return
-        if member.handle is None:
-            if self._roster.is_stopping:
-                member.done, member.state = True, state.STOPPED
-            return
-        ended = member.handle.exited()
-        overdue = [t for t, since in member.releasing.items() if now - since > self._settings.lease_s]
-        silent_s = now - member.heard_at
-        if ended is not None:
-            self._lose(member, ended + (self._memory_of(member, silent_s) if _is_sudden(ended) else ""))
-        elif member.registered and silent_s > self._settings.lease_s:
-            self._lose(member, f"silent for {silent_s:.1f} s, its lease of {self._settings.lease_s:g} s is over")
-        elif member.registered and overdue:
-            self._lose(member, f"did not release {', '.join(overdue)} within its lease of {self._settings.lease_s:g} s")
-        elif not member.registered and silent_s > self._settings.register_timeout_s:
-            self._lose(member, f"did not register within {self._settings.register_timeout_s:g} s")
-        elif not member.registered and self._roster.is_stopping:
-            member.handle.kill()
-            member.done, member.state = True, state.STOPPED
+    def check_member(self, member: Member, now: float) -> None:
+        """Judge one container by what is known of it, and note what follows; `end_lost` acts on it."""
+        facts = self._facts(member, now)
+        job = JobFacts(is_stopping=self._roster.is_stopping, all_failed_alike=bool(facts.error) and self._all_failed_alike())
+        if facts.outcome == FINISHED and not job.is_stopping and facts.phase in (Phase.LIVE, Phase.STOPPING):
+            self._roster.finished.update(set(member.tasks) - set(facts.not_taken_up))
+        self._apply(member, judge(facts, job, Limits(self._settings.lease_s, self._settings.register_timeout_s)))
 
-    def _took_leave(self, member: Member, word: Mapping[str, Any]) -> bool:
-        """A container that said how it ended. True: there is no more to do about it."""
-        error, outcome = word.get("error"), word.get("outcome")
-        if outcome == "finished" and not self._roster.is_stopping and (never_had := self._finished(member)):
-            LOG.info("container %d finished before it heard that it also has %s; it is started again", member.number, ", ".join(never_had))
-            member.stop_wanted, member.ending = True, ASKED
-            member.stop_reason = f"it finished before it heard that it also has {', '.join(never_had)}"
-            return True
-        if outcome == "finished" or (outcome == "stopped" and self._roster.is_stopping):
-            member.state, member.done = state.STOPPED, True
-            return True
-        if outcome == "stopped":
-            member.ending = ASKED
-            return True
-        if outcome == SUPERSEDED:  # by its own account, e.g. because this process was stopped for most of its lease
-            self._lose(member, str((error or {}).get("message", "")).rstrip(".") or "it gave its tasks up")
-            return True
-        if error and (error.get("fatal") or self._all_failed_alike(member, error)):
-            self._roster.fail(member, error)
-            return True
-        if error and error.get("code") in REFUSED:
-            now = self._clock.monotonic()
-            member.refused_at = [*(t for t in member.refused_at if now - t <= self._settings.restart_window_s), now]
-            if len(member.refused_at) >= REFUSALS:
+    def _facts(self, member: Member, now: float) -> Facts:
+        final, handle, lease_s = member.heard.final, member.launch.handle, self._settings.lease_s
+        silent_s = now - member.heard.at
+        exited = None if handle is None or member.phase in (Phase.DONE, Phase.ENDING) else handle.exited()
+        if exited is not None and _is_sudden(exited):
+            exited += self._memory_of(member, silent_s)
+        return Facts(
+            phase=member.phase,
+            is_launched=handle is not None,
+            exited=exited,
+            silent_s=silent_s,
+            overdue=tuple(t for t, since in member.releasing.items() if now - since > lease_s),
+            outcome=final.outcome if final else "",
+            error=final.error if final else None,
+            not_taken_up=tuple(t for t in member.tasks if member.report_of(t).get("state") != state.STOPPED) if final else (),
+            refusals=sum(1 for at in member.history.refused_at if now - at <= self._settings.restart_window_s),
+        )
+
+    def _apply(self, member: Member, judgement: Judgement) -> None:
+        members = self._roster.members
+        match judgement:
+            case Wait():
+                pass
+            case Lose(why):
+                self._lose(member, why)
+            case Leave(restart_reason):
+                if restart_reason:
+                    LOG.info("container %d is started again: %s", member.number, restart_reason)
+                is_asked = member.phase is Phase.STOPPING or bool(restart_reason)
+                members.leave(member, is_asked, restart_reason or member.stop_reason)
+            case Finish():
+                members.finish(member)
+            case Fail(error):
                 self._roster.fail(member, error)
-                return True
-        if error:
-            member.last_error = str(error.get("message", ""))
-        return False
+            case Dismiss():
+                if member.launch.handle is not None:
+                    member.launch.handle.kill()
+                members.dismiss(member)
 
-    def _finished(self, member: Member) -> list[str]:
-        """A container has come to the end of its tasks: notes them. Returns those that it was given and had not taken up yet."""
-        ended = {task for task in member.tasks if member.report_of(task).get("state") == state.STOPPED}
-        self._roster.finished.update(ended)
-        return [task for task in member.tasks if task not in ended]
-
-    def _all_failed_alike(self, member: Member, error: Mapping[str, Any]) -> bool:
+    def _all_failed_alike(self) -> bool:
         """Every container ended with the same error before any commit: starting again will not help."""
-        words = [m.last_word or m.report for m in self._roster.members.values()]
-        codes = {w["error"].get("code") if w.get("error") else None for w in words}
-        return not self._roster.any_commit and len(codes) == 1 and None not in codes
+        if self._roster.any_commit:
+            return False
+        heard = [m.heard for m in self._roster.members.values()]
+        errors = [h.final.error if h.final else h.report.get("error") for h in heard]
+        codes = {error.get("code") if error else None for error in errors}
+        return len(codes) == 1 and None not in codes
 
     def _memory_of(self, member: Member, heard_s: float) -> str:
-        kernel_killed = self._settings.oom_kills() > member.oom_kills
-        return killed_for_memory(member.memory_bytes, self._settings.memory_bytes, heard_s, kernel_killed)
+        kernel_killed = self._settings.oom_kills() > member.launch.oom_kills
+        return killed_for_memory(member.heard.memory_bytes, self._settings.memory_bytes, heard_s, kernel_killed)
 
     def _lose(self, member: Member, why: str) -> None:
         """It is gone, or is to be: its tasks are taken by force in this turn."""
-        if member.handle is not None:
-            member.handle.kill()
+        if member.launch.handle is not None:
+            member.launch.handle.kill()
         if self._roster.failure is None and not self._roster.is_stopping:
-            LOG.warning("container %d (%s): %s", member.number, _where(member), why)
-        member.ending = why
-        member.state = state.LOST
+            LOG.warning("container %d (%s): %s", member.number, member.where, why)
+        self._roster.members.lose(member, why)
 
     def end_lost(self) -> None:
         """(a) to (c) for those that are gone; if this raises, the next turn does it again."""
-        gone = [m for m in self._roster.members.values() if m.ending]
+        gone = [m for m in self._roster.members.values() if m.phase is Phase.ENDING]
         if not gone:
             return
         failpoints.hit("coordinator.lost.before")
-        self._owning.end([self.record(m) for m in gone if m.incarnation])
+        self._owning.end([self.record(m) for m in gone if m.is_named])
         with self._roster.lock:
             for member in gone:
                 self._after_end(member)
 
     def _after_end(self, member: Member) -> None:
-        now, why = self._clock.monotonic(), member.ending
-        lost, host, where = member.tasks, member.host or "", _where(member)
-        self._roster.left.update({t: (member.number, now) for t in lost if t not in self._roster.left})
-        asked = member.stop_wanted and why == ASKED
-        at, said_why = piece_from_json(member.report.get("under_way")), _said_why(member)
-        member.tasks, member.incarnation, member.registered, member.applicant = (), "", False, None
-        member.launch_id = ""  # whoever was launched and asks only now, or again, is not named any more
-        member.handle, member.launched_on, member.ending, member.last_word = None, None, "", None
-        member.releasing, member.standby, member.stop_wanted, member.pid = {}, (), False, None
-        member.hear({})
-        if self._roster.is_stopping or (asked and self._roster.finished >= set(self._roster.tasks)):
-            member.done, member.state = True, state.STOPPED
-            return
-        if member.number >= self._roster.target:
-            del self._roster.members[member.number]
-            self._roster.must_plan = True
-            return
-        member.wanted_since = now
-        reason = (member.stop_reason or why) if asked else (member.last_error or why)
-        member.last_restart, member.stop_reason = Death(now, self._clock.now_ms(), where, reason), ""
-        if asked:
-            member.state = state.STARTING
-            return
-        found = Found(self._roster.caution) if said_why else self._suspect(member, at, why)
-        death = replace(member.last_restart, counts=not found.is_nearer, records=str(found.at or ""))
-        member.last_restart = death
-        member.deaths.append(death)
+        """It was ended in the topic and fenced: what becomes of it."""
+        roster, members, ending = self._roster, self._roster.members, member.ending
+        if ending is None:
+            raise AssertionError(f"container {member.number} is ended and nobody knows why")
+        now, lost, host = self._clock.monotonic(), member.tasks, member.host or ""
+        said = (member.history.last_error if not ending.is_asked else ending.restart_reason) or ending.why
+        death = Death(now, self._clock.now_ms(), member.where, said)
+        at, said_why = piece_from_json(member.heard.report.get("under_way")), _said_why(member)
+        roster.left.update({t: (member.number, now) for t in lost if t not in roster.left})
+        members.clear(member)
+        event = after_end(ending.is_asked, roster.is_stopping, roster.finished >= set(roster.tasks), member.number >= roster.target)
+        if event is Event.END:
+            members.end(member)
+        elif event is Event.REMOVE:
+            members.remove(member)
+            roster.must_plan = True
+        elif ending.is_asked:
+            members.restart(member, death)
+        else:
+            found = Found(roster.caution) if said_why else self._suspect(member, at, ending.why)
+            members.died(member, replace(death, counts=not found.is_nearer, records=str(found.at or "")))
+            self._restart_or_give_up(member, now, lost, host)
+
+    def _restart_or_give_up(self, member: Member, now: float, lost: tuple[str, ...], host: str) -> None:
+        """After a death; `lost`: its tasks, which those that have copies on other hosts than `host` take over at once."""
         decision = self._decide(member, now)
         if isinstance(decision, GiveUp):
-            story = "; ".join(str(d) for d in member.deaths[-TOLD_DEATHS:])
+            story = "; ".join(str(d) for d in member.history.deaths[-TOLD_DEATHS:])
             self._roster.fail(
                 member, {"code": "SZ340", "message": f"{decision.reason}. The last ones: {story}", "remedy": "See its log lines above."}
             )
             return
-        member.restarts += 1
-        member.launch_at = now + decision.delay_s
-        member.last_error = ""
+        self._roster.members.restart_after_death(member, decision.delay_s)
         holders = {m.number: m.holder() for m in self._roster.members.values() if m.is_live}
         self._roster.desired.update(orphans(holders, lost, host))
 
     def _decide(self, member: Member, now: float) -> Restart | GiveUp:
         """What its last death leads to."""
-        if not member.deaths[-1].counts:
+        deaths = member.history.deaths
+        if not deaths[-1].counts:
             return Restart(FIRST_BACKOFF_S)
-        counted = [d.at_s for d in member.deaths if d.counts]
+        counted = [d.at_s for d in deaths if d.counts]
         return decide_restart(counted, now, self._settings.max_restarts, self._settings.restart_window_s)
 
     def _suspect(self, member: Member, at: Piece | None, why: str) -> Found:
@@ -201,15 +198,14 @@ class Liveness:
         return found
 
     def record(self, member: Member) -> ContainerRecord:
-        return ContainerRecord(
-            member.number, member.epoch, member.incarnation, member.tasks, self._roster.run_id, member.host or "", member.pid or 0
-        )
+        o = member.owner
+        return ContainerRecord(member.number, o.epoch, o.incarnation, o.tasks, self._roster.run_id, o.host or "", o.pid or 0)
 
 
 def _said_why(member: Member) -> bool:
     """Whether a container left with an error, or because another owns its tasks; it may not be the records that end such a one."""
-    word = member.last_word or {}
-    return bool(word.get("error")) or word.get("outcome") == SUPERSEDED
+    final = member.heard.final
+    return final is not None and (bool(final.error) or final.outcome == SUPERSEDED)
 
 
 def _counted(piece: Piece) -> str:
@@ -219,7 +215,3 @@ def _counted(piece: Piece) -> str:
 def _is_sudden(ended: str) -> bool:
     """Whether a process ended as one does that the kernel or the cluster killed: without a word."""
     return any(words in ended for words in SUDDEN)
-
-
-def _where(member: Member) -> str:
-    return f"process {member.pid} on {member.host}" if member.registered else "before it registered"

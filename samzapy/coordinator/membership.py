@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from samzapy.plan.members import Phase
 from samzapy.plan.moves import Holder
 from samzapy.ports import ContainerHandle
 
@@ -41,106 +42,204 @@ class Death:
         return f"{time.strftime('%H:%M:%S', time.gmtime(self.at_ms / 1000))} UTC, {self.where}: {self.why}{more}"
 
 
-@dataclass(slots=True)
-class Member:
-    """One container. Times are monotonic seconds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Since when a container is to be launched, and not before when; monotonic seconds."""
+
+    since: float = 0.0
+    not_before: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What was launched.
 
     Attributes:
-        tasks: those that the coordinator topic gives to `incarnation`.
+        id: a container registers with it, once.
+        host: where it was launched; None: anywhere.
+        handle: of its process or Spark task.
+        knows: tasks that it was told of.
+        oom_kills: how many processes the kernel had killed for want of memory before.
+    """
+
+    id: str = ""
+    host: str | None = None
+    handle: ContainerHandle | None = None
+    knows: frozenset[str] = frozenset()
+    oom_kills: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Applicant:
+    """An incarnation that asks to be named and has not been yet."""
+
+    incarnation: str
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whom the coordinator topic names. Host and epoch are the last ones after it was ended.
+
+    Attributes:
+        incarnation: "" where it names nobody.
+        tasks: what it gives to this incarnation.
         epoch: of that record.
-        launch_id: of the newest launch; a container registers with it, once.
-        applicant: (incarnation, facts) of one that asks to be named and has not been yet.
-        wanted_since: since when it is to be launched; None while it is launched, done, or parked.
-        launch_at: not before then.
-        is_parked: there was no slot for it; its tasks run elsewhere until there is.
-        memory_bytes: what it had when it was last heard of.
-        oom_kills: how many processes the kernel had killed for want of memory when this one was launched.
-        refused_at: when Kafka did not let it in, or not do what it must; of the last `containers.restart_window`.
-        ending: why it is being ended by force; "" otherwise.
-        stop_wanted: it is to stop by itself: for a restart, or because it is not needed any more.
-        done: it ended in an orderly way and is not started again.
-        releasing: what it was told to release, and since when.
-        standby: what it is to keep warm copies of.
-        knows: tasks that it was told of at its launch.
-        report: its last one; `hear` sets it, and with it `reports_of_tasks`.
-        last_word: what it said when it ended: {"outcome", "error"}.
-        stop_reason: why `stop_wanted` was set.
+    """
+
+    incarnation: str = ""
+    tasks: tuple[str, ...] = ()
+    epoch: int = 0
+    host: str | None = None
+    pid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FinalReport:
+    """How a container said it ended."""
+
+    outcome: str
+    error: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What a container last said.
+
+    Attributes:
+        at: when, or when it was launched; monotonic seconds.
+        by_task: its report by task: status and the coordinator's turns look tasks up, and there may be thousands.
+        memory_bytes: what it had.
+    """
+
+    at: float = 0.0
+    report: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    final: FinalReport | None = None
+    memory_bytes: int | None = None
+
+    def with_report(self, report: Mapping[str, Any]) -> Heard:
+        by_task = {t["name"]: t for t in report.get("tasks", ()) if isinstance(t, dict) and "name" in t}
+        return replace(self, report=report, by_task=by_task)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why it is being ended. `is_asked`: it stopped because it was asked to; `restart_reason`: why it was."""
+
+    why: str
+    is_asked: bool = False
+    restart_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affinity:
+    """How often it ran on its preferred host, how often not, and how it was the last time."""
+
+    hits: int = 0
+    misses: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What became of it so far.
+
+    Attributes:
+        restarts: after deaths.
         last_restart: the end after which it was last started again, whether it died or was asked to stop.
+        last_error: what it last failed of.
+        refused_at: when Kafka did not let it in, or not do what it must; the last few, monotonic seconds.
+    """
+
+    restarts: int = 0
+    deaths: tuple[Death, ...] = ()
+    last_restart: Death | None = None
+    last_error: str = ""
+    refused_at: tuple[float, ...] = ()
+
+
+@dataclass(slots=True)
+class Member:
+    """One container. Only `coordinator/members.py` changes it (a house test checks that), and the table of plan/members.py says how.
+
+    Attributes:
+        state: as status shows it: its own word while it is live.
+        reason: what it waits for.
+        releasing: tasks that it was told to release, and since when.
+        standby: what it is to keep warm copies of.
+        stop_reason: why it was asked to stop.
     """
 
     number: int
-    preferred_host: str | None = None
-    tasks: tuple[str, ...] = ()
-    epoch: int = 0
-    launch_id: str = ""
-    wanted_since: float | None = 0.0
-    launch_at: float = 0.0
-    is_parked: bool = False
-    handle: ContainerHandle | None = None
-    launched_on: str | None = None
-    applicant: tuple[str, Mapping[str, Any]] | None = None
-    incarnation: str = ""
-    registered: bool = False
-    heard_at: float = 0.0
+    phase: Phase = Phase.WANTED
     state: str = WAITING
     reason: str = ""
-    host: str | None = None
-    pid: int | None = None
-    hits: int = 0
-    misses: int = 0
-    affinity: str = ""
-    restarts: int = 0
-    deaths: list[Death] = field(default_factory=list)
-    last_restart: Death | None = None
-    memory_bytes: int | None = None
-    oom_kills: int = 0
-    refused_at: list[float] = field(default_factory=list)
-    ending: str = ""
-    stop_wanted: bool = False
-    stop_reason: str = ""
-    done: bool = False
-    releasing: dict[str, float] = field(default_factory=dict)
+    preferred_host: str | None = None
+    wanted: Wanted = Wanted()
+    launch: Launch = Launch()
+    applicant: Applicant | None = None
+    owner: Owner = Owner()
+    heard: Heard = field(default_factory=Heard)
+    releasing: Mapping[str, float] = field(default_factory=dict)
     standby: tuple[str, ...] = ()
-    knows: frozenset[str] = frozenset()
-    report: Mapping[str, Any] = field(default_factory=dict)
-    reports_of_tasks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    last_word: Mapping[str, Any] | None = None
-    last_error: str = ""
+    stop_reason: str = ""
+    ending: Ending | None = None
+    affinity: Affinity = Affinity()
+    history: History = History()
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return self.owner.tasks
+
+    @property
+    def host(self) -> str | None:
+        return self.owner.host
+
+    @property
+    def is_done(self) -> bool:
+        return self.phase is Phase.DONE
+
+    @property
+    def is_named(self) -> bool:
+        """The coordinator topic names it."""
+        return bool(self.owner.incarnation)
 
     @property
     def is_live(self) -> bool:
         """Named in the coordinator topic, and not being ended."""
-        return self.registered and not self.ending
+        return self.is_named and self.phase is not Phase.ENDING
 
     @property
     def is_ready(self) -> bool:
-        return self.is_live and self.state == RUNNING and not self.stop_wanted and not self.done
+        return self.phase is Phase.LIVE and self.state == RUNNING
 
     def holder(self) -> Holder:
         """As the decision on moves sees it. What it says it released counts only under its newest record."""
-        current = self.report.get("epoch") == self.epoch
-        released = frozenset(self.report.get("released", ())) if current else frozenset()
-        copies = {c["task"]: c.get("lag") for c in self.report.get("standbys", ()) if not c.get("reason")}
+        report = self.heard.report
+        released = frozenset(report.get("released", ())) if report.get("epoch") == self.owner.epoch else frozenset()
+        copies = {c["task"]: c.get("lag") for c in report.get("standbys", ()) if not c.get("reason")}
         return Holder(self.tasks, self.host or "", self.is_ready, frozenset(self.releasing), released & set(self.tasks), copies)
 
     def to_json(self) -> dict[str, Any]:
+        past = self.history
         return {
-            "id": self.number, "state": self.state, "host": self.host, "preferred_host": self.preferred_host, "pid": self.pid,
-            "restarts": self.restarts, "tasks": list(self.tasks), "reason": self.reason, "last_error": self.last_error or None,
-            "memory_bytes": self.memory_bytes,
-            "last_restart": None if self.last_restart is None else self.last_restart.to_json(),
-            "affinity": {"hits": self.hits, "misses": self.misses, "reason": self.affinity},
-            "standby": {c["task"]: c.get("lag") for c in self.report.get("standbys", ())},
+            "id": self.number, "state": self.state, "host": self.host, "preferred_host": self.preferred_host, "pid": self.owner.pid,
+            "restarts": past.restarts, "tasks": list(self.tasks), "reason": self.reason, "last_error": past.last_error or None,
+            "memory_bytes": self.heard.memory_bytes,
+            "last_restart": None if past.last_restart is None else past.last_restart.to_json(),
+            "affinity": {"hits": self.affinity.hits, "misses": self.affinity.misses, "reason": self.affinity.reason},
+            "standby": {c["task"]: c.get("lag") for c in self.heard.report.get("standbys", ())},
         }  # fmt: skip
-
-    def hear(self, report: Mapping[str, Any]) -> None:
-        """Keep a report, by task too: status and the coordinator's turns look tasks up, and there may be thousands."""
-        self.report = report
-        self.reports_of_tasks = {t["name"]: t for t in report.get("tasks", ()) if isinstance(t, dict) and "name" in t}
 
     def report_of(self, task: str) -> Mapping[str, Any]:
         """What it last reported of one of its tasks since it runs; empty before the first report."""
-        return self.reports_of_tasks.get(task, {}) if self.state in (RUNNING, STARTING, STOPPING, STOPPED) else {}
+        return self.heard.by_task.get(task, {}) if self.state in (RUNNING, STARTING, STOPPING, STOPPED) else {}
+
+    @property
+    def where(self) -> str:
+        """Its process, as log lines and status name it."""
+        return f"process {self.owner.pid} on {self.host}" if self.is_named else "before it registered"
 
 
 def task_json(
@@ -169,7 +268,7 @@ def job_state(task_states: Sequence[str], members: Sequence[Member], stopping: b
     """STARTING until every task runs for the first time; then RUNNING while every task runs, DEGRADED while one does not."""
     if stopping:
         return STOPPING
-    at_work = all(m.state in (RUNNING, STOPPED) or m.is_parked or not m.tasks for m in members)
+    at_work = all(m.state in (RUNNING, STOPPED) or m.phase is Phase.PARKED or not m.tasks for m in members)
     if task_states and at_work and all(s in (RUNNING, STOPPED) for s in task_states):
         return RUNNING
     return DEGRADED if was_running else STARTING

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from samzapy import failpoints
 from samzapy.coordinator import membership as state
-from samzapy.coordinator.membership import Member
+from samzapy.coordinator.membership import Applicant, Member
 from samzapy.coordinator.owning import Named, Owning
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.ownership import Ledger
 from samzapy.plan.assignment import plan
+from samzapy.plan.members import Phase
 from samzapy.plan.moves import decide_moves
 from samzapy.plan.standby import standbys
 from samzapy.ports import Clock, Launcher
@@ -32,15 +32,15 @@ class Movement:
         self._launcher = launcher
         self._copied: Mapping[int, tuple[str, ...]] = {}  # what the copies were last spread for
 
-    def plan_anew(self, fixed: Mapping[int, str] | None = None) -> Mapping[int, str | None]:
+    def replan(self, fixed: Mapping[int, str] | None = None) -> Mapping[int, str | None]:
         """Decide anew where every task should run. Those that run stay on their host unless `fixed` says otherwise. Returns the hosts to ask for."""
         self._roster.must_plan = False
-        roster, now = self._roster, self._clock.monotonic()
+        roster = self._roster
         names = [t for t in roster.tasks if t not in self._roster.finished]
         for number in range(min(roster.target, len(roster.tasks))):
             if number not in self._roster.members:
-                self._roster.members[number] = Member(number, wanted_since=now)
-        numbers = [n for n, m in sorted(self._roster.members.items()) if n < roster.target and not m.is_parked and not m.done]
+                roster.members.want(number)
+        numbers = [n for n, m in sorted(self._roster.members.items()) if n < roster.target and m.phase not in (Phase.PARKED, Phase.DONE)]
         live = {n: self._roster.members[n].host or "" for n in numbers if self._roster.members[n].is_live} if fixed is None else fixed
         if not numbers or not names:
             return {}
@@ -49,32 +49,30 @@ class Movement:
         roster.desired = {t: n for n, tasks in decided.tasks.items() for t in tasks}
         for number in numbers:
             if not self._roster.members[number].is_live:
-                self._roster.members[number].preferred_host = decided.hosts.get(number)
+                roster.members.prefer(roster.members[number], decided.hosts.get(number))
         return decided.hosts
 
     def name_and_move(self) -> None:
         """One transaction: those who ask to be named, and tasks that change hands."""
         with self._roster.lock:
             roster, now = self._roster, self._clock.monotonic()
-            holders = {m.number: m.holder() for m in self._roster.members.values() if m.is_live and not m.done}
+            holders = {m.number: m.holder() for m in self._roster.members.values() if m.is_live and not m.is_done}
             desired = {t: n for t, n in roster.desired.items() if t not in roster.finished}  # who finished still has it, in the topic
             steps = decide_moves(desired, holders, self._settings.has_changelogs)
             roster.waiting, roster.warm = steps.waiting, steps.warm
             for number, names in steps.release.items():
-                member = self._roster.members[number]
-                member.releasing = {t: member.releasing.get(t, now) for t in names}
+                roster.members.order_release(roster.members[number], names)
             self._spread_copies()
             owned = {t for n, h in holders.items() for t in steps.records.get(n, h.tasks)}
-            owned |= {t for m in self._roster.members.values() if m.done or m.ending for t in m.tasks}
+            owned |= {t for m in self._roster.members.values() if m.phase in (Phase.DONE, Phase.ENDING) for t in m.tasks}
             named = [self._to_be_named(self._roster.members[n], tasks) for n, tasks in steps.records.items()]
-            applicants = [
-                (m, *m.applicant) for m in self._roster.members.values() if m.applicant is not None and not m.registered and not m.done
-            ]
-            for member, incarnation, facts in applicants:
+            applicants = [(m, m.applicant) for m in roster.members.values() if m.phase is Phase.APPLYING and m.applicant is not None]
+            for member, applicant in applicants:
+                facts = applicant.facts
                 if "holds" in facts:
                     self._owning.confirm(str(facts.get("host", "")), facts["holds"])
                 tasks = tuple(t for t in roster.tasks if roster.desired.get(t) == member.number and t not in owned)
-                named.append(Named(member.number, incarnation, tasks, str(facts.get("host", "")), int(facts.get("pid", 0))))
+                named.append(Named(member.number, applicant.incarnation, tasks, str(facts.get("host", "")), int(facts.get("pid", 0))))
         if not named:
             return
         if steps.records:
@@ -87,38 +85,31 @@ class Movement:
             tasks_of = {one.container: one.tasks for one in named}
             for number in steps.records:
                 failpoints.hit("coordinator.moved.after")
-                member = self._roster.members[number]
-                member.tasks, member.epoch = tasks_of[number], epochs[number]
-                kept = set(member.tasks) - holders[number].released
-                member.releasing = {t: at for t, at in member.releasing.items() if t in kept}
-            for member, incarnation, facts in applicants:
-                self._named(member, incarnation, facts, tasks_of[member.number], epochs[member.number])
+                roster.members.give(roster.members[number], tasks_of[number], epochs[number], holders[number].released)
+            for member, applicant in applicants:
+                self._named(member, applicant, tasks_of[member.number], epochs[member.number])
 
     def _to_be_named(self, member: Member, tasks: tuple[str, ...]) -> Named:
-        return Named(member.number, member.incarnation, tasks, member.host or "", member.pid or 0)
+        return Named(member.number, member.owner.incarnation, tasks, member.host or "", member.owner.pid or 0)
 
-    def _named(self, member: Member, incarnation: str, facts: Mapping[str, Any], tasks: tuple[str, ...], epoch: int) -> None:
+    def _named(self, member: Member, applicant: Applicant, tasks: tuple[str, ...], epoch: int) -> None:
         """The coordinator topic names it now."""
-        member.incarnation, member.tasks, member.epoch = incarnation, tasks, epoch
-        member.host, member.pid = str(facts.get("host", "")), int(facts.get("pid", 0))
-        member.registered, member.applicant = True, None
-        member.state, member.reason = state.STARTING, ""
-        member.heard_at = self._clock.monotonic()
+        self._roster.members.name(member, applicant, tasks, epoch)
         self._roster.must_plan = True
         if member.preferred_host is None:
             return
         if member.host == member.preferred_host:
-            member.hits, member.affinity = member.hits + 1, "on its preferred host"
+            self._roster.members.note_affinity(member, True, "on its preferred host")
         else:
-            why = member.affinity or f"Spark had no free slot there within {self._settings.host_affinity_s:g} s"
-            member.misses, member.affinity = member.misses + 1, f"not on {member.preferred_host}: {why}"
-            LOG.warning("container %d runs on %s, %s", member.number, member.host, member.affinity)
+            why = member.affinity.reason or f"Spark had no free slot there within {self._settings.host_affinity_s:g} s"
+            self._roster.members.note_affinity(member, False, f"not on {member.preferred_host}: {why}")
+            LOG.warning("container %d runs on %s, %s", member.number, member.host, member.affinity.reason)
 
     def _spread_copies(self) -> None:
         """Which containers keep warm copies of which tasks."""
         if not self._settings.standby or not self._settings.has_changelogs:
             return
-        live = {m.number: m for m in self._roster.members.values() if m.is_live and not m.done}
+        live = {m.number: m for m in self._roster.members.values() if m.is_live and not m.is_done}
         owners = {n: m.tasks for n, m in live.items()}
         if owners == self._copied:
             return
@@ -126,31 +117,31 @@ class Movement:
         before = {n: m.standby for n, m in live.items()}
         chosen = standbys(owners, {n: m.host for n, m in live.items()}, self._settings.standby, before, self._owning.locality)
         for number, member in live.items():
-            member.standby = tuple(chosen.get(number, ()))
+            self._roster.members.keep_copies(member, tuple(chosen.get(number, ())))
 
-    def agree_with(self, ledger: Ledger) -> None:
+    def reconcile(self, ledger: Ledger) -> None:
         """After a write that was in doubt: what the topic says is what holds."""
         with self._roster.lock:
             for member in self._roster.members.values():
                 record = ledger.containers.get(member.number)
                 if record is None or not record.incarnation:
                     continue
-                if member.applicant is not None and record.incarnation == member.applicant[0]:
-                    self._named(member, record.incarnation, member.applicant[1], record.tasks, record.epoch)
-                elif record.incarnation == member.incarnation:
-                    member.tasks, member.epoch = record.tasks, record.epoch
-                    member.releasing = {t: at for t, at in member.releasing.items() if t in record.tasks}
+                applicant = member.applicant if member.phase is Phase.APPLYING else None
+                if applicant is not None and record.incarnation == applicant.incarnation:
+                    self._named(member, applicant, record.tasks, record.epoch)
+                elif record.incarnation == member.owner.incarnation:
+                    self._roster.members.give(member, record.tasks, record.epoch)
 
     def dismiss_surplus(self) -> None:
         """Containers that are too many stop once their tasks are elsewhere; all that have no tasks do when there is nothing left to run."""
         nothing_left = self._roster.finished >= set(self._roster.tasks)
         for member in list(self._roster.members.values()):
-            if member.tasks or member.done or member.ending or not (nothing_left or member.number >= self._roster.target):
+            if member.tasks or not (nothing_left or member.number >= self._roster.target):
                 continue
-            if member.is_live:
-                member.stop_wanted = True
-            elif member.handle is None and not nothing_left:
-                del self._roster.members[member.number]
+            if member.phase is Phase.LIVE:
+                self._roster.members.ask_to_stop(member)
+            elif member.phase in (Phase.WANTED, Phase.PARKED) and not nothing_left:
+                self._roster.members.remove(member)
 
     def note_arrivals(self) -> None:
         """How long tasks that changed hands were away."""

@@ -10,14 +10,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from samzapy.api.errors import Superseded
-from samzapy.coordinator.membership import FAILED, RUNNING, STARTING, STOPPING, WAITING, Member, task_json
+from samzapy.coordinator.members import Members
+from samzapy.coordinator.membership import STARTING, STOPPING, WAITING, Member, task_json
 from samzapy.model.caution import Caution
 from samzapy.model.job_model import JobModel, TaskModel
 from samzapy.model.names import Job
+from samzapy.plan.members import STARTED, Phase
 from samzapy.plan.suspects import with_place
 from samzapy.ports import Assignment, Clock
 
@@ -52,7 +53,7 @@ class Roster:
         self.target = target
         self.ends = ends
         self.lock = threading.RLock()
-        self.members: dict[int, Member] = {}
+        self.members = Members(clock)
         self.desired: dict[str, int] = {}
         self.waiting: Mapping[str, str] = {}
         self.warm: Mapping[int, Sequence[str]] = {}
@@ -80,25 +81,24 @@ class Roster:
         """
         with self.lock:
             member = self.members.get(container)
-            if member is None or member.launch_id != launch_id or member.done or member.ending or self.is_stopping:
+            if member is None or member.launch.id != launch_id or member.phase not in STARTED or self.is_stopping:
                 raise Superseded(f"launch {launch_id} of container {container} is not wanted any more.", "")
-            if member.registered and member.incarnation != incarnation:
-                raise Superseded(f"launch {launch_id} of container {container} has registered already, as {member.incarnation}.", "")
-            if member.applicant is not None and member.applicant[0] != incarnation:
-                raise Superseded(f"launch {launch_id} of container {container} is being registered already, as {member.applicant[0]}.", "")
-            member.heard_at = self._clock.monotonic()
-            if member.registered:
+            named, applicant = member.owner.incarnation, member.applicant
+            if named and named != incarnation:
+                raise Superseded(f"launch {launch_id} of container {container} has registered already, as {named}.", "")
+            if applicant is not None and applicant.incarnation != incarnation:
+                raise Superseded(
+                    f"launch {launch_id} of container {container} is being registered already, as {applicant.incarnation}.", ""
+                )
+            self.members.hear(member)
+            if named:
                 return Assignment(self.run_id, self.ends, self.caution)
-            member.applicant = (incarnation, facts)
+            self.members.apply(member, incarnation, facts)
             if facts.get("predecessor_at"):
-                self._note_place(member, str(facts["predecessor_at"])[:MAX_PLACE])
+                place = str(facts["predecessor_at"])[:MAX_PLACE]
+                self.caution = with_place(self.caution, container, place)
+                self.members.note_place(member, place)
             return None
-
-    def _note_place(self, member: Member, place: str) -> None:
-        """A container has found where the code of the one before it was when that ended."""
-        self.caution = with_place(self.caution, member.number, place)
-        if member.deaths and not member.deaths[-1].place:
-            member.last_restart = member.deaths[-1] = replace(member.deaths[-1], place=place)
 
     def heartbeat(self, container: int, incarnation: str, report: Mapping[str, Any]) -> dict[str, Any]:
         """How a container is; what it is to do.
@@ -108,23 +108,18 @@ class Roster:
         """
         with self.lock:
             member = self._owner(container, incarnation)
-            member.heard_at = self._clock.monotonic()
-            if int(report.get("number", 0)) >= int(member.report.get("number", 0)):  # two threads of a container send them
-                member.hear(report)
-                member.state = str(report.get("state", RUNNING))
-            memory = report.get("memory_bytes")
-            member.memory_bytes = memory if isinstance(memory, int) else None
+            self.members.report(member, report)
             self.any_commit = self.any_commit or bool(report.get("commits"))
             copies = {t: None for t in (*self._copies(member), *self.warm.get(container, ())) if t not in member.tasks}
             answer: dict[str, Any] = {
-                "command": "stop" if self.is_stopping or member.stop_wanted else "run",
-                "epoch": member.epoch,
+                "command": "stop" if self.is_stopping or member.phase is Phase.STOPPING else "run",
+                "epoch": member.owner.epoch,
                 "release": sorted(member.releasing),
                 "standby": list(copies),
             }
             if self.is_changing:
                 answer["again_s"] = HURRY_S
-            new = [t for t in (*member.tasks, *copies) if t not in member.knows]
+            new = [t for t in (*member.tasks, *copies) if t not in member.launch.knows]
             if new:
                 answer["models"] = {t: self.tasks[t].to_json() for t in new}
             return answer
@@ -136,21 +131,18 @@ class Roster:
         ]
         return [task for task in member.standby if not any(task in names for names in others)]
 
-    def took_leave(self, container: int, incarnation: str, report: Mapping[str, Any]) -> None:
-        """A container's last word.
+    def report_final(self, container: int, incarnation: str, report: Mapping[str, Any]) -> None:
+        """How a container ended, by its own account.
 
         Raises:
             Superseded: this incarnation was replaced.
         """
         with self.lock:
-            member = self._owner(container, incarnation)
-            member.heard_at = self._clock.monotonic()
-            member.hear(report)
-            member.last_word = {"outcome": report.get("outcome"), "error": report.get("error")}
+            self.members.report_final(self._owner(container, incarnation), report)
 
     def _owner(self, container: int, incarnation: str) -> Member:
         member = self.members.get(container)
-        if member is None or not member.is_live or member.incarnation != incarnation:
+        if member is None or not member.is_live or member.owner.incarnation != incarnation:
             raise Superseded(f"incarnation {incarnation} of container {container} was replaced.", "")
         return member
 
@@ -167,8 +159,7 @@ class Roster:
     def fail(self, member: Member | None, error: Mapping[str, Any]) -> None:
         """The job ends with this error; the first one counts. `member`: the container it came from."""
         if member is not None:
-            member.state, member.done = FAILED, True
-            member.last_error = str(error["message"])
+            self.members.fail(member, str(error["message"]))
         who = f"container {member.number} failed" if member else "job failed"
         if self.failure is None:  # said in full at the end of the run
             self.failure = (-1 if member is None else member.number, error)
@@ -185,7 +176,7 @@ class Roster:
             owners = self._owners()
             copies: dict[str, list[dict[str, Any]]] = {}
             for m in self.members.values():
-                for c in m.report.get("standbys", ()):
+                for c in m.heard.report.get("standbys", ()):
                     copies.setdefault(c["task"], []).append({"container": m.number, "host": m.host, "lag": c.get("lag")})
             return {
                 "job": self.job.name, "id": self.job.id, "state": self.state, "run_id": self.run_id, "coordinator": self.url,
@@ -206,23 +197,23 @@ class Roster:
         return {t: m for m in self.members.values() for t in m.tasks}
 
     def _container(self, member: Member) -> dict[str, Any]:
-        told = member.to_json()
-        if not member.registered:
-            told["tasks"] = [t for t, n in self.desired.items() if n == member.number]
-        return told
+        document = member.to_json()
+        if not member.is_named:
+            document["tasks"] = [t for t, n in self.desired.items() if n == member.number]
+        return document
 
     def _task(self, name: str, owner: Member | None, copies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         report = owner.report_of(name) if owner is not None else {}
         number = owner.number if owner is not None else self.desired.get(name)
-        told = task_json(name, number, report, self.waiting.get(name, ""), copies)
+        document = task_json(name, number, report, self.waiting.get(name, ""), copies)
         if name in self.moved:
-            told["last_move"] = self.moved[name]
-        return told
+            document["last_move"] = self.moved[name]
+        return document
 
     def reports(self) -> dict[int, Mapping[str, Any]]:
         """The last report of each container, for metrics."""
         with self.lock:
-            return {m.number: m.report for m in self.members.values()}
+            return {m.number: m.heard.report for m in self.members.values()}
 
     def model(self) -> JobModel:
         """The job model as it is now."""

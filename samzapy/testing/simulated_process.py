@@ -76,7 +76,7 @@ class SimControl:
     def finished(self, incarnation: str, report: Mapping[str, Any]) -> bool:
         for _ in range(3):
             try:
-                self._ask(lambda roster: roster.took_leave(self._container.number, incarnation, dict(report)))
+                self._ask(lambda roster: roster.report_final(self._container.number, incarnation, dict(report)))
                 return True
             except Superseded:
                 return False

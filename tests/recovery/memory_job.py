@@ -119,7 +119,7 @@ class Actor:
     def _leave(self, container: Container, outcome: str, state: str = "STOPPED") -> None:
         report = self._report(state)
         container.close()
-        self._job.coordinator.roster.took_leave(self.number, self._incarnation, {**report, "outcome": outcome, "error": None})
+        self._job.coordinator.roster.report_final(self.number, self._incarnation, {**report, "outcome": outcome, "error": None})
         self.ended, self.is_over = outcome, True
 
     def _report(self, state: str) -> dict[str, Any]:

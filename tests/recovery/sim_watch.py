@@ -89,7 +89,7 @@ class Watch:
         if seconds < self._sim.pace.lease_s:
             return
         newest = self._sim.drivers[-1].coordinator.roster.members.get(container.number)
-        if newest is None or newest.incarnation != container.incarnation:
+        if newest is None or newest.owner.incarnation != container.incarnation:
             self._stage.coverage.count("zombie containers")
             self._stage.say(f"{container.process.name} wakes up as a zombie after {seconds:.1f} s")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from samzapy.coordinator.membership import RUNNING, Member
+from samzapy.coordinator.membership import RUNNING, Heard, Launch, Member, Owner
 from samzapy.coordinator.metadata import CoordinatorLog
 from samzapy.coordinator.owning import Named, Owning
 from samzapy.coordinator.roster import Roster
@@ -14,6 +14,7 @@ from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job
 from samzapy.model.ownership import Ledger
 from samzapy.plan.grouping import group
+from samzapy.plan.members import Phase
 from samzapy.ports import TopicSpec
 from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
@@ -78,17 +79,22 @@ class Parts:
         self.owning.take_over()
         self.roster = Roster(JOB, "run", group({"in": tasks}, set(), has_stores=False), containers, None, self.clock)
 
-    def add(self, number: int = 0, tasks: tuple[str, ...] = (), **facts: Any) -> Member:
-        """A container that runs these tasks, as the topic and the roster say; `facts` are set on the member."""
+    def add(
+        self, number: int = 0, tasks: tuple[str, ...] = (), phase: Phase = Phase.LIVE, host: str = "h", memory_bytes: int | None = None
+    ) -> Member:
+        """A container that was launched, and runs these tasks, as the topic and the roster say, if its phase is one in which it does."""
         incarnation = f"i{number}"
         epochs = self.owning.name([Named(number, incarnation, tasks, "h", 100 + number)])
+        owner = Owner(incarnation=incarnation, tasks=tasks, epoch=epochs[number], host=host, pid=100 + number)
         member = Member(
-            number, tasks=tasks, epoch=epochs[number], launch_id="l", wanted_since=None, handle=Handle(), launched_on="h",
-            incarnation=incarnation, registered=True, heard_at=self.clock.monotonic(), state=RUNNING, host="h", pid=100 + number,
-        )  # fmt: skip
-        for name, value in facts.items():
-            setattr(member, name, value)
-        self.roster.members[number] = member
+            number,
+            phase,
+            RUNNING,
+            launch=Launch() if phase in (Phase.WANTED, Phase.PARKED) else Launch(id="l", host=host, handle=Handle()),
+            owner=owner if phase in (Phase.LIVE, Phase.STOPPING, Phase.DONE) else Owner(),
+            heard=Heard(at=self.clock.monotonic(), memory_bytes=memory_bytes),
+        )
+        self.roster.members.add(member)
         self.roster.desired.update(dict.fromkeys(tasks, number))
         return member
 

@@ -9,10 +9,11 @@ import pytest
 
 from samzapy.api.errors import ConfigurationError, LauncherError, StateMismatch, Superseded
 from samzapy.clock import SystemClock
-from samzapy.coordinator.membership import Member
+from samzapy.coordinator.membership import Launch, Member, Owner
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import World
 from samzapy.plan.grouping import group
+from samzapy.plan.members import Phase
 from tests.unit.coordinator.test_job_coordinator import JOB, LIMIT_S, Handle, Stage
 
 
@@ -56,7 +57,7 @@ class Puppet:
                 self.released.append(task)
         self.copies = {t: self.copies.get(t, 50_000) for t in answer["standby"]}
         if answer["command"] == "stop":
-            self.stage.roster.took_leave(self.number, self.incarnation, {"outcome": "stopped", "error": None})
+            self.stage.roster.report_final(self.number, self.incarnation, {"outcome": "stopped", "error": None})
             self.handle.ended = "exit code 0"
             self.is_gone = True
 
@@ -260,7 +261,7 @@ def test_a_lost_lease_is_a_death_and_no_reason_to_end_the_job() -> None:
         cast.play(settled(1))
         puppet = cast.of(0)
         error = {"code": "SZ313", "message": "the coordinator was silent", "fatal": False, "exit_code": 5}
-        stage.roster.took_leave(0, puppet.incarnation, {"outcome": "superseded", "error": error})
+        stage.roster.report_final(0, puppet.incarnation, {"outcome": "superseded", "error": error})
         puppet.handle.ended = "exit code 5"
         cast.play(lambda s: len(cast.puppets) == 2 and settled(1)(s))
         assert stage.code is None
@@ -301,18 +302,19 @@ def test_a_container_that_finished_before_it_heard_of_a_task_is_started_again_fo
     with Stage(partitions=2) as stage:
         _, launch, _ = stage.await_launch(1)
         assert ("Partition 0", "Partition 1") == stage.register(0, launch, "one", {"host": "h", "pid": 1}).tasks
-        stage.roster.took_leave(0, "one", last_word("Partition 0"))
+        stage.roster.report_final(0, "one", last_word("Partition 0"))
         _, launch, _ = stage.await_launch(2)
         assert "Partition 1" in stage.register(0, launch, "two", {"host": "h", "pid": 2}).tasks
         assert 0 == stage.roster.status()["containers"][0]["restarts"]
-        stage.roster.took_leave(0, "two", last_word("Partition 0", "Partition 1"))
+        stage.roster.report_final(0, "two", last_word("Partition 0", "Partition 1"))
         assert 0 == stage.await_end()
 
 
 def test_a_standby_copy_makes_way_for_the_container_on_its_host_that_the_task_moves_to() -> None:
     roster = Roster(JOB, "run", group({"in": 2}, set(), has_stores=True), 3, None, SystemClock())
     for number, host, standby in ((0, "a", ("Partition 0", "Partition 1")), (1, "b", ()), (2, "a", ())):
-        roster.members[number] = Member(number, incarnation=f"i{number}", registered=True, host=host, standby=standby, handle=Handle())
+        owner = Owner(incarnation=f"i{number}", host=host)
+        roster.members.add(Member(number, Phase.LIVE, owner=owner, standby=standby, launch=Launch(handle=Handle())))
     roster.warm = {2: ["Partition 1"]}
 
     assert ["Partition 0"] == roster.heartbeat(0, "i0", {})["standby"]

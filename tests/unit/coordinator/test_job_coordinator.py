@@ -244,7 +244,7 @@ def test_a_container_that_says_why_it_ended_makes_no_record_a_suspect() -> None:
         at = piece_of([("in", 0, 5)]).to_json()
         error = {"code": "SZ301", "message": "no broker answers.", "fatal": False}
         stage.roster.heartbeat(0, "one", {"state": "RUNNING", "commits": 1, "under_way": at})
-        stage.roster.took_leave(0, "one", {"outcome": "failed", "under_way": at, "error": error})
+        stage.roster.report_final(0, "one", {"outcome": "failed", "under_way": at, "error": error})
         handle.ended = "exit code 1"
         stage.await_launch(2)
         assert Caution() == stage.roster.caution
@@ -257,7 +257,7 @@ def test_a_tasks_own_error_stops_the_job_without_a_restart_and_is_told_once(capl
             stage.register(number, launch, f"i{number}", {})
         for number, message in ((0, "boom in 0."), (1, "boom in 1.")):
             error = {"code": "SZ200", "message": message, "fatal": True, "exit_code": 1}
-            stage.roster.took_leave(number, f"i{number}", {"outcome": "failed", "error": error})
+            stage.roster.report_final(number, f"i{number}", {"outcome": "failed", "error": error})
             handles[number].ended = "exit code 1"
         assert stage.await_end() == 1
         assert len(stage.launches) == 2
@@ -272,10 +272,10 @@ def test_a_container_that_gave_up_because_nobody_answered_it_is_started_again() 
         _, launch, handle = stage.await_launch(1)
         stage.register(0, launch, "one", {})
         said = {"code": "SZ313", "message": "container 0 stops: the coordinator was silent.", "fatal": True, "exit_code": 5}
-        stage.roster.took_leave(0, "one", {"outcome": "superseded", "error": said})
+        stage.roster.report_final(0, "one", {"outcome": "superseded", "error": said})
         _, second, _ = stage.await_launch(2)
         assert stage.register(0, second, "two", {}).incarnation == "two"
-        assert "the coordinator was silent" in str(stage.coordinator.roster.members[0].deaths[0])
+        assert "the coordinator was silent" in str(stage.coordinator.roster.members[0].history.deaths[0])
         assert handle.ended == "killed"
         assert stage.code is None
 
@@ -287,7 +287,7 @@ def test_a_stop_is_told_with_the_heartbeat_and_the_job_ends_with_0() -> None:
         assert beat(stage, "one") == "run"
         stage.coordinator.request_stop()
         assert beat(stage, "one") == "stop"
-        stage.roster.took_leave(0, "one", {"outcome": "stopped", "error": None})
+        stage.roster.report_final(0, "one", {"outcome": "stopped", "error": None})
         handle.ended = "exit code 0"
         assert stage.await_end() == 0
         ledger = stage.ledger()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt
-from samzapy.coordinator.liveness import ASKED, SUPERSEDED, Liveness
-from samzapy.coordinator.membership import LOST, RUNNING, STARTING, STOPPED, Member
+from samzapy.coordinator.liveness import Liveness
+from samzapy.coordinator.membership import LOST, RUNNING, STARTING, STOPPED, Applicant, Launch, Member
+from samzapy.plan.members import ASKED, SUPERSEDED, Phase
 from samzapy.ports import TopicSpec
 from tests.unit.coordinator.parts import JOB, LEASE_S, REGISTER_S, Handle, Parts
 
@@ -22,76 +24,112 @@ def liveness(parts: Parts) -> Liveness:
 
 
 def look(parts: Parts, member: Member) -> None:
-    liveness(parts).look_at(member, parts.clock.monotonic())
+    liveness(parts).check_member(member, parts.clock.monotonic())
 
 
 def kill(member: Member, why: str = "killed by SIGKILL") -> None:
-    assert isinstance(member.handle, Handle)
-    member.handle.ended = why
+    assert isinstance(member.launch.handle, Handle)
+    member.launch.handle.ended = why
+
+
+def why_ending(member: Member) -> str:
+    return member.ending.why if member.ending else ""
+
+
+def say(parts: Parts, member: Member, outcome: str, error: dict[str, Any] | None = None, states: Mapping[str, str] | None = None) -> None:
+    """Its final report."""
+    tasks = [{"name": name, "state": state} for name, state in (states or {}).items()]
+    parts.roster.report_final(member.number, member.owner.incarnation, {"outcome": outcome, "error": error, "tasks": tasks})
+
+
+def relaunched(parts: Parts, member: Member) -> Member:
+    """It was started again, and is named again."""
+    members = parts.roster.members
+    members.launch(member, Launch(id="again", handle=Handle()), "")
+    members.apply(member, "again", {"host": "h", "pid": 1})
+    members.name(member, Applicant("again", {"host": "h", "pid": 1}), (T0,), member.owner.epoch + 1)
+    return member
 
 
 @pytest.mark.parametrize(
-    ("facts", "passed_s", "why"),
+    ("phase", "passed_s", "why"),
     [
-        ({}, 0.0, ""),
-        ({}, LEASE_S, ""),
-        ({}, LEASE_S + 0.1, "silent for 10.1 s, its lease of 10 s is over"),
-        ({"releasing": {T0: 1000.0}}, LEASE_S - 0.1, ""),
-        ({"registered": False}, REGISTER_S, ""),
-        ({"registered": False}, REGISTER_S + 0.1, "did not register within 120 s"),
-        ({"registered": False}, LEASE_S + 0.1, ""),  # one that starts has no lease yet
-        ({"last_word": {"outcome": SUPERSEDED, "error": {"code": "SZ313", "message": "it was stopped for long."}}}, 0.0, "it was stopped for long"),
-        ({"last_word": {"outcome": SUPERSEDED, "error": None}}, 0.0, "it gave its tasks up"),
-        ({"last_word": {"outcome": "stopped", "error": None}}, 0.0, ASKED),
-        ({"done": True}, 1000.0, ""),
-        ({"handle": None}, 1000.0, ""),
+        (Phase.LIVE, 0.0, ""),
+        (Phase.LIVE, LEASE_S, ""),
+        (Phase.LIVE, LEASE_S + 0.1, "silent for 10.1 s, its lease of 10 s is over"),
+        (Phase.STOPPING, LEASE_S + 0.1, "silent for 10.1 s, its lease of 10 s is over"),
+        (Phase.LAUNCHED, REGISTER_S, ""),
+        (Phase.LAUNCHED, REGISTER_S + 0.1, "did not register within 120 s"),
+        (Phase.APPLYING, REGISTER_S + 0.1, "did not register within 120 s"),
+        (Phase.LAUNCHED, LEASE_S + 0.1, ""),  # one that starts has no lease yet
+        (Phase.DONE, 1000.0, ""),
+        (Phase.WANTED, 1000.0, ""),
     ],
-)  # fmt: skip
-def test_who_is_gone_and_why(facts: dict[str, Any], passed_s: float, why: str) -> None:
+)
+def test_who_is_gone_and_why(phase: Phase, passed_s: float, why: str) -> None:
     parts = Parts()
-    member = parts.add(0, (T0, T1), **facts)
+    member = parts.add(0, (T0, T1), phase)
     parts.clock.advance(passed_s)
 
     look(parts, member)
 
-    assert why == member.ending
+    assert why == why_ending(member)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error", "why"),
+    [
+        (SUPERSEDED, {"code": "SZ313", "message": "it was stopped for long."}, "it was stopped for long"),
+        (SUPERSEDED, None, "it gave its tasks up"),
+        ("stopped", None, ASKED),
+    ],
+)
+def test_what_it_says_itself_is_why(outcome: str, error: dict[str, Any] | None, why: str) -> None:
+    parts = Parts()
+    member = parts.add(0, (T0, T1))
+    say(parts, member, outcome, error)
+
+    look(parts, member)
+
+    assert why == why_ending(member)
 
 
 def test_a_process_that_ended_is_gone_whatever_it_last_said() -> None:
     parts = Parts()
-    member = parts.add(0, (T0,), last_word={"outcome": "failed", "error": LATER})
+    member = parts.add(0, (T0,))
+    say(parts, member, "failed", LATER)
     parts.roster.any_commit = True
     kill(member, "exit code 1")
 
     look(parts, member)
 
-    assert ("exit code 1", LOST, LATER["message"]) == (member.ending, member.state, member.last_error)
+    assert ("exit code 1", LOST, LATER["message"]) == (why_ending(member), member.state, member.history.last_error)
 
 
 def test_a_task_that_is_not_released_within_the_lease_is_taken_by_force() -> None:
     parts = Parts()
     member = parts.add(0, (T0, T1))
-    member.releasing = {T1: parts.clock.monotonic()}
+    parts.roster.members.order_release(member, {T1})
     for _ in range(3):  # it is well and says so
         parts.clock.advance(LEASE_S / 2)
-        member.heard_at = parts.clock.monotonic()
+        parts.roster.members.hear(member)
         look(parts, member)
 
-    assert "did not release Partition 1 within its lease of 10 s" == member.ending
-    assert isinstance(member.handle, Handle)
-    assert member.handle.was_killed
+    assert "did not release Partition 1 within its lease of 10 s" == why_ending(member)
+    assert isinstance(member.launch.handle, Handle)
+    assert member.launch.handle.was_killed
 
 
 def test_while_the_job_stops_nobody_who_was_never_named_is_waited_for() -> None:
     parts = Parts(containers=2)
-    starting, not_launched = parts.add(0, registered=False), parts.add(1, handle=None, registered=False)
-    handle = starting.handle
+    starting, not_launched = parts.add(0, phase=Phase.LAUNCHED), parts.add(1, phase=Phase.WANTED)
+    handle = starting.launch.handle
     parts.roster.request_stop()
 
     look(parts, starting)
     look(parts, not_launched)
 
-    assert [(True, STOPPED)] * 2 == [(m.done, m.state) for m in (starting, not_launched)]
+    assert [(True, STOPPED)] * 2 == [(m.is_done, m.state) for m in (starting, not_launched)]
     assert isinstance(handle, Handle)
     assert handle.was_killed
 
@@ -99,34 +137,35 @@ def test_while_the_job_stops_nobody_who_was_never_named_is_waited_for() -> None:
 @pytest.mark.parametrize("outcome", ["finished", "stopped"])
 def test_an_orderly_end_while_the_job_stops_is_the_end(outcome: str) -> None:
     parts = Parts()
-    member = parts.add(0, (T0,), last_word={"outcome": outcome, "error": None})
+    member = parts.add(0, (T0,))
+    say(parts, member, outcome)
     parts.roster.request_stop()
 
     look(parts, member)
 
-    assert (True, STOPPED, "") == (member.done, member.state, member.ending)
+    assert (True, STOPPED, "") == (member.is_done, member.state, why_ending(member))
 
 
 def test_who_finished_all_that_it_had_is_done_and_its_tasks_are() -> None:
     parts = Parts()
-    member = parts.add(0, (T0, T1), last_word={"outcome": "finished", "error": None})
-    member.hear({"tasks": [{"name": T0, "state": STOPPED}, {"name": T1, "state": STOPPED}]})
+    member = parts.add(0, (T0, T1))
+    say(parts, member, "finished", None, {T0: STOPPED, T1: STOPPED})
 
     look(parts, member)
 
-    assert (True, {T0, T1}) == (member.done, parts.roster.finished)
+    assert (True, {T0, T1}) == (member.is_done, parts.roster.finished)
 
 
 def test_who_finished_without_having_taken_up_a_task_is_started_again_for_it() -> None:
     parts = Parts()
-    member = parts.add(0, (T0, T1), last_word={"outcome": "finished", "error": None})
-    member.hear({"tasks": [{"name": T0, "state": STOPPED}, {"name": T1, "state": "RESTORING"}]})
+    member = parts.add(0, (T0, T1))
+    say(parts, member, "finished", None, {T0: STOPPED, T1: "RESTORING"})
 
     look(parts, member)
     liveness(parts).end_lost()
 
     assert {T0} == parts.roster.finished
-    assert (False, STARTING, 0, parts.clock.monotonic()) == (member.done, member.state, member.restarts, member.wanted_since)
+    assert (False, STARTING, 0, parts.clock.monotonic()) == (member.is_done, member.state, member.history.restarts, member.wanted.since)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +178,8 @@ def test_who_finished_without_having_taken_up_a_task_is_started_again_for_it() -
 )
 def test_which_error_ends_the_job(error: dict[str, Any], any_commit: bool, fails: bool) -> None:
     parts = Parts()
-    member = parts.add(0, (T0,), last_word={"outcome": "failed", "error": error})
+    member = parts.add(0, (T0,))
+    say(parts, member, "failed", error)
     parts.roster.any_commit = any_commit
     kill(member)
 
@@ -151,7 +191,8 @@ def test_which_error_ends_the_job(error: dict[str, Any], any_commit: bool, fails
 
 def test_one_of_two_with_an_error_does_not_end_the_job() -> None:
     parts = Parts(containers=2)
-    member = parts.add(0, (T0,), last_word={"outcome": "failed", "error": LATER})
+    member = parts.add(0, (T0,))
+    say(parts, member, "failed", LATER)
     parts.add(1, (T1,))
     kill(member)
 
@@ -177,9 +218,11 @@ def test_who_is_lost_is_ended_in_the_topic_and_fenced_and_then_wanted_again() ->
     assert ("", (T0, T1)) == (parts.ledger().containers[0].incarnation, parts.ledger().containers[0].tasks)
     with pytest.raises(Fenced):
         zombie.commit()
-    assert ((), "", False, None, 1) == (member.tasks, member.incarnation, member.registered, member.handle, member.restarts)
+    assert ((), "", False, None, 1) == (
+        member.tasks, member.owner.incarnation, member.is_named, member.launch.handle, member.history.restarts
+    )  # fmt: skip
     assert {T0: 0, T1: 0} == {task: number for task, (number, _) in parts.roster.left.items()}
-    assert [True] == ["killed by SIGKILL" in str(death) for death in member.deaths]
+    assert [True] == ["killed by SIGKILL" in str(death) for death in member.history.deaths]
 
 
 def test_what_cannot_be_written_is_tried_again_and_nothing_is_decided_before() -> None:
@@ -191,11 +234,11 @@ def test_what_cannot_be_written_is_tried_again_and_nothing_is_decided_before() -
 
     with pytest.raises((InDoubt, ClusterUnreachable)):
         liveness(parts).end_lost()
-    assert ("killed by SIGKILL", (T0,), 0) == (member.ending, member.tasks, member.restarts)
+    assert ("killed by SIGKILL", (T0,), 0) == (why_ending(member), member.tasks, member.history.restarts)
     parts.owning.read()
     liveness(parts).end_lost()
 
-    assert ("", (), 1) == (member.ending, member.tasks, member.restarts)
+    assert ("", (), 1) == (why_ending(member), member.tasks, member.history.restarts)
     assert "" == parts.ledger().containers[0].incarnation
 
 
@@ -203,13 +246,12 @@ def test_each_further_death_waits_longer_until_the_budget_is_used_up() -> None:
     parts = Parts(max_restarts=3, restart_window_s=300.0)
     waits = []
     for _ in range(4):
-        member = parts.add(0, (T0,)) if not waits else parts.roster.members[0]
-        member.handle, member.ending, member.registered = Handle(), "", True
+        member = parts.add(0, (T0,)) if not waits else relaunched(parts, parts.roster.members[0])
         kill(member, "exit code 9")
         look(parts, member)
         liveness(parts).end_lost()
         if parts.roster.failure is None:
-            waits.append(member.launch_at - parts.clock.monotonic())
+            waits.append(member.wanted.not_before - parts.clock.monotonic())
         parts.clock.advance(1.0)
 
     assert sorted(waits) == waits
@@ -221,12 +263,15 @@ def test_each_further_death_waits_longer_until_the_budget_is_used_up() -> None:
 
 def test_one_that_was_asked_to_stop_costs_no_budget() -> None:
     parts = Parts(max_restarts=0)
-    member = parts.add(0, (T0,), stop_wanted=True, last_word={"outcome": "stopped", "error": None})
+    member = parts.add(0, (T0,))
+    parts.roster.members.ask_to_stop(member, "its restart was asked for")
+    say(parts, member, "stopped")
 
     look(parts, member)
     liveness(parts).end_lost()
 
-    assert (0, [], STARTING, None) == (member.restarts, member.deaths, member.state, parts.roster.failure)
+    assert (0, (), STARTING, None) == (member.history.restarts, member.history.deaths, member.state, parts.roster.failure)
+    assert "its restart was asked for" in str(member.history.last_restart)
 
 
 def test_one_too_many_is_not_started_again() -> None:
@@ -247,7 +292,8 @@ def test_the_copy_that_lags_least_on_another_host_takes_over() -> None:
     parts = Parts(containers=3)
     lost = parts.add(0, (T0,))
     for number, lag in ((1, 500), (2, 3)):
-        parts.add(number, host=f"h{number}").hear({"standbys": [{"task": T0, "lag": lag, "reason": ""}]})
+        copies = [{"task": T0, "lag": lag, "reason": ""}]
+        parts.roster.members.report(parts.add(number, host=f"h{number}"), {"standbys": copies})
     kill(lost)
 
     look(parts, lost)
@@ -278,9 +324,10 @@ def test_a_container_killed_without_a_word_is_told_with_its_memory(why: str, mem
 
     look(parts, member)
 
-    assert member.ending.startswith(why)
-    assert likely == ("that is the likely cause" in member.ending)
-    assert ("MiB" in member.ending) == ("SIGKILL" in why or "crashed" in why)
+    ending = why_ending(member)
+    assert ending.startswith(why)
+    assert likely == ("that is the likely cause" in ending)
+    assert ("MiB" in ending) == ("SIGKILL" in why or "crashed" in why)
 
 
 @pytest.mark.parametrize(("code", "ends"), [("SZ304", True), ("SZ305", True), ("SZ306", True), ("SZ300", False)])
@@ -290,9 +337,16 @@ def test_the_third_refusal_by_kafka_ends_the_job_with_its_own_exit_code(code: st
     parts.roster.any_commit = True
     member = parts.add(0, (T0, T1))
     for number in (1, 2, 3):
-        member.last_word = {"outcome": "failed", "error": refused}
-        look(parts, member)
+        say(parts, member, "failed", refused)
+        for _ in range(10):  # its process takes its time to end
+            look(parts, member)
+            say(parts, member, "failed", refused)  # and reports it again
         assert (number == 3 and ends) == (parts.roster.failure is not None)
+        if parts.roster.failure is None:
+            kill(member)
+            look(parts, member)
+            liveness(parts).end_lost()
+            relaunched(parts, member)
     assert not ends or parts.roster.failure == (0, refused)
 
 
@@ -301,7 +355,10 @@ def test_refusals_far_apart_do_not_add_up() -> None:
     parts.roster.any_commit = True
     member = parts.add(0, (T0, T1))
     for _ in range(5):
-        member.last_word = {"outcome": "failed", "error": {"code": "SZ304", "message": "no.", "fatal": False, "exit_code": 4}}
+        say(parts, member, "failed", {"code": "SZ304", "message": "no.", "fatal": False, "exit_code": 4})
+        kill(member)
         look(parts, member)
+        liveness(parts).end_lost()
+        relaunched(parts, member)
         parts.clock.advance(parts.settings.restart_window_s)
     assert parts.roster.failure is None

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from samzapy.coordinator.membership import RUNNING, STARTING, STOPPED, WAITING, Member, job_state
+from samzapy.coordinator.membership import RUNNING, STARTING, STOPPED, WAITING, Member, Owner, job_state
+from samzapy.plan.members import Phase
+
+BOTH = ("Partition 0", "Partition 1")
 
 
-def running(**facts: object) -> Member:
-    member = Member(0, tasks=("Partition 0", "Partition 1"), epoch=7, incarnation="i", registered=True, state=RUNNING)
-    for name, value in facts.items():
-        setattr(member, name, value)
-    return member
+def running(phase: Phase = Phase.LIVE, state: str = RUNNING, tasks: tuple[str, ...] = BOTH) -> Member:
+    incarnation = "" if phase in (Phase.WANTED, Phase.PARKED, Phase.LAUNCHED, Phase.APPLYING) else "i"
+    return Member(0, phase, state, owner=Owner(incarnation=incarnation, tasks=tasks, epoch=7))
 
 
 @pytest.mark.parametrize(
@@ -29,31 +30,32 @@ def test_a_release_that_was_reported_under_an_older_record_does_not_count(
     epoch: int | None, released: list[str], believed: set[str]
 ) -> None:
     member = running()
-    member.hear({"epoch": epoch, "released": released})
+    member.heard = member.heard.with_report({"epoch": epoch, "released": released})
 
     assert believed == member.holder().released
 
 
 def test_a_copy_that_has_a_problem_is_none() -> None:
     member = running()
-    member.hear({"standbys": [{"task": "a", "lag": 3, "reason": ""}, {"task": "b", "lag": 0, "reason": "its directory is still in use"}]})
+    copies = [{"task": "a", "lag": 3, "reason": ""}, {"task": "b", "lag": 0, "reason": "its directory is still in use"}]
+    member.heard = member.heard.with_report({"standbys": copies})
 
     assert {"a": 3} == member.holder().copies
 
 
 @pytest.mark.parametrize(
-    ("facts", "live", "ready"),
+    ("phase", "state", "live", "ready"),
     [
-        ({}, True, True),
-        ({"registered": False}, False, False),
-        ({"ending": "killed"}, False, False),
-        ({"state": STARTING}, True, False),
-        ({"stop_wanted": True}, True, False),
-        ({"done": True}, True, False),
+        (Phase.LIVE, RUNNING, True, True),
+        (Phase.LAUNCHED, RUNNING, False, False),
+        (Phase.ENDING, RUNNING, False, False),
+        (Phase.LIVE, STARTING, True, False),
+        (Phase.STOPPING, RUNNING, True, False),
+        (Phase.DONE, RUNNING, True, False),
     ],
 )
-def test_who_is_live_and_who_may_take_a_task(facts: dict[str, object], live: bool, ready: bool) -> None:
-    member = running(**facts)
+def test_who_is_live_and_who_may_take_a_task(phase: Phase, state: str, live: bool, ready: bool) -> None:
+    member = running(phase, state)
 
     assert (live, ready) == (member.is_live, member.is_ready)
 
@@ -66,7 +68,7 @@ def test_who_is_live_and_who_may_take_a_task(facts: dict[str, object], live: boo
         ([RUNNING, WAITING], [running()], False, False, "STARTING"),
         ([RUNNING, WAITING], [running()], False, True, "DEGRADED"),
         ([RUNNING], [running(), running(state=STARTING)], False, True, "DEGRADED"),
-        ([RUNNING], [running(), running(state="LOST", is_parked=True)], False, True, "RUNNING"),  # its tasks run elsewhere
+        ([RUNNING], [running(), running(Phase.PARKED, "LOST")], False, True, "RUNNING"),  # its tasks run elsewhere
         ([RUNNING], [running(), running(state=STARTING, tasks=())], False, True, "RUNNING"),
         ([], [running()], False, False, "STARTING"),
         ([RUNNING], [running()], True, True, "STOPPING"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from samzapy.coordinator.membership import LOST, STARTING, Member
+from samzapy.coordinator.membership import LOST, STARTING, Launch, Member, Wanted
 from samzapy.coordinator.starting import Starting
+from samzapy.plan.members import Phase
 from tests.unit.coordinator.parts import AFFINITY_S, Handle, Launcher, Parts
 
 
@@ -25,9 +26,10 @@ class Stage:
     def _plan(self) -> None:
         self.planned += 1
 
-    def want(self, number: int = 0, preferred: str | None = None) -> Member:
-        member = Member(number, preferred_host=preferred, wanted_since=self.clock.monotonic())
-        self.roster.members[number] = member
+    def want(self, number: int = 0, preferred: str | None = None, back_off_s: float = 0.0) -> Member:
+        now = self.clock.monotonic()
+        member = Member(number, preferred_host=preferred, wanted=Wanted(since=now, not_before=now + back_off_s))
+        self.roster.members.add(member)
         return member
 
     def turn(self, seconds: float = 0.0) -> list[tuple[int, str | None]]:
@@ -46,14 +48,13 @@ def test_a_container_is_launched_once_with_an_id_of_its_own_and_the_job_model() 
     assert [(0, "a")] == stage.turn() == stage.turn(60.0)
     payload = stage.launcher.payloads[0]
     assert ("file", 0, "1", "http://127.0.0.1:1") == (payload["job"], payload["container"], payload["launch_id"], payload["control_url"])
-    assert ("1", STARTING, None, "a") == (member.launch_id, member.state, member.wanted_since, member.launched_on)
-    assert set(stage.roster.tasks) == member.knows
+    assert ("1", STARTING, Phase.LAUNCHED, "a") == (member.launch.id, member.state, member.phase, member.launch.host)
+    assert set(stage.roster.tasks) == member.launch.knows
 
 
 def test_a_back_off_is_waited_for() -> None:
     stage = Stage({"a": None})
-    member = stage.want()
-    member.launch_at = stage.clock.monotonic() + 4.0
+    stage.want(back_off_s=4.0)
 
     assert [] == stage.turn(3.9)
     assert [(0, "a")] == stage.turn(0.2)
@@ -66,7 +67,7 @@ def test_its_host_is_waited_for_as_long_as_host_affinity_says_and_then_any_is_ta
     assert [] == stage.turn(AFFINITY_S - 0.1)
     assert "no executor on a, waiting for it" == member.reason
     assert [(0, "b")] == stage.turn(0.2)
-    assert ("no executor on a within 5 s", "") == (member.affinity, member.reason)
+    assert ("no executor on a within 5 s", "") == (member.affinity.reason, member.reason)
 
 
 def test_a_host_that_comes_in_time_is_taken() -> None:
@@ -76,12 +77,12 @@ def test_a_host_that_comes_in_time_is_taken() -> None:
     stage.launcher.slots_of["a"] = 1
 
     assert [(0, "a")] == stage.turn(1.0)
-    assert "" == member.affinity
+    assert "" == member.affinity.reason
 
 
 def test_the_wait_for_a_host_begins_after_the_back_off() -> None:
     stage = Stage({"b": 1})
-    stage.want(preferred="a").launch_at = stage.clock.monotonic() + 4.0
+    stage.want(preferred="a", back_off_s=4.0)
 
     assert [] == stage.turn(4.0 + AFFINITY_S - 0.1)
     assert [(0, "b")] == stage.turn(0.2)
@@ -99,14 +100,16 @@ def test_a_slot_that_a_container_of_ours_has_is_not_free() -> None:
 def test_without_a_slot_it_is_parked_only_if_others_can_take_its_tasks() -> None:
     stage = Stage({"h": 1}, containers=2)
     alone = stage.want(0)
-    stage.roster.members[9] = Member(9, wanted_since=None, handle=Handle(), launched_on="h")  # starting, has nobody's tasks yet
+    other = Member(9, Phase.LAUNCHED, launch=Launch(id="l", host="h", handle=Handle()))  # starting, has nobody's tasks yet
+    stage.roster.members.add(other)
     assert [] == stage.turn(AFFINITY_S + 0.1)
-    assert (False, "all 1 slots are taken") == (alone.is_parked, alone.reason)
+    assert (False, "all 1 slots are taken") == (alone.phase is Phase.PARKED, alone.reason)
 
-    del stage.roster.members[9]
-    stage.parts.add(1)
+    stage.parts.add(9, host="h")  # now it runs
     assert [] == stage.turn()
-    assert (True, LOST, "all 1 slots are taken; its tasks run elsewhere", 1) == (alone.is_parked, alone.state, alone.reason, stage.planned)
+    assert (True, LOST, "all 1 slots are taken; its tasks run elsewhere", 1) == (
+        alone.phase is Phase.PARKED, alone.state, alone.reason, stage.planned
+    )  # fmt: skip
 
 
 def test_a_parked_container_comes_back_when_there_has_been_a_slot_for_a_while() -> None:
@@ -114,7 +117,7 @@ def test_a_parked_container_comes_back_when_there_has_been_a_slot_for_a_while() 
     stage.parts.add(1)
     member = stage.want(0)
     stage.turn(AFFINITY_S + 0.1)
-    assert member.is_parked
+    assert Phase.PARKED is member.phase
 
     stage.launcher.slots_of["new"] = 1
     stage.turn(1.0)
@@ -123,10 +126,10 @@ def test_a_parked_container_comes_back_when_there_has_been_a_slot_for_a_while() 
     stage.launcher.slots_of["new"] = 1
     stage.turn(1.0)
     assert [] == stage.turn(AFFINITY_S - 0.1)
-    assert member.is_parked
+    assert Phase.PARKED is member.phase
 
     assert [(0, "new")] == stage.turn(0.2)
-    assert (False, STARTING, 2) == (member.is_parked, member.state, stage.planned)
+    assert (Phase.LAUNCHED, STARTING, 2) == (member.phase, member.state, stage.planned)
 
 
 def test_no_more_come_back_than_there_are_slots() -> None:
@@ -138,4 +141,4 @@ def test_no_more_come_back_than_there_are_slots() -> None:
     stage.turn(1.0)
 
     assert 2 == len(stage.turn(AFFINITY_S))
-    assert [False, False, True] == [m.is_parked for m in parked]
+    assert [Phase.LAUNCHED, Phase.LAUNCHED, Phase.PARKED] == [m.phase for m in parked]

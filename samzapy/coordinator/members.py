@@ -1,0 +1,207 @@
+"""The containers of a run, and the only writer of what is known of each: every method is something that happened to one.
+
+What may happen when is in plan/members.py. Callers hold the roster's lock where other threads look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from samzapy.coordinator import membership as state
+from samzapy.coordinator.membership import Applicant, Death, Ending, FinalReport, Heard, Launch, Member, Wanted
+from samzapy.plan.members import ASKED, REFUSALS, REFUSED, SUPERSEDED, Event, next_phase
+from samzapy.ports import Clock, ContainerHandle
+
+
+class Members(Mapping[int, Member]):
+    """Members by number."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._by_number: dict[int, Member] = {}
+
+    def __getitem__(self, number: int) -> Member:
+        return self._by_number[number]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._by_number)
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def add(self, member: Member) -> None:
+        self._by_number[member.number] = member
+
+    def remove(self, member: Member) -> None:
+        """There are too many."""
+        self._happens(member, Event.REMOVE)
+        del self._by_number[member.number]
+
+    def _happens(self, member: Member, event: Event) -> None:
+        member.phase = next_phase(member.number, member.phase, event)
+
+    # -- before it is named --------------------------------------------------------------------------------------------------------------
+
+    def want(self, number: int) -> None:
+        """A container that there was not before."""
+        self.add(Member(number, wanted=Wanted(since=self._clock.monotonic())))
+
+    def prefer(self, member: Member, host: str | None) -> None:
+        member.preferred_host = host
+
+    def wait(self, member: Member, reason: str) -> None:
+        """It is not launched yet; why."""
+        member.reason = reason
+
+    def launch(self, member: Member, launch: Launch, missed: str) -> None:
+        """It is about to be launched. `missed`: why not on its preferred host."""
+        self._happens(member, Event.LAUNCH)
+        member.launch = launch
+        member.state, member.reason = state.STARTING, ""
+        member.affinity = replace(member.affinity, reason=missed)
+        member.heard = Heard(at=self._clock.monotonic())
+
+    def launched(self, member: Member, handle: ContainerHandle) -> None:
+        member.launch = replace(member.launch, handle=handle)
+
+    def park(self, member: Member, why: str) -> None:
+        self._happens(member, Event.PARK)
+        member.state, member.reason = state.LOST, f"{why}; its tasks run elsewhere"
+
+    def unpark(self, member: Member) -> None:
+        self._happens(member, Event.UNPARK)
+        now = self._clock.monotonic()
+        member.wanted = Wanted(since=now, not_before=now)
+        member.state, member.reason = state.STARTING, ""
+
+    def apply(self, member: Member, incarnation: str, facts: Mapping[str, Any]) -> None:
+        """It asks to be named; again and again, until it is."""
+        if member.applicant is None:
+            self._happens(member, Event.APPLY)
+        member.applicant = Applicant(incarnation, facts)
+
+    def note_place(self, member: Member, place: str) -> None:
+        """It has found where the code of the one before it was when that ended."""
+        past = member.history
+        if past.deaths and not past.deaths[-1].place:
+            last = replace(past.deaths[-1], place=place)
+            member.history = replace(past, deaths=(*past.deaths[:-1], last), last_restart=last)
+
+    # -- while it is live ----------------------------------------------------------------------------------------------------------------
+
+    def name(self, member: Member, applicant: Applicant, tasks: tuple[str, ...], epoch: int) -> None:
+        """The coordinator topic names it now."""
+        self._happens(member, Event.NAME)
+        host, pid = str(applicant.facts.get("host", "")), int(applicant.facts.get("pid", 0))
+        member.owner = replace(member.owner, incarnation=applicant.incarnation, tasks=tasks, epoch=epoch, host=host, pid=pid)
+        member.applicant = None
+        member.state, member.reason = state.STARTING, ""
+        self.hear(member)
+
+    def note_affinity(self, member: Member, is_hit: bool, reason: str) -> None:
+        """Whether it runs where its state is."""
+        before = member.affinity
+        member.affinity = replace(before, hits=before.hits + is_hit, misses=before.misses + (not is_hit), reason=reason)
+
+    def give(self, member: Member, tasks: tuple[str, ...], epoch: int, released: Collection[str] = ()) -> None:
+        """A newer record gives its incarnation these tasks; `released`: those that it had released under the last one."""
+        member.owner = replace(member.owner, tasks=tasks, epoch=epoch)
+        kept = set(tasks) - set(released)
+        member.releasing = {t: at for t, at in member.releasing.items() if t in kept}
+
+    def order_release(self, member: Member, tasks: Collection[str]) -> None:
+        """All that it is to release."""
+        now = self._clock.monotonic()
+        member.releasing = {t: member.releasing.get(t, now) for t in tasks}
+
+    def keep_copies(self, member: Member, tasks: tuple[str, ...]) -> None:
+        member.standby = tasks
+
+    def ask_to_stop(self, member: Member, reason: str = "") -> None:
+        self._happens(member, Event.ASK_TO_STOP)
+        member.stop_reason = reason
+
+    def hear(self, member: Member) -> None:
+        """It is there, whatever it says."""
+        member.heard = replace(member.heard, at=self._clock.monotonic())
+
+    def report(self, member: Member, report: Mapping[str, Any]) -> None:
+        """A heartbeat. Two threads of a container send them, so an older one may come later."""
+        self.hear(member)
+        if int(report.get("number", 0)) >= int(member.heard.report.get("number", 0)):
+            member.heard = member.heard.with_report(report)
+            member.state = str(report.get("state", state.RUNNING))
+        memory = report.get("memory_bytes")
+        member.heard = replace(member.heard, memory_bytes=memory if isinstance(memory, int) else None)
+
+    def report_final(self, member: Member, report: Mapping[str, Any]) -> None:
+        """How it ended, by its own account. A report that comes twice is one refusal by Kafka, not two."""
+        error, outcome, past = report.get("error"), str(report.get("outcome", "")), member.history
+        if error and error.get("code") in REFUSED and member.heard.final is None:
+            past = replace(past, refused_at=(*past.refused_at, self._clock.monotonic())[-REFUSALS:])
+        if error and outcome != SUPERSEDED:
+            past = replace(past, last_error=str(error.get("message", "")))
+        member.history = past
+        self.hear(member)
+        member.heard = replace(member.heard.with_report(report), final=FinalReport(outcome, error))
+
+    # -- its end -------------------------------------------------------------------------------------------------------------------------
+
+    def lose(self, member: Member, why: str) -> None:
+        """It counts as dead; its tasks are taken by force."""
+        self._happens(member, Event.LOSE)
+        member.ending, member.state = Ending(why), state.LOST
+
+    def leave(self, member: Member, is_asked: bool, restart_reason: str) -> None:
+        """It stopped in an orderly way, and is to be started again."""
+        self._happens(member, Event.LEAVE)
+        member.ending = Ending(ASKED, is_asked, restart_reason)
+
+    def finish(self, member: Member) -> None:
+        """It ended in an orderly way, and that is all."""
+        self._happens(member, Event.FINISH)
+        member.state = state.STOPPED
+
+    def dismiss(self, member: Member) -> None:
+        """The job stops, and this one was never named."""
+        self._happens(member, Event.DISMISS)
+        member.state = state.STOPPED
+
+    def fail(self, member: Member, message: str) -> None:
+        """Its error ends the job."""
+        self._happens(member, Event.FAIL)
+        member.ending, member.state = None, state.FAILED
+        member.history = replace(member.history, last_error=message)
+
+    def clear(self, member: Member) -> None:
+        """It was ended in the coordinator topic and fenced: it has nothing any more, and what was launched cannot be named."""
+        member.owner = replace(member.owner, incarnation="", tasks=(), pid=None)
+        member.launch, member.applicant = Launch(), None
+        member.heard = Heard(at=member.heard.at, memory_bytes=member.heard.memory_bytes)
+        member.releasing, member.standby, member.stop_reason = {}, (), ""
+
+    def end(self, member: Member) -> None:
+        """Cleared, and not needed any more."""
+        self._happens(member, Event.END)
+        member.ending, member.state = None, state.STOPPED
+
+    def died(self, member: Member, death: Death) -> None:
+        past = member.history
+        member.history = replace(past, deaths=(*past.deaths, death), last_restart=death)
+
+    def restart(self, member: Member, death: Death) -> None:
+        """Cleared, and to be started again at once: it was asked to stop."""
+        self._happens(member, Event.RESTART)
+        member.ending, member.state = None, state.STARTING
+        member.wanted = replace(member.wanted, since=death.at_s)
+        member.history = replace(member.history, last_restart=death)
+
+    def restart_after_death(self, member: Member, delay_s: float) -> None:
+        """Cleared, and to be started again after so many seconds."""
+        self._happens(member, Event.RESTART)
+        now, past = self._clock.monotonic(), member.history
+        member.ending = None
+        member.wanted = Wanted(since=now, not_before=now + delay_s)
+        member.history = replace(past, restarts=past.restarts + 1, last_error="")
