@@ -62,25 +62,19 @@ def missing_access(settings: Settings, log: Log) -> list[Missing]:
     Raises:
         LogError: Kafka could not be asked.
     """
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         refused = admin.missing_access(access_of(settings))
-    finally:
-        admin.close()
     return [Missing(access, principal_of(settings), _command(settings, access)) for access in refused]
 
 
 def warn_of_missing(settings: Settings, log: Log) -> None:
     """Say before a run what it will fail at; whether it does is Kafka's to decide. Transactions are left out: the run begins with one."""
     wanted = [a for a in access_of(settings) if a.kind != TRANSACTIONAL_ID]
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         for access in admin.missing_access(wanted):
             LOG.warning(
                 "%s: %s lacks %s (%s)\n  %s", NotAuthorized.code, principal_of(settings), access, access.purpose, _command(settings, access)
             )
-    finally:
-        admin.close()
 
 
 def explained(error: NotAuthorized, settings: Settings, log: Log) -> NotAuthorized:

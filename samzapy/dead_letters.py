@@ -111,19 +111,13 @@ class DeadLetters:
         self._inputs = frozenset(inputs)
         self._log = log
         self._clock = clock
-        admin = log.admin()
-        try:
+        with log.admin() as admin:
             self._facts: Mapping[str, TopicFacts] = admin.topics([job.dead_letter_topic, *self._inputs])
-        finally:
-            admin.close()
 
     def read(self) -> Found:
         """What is committed now, as far as no open transaction hides it."""
-        consumer = self._log.restore_consumer("dead-letters")
-        try:
+        with self._log.restore_consumer("dead-letters") as consumer:
             return self._read(consumer, {p: consumer.bounds(p).end for p in self._partitions()})
-        finally:
-            consumer.close()
 
     def replay(self, origins: Sequence[Origin] | None, say: Callable[[str], None]) -> list[Entry]:
         """Send back what was not sent back before, of these records or (None) of all; the entries sent.
@@ -216,11 +210,8 @@ class DeadLetters:
         missing = [p for p in self._partitions() if p not in ends]
         if missing:
             raise InternalError(f"the broker did not tell where the barrier in {missing[0]} went.", "Run this again: nothing was sent.")
-        consumer = self._log.restore_consumer("dead-letters")
-        try:
+        with self._log.restore_consumer("dead-letters") as consumer:
             return self._read(consumer, ends)
-        finally:
-            consumer.close()
 
     def _read(self, consumer: Consumer, ends: Mapping[TopicPartition, int]) -> Found:
         letters: list[Entry] = []

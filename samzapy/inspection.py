@@ -41,12 +41,9 @@ def look_around(settings: Settings, log: Log) -> Surroundings:
     Raises:
         ClusterUnreachable: no broker answered.
     """
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         cluster_id = admin.cluster_id()
         topics = admin.topics([*topic_names(settings), job_of(settings).checkpoint_topic, job_of(settings).coordinator_topic])
-    finally:
-        admin.close()
     inputs = {i.topic for i in settings.inputs}
     tasks: dict[str, TaskModel] = {}
     if inputs <= set(topics):
@@ -64,11 +61,8 @@ def read_checkpoints(settings: Settings, topics: Mapping[str, TopicFacts], log: 
     facts = topics.get(topic)
     if facts is None:
         return {}
-    consumer = log.restore_consumer("checkpoints")
-    try:
+    with log.restore_consumer("checkpoints") as consumer:
         found = {p: read_checkpoint(consumer, TopicPartition(topic, p), clock) for p in range(facts.partitions)}
-    finally:
-        consumer.close()
     return {p: checkpoint for p, checkpoint in found.items() if checkpoint is not None}
 
 
@@ -127,25 +121,19 @@ def committed_entries(settings: Settings, store: str, log: Log, clock: Clock) ->
         StateRefused: what the checkpoints name cannot be told from what the changelog holds. Raised before the first entry.
     """
     topic, checkpoint_topic = changelog_of(settings, store), job_of(settings).checkpoint_topic
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         checkpoints = read_checkpoints(settings, admin.topics([checkpoint_topic]), log, clock)
         facts = admin.topics([topic]).get(topic)  # asked for later: it was there before a checkpoint named it
-    finally:
-        admin.close()
     refuse_replaced(topic, store, facts, checkpoints)
     if facts is None:
         return
-    consumer = log.restore_consumer("state")
-    try:
+    with log.restore_consumer("state") as consumer:
         begun, lag_s = clock.monotonic(), int(facts.config.get("min.compaction.lag.ms", 0)) / 1000
         places = [TopicPartition(topic, partition) for partition in range(facts.partitions)]
         whole = {place: _whole_bounds(consumer, place, facts, store, checkpoints.get(place.partition), clock) for place in places}
         for place, bounds in whole.items():
             for key, value in _fold_behind_the_cleaner(consumer, place, bounds, clock, begun, lag_s).items():
                 yield place.partition, key, value
-    finally:
-        consumer.close()
 
 
 def refuse_replaced(topic: str, store: str, facts: TopicFacts | None, checkpoints: Mapping[int, Checkpoint]) -> None:

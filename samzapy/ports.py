@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from samzapy.api.errors import LogError
 from samzapy.api.store import KeyValueStore
@@ -36,7 +36,19 @@ class Message(Protocol):
     def headers(self) -> list[tuple[str, bytes | None]] | None: ...
 
 
-class Consumer(Protocol):
+class Closing(Protocol):
+    """What is closed when its `with` block ends."""
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Consumer(Closing, Protocol):
     """Reads assigned partitions, read_committed. Never joins a group, never resets an offset by itself, never commits by itself.
 
     Where a call names a partition that is not assigned, `unassign`, `seek`, `pause` and `resume` pass over it. After `close` nothing is assigned.
@@ -96,8 +108,6 @@ class Consumer(Protocol):
 
     def mirror(self, positions: Mapping[TopicPartition, int]) -> None:
         """Tell the consumer group these positions, without waiting and without raising: for Kafka's tools, never read back."""
-
-    def close(self) -> None: ...
 
 
 def assigned_already(partitions: Iterable[TopicPartition]) -> LogError:
@@ -222,7 +232,7 @@ class TopicFacts:
         return int(self.config.get("max.message.bytes", 1048588))
 
 
-class Admin(Protocol):
+class Admin(Closing, Protocol):
     """Looks at the cluster and creates topics."""
 
     def cluster_id(self) -> str:
@@ -260,8 +270,6 @@ class Admin(Protocol):
 
     def missing_access(self, wanted: Iterable[Access]) -> list[Access]:
         """Of each the operations that Kafka does not allow us, where there are any; what cannot be known yet is not told. Changes nothing."""
-
-    def close(self) -> None: ...
 
 
 class Log(Protocol):

@@ -52,15 +52,12 @@ def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
         TopicMissing: inputs or outputs; all of them named. TopicMisconfigured: an internal topic. ConfigurationError: names collide.
         StateMismatch: the inputs of a job with stores have grown.
     """
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         tasks, missing = _checked(settings, admin)
         _warn_of_partitions(settings, admin)
         _follow_growth(settings, admin, len(tasks))
         admin.create(missing)
         return tasks
-    finally:
-        admin.close()
 
 
 def _warn_of_partitions(settings: Settings, admin: Admin) -> None:
@@ -72,14 +69,12 @@ def _warn_of_partitions(settings: Settings, admin: Admin) -> None:
 
 def what_run_refuses(settings: Settings, log: Log, ledger: Ledger) -> SamzapyError | None:
     """Why a run that began now would be refused for its topics, here or by its coordinator; None: it would not. Changes nothing."""
-    admin = log.admin()
     try:
-        tasks, _ = _checked(settings, admin)
-        checkpoints = admin.topics([job_of(settings).checkpoint_topic])
+        with log.admin() as admin:
+            tasks, _ = _checked(settings, admin)
+            checkpoints = admin.topics([job_of(settings).checkpoint_topic])
     except SamzapyError as error:
         return error
-    finally:
-        admin.close()
     topic_id = next((facts.topic_id for facts in checkpoints.values()), "")
     inputs = ", ".join(sorted(i.topic for i in settings.inputs))
     return what_is_other(job_of(settings), inputs, ledger.begun, Begun(topic_id, len(tasks) if settings.stores else 0))
@@ -107,15 +102,12 @@ def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
     Raises:
         StateMismatch: the job has stores, so that it cannot go on with other partitions. ConfigurationError: unequal partition counts.
     """
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         facts = admin.topics([i.topic for i in settings.inputs])
         _refuse_missing(settings, facts, inputs_only=True)
         tasks = tasks_of(settings, facts)
         _follow_growth(settings, admin, len(tasks))
         return tasks
-    finally:
-        admin.close()
 
 
 def _follow_growth(settings: Settings, admin: Admin, tasks: int) -> None:
@@ -173,8 +165,7 @@ def _refuse_collisions(users: list[str], wanted: list[TopicSpec]) -> None:
 
 def topic_rows(settings: Settings, log: Log) -> list[Row]:
     """Every topic of the job: expected against actual."""
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         users = [(i.topic, "input", None) for i in settings.inputs] + [(o.topic, "output", o.partitions) for o in settings.outputs]
         facts = admin.topics([t for t, _, _ in users])
         rows = [_user_row(topic, role, partitions, facts.get(topic)) for topic, role, partitions in users]
@@ -186,8 +177,6 @@ def topic_rows(settings: Settings, log: Log) -> list[Row]:
         checkpoints = there.get(job_of(settings).checkpoint_topic)
         begun_with = checkpoints.partitions if checkpoints is not None and checkpoints.partitions < tasks else None
         return rows + [_internal_row(settings, s, there.get(s.name), begun_with) for s in wanted]
-    finally:
-        admin.close()
 
 
 def _user_row(topic: str, role: str, partitions: int | None, facts: TopicFacts | None) -> Row:
@@ -234,8 +223,7 @@ def create_topics(settings: Settings, log: Log) -> list[str]:
     Raises:
         TopicMissing: an input is missing, so the number of tasks is not known.
     """
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         existing = admin.topics([*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs)])
         specs = [TopicSpec(o.topic, o.partitions) for o in settings.outputs if o.partitions and o.topic not in existing]
         missing = [i.topic for i in settings.inputs if i.topic not in existing and i.topic not in {s.name for s in specs}]
@@ -251,5 +239,3 @@ def create_topics(settings: Settings, log: Log) -> list[str]:
         new = [s for s in wanted if s.name not in there]
         admin.create(new)
         return [s.name for s in [*specs, *new]]
-    finally:
-        admin.close()

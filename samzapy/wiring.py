@@ -215,11 +215,8 @@ def run_container(payload: Mapping[str, Any]) -> int:
 
     def build(assignment: Assignment, incarnation: str, line: Line) -> Container:
         tasks = tasks_from_json(payload["model"]["tasks"])
-        admin = log.admin()
-        try:
+        with log.admin() as admin:
             topics = admin.topics([*topic_names(settings), job_of(settings).checkpoint_topic])
-        finally:
-            admin.close()
         task_class = import_task_class(settings.task, folders)
         spec = container_spec(
             settings, tasks, topics, number, host, Path(settings.state.dir), str(payload["cluster_id"]), task_class, folders

@@ -128,11 +128,8 @@ class _Run:
         if status is None:
             say(f"job {loaded.settings.job}-{loaded.settings.id} is not running; {last_run(read_lease(loaded, log))}")
             return None
-        admin = log.admin()
-        try:
+        with log.admin() as admin:
             cluster_id = admin.cluster_id()
-        finally:
-            admin.close()
         path = token_file or token_path(Path(loaded.settings.state.dir), cluster_id, str(job_of(loaded.settings)), status["run_id"])
         return cls(loaded, log, status, read_token(path, is_ours=token_file is None))
 

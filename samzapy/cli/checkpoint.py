@@ -170,11 +170,8 @@ def _remove_local(loaded: LoadedJob, log: Log, tasks: list[str], execute: bool) 
     """Those of this host. One elsewhere learns of the deletions from its changelog, as of any other."""
     from samzapy.wiring import local_state, remove_local_state
 
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         folder = local_state(loaded.settings, admin.cluster_id(), HOST)
-    finally:
-        admin.close()
     for path in (folder / task for task in tasks):
         if path.exists():
             say(f"{'removing' if execute else 'would remove'} {path}")

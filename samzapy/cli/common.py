@@ -97,11 +97,8 @@ def connected(loaded: LoadedJob) -> Iterator[Log]:
     from samzapy.wiring import kafka_log
 
     log = kafka_log(loaded.settings)
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         admin.cluster_id()
-    finally:
-        admin.close()
     try:
         yield log
     except NotAuthorized as error:

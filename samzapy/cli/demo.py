@@ -100,9 +100,8 @@ class _Demo:
         return list(sentences(self._sentences, seed=int(time.time())))
 
     def _create_topics(self, log: Log, loaded: LoadedJob) -> None:
-        admin = log.admin()
-        admin.create([TopicSpec(SENTENCES, PARTITIONS), TopicSpec(COUNTS, PARTITIONS)])
-        admin.close()
+        with log.admin() as admin:
+            admin.create([TopicSpec(SENTENCES, PARTITIONS), TopicSpec(COUNTS, PARTITIONS)])
         _step(f"created topics {SENTENCES} and {COUNTS}, {PARTITIONS} partitions each")
 
     def _start_feeding(self, log: Log, lines: list[str]) -> threading.Thread:
@@ -268,12 +267,11 @@ def _records(log: Log, topic: str) -> Iterator[tuple[int, Message]]:
     from samzapy.clock import SystemClock
     from samzapy.log_reader import read_to_end
 
-    consumer = log.restore_consumer("demo")
-    for partition in range(PARTITIONS):
-        for batch in read_to_end(consumer, TopicPartition(topic, partition), SystemClock()):
-            for message in batch:
-                yield partition, message
-    consumer.close()
+    with log.restore_consumer("demo") as consumer:
+        for partition in range(PARTITIONS):
+            for batch in read_to_end(consumer, TopicPartition(topic, partition), SystemClock()):
+                for message in batch:
+                    yield partition, message
 
 
 def _counted(status: dict[str, Any]) -> int:

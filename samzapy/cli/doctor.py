@@ -151,22 +151,17 @@ def _kafka(loaded: LoadedJob, job: Path) -> tuple[list[Check], int | None]:
 
 
 def _reach(log: Log) -> Check:
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         brokers = admin.broker_count()
         return Check("kafka", State.OK, f"cluster {admin.cluster_id()}, {brokers} {'broker' if brokers == 1 else 'brokers'}")
-    finally:
-        admin.close()
 
 
 def _transactions(settings: Settings, log: Log) -> Check:
-    admin = log.admin()
     try:
-        told = admin.broker_setting("transaction.max.timeout.ms")
+        with log.admin() as admin:
+            told = admin.broker_setting("transaction.max.timeout.ms")
     except SamzapyError as error:
         return Check("commit.timeout", State.WARN, error.message, error.remedy)
-    finally:
-        admin.close()
     return rules.check_transaction_timeout(settings.commit.timeout_ms, int(told) if told and told.isdigit() else None)
 
 

@@ -95,11 +95,8 @@ def _remove_local(loaded: LoadedJob, log: Log, store: str, found: Forgotten, exe
     """Those of this host. One elsewhere is of another changelog topic from now on, and is not kept."""
     from samzapy.wiring import local_state, remove_local_state
 
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         folder = local_state(loaded.settings, admin.cluster_id(), HOST).expanduser()
-    finally:
-        admin.close()
     tasks = {task.name: task for task in folder.iterdir() if task.is_dir()} if folder.is_dir() else {}
     for checkpoint in found.before.values():
         path = tasks[checkpoint.task] / store if checkpoint.task in tasks else None

@@ -174,17 +174,11 @@ def _read_coordinator_topic(loaded: LoadedJob, log: Log, read: Callable[[Consume
     from samzapy.wiring import job_of
 
     topic = job_of(loaded.settings).coordinator_topic
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         if topic not in admin.topics([topic]):
             return absent
-    finally:
-        admin.close()
-    consumer = log.restore_consumer("status")
-    try:
+    with log.restore_consumer("status") as consumer:
         return read(consumer, topic)
-    finally:
-        consumer.close()
 
 
 def http_json(method: str, url: str, token: str | None = None, content: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -111,20 +111,14 @@ def _readers(status: Mapping[str, Any]) -> dict[str, _Reader]:
 
 
 def _ends(log: Log, tasks: Mapping[str, TaskModel]) -> dict[TopicPartition, int]:
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         return admin.ends({p for task in tasks.values() for p in task.inputs})
-    finally:
-        admin.close()
 
 
 def _refuse(loaded: LoadedJob, log: Log) -> None:
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         inputs = [i.topic for i in loaded.settings.inputs]
         there = admin.topics(inputs)
-    finally:
-        admin.close()
     missing = [topic for topic in inputs if topic not in there]
     told = ", no ".join(f"input topic {topic}" for topic in missing)
     raise TopicMissing(f"there is no {told}.", f"Create it first: {made_by_hand(loaded.settings, *missing)}")

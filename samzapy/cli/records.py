@@ -139,12 +139,9 @@ def tail(
     log = _log(servers)
     facts = _facts(log, topic, servers)
     places = [TopicPartition(topic, p) for p in range(facts.partitions)]
-    consumer = log.consumer("samzapy-tail", "samzapy-tail")
-    try:
+    with log.consumer("samzapy-tail", "samzapy-tail") as consumer:
         with closing(_batches(consumer, places, from_beginning, follow, max_records or LAST, SystemClock())) as batches:
             return _print(batches, max_records, shown, as_json)
-    finally:
-        consumer.close()
 
 
 def _batches(
@@ -209,15 +206,12 @@ def _log(servers: str) -> Log:
 
 
 def _facts(log: Log, topic: str, servers: str, partitions: int | None = None) -> TopicFacts:
-    admin = log.admin()
-    try:
+    with log.admin() as admin:
         facts = admin.topics([topic]).get(topic)
         if facts is None and partitions is not None:
             admin.create([TopicSpec(topic, partitions)])
             say(f"created {topic} with {partitions} partitions")
             facts = admin.topics([topic]).get(topic)
-    finally:
-        admin.close()
     if facts is None:
         raise TopicMissing(f"there is no topic {topic} at {servers}.", f"Create it, or see --kafka: `{command_that_makes(topic, servers)}`")
     return facts

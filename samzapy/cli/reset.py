@@ -36,8 +36,7 @@ def reset(
         url = url_of_a_run(loaded, log)
         if url is not None:
             raise OwnedElsewhere(f"job {settings.job}-{settings.id} is running ({url}).", "Stop it first: `samzapy stop JOB.yaml`.")
-        admin = log.admin()
-        try:
+        with log.admin() as admin:
             names = job_of(settings)
             forgotten = [] if coordinator else [*changelogs(settings), names.checkpoint_topic]
             topics = sorted(admin.topics([*forgotten, names.coordinator_topic]))
@@ -50,8 +49,6 @@ def reset(
                 admin.delete(topics)
             if execute and not coordinator:
                 remove_local_state(folder, settings.state.dir)
-        finally:
-            admin.close()
     if not execute:
         say("nothing was changed; do it with --execute")
 

@@ -81,9 +81,8 @@ class _Run:
         count = min(containers.count, len(tasks))
         self._warn_of_idle(count)
         ends = ends_now([p for t in tasks.values() for p in t.inputs], self._log) if self._until_end else None
-        admin = self._log.admin()
-        cluster_id = admin.cluster_id()
-        admin.close()
+        with self._log.admin() as admin:
+            cluster_id = admin.cluster_id()
         token_file = token_path(Path(settings.state.dir), cluster_id, str(job), run_id)
         token = _new_token(token_file, settings.state.dir)
         launcher = self._launcher()
@@ -167,11 +166,8 @@ class _Run:
         from samzapy.wiring import job_of
 
         checkpoints = job_of(self._settings).checkpoint_topic
-        admin = self._log.admin()
-        try:
+        with self._log.admin() as admin:
             facts = admin.topics([*(i.topic for i in self._settings.inputs), checkpoints])
-        finally:
-            admin.close()
         begun = Begun(facts.pop(checkpoints).topic_id, tasks if self._settings.stores else 0)
         return World({f.topic_id: (f.name, f.partitions) for f in facts.values()}, lambda: grown_tasks(self._settings, self._log), begun)
 
@@ -198,13 +194,9 @@ class _Run:
 
 def ends_now(places: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:
     """Where a bounded run ends: what is committed now; and it is said where more is written, but behind an open transaction."""
-    admin, consumer = log.admin(), log.restore_consumer("ends")
-    try:
+    with log.admin() as admin, log.restore_consumer("ends") as consumer:
         written = admin.high_watermarks(places)  # first: what is written in between is behind no open transaction
         ends = {place: consumer.bounds(place).end for place in written}
-    finally:
-        consumer.close()
-        admin.close()
     for place, end in sorted(ends.items()):
         if end < written[place]:
             LOG.warning(

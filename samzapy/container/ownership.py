@@ -65,11 +65,8 @@ class Ownership:
         Raises:
             Superseded, LogError: as `take`.
         """
-        consumer = self._log.restore_consumer("ownership")
-        try:
+        with self._log.restore_consumer("ownership") as consumer:
             ledger = read_ledger(consumer, self._job.coordinator_topic, self._clock)
-        finally:
-            consumer.close()
         named = ledger.containers.get(self._container)
         if named is None or named.incarnation != self.incarnation:
             raise self._superseded(named)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ports import Consumer, Message
+from samzapy.ports import Closing, Consumer, Message
 
 
-class RenewableConsumer:
+class RenewableConsumer(Closing):
     """ports.Consumer over the newest that `make` made."""
 
     def __init__(self, make: Callable[[], Consumer]) -> None:

@@ -152,8 +152,8 @@ class Standbys:
         """Choose or make the local stores of a task and read on from them. Returns why that cannot be now, or ""."""
         copies: list[_Copy] = []
         why = ""
-        looking = self._log.restore_consumer("standby-start")  # one of its own: what the other copies wait for must not be read past
-        try:
+        # one of its own: what the other copies wait for must not be read past
+        with self._log.restore_consumer("standby-start") as looking:
             checkpoint = read_checkpoint(looking, self._spec.checkpoint_of(task), self._clock)
             for name, spec in self._stores.items():
                 copy = self._copy(looking, task, name, spec, checkpoint)
@@ -161,8 +161,6 @@ class Standbys:
                     why = copy
                     break
                 copies.append(copy)
-        finally:
-            looking.close()
         if self._consumer is None:
             self._consumer = self._log.restore_consumer("standby")
         if why:

@@ -18,7 +18,7 @@ from samzapy.kafka.permissions import missing_access
 from samzapy.kafka.refusals import Refusals, silent_broker
 from samzapy.model.access import Access
 from samzapy.model.offsets import TopicPartition
-from samzapy.ports import TopicFacts, TopicSpec
+from samzapy.ports import Closing, TopicFacts, TopicSpec
 
 REACH_TIMEOUT_S = 10.0
 LOOK_S = 2.0  # between two looks, while nobody answers, at whether a login was refused
@@ -26,7 +26,7 @@ VISIBLE_TIMEOUT_S = 15.0
 MAX_REPLICATION = 3
 
 
-class KafkaAdmin:
+class KafkaAdmin(Closing):
     """Looks at the cluster and creates topics."""
 
     def __init__(self, settings: Settings) -> None:

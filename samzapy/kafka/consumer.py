@@ -20,7 +20,7 @@ from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, UNREACHABLE, Settin
 from samzapy.kafka.making import making
 from samzapy.kafka.refusals import Refusals
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ports import Message, assigned_already
+from samzapy.ports import Closing, Message, assigned_already
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ DEFAULTS = {"fetch.queue.backoff.ms": 5, "queued.min.messages": 50_000}
 RESTORE = {"fetch.wait.max.ms": 10}
 
 
-class KafkaConsumer:
+class KafkaConsumer(Closing):
     """One consumer; used by one thread."""
 
     def __init__(self, settings: Settings, group_id: str, client_id: str) -> None:

@@ -71,11 +71,8 @@ class KafkaLog:
     def _limits(self) -> list[int]:
         if not self._written:
             return []
-        admin = self.admin()
-        try:
+        with self.admin() as admin:
             return [facts.max_message_bytes for facts in admin.topics(self._written).values()]
-        finally:
-            admin.close()
 
     def _forget_limits(self) -> None:
         self._batch_bytes = None

@@ -197,8 +197,7 @@ class Chaos:
     def _make_topics(self, partitions: int) -> None:
         self._delete_topics()
         settings = self._loaded.settings
-        admin = self._log.admin()
-        try:
+        with self._log.admin() as admin:
             there = sorted(admin.topics(self._users_topics()))
             if there:
                 raise ConfigurationError(
@@ -208,8 +207,6 @@ class Chaos:
             counts = {i.topic: partitions for i in settings.inputs} | {o.topic: o.partitions or partitions for o in settings.outputs}
             self._made = set(self._users_topics())
             admin.create([TopicSpec(topic, count) for topic, count in counts.items()])
-        finally:
-            admin.close()
 
     def _delete_topics(self) -> None:
         """What was made, and what the runs made; returns when it is gone."""
@@ -217,11 +214,8 @@ class Chaos:
         for which in self._jobs if self._made else ():
             job = Job(self._loaded.settings.job, f"{self._name}{which}")
             names |= {s.name for s in internal_topics(job, 1, self._changelogs(which), True)}
-        admin = self._log.admin()
-        try:
+        with self._log.admin() as admin:
             self._delete(admin, names)
-        finally:
-            admin.close()
         self._made = set()
 
     def _delete(self, admin: Admin, names: set[str]) -> None:
@@ -271,21 +265,18 @@ class Chaos:
 
     def _read(self, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:
         """Everything that is committed, by partition and offset."""
-        admin = self._log.admin()
-        facts = admin.topics([topic]).get(topic)
-        admin.close()
+        with self._log.admin() as admin:
+            facts = admin.topics([topic]).get(topic)
         if facts is None:
             return []
-        consumer, clock = self._log.restore_consumer("chaos"), SystemClock()
-        try:
+        clock = SystemClock()
+        with self._log.restore_consumer("chaos") as consumer:
             return [
                 (p, message.key(), message.value())
                 for p in range(facts.partitions)
                 for batch in read_to_end(consumer, TopicPartition(topic, p), clock)
                 for message in batch
             ]
-        finally:
-            consumer.close()
 
 
 class _Feeder:

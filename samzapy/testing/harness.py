@@ -130,12 +130,11 @@ class Harness:
         count = self._known(topic)
         if partition is not None and not 0 <= partition < count:
             raise ConfigurationError(f"there is no partition {partition} of {topic}.", f"It has {count}, counted from 0.")
-        consumer = self.log.restore_consumer("harness")
         found: list[Message] = []
-        for number in range(count) if partition is None else (partition,):
-            for batch in read_to_end(consumer, TopicPartition(topic, number), self.clock):
-                found.extend(batch)
-        consumer.close()
+        with self.log.restore_consumer("harness") as consumer:
+            for number in range(count) if partition is None else (partition,):
+                for batch in read_to_end(consumer, TopicPartition(topic, number), self.clock):
+                    found.extend(batch)
         return found
 
     def store(self, name: str, task: int | None = None) -> dict[Any, Any]:
@@ -323,12 +322,10 @@ class Harness:
         producer.close()
 
     def _ends(self) -> dict[str, int]:
-        consumer = self.log.restore_consumer("ends")
-        counts = self.log.admin().topics([i.topic for i in self._settings.inputs])
-        places = [TopicPartition(t.name, p) for t in counts.values() for p in range(t.partitions)]
-        ends = {str(p): consumer.bounds(p).end for p in places}
-        consumer.close()
-        return ends
+        with self.log.admin() as admin, self.log.restore_consumer("ends") as consumer:
+            counts = admin.topics([i.topic for i in self._settings.inputs])
+            places = [TopicPartition(t.name, p) for t in counts.values() for p in range(t.partitions)]
+            return {str(p): consumer.bounds(p).end for p in places}
 
     def _serde(self, name: str) -> Serde:
         if name not in self._serdes:

@@ -13,7 +13,7 @@ from typing import TypeVar
 from samzapy.api.errors import ClusterUnreachable, LogError
 from samzapy.model.access import Access
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ports import TopicFacts, TopicSpec, assigned_already
+from samzapy.ports import Closing, TopicFacts, TopicSpec, assigned_already
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_partition import MemoryMessage
@@ -42,7 +42,7 @@ def _ask(cluster: MemoryCluster, request: str, what: str, origin: str, action: C
             raise ClusterUnreachable(f"{what}: no answer in {ASK_TIMEOUT_S:.0f} s.", "Check that the brokers run.")
 
 
-class MemoryConsumer:
+class MemoryConsumer(Closing):
     """ports.Consumer over a MemoryCluster."""
 
     def __init__(self, cluster: MemoryCluster, group_id: str, origin: str = "") -> None:
@@ -152,7 +152,7 @@ class MemoryConsumer:
             raise RuntimeError("Consumer closed")
 
 
-class MemoryAdmin:
+class MemoryAdmin(Closing):
     """ports.Admin over a MemoryCluster."""
 
     def __init__(self, cluster: MemoryCluster, origin: str = "") -> None:

@@ -243,6 +243,16 @@ def test_a_broker_setting_that_nobody_knows_is_none(log: Log) -> None:
     admin.close()
 
 
+def test_a_client_is_closed_when_its_block_ends_and_so_when_that_fails(log: Log, topic: str) -> None:
+    place = TopicPartition(topic, 0)
+    with pytest.raises(ZeroDivisionError), log.admin() as admin, log.restore_consumer("block") as consumer:
+        assert admin.topics([topic])[topic].partitions
+        consumer.assign({place: 0})
+        raise ZeroDivisionError
+    with pytest.raises(RuntimeError):
+        consumer.poll(1, 0.1)
+
+
 def test_topic_facts_tell_a_new_topic_of_the_same_name(log: Log) -> None:
     name, admin = f"probe-{secrets.token_hex(6)}", log.admin()
     admin.create([TopicSpec(name, 3, {"cleanup.policy": "compact"})])

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import importlib.metadata
 import re
 import subprocess
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 MAKE_TARGET = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
@@ -57,6 +61,39 @@ def test_the_lock_pins_everything_that_is_asked_for() -> None:
 
     names = {re.split(r"[<>=\[; ]", line)[0].lower().replace(".", "-").replace("_", "-") for line in asked}
     assert set() == names - pinned
+
+
+def test_the_lock_pins_nothing_that_nobody_asks_for() -> None:
+    """Of every pinned package there is a way to it from a requirement of pyproject.toml, by what the installed packages require."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    asked = [*project["project"]["dependencies"], *extras["spark"], *project["dependency-groups"]["dev"]]
+    pinned = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    wanted, waiting = set[str](), [Requirement(line) for line in asked]
+    while waiting:
+        one = waiting.pop()
+        name = canonicalize_name(one.name)
+        if name in wanted and not one.extras:
+            continue
+        wanted.add(name)
+        try:
+            needs = [Requirement(line) for line in importlib.metadata.requires(name) or ()]
+        except importlib.metadata.PackageNotFoundError:
+            continue  # for another platform
+        waiting += [r for r in needs if r.marker is None or any(r.marker.evaluate({"extra": extra}) for extra in ("", *one.extras))]
+
+    assert set() == pinned - wanted
+
+
+def test_what_is_asked_for_is_imported() -> None:
+    """Each requirement of samzapy's own, and of each extra, is imported somewhere in it, or its files are looked for by its name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = {canonicalize_name(Requirement(r).name) for r in [*project["dependencies"], *chain(*project["optional-dependencies"].values())]}
+    code = [path.read_text() for path in tracked() if path.suffix == ".py" and path.is_relative_to(ROOT / "samzapy")]
+    roots = {root for text in code for root in re.findall(r"(?:^\s*(?:from|import) |find_spec\(\")(\w+)", text, re.MULTILINE)}
+    names = importlib.metadata.packages_distributions()
+
+    assert set() == asked - {canonicalize_name(name) for root in roots for name in names.get(root, [root])}
 
 
 def test_every_room_is_a_package() -> None:

@@ -8,6 +8,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -132,7 +133,8 @@ def test_a_record_that_ends_its_container_is_named_where_errors_stop_the_job(kaf
 
 def test_dead_letters_are_listed_shown_and_sent_back_once(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name, partitions=2, on_error={"then": "dead_letter"})
-    produce(kafka, job.input, [Record(0, 0, b"\xff\x00", "fü boom".encode(), [("trace", b"\x01")], 1_700_000_000_000)])
+    now = int(time.time() * 1000)  # a record that is older than its topic's retention would be gone before the end of this
+    produce(kafka, job.input, [Record(0, 0, b"\xff\x00", "fü boom".encode(), [("trace", b"\x01")], now)])
     produce(kafka, job.input, [(None, b"\xff no text", 1), (None, b"fine", 1)])
     assert 0 == job.run_to_end().returncode
 
