@@ -10,14 +10,17 @@ import logging
 from collections.abc import Mapping
 
 from samzapy.api.errors import ConfigurationError, SamzapyError, TopicMisconfigured, TopicMissing
+from samzapy.checkpoint_reader import read_checkpoint
 from samzapy.config.schema import Settings
 from samzapy.container.failure import DEAD_LETTER
+from samzapy.ledger_reader import read_ledger
 from samzapy.model.job_model import TaskModel
+from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Begun, Ledger
-from samzapy.plan.begun import grown_inputs, what_is_other
+from samzapy.plan.begun import changelog_gone, checkpoints_gone, grown_inputs, what_is_other
 from samzapy.plan.grouping import group
 from samzapy.plan.topics import command_that_makes, internal_topics, what_is_wrong
-from samzapy.ports import Admin, Log, TopicFacts, TopicSpec
+from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec
 from samzapy.wiring import changelog_topic, job_of
 
 LOG = logging.getLogger("samzapy")
@@ -58,6 +61,33 @@ def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
         _follow_growth(settings, admin, len(tasks))
         admin.create(missing)
         return tasks
+
+
+def refuse_to_make_again(settings: Settings, log: Log, clock: Clock) -> None:
+    """Before topics are made: one that this job's earlier runs wrote, and that is gone, must not come to be again, empty.
+
+    Raises:
+        StateRefused: the checkpoint topic of a job that has begun, or a changelog that a checkpoint names.
+    """
+    job = job_of(settings)
+    wanted = [job.coordinator_topic, job.checkpoint_topic, *changelogs(settings)]
+    admin, consumer = log.admin(), log.restore_consumer("made-again")
+    try:
+        there = admin.topics(wanted)
+        missing = [t for t in wanted if t not in there]
+        if not missing or not there:
+            return
+        if job.checkpoint_topic in there:
+            for partition in range(there[job.checkpoint_topic].partitions):
+                found = read_checkpoint(consumer, TopicPartition(job.checkpoint_topic, partition), clock)
+                for store, mark in (found.stores if found else {}).items():
+                    if mark.topic in missing:
+                        raise changelog_gone(mark.topic, store, f"{job.checkpoint_topic}[{partition}]")
+        elif job.coordinator_topic in there and read_ledger(consumer, job.coordinator_topic, clock).begun is not None:
+            raise checkpoints_gone(job)
+    finally:
+        consumer.close()
+        admin.close()
 
 
 def _warn_of_partitions(settings: Settings, admin: Admin) -> None:

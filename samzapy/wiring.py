@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import StateMismatch
+from samzapy.api.errors import StateMismatch, TopicMissing
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
 from samzapy.clock import SystemClock
@@ -217,6 +217,11 @@ def run_container(payload: Mapping[str, Any]) -> int:
         tasks = tasks_from_json(payload["model"]["tasks"])
         with log.admin() as admin:
             topics = admin.topics([*topic_names(settings), job_of(settings).checkpoint_topic])
+        gone = [t for t in topic_names(settings) if t not in topics]
+        if gone:
+            raise TopicMissing(
+                f"there is no topic {', no topic '.join(gone)}: deleted since the job began to run.", "Stop the job, and see to it."
+            )
         task_class = import_task_class(settings.task, folders)
         spec = container_spec(
             settings, tasks, topics, number, host, Path(settings.state.dir), str(payload["cluster_id"]), task_class, folders

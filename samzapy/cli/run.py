@@ -69,12 +69,13 @@ class _Run:
         from samzapy.coordinator.token import token_path
         from samzapy.coordinator.web_app import web_app
         from samzapy.plan.assignment import check_slots
-        from samzapy.topic_check import prepare_topics
+        from samzapy.topic_check import prepare_topics, refuse_to_make_again
         from samzapy.wiring import ENTRY, changelog_topic, job_of
 
         failpoints.arm(os.environ)
         open_files_limit()
         settings, containers = self._settings, self._settings.containers
+        refuse_to_make_again(settings, self._log, SystemClock())
         tasks = prepare_topics(settings, self._log)
         warn_of_missing(settings, self._log)
         job, run_id, clock = job_of(settings), secrets.token_hex(8), SystemClock()
@@ -160,16 +161,23 @@ class _Run:
 
     def _world(self, tasks: int) -> Any:
         """The inputs as they are now, how to look for partitions that come later, and what is compared with the job's first run."""
+        from samzapy.clock import SystemClock
         from samzapy.coordinator.settings import World
+        from samzapy.coordinator.topic_watch import TopicWatch
         from samzapy.model.ownership import Begun
         from samzapy.topic_check import grown_tasks
-        from samzapy.wiring import job_of
+        from samzapy.wiring import job_of, topic_names
 
-        checkpoints = job_of(self._settings).checkpoint_topic
+        job = job_of(self._settings)
         with self._log.admin() as admin:
-            facts = admin.topics([*(i.topic for i in self._settings.inputs), checkpoints])
-        begun = Begun(facts.pop(checkpoints).topic_id, tasks if self._settings.stores else 0)
-        return World({f.topic_id: (f.name, f.partitions) for f in facts.values()}, lambda: grown_tasks(self._settings, self._log), begun)
+            facts = admin.topics([*topic_names(self._settings), job.checkpoint_topic, job.coordinator_topic])
+        inputs = {i.topic: facts[i.topic] for i in self._settings.inputs}
+        begun = Begun(facts[job.checkpoint_topic].topic_id, tasks if self._settings.stores else 0)
+        watch = TopicWatch(
+            self._log, SystemClock(), {t: f.topic_id for t, f in facts.items()}, {t: f.partitions for t, f in inputs.items()}
+        )
+        known = {f.topic_id: (f.name, f.partitions) for f in inputs.values()}
+        return World(known, lambda: watch.grown(lambda: grown_tasks(self._settings, self._log)), begun, watch.check)
 
     def _answers(self, url: str) -> bool:
         try:

@@ -131,12 +131,16 @@ class Changes:
         return member.is_ready and all(member.report_of(t).get("state") in (state.RUNNING, state.STOPPED) for t in member.tasks)
 
     def look_for_growth(self) -> None:
-        """Partitions that were added to the inputs."""
+        """Topics of the job that are gone, and partitions that were added to the inputs."""
         now = self._clock.monotonic()
-        if self._world.look is None or self._roster.ends is not None or now - self._looked_at < self._settings.growth_s:
+        if now - self._looked_at < self._settings.growth_s:
             return
         self._looked_at = now
         try:
+            if self._world.check is not None:
+                self._world.check()
+            if self._world.look is None or self._roster.ends is not None:
+                return
             tasks = self._world.look()
         except ClusterUnreachable:
             return  # asked again next time

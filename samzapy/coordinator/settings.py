@@ -22,7 +22,7 @@ class CoordinatorSettings:
     restart_window_s: float = 300.0
     stop_timeout_s: float = 60.0
     register_timeout_s: float = 120.0
-    growth_s: float = 10.0
+    growth_s: float = 3.0
     tick_s: float = 0.05
     takeover: bool = False
     has_changelogs: bool = False
@@ -45,9 +45,10 @@ class World:
     """The input topics: by topic id, name and partition count now; and `look`, which finds tasks that came since.
 
     `look` returns all tasks, or raises ConfigurationError where the job cannot go on with the partitions that there are now. `begun`: what
-    every run of the job must find as the first one found it; None: nothing is compared.
+    every run of the job must find as the first one found it; None: nothing is compared. `check` raises where a topic of the job is gone.
     """
 
     inputs: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     look: Callable[[], Mapping[str, TaskModel]] | None = None
     begun: Begun | None = None
+    check: Callable[[], None] | None = None

@@ -21,6 +21,24 @@ def lost_checkpoints(job: Job, way_out: str) -> StateRefused:
     )
 
 
+def checkpoints_gone(job: Job) -> StateRefused:
+    """The checkpoint topic of a job that has begun is not there."""
+    return StateRefused(
+        f"checkpoint topic {job.checkpoint_topic} was deleted since this job began: where it was is not known any more. It is not made again, "
+        "because the job would do again what is done.",
+        "Choose where every input goes on with `samzapy checkpoint set`, or run `samzapy reset` to start over.",
+    )
+
+
+def changelog_gone(topic: str, store: str, checkpoint: str) -> StateRefused:
+    """A changelog that a checkpoint names is not there."""
+    return StateRefused(
+        f"changelog topic {topic} of store {store!r} was deleted; the checkpoint in {checkpoint} names it. It is not made again, because the store "
+        "would begin empty.",
+        "Bring the topic back with what it held, or run `samzapy reset` to build the state anew from the inputs.",
+    )
+
+
 def grown_inputs(inputs: str, tasks: int, before: int) -> StateMismatch:
     """A job with state whose inputs have other partitions than when it began."""
     return StateMismatch(

@@ -1,0 +1,94 @@
+"""The job's topics, looked at while it runs: one that was deleted, or deleted and made again, ends the job by its name.
+
+A topic that no broker shows once may only be unknown to the broker that was asked; two looks in a row decide. Another id decides at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from samzapy.api.errors import SamzapyError, StateMismatch, StateRefused
+from samzapy.model.job_model import TaskModel
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Admin, Clock, Log
+
+GONE_LOOKS = 2
+
+
+class TopicWatch:
+    """Called every few seconds, on the coordinator's thread.
+
+    Args:
+        ids: the topics' ids as they were when the run began, by name.
+        partitions: of the inputs, by name.
+    """
+
+    def __init__(self, log: Log, clock: Clock, ids: Mapping[str, str], partitions: Mapping[str, int]) -> None:
+        self._log = log
+        self._clock = clock
+        self._ids = ids
+        self._places = [TopicPartition(t, p) for t, count in sorted(partitions.items()) for p in range(count)]
+        self._admin: Admin | None = None
+        self._missing: dict[str, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        self._ends_ms = 0
+
+    def check(self) -> None:
+        """Look at all of them.
+
+        Raises:
+            StateRefused: one is gone, or another; named. ClusterUnreachable, LogError: they could not be looked at.
+        """
+        try:
+            self._admin = self._admin or self._log.admin()
+            now = self._admin.topics(self._ids)
+        except SamzapyError:
+            self.close()
+            raise
+        other = sorted(t for t, facts in now.items() if facts.topic_id != self._ids[t])
+        self._missing = {t: self._missing.get(t, 0) + 1 for t in self._ids if t not in now}
+        gone = sorted(t for t, looks in self._missing.items() if looks >= GONE_LOOKS)
+        if other:
+            raise _lost(other, "deleted and made again")
+        if gone:
+            raise _lost(gone, "deleted")
+
+    def grown(self, look: Callable[[], Mapping[str, TaskModel]]) -> Mapping[str, TaskModel]:
+        """The tasks that `look` finds. Where the job cannot go on with them, what is doubtful is said: keys go to other partitions from the
+        moment on at which a topic grows, so all that was written after the last look at which it had not.
+
+        Raises:
+            StateMismatch: as `look`, with the time and the offsets from which on the state may be wrong.
+        """
+        before, before_ms = dict(self._ends), self._ends_ms
+        now_ms = self._clock.now_ms()
+        try:
+            found = look()
+            if self._admin is not None:
+                self._ends, self._ends_ms = self._admin.high_watermarks(self._places), now_ms
+        except StateMismatch as error:
+            raise StateMismatch(f"{error.message} {_doubt(before, before_ms)}", error.remedy) from error
+        return found
+
+    def close(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+
+def _lost(topics: Iterable[str], what: str) -> StateRefused:
+    names = ", ".join(topics)
+    return StateRefused(
+        f"{names}: {what} while the job ran; nothing more is committed.",
+        "Bring it back with what it held; or `samzapy reset` the job and start over, once its inputs and outputs are there.",
+    )
+
+
+def _doubt(ends: Mapping[TopicPartition, int], at_ms: int) -> str:
+    """From where on the state may be wrong."""
+    if not ends:
+        return "What was written since the topic grew may have been counted in the wrong task."
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_ms / 1000))
+    places = ", ".join(f"{place} from {end}" for place, end in sorted(ends.items()))
+    return f"At {when} it had not grown yet; records from there on ({places}) may have been processed by the wrong task, and the state with them."

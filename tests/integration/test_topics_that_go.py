@@ -1,0 +1,33 @@
+"""A changelog or checkpoint topic that is deleted while the job runs ends it by its name; the next run does not make it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.broker import admin, delete_topic
+from tests.integration.job import PATIENCE_S, Job
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.mark.parametrize("which", ["changelog", pytest.param("checkpoint", marks=pytest.mark.prove)])
+def test_a_topic_deleted_while_the_job_runs_is_named_and_not_made_again(kafka: str, tmp_path: Path, unique: str, which: str) -> None:
+    job = Job(kafka, tmp_path, unique, partitions=2, containers={"count": 1})
+    topic = job.changelog if which == "changelog" else f"__samza_checkpoint_{unique}_1"
+    job.feed(["a b", "c d"])
+    with job.running("--local") as running:
+        running.until_caught_up({f"{job.input}[{p}]": 1 for p in (0, 1)})
+        delete_topic(kafka, topic)
+        assert 1 == running.process.wait(PATIENCE_S)
+    log = (tmp_path / "run.log").read_text()
+    assert f"SZ330]: {topic}: deleted while the job ran" in log
+    assert "KeyError" not in log
+
+    again = job.run_to_end()
+    assert 1 == again.returncode
+    assert "SZ330" in again.stderr
+    assert f"{which} topic {topic}" in again.stderr
+    assert "It is not made again" in again.stderr
+    assert topic not in admin(kafka).list_topics(timeout=10).topics

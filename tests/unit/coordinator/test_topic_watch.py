@@ -1,0 +1,68 @@
+"""Topics of a running job that are deleted, made again, or grow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from samzapy.api.errors import StateMismatch, StateRefused
+from samzapy.coordinator.topic_watch import TopicWatch
+from samzapy.model.job_model import TaskModel
+from samzapy.ports import TopicSpec
+from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from tests.unit.container.bench import HandClock
+
+TOPICS = {"in": 2, "changelog": 2}
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    made = MemoryLog(MemoryCluster(HandClock()))
+    made.admin().create([TopicSpec(t, n) for t, n in TOPICS.items()])
+    return made
+
+
+@pytest.fixture
+def watch(log: MemoryLog) -> TopicWatch:
+    facts = log.admin().topics(TOPICS)
+    return TopicWatch(log, HandClock(), {t: f.topic_id for t, f in facts.items()}, {"in": 2})
+
+
+def test_a_topic_that_two_looks_do_not_find_ends_the_job_by_its_name(log: MemoryLog, watch: TopicWatch) -> None:
+    watch.check()
+    log.admin().delete(["changelog"])
+    watch.check()  # one look may have met a broker that does not know of it
+    with pytest.raises(StateRefused, match=r"^changelog: deleted while the job ran"):
+        watch.check()
+
+
+def test_one_that_is_seen_again_unchanged_ends_nothing(log: MemoryLog, watch: TopicWatch) -> None:
+    topics = log._cluster._topics
+    for _ in range(3):
+        hidden = topics.pop("changelog")
+        watch.check()
+        topics["changelog"] = hidden
+        watch.check()
+
+
+def test_one_that_was_made_again_ends_the_job_at_once(log: MemoryLog, watch: TopicWatch) -> None:
+    log.admin().delete(["in"])
+    log.admin().create([TopicSpec("in", 2)])
+    with pytest.raises(StateRefused, match=r"^in: deleted and made again while the job ran"):
+        watch.check()
+
+
+def test_growth_that_a_job_with_state_cannot_take_says_from_when_and_where_on_it_may_be_wrong(log: MemoryLog, watch: TopicWatch) -> None:
+    plain = log.plain_producer("feed")
+    for partition in (0, 1, 1):
+        plain.send("in", b"v", b"k", partition)
+    watch.check()
+    watch.grown(dict)
+
+    def look() -> Mapping[str, TaskModel]:
+        raise StateMismatch("in: 4 partitions now, 2 when this job's state was begun.", "Give the job a new id.")
+
+    said = r"2 when .* At 2023-11-14T22:13:20Z it had not grown yet; records from there on \(in\[0\] from 1, in\[1\] from 2\) may have been"
+    with pytest.raises(StateMismatch, match=said):
+        watch.grown(look)
