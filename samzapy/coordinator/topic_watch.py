@@ -81,7 +81,7 @@ def _lost(topics: Iterable[str], what: str) -> StateRefused:
     names = ", ".join(topics)
     return StateRefused(
         f"{names}: {what} while the job ran; nothing more is committed.",
-        "Bring it back with what it held; or `samzapy reset` the job and start over, once its inputs and outputs are there.",
+        "Bring it back with what it held; or run `samzapy reset JOB.yaml` to start over, once its inputs and outputs are there.",
     )
 
 

@@ -26,7 +26,7 @@ def checkpoints_gone(job: Job) -> StateRefused:
     return StateRefused(
         f"checkpoint topic {job.checkpoint_topic} was deleted since this job began: where it was is not known any more. It is not made again, "
         "because the job would do again what is done.",
-        "Choose where every input goes on with `samzapy checkpoint set`, or run `samzapy reset` to start over.",
+        "Say where every input goes on (`samzapy checkpoint set JOB.yaml --to-earliest` and its like), or run `samzapy reset JOB.yaml` to start over.",
     )
 
 
@@ -35,7 +35,7 @@ def changelog_gone(topic: str, store: str, checkpoint: str) -> StateRefused:
     return StateRefused(
         f"changelog topic {topic} of store {store!r} was deleted; the checkpoint in {checkpoint} names it. It is not made again, because the store "
         "would begin empty.",
-        "Bring the topic back with what it held, or run `samzapy reset` to build the state anew from the inputs.",
+        "Bring the topic back with what it held, or run `samzapy reset JOB.yaml` to build the state anew from the inputs.",
     )
 
 
