@@ -49,7 +49,7 @@ def newest_checkpoints(consumer: Consumer, places: Collection[TopicPartition], c
         ClusterUnreachable: no progress for 30 s. TopicMissing.
     """
     newest = NewestCheckpoints()
-    bounds = {place: consumer.bounds(place) for place in places}
+    bounds = consumer.bounds_of(places)
     for batch in read_ranges(consumer, {place: (b.start, b.end) for place, b in bounds.items()}, clock):
         newest.take(batch)
     return newest
@@ -73,7 +73,7 @@ def owners_known(consumer: Consumer, topic: str, partitions: int, clock: Clock) 
     """
     newest: dict[TopicPartition, bytes | None] = {}
     epoch = 0
-    bounds = {place: consumer.bounds(place) for place in (TopicPartition(topic, p) for p in range(partitions))}
+    bounds = consumer.bounds_of(TopicPartition(topic, p) for p in range(partitions))
     for batch in read_ranges(consumer, {place: (b.start, b.end) for place, b in bounds.items()}, clock):
         for message in batch:
             if message.key() == CHECKPOINT_KEY:

@@ -117,7 +117,7 @@ class DeadLetters:
     def read(self) -> Found:
         """What is committed now, as far as no open transaction hides it."""
         with self._log.restore_consumer("dead-letters") as consumer:
-            return self._read(consumer, {p: consumer.bounds(p).end for p in self._partitions()})
+            return self._read(consumer, {p: bounds.end for p, bounds in consumer.bounds_of(self._partitions()).items()})
 
     def replay(self, origins: Sequence[Origin] | None, say: Callable[[str], None]) -> list[Entry]:
         """Send back what was not sent back before, of these records or (None) of all; the entries sent.
@@ -217,7 +217,7 @@ class DeadLetters:
         letters: list[Entry] = []
         traces: dict[tuple[int, int], int] = {}
         strangers = 0
-        ranges = {p: (consumer.bounds(p).start, end) for p, end in ends.items()}
+        ranges = {p: (bounds.start, ends[p]) for p, bounds in consumer.bounds_of(ends).items()}
         for batch in _told(read_ranges(consumer, ranges, self._clock, PATIENCE_S)):
             for message in batch:
                 headers = message.headers()

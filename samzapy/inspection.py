@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from samzapy.api.errors import ConfigurationError, StateRefused
-from samzapy.checkpoint_reader import read_checkpoint
+from samzapy.checkpoint_reader import newest_checkpoints
 from samzapy.config.schema import Settings
 from samzapy.log_reader import decided_bounds, read_ranges
 from samzapy.model.barrier import BARRIER_KEY
@@ -61,9 +61,10 @@ def read_checkpoints(settings: Settings, topics: Mapping[str, TopicFacts], log: 
     facts = topics.get(topic)
     if facts is None:
         return {}
+    places = [TopicPartition(topic, p) for p in range(facts.partitions)]
     with log.restore_consumer("checkpoints") as consumer:
-        found = {p: read_checkpoint(consumer, TopicPartition(topic, p), clock) for p in range(facts.partitions)}
-    return {p: checkpoint for p, checkpoint in found.items() if checkpoint is not None}
+        newest = newest_checkpoints(consumer, places, clock)
+    return {place.partition: checkpoint for place in places if (checkpoint := newest.of(place)) is not None}
 
 
 def changelog_of(settings: Settings, store: str) -> str:

@@ -100,6 +100,13 @@ class Consumer(Closing, Protocol):
             ClusterUnreachable: no answer in time. TopicMissing.
         """
 
+    def bounds_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
+        """As `bounds`, of many partitions: by two requests a broker, however many there are.
+
+        Raises:
+            ClusterUnreachable: no answer in time. TopicMissing: names one that is not there.
+        """
+
     def high_watermark(self, partition: TopicPartition) -> int:
         """The end as it was last fetched, open transactions included; -1 while it is not known. Asks nobody."""
 

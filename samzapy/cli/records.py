@@ -147,7 +147,7 @@ def tail(
 def _batches(
     consumer: Consumer, places: Sequence[TopicPartition], from_beginning: bool, follow: bool, last: int, clock: Clock
 ) -> Generator[Sequence[Message], None, None]:
-    bounds = {p: consumer.bounds(p) for p in places}
+    bounds = consumer.bounds_of(places)
     if follow:
         consumer.assign({p: b.start if from_beginning else b.end for p, b in bounds.items()})
         while True:

@@ -204,7 +204,7 @@ def ends_now(places: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:
     """Where a bounded run ends: what is committed now; and it is said where more is written, but behind an open transaction."""
     with log.admin() as admin, log.restore_consumer("ends") as consumer:
         written = admin.high_watermarks(places)  # first: what is written in between is behind no open transaction
-        ends = {place: consumer.bounds(place).end for place in written}
+        ends = {place: bounds.end for place, bounds in consumer.bounds_of(written).items()}
     for place, end in sorted(ends.items()):
         if end < written[place]:
             LOG.warning(

@@ -17,7 +17,7 @@ from samzapy.api.errors import ClusterUnreachable, OffsetOutOfRange
 from samzapy.container.spec import InputSpec
 from samzapy.container.task_instance import BOOTSTRAPPING, RUNNING, Lane, TaskInstance
 from samzapy.model.checkpoint import InputMark
-from samzapy.model.offsets import TopicPartition
+from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.plan.stalled import Still, look, why_it_stands
 from samzapy.ports import Consumer, Message
 
@@ -25,22 +25,20 @@ LOG = logging.getLogger("samzapy.inputs")
 STILL_S = 1.5
 
 
-def first_offset(consumer: Consumer, spec: InputSpec, partition: TopicPartition, has_grown: bool = False) -> int:
+def first_offset(bounds: Bounds, spec: InputSpec, has_grown: bool = False) -> int:
     """Where a first start reads from, as an offset: it is committed before `init()`, so that a crash later starts from the same one.
 
     A partition that was added while the job knew the topic is read from its start: none of its records is older than the job.
     """
-    bounds = consumer.bounds(partition)
     return bounds.end if spec.start == "latest" and not has_grown else bounds.start
 
 
-def checked_offset(consumer: Consumer, spec: InputSpec, partition: TopicPartition, mark: InputMark) -> int:
+def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, mark: InputMark) -> int:
     """The checkpoint's next offset, or what the input's policy makes of it where the topic no longer has it.
 
     Raises:
         OffsetOutOfRange: the topic was replaced or does not reach to the offset, and the policy is `fail`.
     """
-    bounds = consumer.bounds(partition)
     if mark.topic_id != spec.topic_id:
         what = "the topic was deleted and made again since the checkpoint"
     elif not bounds.start <= mark.next_offset:
@@ -85,6 +83,8 @@ class Inputs:
         """
         start: dict[TopicPartition, int] = {}
         shared = set(self._by_partition)
+        tasks = list(tasks)
+        bounds = self._consumer.bounds_of(lane.partition for task in tasks for lane in task.lanes if lane.spec.bootstrap)
         for task in tasks:
             for lane in task.lanes:
                 offset = positions[task.name][lane.partition]
@@ -97,7 +97,7 @@ class Inputs:
                         start[lane.partition] = min(start[lane.partition], other.resume_at)
                 self._by_partition.setdefault(lane.partition, []).append(lane)
                 if lane.spec.bootstrap:
-                    end = self._consumer.bounds(lane.partition).end
+                    end = bounds[lane.partition].end
                     lane.gate = end if offset < end else None
             task.state = BOOTSTRAPPING if any(lane.gate is not None for lane in task.lanes) else RUNNING
         self._index()

@@ -45,6 +45,9 @@ class RenewableConsumer(Closing):
     def bounds(self, partition: TopicPartition) -> Bounds:
         return self._now.bounds(partition)
 
+    def bounds_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
+        return self._now.bounds_of(partitions)
+
     def high_watermark(self, partition: TopicPartition) -> int:
         return self._now.high_watermark(partition)
 

@@ -23,7 +23,7 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.container.task_instance import Restored, TaskInstance
 from samzapy.ids import random_id
-from samzapy.log_reader import FETCH_S, read_to_end, true_end
+from samzapy.log_reader import FETCH_S, read_ranges, true_end
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition, next_offset
@@ -95,12 +95,17 @@ class Restorer:
             failpoints.hit("start.checkpoint.read")
             for task in tasks:
                 self._check_fingerprint(task)
+            logged = [s for s in self._spec.stores.values() if s.changelog]
+            bounds = consumer.bounds_of(s.changelog_of(task.model.partition) for task in tasks for s in logged)
             readings = {}
             for task in tasks:
-                for name, spec in self._spec.stores.items():
-                    reading = yield from self._choose(consumer, task, name, spec, barriers)  # T3
-                    if reading is not None:
-                        readings[spec.changelog_of(task.model.partition)] = reading
+                for spec in self._spec.stores.values():
+                    place = spec.changelog_of(task.model.partition)
+                    if spec.changelog is None:
+                        self._begin_empty(task, spec)
+                    else:
+                        readings[place] = yield from self._choose(consumer, task, spec, place, bounds[place].start, barriers[place])  # T3
+                    yield True
             yield from self._read(consumer, readings)  # T4
             for task in tasks:
                 self._refuse_orphans(task)
@@ -114,25 +119,27 @@ class Restorer:
         vouches for must reach as far as that says. Barriers would fill up what is missing there, if the start is tried often enough."""
         newest = newest_checkpoints(consumer, [self._spec.checkpoint_of(task.model) for task in tasks], self._clock)
         yield True
+        logged = {n: s for n, s in self._spec.stores.items() if s.changelog}
+        bounds = consumer.bounds_of(s.changelog_of(task.model.partition) for task in tasks for s in logged.values())
+        strange: dict[TopicPartition, tuple[TaskInstance, str]] = {}
         for task in tasks:
             data = newest.bytes_of(self._spec.checkpoint_of(task.model))
             old = None if data is None else self._parsed(data, task)
-            for name, spec in self._spec.stores.items():
+            for name, spec in logged.items():
                 mark = old.stores.get(name) if old else None
-                if spec.changelog is None:
-                    continue
-                partition = spec.changelog_of(task.model.partition)
-                if mark is not None and mark.topic_id == spec.topic_id:
-                    end = yield from true_end(consumer, partition, mark.position, self._clock, max(self._barriers.wait_s, FETCH_S))
+                place = spec.changelog_of(task.model.partition)
+                if mark is None or mark.topic_id != spec.topic_id:
+                    strange[place] = task, name
+                elif bounds[place].end < mark.position:
+                    end = yield from true_end(consumer, place, mark.position, self._clock, max(self._barriers.wait_s, FETCH_S))
                     if end < mark.position:
-                        refusal = lost_end(str(partition), end, mark)
+                        refusal = lost_end(str(place), end, mark)
                         raise StateRefused(f"store {name!r} of {task.name}: {refusal.reason}", refusal.remedy)
-                    continue
-                for batch in read_to_end(consumer, partition, self._clock):
-                    for message in batch:
-                        if message.key() == BARRIER_KEY:
-                            self._barriers.check(message, task, name)
-                    yield True
+        for batch in read_ranges(consumer, {place: (bounds[place].start, bounds[place].end) for place in strange}, self._clock):
+            for message in batch:
+                if message.key() == BARRIER_KEY:
+                    self._barriers.check(message, *strange[TopicPartition(message.topic(), message.partition())])
+            yield True
 
     # -- T2 ----------------------------------------------------------------------------------------------------------------------
 
@@ -140,7 +147,7 @@ class Restorer:
         """The newest checkpoint of each task before its barrier, or None."""
         places = {self._spec.checkpoint_of(task.model): task for task in tasks}
         newest = NewestCheckpoints()
-        ranges = {place: (consumer.bounds(place).start, barriers[place]) for place in places}
+        ranges = {place: (bounds.start, barriers[place]) for place, bounds in consumer.bounds_of(places).items()}
         yield from self._barriers.read_to(consumer, ranges, lambda place, keys, run: newest.take(run), lambda place: (places[place], ""))
         for place, task in places.items():
             data = newest.bytes_of(place)
@@ -180,32 +187,31 @@ class Restorer:
 
     # -- T3 ----------------------------------------------------------------------------------------------------------------------
 
+    @staticmethod
+    def _begin_empty(task: TaskInstance, spec: StoreSpec) -> None:
+        task.stores[spec.name].attach(open_empty(spec.open_directory(task.name), "a store without a changelog starts empty"))
+        task.restored[spec.name] = Restored("empty", "no changelog: emptied at every start", 0, 0.0)
+
     def _choose(
-        self, consumer: Consumer, task: TaskInstance, name: str, spec: StoreSpec, barriers: Mapping[TopicPartition, int]
-    ) -> Steps[_Reading | None]:
-        store = task.stores[name]
-        if spec.changelog is None:
-            store.attach(open_empty(spec.open_directory(task.name), "a store without a changelog starts empty"))
-            task.restored[name] = Restored("empty", "no changelog: emptied at every start", 0, 0.0)
-            return None
-        place = spec.changelog_of(task.model.partition)
-        started = self._clock.monotonic()
-        opened = yield from self._open(consumer, task, spec, place, barriers[place])
+        self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, place: TopicPartition, start: int, barrier: int
+    ) -> Steps[_Reading]:
+        name, started = spec.name, self._clock.monotonic()
+        opened = yield from self._open(consumer, task, spec, place, start, barrier)
         if isinstance(opened, Refuse):
             raise StateRefused(f"store {name!r} of {task.name}: {opened.reason}", opened.remedy)
         if opened.warning:
             LOG.warning("store %r of %s: %s", name, task.name, opened.warning)
-        store.attach(opened.engine)
+        task.stores[name].attach(opened.engine)
         failpoints.hit("restore.chosen")
         mark = task.checkpoint.stores.get(name) if task.checkpoint else None
         named = float("inf") if mark is None or self._is_decided(task) else mark.position
         return _Reading(
-            task, spec, barriers[place], opened.position, opened.reason, opened.is_kept, started, self._clock.now_ms(), named,
+            task, spec, barrier, opened.position, opened.reason, opened.is_kept, started, self._clock.now_ms(), named,
             self._order(task) is not None,
         )  # fmt: skip
 
     def _open(
-        self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, place: TopicPartition, barrier: int
+        self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, place: TopicPartition, start: int, barrier: int
     ) -> Steps[Opened | Refuse]:
         """The store; if a generation is locked, its process may be about to end: wait as long as a lease, then go on without it.
 
@@ -214,7 +220,7 @@ class Restorer:
         directory, identity = spec.open_directory(task.name), spec.identity(self._spec.job, task.name)
         while True:
             now = self._clock.monotonic()
-            facts = spec.facts(place, consumer.bounds(place).start, barrier)
+            facts = spec.facts(place, start, barrier)
             opened = open_store(directory, identity, task.checkpoint, facts, self._clock.now_ms(), despite_locked=now >= self._unlocked_by)
             if opened is not None:
                 return opened
@@ -222,6 +228,7 @@ class Restorer:
             while self._clock.monotonic() < now + LOCKED_RETRY_S:
                 self._clock.sleep(self._barriers.wait_s)
                 yield False
+            start = consumer.bounds(place).start
 
     # -- T4 ----------------------------------------------------------------------------------------------------------------------
 

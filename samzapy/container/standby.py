@@ -196,9 +196,9 @@ class Standbys:
         """Make durable what was read; a copy that stands at its log's end is as of now."""
         assert self._consumer is not None
         at = self._consumer.positions(self._copies)
+        now_ms, bounds = self._clock.now_ms(), self._consumer.bounds_of(self._copies)
         for place, copy in self._copies.items():
-            now_ms = self._clock.now_ms()
-            end = self._consumer.bounds(place).end
+            end = bounds[place].end
             copy.position = max(copy.position, min(at[place], end))
             if copy.position >= end:
                 copy.as_of_ms = now_ms

@@ -19,7 +19,7 @@ from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
 from samzapy.ids import random_id
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark, StoreMark
-from samzapy.model.offsets import TopicPartition
+from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.model.ownership import Startpoint
 from samzapy.plan.startpoints import pending
 from samzapy.ports import Clock, Consumer, Log
@@ -58,7 +58,8 @@ class Starter:
             Superseded, StateRefused, StateMismatch, OffsetOutOfRange: these tasks must not start. LogError: start over.
         """
         yield from self._restorer.restore(tasks)
-        fresh = [task for task in tasks if self._settle(task)]
+        inputs = self._consumer.bounds_of(lane.partition for task in tasks for lane in task.lanes)
+        fresh = [task for task in tasks if self._settle(task, inputs)]
         if fresh:
             self._commit_others()
             producer = self._own.open()
@@ -73,14 +74,14 @@ class Starter:
         """How long a step may wait for records."""
         self._restorer.may_wait(seconds)
 
-    def _settle(self, task: TaskInstance) -> bool:
+    def _settle(self, task: TaskInstance, bounds: Mapping[TopicPartition, Bounds]) -> bool:
         """T5: where each input is read from; True if the checkpoint is a new one that has to be committed first.
 
         A `checkpoint set` that no start has carried out yet comes before the checkpoint; its id is committed even if nothing moves.
         """
         old = task.checkpoint
         order = pending(self._own.ledger.startpoints.get(task.name), old)
-        inputs, left = self._places(task, old, order)
+        inputs, left = self._places(task, old, order, bounds)
         stores = {name: self._mark(task, name, old) for name, s in self._spec.stores.items() if s.changelog}
         if order is not None:  # whatever the changelogs hold by now is this state
             stores = {name: self._seen(task, name, mark) for name, mark in stores.items()}
@@ -100,7 +101,7 @@ class Starter:
         return True
 
     def _places(
-        self, task: TaskInstance, old: Checkpoint | None, order: Startpoint | None
+        self, task: TaskInstance, old: Checkpoint | None, order: Startpoint | None, bounds: Mapping[TopicPartition, Bounds]
     ) -> tuple[dict[str, InputMark], dict[str, InputMark]]:
         """Where the task's inputs are read from, and where those stand that it read before and that are not its inputs now."""
         ordered = {p: InputMark(order.topic_ids[p], at) for p, at in order.offsets.items()} if order is not None else {}
@@ -111,9 +112,9 @@ class Starter:
             place, spec = str(lane.partition), lane.spec
             mark = known.get(place)
             if mark is not None:
-                offset = checked_offset(self._consumer, spec, lane.partition, mark)
+                offset = checked_offset(bounds[lane.partition], spec, lane.partition, mark)
             else:
-                offset = first_offset(self._consumer, spec, lane.partition, self._has_grown(lane.partition))
+                offset = first_offset(bounds[lane.partition], spec, self._has_grown(lane.partition))
             inputs[place] = InputMark(spec.topic_id, offset)
             if old is not None and place not in old.inputs:
                 came = f"is an input again; it left at {before[place].next_offset}" if place in before else "is new to this task"

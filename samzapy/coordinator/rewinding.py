@@ -126,7 +126,7 @@ class Rewinding:
         try:
             time_ms = order.target.time_ms
             at_time = {} if time_ms is None else {p: consumer.offset_for_time(p, time_ms) for p in places}
-            offsets = resolve(order.target, {p: consumer.bounds(p) for p in places}, at_time)
+            offsets = resolve(order.target, consumer.bounds_of(places), at_time)
             checkpoints = self._checkpoints(consumer, facts)
             found = steps(self._tasks, offsets, checkpoints, ledger.startpoints)
             startpoints = new_startpoints(self._alone.id, found, {n: f.topic_id for n, f in facts.items()}, checkpoints, ledger.startpoints)

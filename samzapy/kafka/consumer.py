@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
 from samzapy.api.errors import ClusterUnreachable, LogError, OffsetOutOfRange, TopicMissing
@@ -56,9 +56,7 @@ class KafkaConsumer(Closing):
         twice = sorted(p for p in positions if p in self._assigned)
         if twice:
             raise assigned_already(twice)
-        for place in positions:
-            if place not in self._known:
-                self.bounds(place)
+        self.bounds_of(place for place in positions if place not in self._known)
         if positions:
             asked("assign", lambda: self._consumer.incremental_assign([Place(p.topic, p.partition, at) for p, at in positions.items()]))
         self._assigned.update(positions)
@@ -189,6 +187,26 @@ class KafkaConsumer(Closing):
 
     def _look_at(self, topic: str) -> None:
         asked(f"looking at {topic}", lambda: self._consumer.list_topics(topic, timeout=REQUEST_TIMEOUT_S))
+
+    def bounds_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
+        """Measured: `offsets_for_times` takes Kafka's own -2 and -1 as times, and answers with the start and the visible end
+        (test_bounds_of_many_partitions_are_those_of_each). A partition that it cannot answer for is asked for alone."""
+        wanted = list(dict.fromkeys(partitions))
+        found: dict[TopicPartition, Bounds] = {}
+        if len(wanted) > 1:
+            starts, ends = self._all_at(wanted, OFFSET_BEGINNING), self._all_at(wanted, OFFSET_END)
+            found = {place: Bounds(starts[place], max(starts[place], ends[place])) for place in starts.keys() & ends.keys()}
+            self._known.update(found)
+        return {place: found[place] if place in found else self.bounds(place) for place in wanted}
+
+    def _all_at(self, places: Sequence[TopicPartition], time: int) -> dict[TopicPartition, int]:
+        """Those that were answered for."""
+        asking = [Place(p.topic, p.partition, time) for p in places]
+        try:
+            answers = self._consumer.offsets_for_times(asking, timeout=REQUEST_TIMEOUT_S)
+        except KafkaException:
+            return {}  # then each is asked for, which says what is the matter with it
+        return {TopicPartition(a.topic, a.partition): int(a.offset) for a in answers if a.error is None and a.offset >= 0}
 
     def high_watermark(self, partition: TopicPartition) -> int:
         return max(int(self._consumer.get_watermark_offsets(Place(*partition), cached=True)[1]), -1)

@@ -63,9 +63,7 @@ class MemoryConsumer(Closing):
             raise assigned_already(twice)
         if positions:
             self._check_open()
-        for place in positions:
-            if place not in self._known:
-                self.bounds(place)
+        self.bounds_of(place for place in positions if place not in self._known)
         self._positions.update(positions)
 
     def unassign(self, partitions: Iterable[TopicPartition]) -> None:
@@ -127,6 +125,16 @@ class MemoryConsumer(Closing):
         doing = f"the bounds of {partition}"
         found = _ask(self._cluster, "bounds", doing, self._origin, lambda: self._cluster.bounds(partition))
         self._known.add(partition)
+        return found
+
+    def bounds_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
+        wanted = list(dict.fromkeys(partitions))
+        if not wanted:
+            return {}
+        self._check_open()
+        doing = f"the bounds of {', '.join(map(str, wanted))}"
+        found = _ask(self._cluster, "bounds", doing, self._origin, lambda: {p: self._cluster.bounds(p) for p in wanted})
+        self._known.update(wanted)
         return found
 
     def high_watermark(self, partition: TopicPartition) -> int:

@@ -67,6 +67,24 @@ def test_the_high_watermark_lies_behind_an_open_transaction_and_bounds_before_it
     assert {place: 2, TopicPartition(topic, 1): 0} == log.admin().ends(wanted)
 
 
+def test_bounds_of_many_partitions_are_those_of_each(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+    other = new_topic(log, 3)
+    places = [TopicPartition(topic, 0), TopicPartition(topic, 1), *(TopicPartition(other, p) for p in range(3))]
+    send(producer, topic, b"a")
+    send(producer, other, b"b", b"c")
+    visible(consumer, places[0], 2)
+    producer.begin()
+    producer.send(topic, b"open", b"k", 0)
+    producer.flush()
+    each = {place: consumer.bounds(place) for place in places}
+    assert each == consumer.bounds_of(iter([*places, *places]))
+    assert (Bounds(0, 2), 3) == (each[places[0]], sum(bounds.end for place, bounds in each.items() if place.topic == other))
+    assert {} == consumer.bounds_of([])
+    with pytest.raises(TopicMissing):
+        consumer.bounds_of([*places, TopicPartition(f"{topic}-nowhere", 0)])
+    producer.abort()
+
+
 def test_aborted_records_are_never_seen_and_positions_pass_them(
     log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer
 ) -> None:

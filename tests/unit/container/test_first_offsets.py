@@ -49,7 +49,7 @@ SPEC = InputSpec("in", "topic-id", BYTES, BYTES)
     ],
 )
 def test_where_a_first_start_begins(consumer: Consumer, start: str, has_grown: bool, expected: int) -> None:
-    assert expected == first_offset(consumer, replace(SPEC, start=start), PLACE, has_grown)
+    assert expected == first_offset(consumer.bounds(PLACE), replace(SPEC, start=start), has_grown)
 
 
 @pytest.mark.parametrize("policy", ["fail", "earliest", "latest"])
@@ -59,7 +59,7 @@ def test_what_the_topic_still_has_is_where_it_goes_on(
 ) -> None:
     spec = replace(SPEC, on_out_of_range=policy, start="latest")
 
-    assert offset == checked_offset(consumer, spec, PLACE, InputMark("topic-id", offset))
+    assert offset == checked_offset(consumer.bounds(PLACE), spec, PLACE, InputMark("topic-id", offset))
     assert [] == caplog.messages
 
 
@@ -82,10 +82,10 @@ def test_what_the_topic_no_longer_has(
     caplog.set_level(logging.WARNING)
     if expected is None:
         with pytest.raises(OffsetOutOfRange, match=f"{why}") as raised:
-            checked_offset(consumer, spec, PLACE, mark)
+            checked_offset(consumer.bounds(PLACE), spec, PLACE, mark)
         assert "on_out_of_range" in raised.value.remedy
         assert str(PLACE) in raised.value.message
         return
 
-    assert expected == checked_offset(consumer, spec, PLACE, mark)
+    assert expected == checked_offset(consumer.bounds(PLACE), spec, PLACE, mark)
     assert [True] == [why in text and str(PLACE) in text for text in caplog.messages]
