@@ -58,8 +58,8 @@ class Starter:
             Superseded, StateRefused, StateMismatch, OffsetOutOfRange: these tasks must not start. LogError: start over.
         """
         yield from self._restorer.restore(tasks)
-        inputs = self._consumer.bounds_of(lane.partition for task in tasks for lane in task.lanes)
-        fresh = [task for task in tasks if self._settle(task, inputs)]
+        bounds = self._consumer.bounds_of(place for task in tasks for place in self._places_of(task))
+        fresh = [task for task in tasks if self._settle(task, bounds)]
         if fresh:
             self._commit_others()
             producer = self._own.open()
@@ -74,6 +74,11 @@ class Starter:
         """How long a step may wait for records."""
         self._restorer.may_wait(seconds)
 
+    def _places_of(self, task: TaskInstance) -> list[TopicPartition]:
+        """Its inputs, and its changelogs."""
+        changelogs = [s.changelog_of(task.model.partition) for s in self._spec.stores.values() if s.changelog]
+        return [*(lane.partition for lane in task.lanes), *changelogs]
+
     def _settle(self, task: TaskInstance, bounds: Mapping[TopicPartition, Bounds]) -> bool:
         """T5: where each input is read from; True if the checkpoint is a new one that has to be committed first.
 
@@ -82,7 +87,7 @@ class Starter:
         old = task.checkpoint
         order = pending(self._own.ledger.startpoints.get(task.name), old)
         inputs, left = self._places(task, old, order, bounds)
-        stores = {name: self._mark(task, name, old) for name, s in self._spec.stores.items() if s.changelog}
+        stores = {name: self._mark(task, name, old, bounds) for name, s in self._spec.stores.items() if s.changelog}
         if order is not None:  # whatever the changelogs hold by now is this state
             stores = {name: self._seen(task, name, mark) for name, mark in stores.items()}
         if old is not None and order is None and (old.inputs, old.left) == (inputs, left):
@@ -129,14 +134,14 @@ class Starter:
         first = self._own.ledger.first_partitions.get(self._spec.inputs[partition.topic].topic_id)
         return first is not None and partition.partition >= first
 
-    def _mark(self, task: TaskInstance, name: str, old: Checkpoint | None) -> StoreMark:
+    def _mark(self, task: TaskInstance, name: str, old: Checkpoint | None, bounds: Mapping[TopicPartition, Bounds]) -> StoreMark:
         mark = old.stores.get(name) if old else None
         if mark is not None:
             return mark
         spec, stamp = self._spec.stores[name], task.stores[name].stamp
-        topic = spec.changelog or ""
-        start = self._consumer.bounds(TopicPartition(topic, task.model.partition)).start
-        return StoreMark(topic, spec.topic_id, start, stamp.position if stamp else start)
+        place = spec.changelog_of(task.model.partition)
+        start = bounds[place].start
+        return StoreMark(place.topic, spec.topic_id, start, stamp.position if stamp else start)
 
     @staticmethod
     def _seen(task: TaskInstance, name: str, mark: StoreMark) -> StoreMark:

@@ -57,11 +57,12 @@ class Bench:
         partitions: int = 1,
         inputs: dict[str, dict[str, Any]] | None = None,
         broadcast: Collection[str] = (),
+        trace: Callable[[str], None] | None = None,
         **settings: Any,
     ) -> None:
         self.broadcast = broadcast
         self.clock = HandClock()
-        self.cluster = MemoryCluster(self.clock)
+        self.cluster = MemoryCluster(self.clock, trace=trace)
         self.log = MemoryLog(self.cluster)
         self.state, self.task, self.settings = state, task, settings
         self.input_settings = inputs or {"in": {}}
