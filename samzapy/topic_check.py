@@ -16,8 +16,8 @@ from samzapy.container.failure import DEAD_LETTER
 from samzapy.ledger_reader import read_ledger
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
-from samzapy.model.ownership import Begun, Ledger
-from samzapy.plan.begun import changelog_gone, checkpoints_gone, grown_inputs, what_is_other
+from samzapy.model.ownership import FirstRun, Ledger
+from samzapy.plan.first_run import changelog_gone, checkpoints_gone, differs_from_first_run, grown_inputs
 from samzapy.plan.grouping import group
 from samzapy.plan.topics import command_that_makes, internal_topics, what_is_wrong
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec
@@ -83,7 +83,7 @@ def refuse_to_make_again(settings: Settings, log: Log, clock: Clock) -> None:
                 for store, mark in (found.stores if found else {}).items():
                     if mark.topic in missing:
                         raise changelog_gone(mark.topic, store, f"{job.checkpoint_topic}[{partition}]")
-        elif job.coordinator_topic in there and read_ledger(consumer, job.coordinator_topic, clock).begun is not None:
+        elif job.coordinator_topic in there and read_ledger(consumer, job.coordinator_topic, clock).first_run is not None:
             raise checkpoints_gone(job)
     finally:
         consumer.close()
@@ -107,7 +107,7 @@ def what_run_refuses(settings: Settings, log: Log, ledger: Ledger) -> SamzapyErr
         return error
     topic_id = next((facts.topic_id for facts in checkpoints.values()), "")
     inputs = ", ".join(sorted(i.topic for i in settings.inputs))
-    return what_is_other(job_of(settings), inputs, ledger.begun, Begun(topic_id, len(tasks) if settings.stores else 0))
+    return differs_from_first_run(job_of(settings), inputs, ledger.first_run, FirstRun(topic_id, len(tasks) if settings.stores else 0))
 
 
 def _checked(settings: Settings, admin: Admin) -> tuple[dict[str, TaskModel], list[TopicSpec]]:

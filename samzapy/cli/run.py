@@ -104,7 +104,7 @@ class _Run:
             )  # fmt: skip
             process = Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), is_gone)
             coordinator = JobCoordinator(
-                job, run_id, tasks, payload, ends, pace, self._log, clock, launcher, process, self._answers, self._world(len(tasks))
+                job, run_id, tasks, payload, ends, pace, self._log, clock, launcher, process, self._answers, self._input_topics(len(tasks))
             )
             names = HostNames(settings.web.host, settings.web.names)
             listeners = [
@@ -159,12 +159,12 @@ class _Run:
         if containers < self._settings.containers.count:
             LOG.warning("%d containers for %d tasks: the others are not started", self._settings.containers.count, containers)
 
-    def _world(self, tasks: int) -> Any:
+    def _input_topics(self, tasks: int) -> Any:
         """The inputs as they are now, how to look for partitions that come later, and what is compared with the job's first run."""
         from samzapy.clock import SystemClock
-        from samzapy.coordinator.settings import World
+        from samzapy.coordinator.settings import InputTopics
         from samzapy.coordinator.topic_watch import TopicWatch
-        from samzapy.model.ownership import Begun
+        from samzapy.model.ownership import FirstRun
         from samzapy.topic_check import grown_tasks
         from samzapy.wiring import job_of, topic_names
 
@@ -172,12 +172,12 @@ class _Run:
         with self._log.admin() as admin:
             facts = admin.topics([*topic_names(self._settings), job.checkpoint_topic, job.coordinator_topic])
         inputs = {i.topic: facts[i.topic] for i in self._settings.inputs}
-        begun = Begun(facts[job.checkpoint_topic].topic_id, tasks if self._settings.stores else 0)
+        first_run = FirstRun(facts[job.checkpoint_topic].topic_id, tasks if self._settings.stores else 0)
         watch = TopicWatch(
             self._log, SystemClock(), {t: f.topic_id for t, f in facts.items()}, {t: f.partitions for t, f in inputs.items()}
         )
         known = {f.topic_id: (f.name, f.partitions) for f in inputs.values()}
-        return World(known, lambda: watch.grown(lambda: grown_tasks(self._settings, self._log)), begun, watch.check)
+        return InputTopics(known, lambda: watch.grown(lambda: grown_tasks(self._settings, self._log)), first_run, watch.check)
 
     def _answers(self, url: str) -> bool:
         try:

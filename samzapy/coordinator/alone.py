@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 
 from samzapy.api.errors import ConfigurationError, Fenced, InDoubt, LogError, OwnedElsewhere, StateRefused, TransactionAborted
+from samzapy.coordinator.coordinator_log import CoordinatorLog, Written
 from samzapy.coordinator.lease import Lease
-from samzapy.coordinator.metadata import CoordinatorLog, Written
 from samzapy.coordinator.owning import Owning
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.names import Job

@@ -10,7 +10,7 @@ from samzapy.api.errors import ClusterUnreachable, ConfigurationError, SamzapyEr
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Member
 from samzapy.coordinator.roster import Roster
-from samzapy.coordinator.settings import CoordinatorSettings, World
+from samzapy.coordinator.settings import CoordinatorSettings, InputTopics
 from samzapy.plan.assignment import check_slots
 from samzapy.plan.members import Phase
 from samzapy.ports import Clock, Launcher
@@ -32,14 +32,14 @@ class Changes:
         settings: CoordinatorSettings,
         clock: Clock,
         launcher: Launcher,
-        world: World,
+        input_topics: InputTopics,
         replan: Callable[[Mapping[int, str]], Mapping[int, str | None]],
     ) -> None:
         self._roster = roster
         self._settings = settings
         self._clock = clock
         self._launcher = launcher
-        self._world = world
+        self._input_topics = input_topics
         self._replan = replan
         self._looked_at = self._left_at = clock.monotonic()
         self._roll: list[tuple[int, str]] = []  # to be restarted: container, and the launch that is to end
@@ -137,11 +137,11 @@ class Changes:
             return
         self._looked_at = now
         try:
-            if self._world.check is not None:
-                self._world.check()
-            if self._world.look is None or self._roster.ends is not None:
+            if self._input_topics.check is not None:
+                self._input_topics.check()
+            if self._input_topics.find_tasks is None or self._roster.ends is not None:
                 return
-            tasks = self._world.look()
+            tasks = self._input_topics.find_tasks()
         except ClusterUnreachable:
             return  # asked again next time
         except SamzapyError as error:

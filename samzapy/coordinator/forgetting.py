@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from samzapy.checkpoint_reader import read_checkpoint
 from samzapy.coordinator.alone import Alone
-from samzapy.coordinator.metadata import Written
+from samzapy.coordinator.coordinator_log import Written
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint
 from samzapy.model.names import Job

@@ -15,20 +15,20 @@ from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, TransactionAborted
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.changes import Changes
+from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.coordinator.lease import Lease
 from samzapy.coordinator.liveness import Liveness
 from samzapy.coordinator.membership import job_state
-from samzapy.coordinator.metadata import CoordinatorLog
 from samzapy.coordinator.movement import Movement
 from samzapy.coordinator.owning import Owning
 from samzapy.coordinator.roster import Roster
-from samzapy.coordinator.settings import CoordinatorSettings, Process, World
+from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.coordinator.starting import Starting
 from samzapy.ids import random_id
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
-from samzapy.model.ownership import BEGUN_KEY, Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes
-from samzapy.plan.begun import what_is_other
+from samzapy.model.ownership import FIRST_RUN_KEY, Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes
+from samzapy.plan.first_run import differs_from_first_run
 from samzapy.ports import Clock, Launcher, Log
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -61,7 +61,7 @@ class JobCoordinator:
         launcher: Launcher,
         process: Process,
         is_alive: Callable[[str], bool],
-        world: World | None = None,
+        input_topics: InputTopics | None = None,
         new_id: Callable[[], str] = random_id,
     ) -> None:
         self._job = job
@@ -69,7 +69,7 @@ class JobCoordinator:
         self._settings = settings
         self._clock = clock
         self._launcher = launcher
-        self._world = world or World()
+        self._input_topics = input_topics or InputTopics()
         self._topic = CoordinatorLog(job, run_id, log, clock)
         self._owning = Owning(self._topic, run_id, clock)
         self.roster = Roster(job, run_id, tasks, settings.containers, ends, clock)
@@ -77,7 +77,7 @@ class JobCoordinator:
         self._liveness = Liveness(self.roster, self._owning, settings, clock)
         self._movement = Movement(self.roster, self._owning, settings, clock, launcher)
         self._starting = Starting(self.roster, self._owning, settings, clock, launcher, payload, self._movement.replan, new_id)
-        self.changes = Changes(self.roster, settings, clock, launcher, self._world, self._movement.replan)
+        self.changes = Changes(self.roster, settings, clock, launcher, self._input_topics, self._movement.replan)
         self._kill_now = False
         self._was_running = False
 
@@ -121,7 +121,7 @@ class JobCoordinator:
                 self._clock.sleep(FENCED_S if isinstance(error, Fenced) else RETRY_S)
 
     def _begin(self) -> None:
-        self._refuse_another_world(self._lease.await_the_other(self._topic.read))
+        self._refuse_other_topics(self._lease.await_the_other(self._topic.read))
         ledger = self._owning.take_over()
         failpoints.hit("coordinator.taken_over")
         self._lease.renew(self.roster.url)
@@ -166,22 +166,23 @@ class JobCoordinator:
             LOG.error("  %s", told["remedy"])
         return int(told.get("exit_code", 1))
 
-    def _refuse_another_world(self, ledger: Ledger) -> None:
-        inputs = ", ".join(sorted(name for name, _ in self._world.inputs.values()))
-        other = what_is_other(self._job, inputs, ledger.begun, self._world.begun) if self._world.begun else None
-        if other is not None:
-            raise other
+    def _refuse_other_topics(self, ledger: Ledger) -> None:
+        inputs = ", ".join(sorted(name for name, _ in self._input_topics.inputs.values()))
+        now = self._input_topics.first_run
+        error = None if now is None else differs_from_first_run(self._job, inputs, ledger.first_run, now)
+        if error is not None:
+            raise error
 
     def _note_inputs(self, ledger: Ledger) -> None:
         """Where a bounded run ends, how many partitions each input had when this job first saw it, and what all runs must find again."""
         records: list[tuple[bytes, bytes | None]] = [
             (input_key(topic_id), input_to_bytes(name, count))
-            for topic_id, (name, count) in self._world.inputs.items()
+            for topic_id, (name, count) in self._input_topics.inputs.items()
             if topic_id not in ledger.first_partitions
         ]
-        begun = self._world.begun
-        if begun is not None and begun != ledger.begun:
-            records.append((BEGUN_KEY, begun.to_bytes()))
+        first_run = self._input_topics.first_run
+        if first_run is not None and first_run != ledger.first_run:
+            records.append((FIRST_RUN_KEY, first_run.to_bytes()))
         if self.roster.ends is not None:
             records.append((end_offsets_key(self._run_id), end_offsets_to_bytes(self.roster.ends)))
         if records:

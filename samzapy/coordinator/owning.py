@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from samzapy import failpoints
 from samzapy.api.errors import LogError
-from samzapy.coordinator.metadata import CoordinatorLog
+from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.model.ownership import ContainerRecord, Ledger, container_key, locality_key, locality_to_bytes
 from samzapy.ports import Clock
 

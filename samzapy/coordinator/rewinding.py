@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from samzapy.api.errors import StateRefused
 from samzapy.checkpoint_reader import read_checkpoint
 from samzapy.coordinator.alone import Alone
-from samzapy.coordinator.metadata import Written
+from samzapy.coordinator.coordinator_log import Written
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.log_reader import read_to_end
 from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
@@ -23,8 +23,8 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
-from samzapy.model.ownership import BEGUN_KEY, Begun, Ledger, Startpoint, startpoint_key
-from samzapy.plan.begun import lost_checkpoints
+from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger, Startpoint, startpoint_key
+from samzapy.plan.first_run import lost_checkpoints
 from samzapy.plan.startpoints import Choice, Step, Target, chosen_places, new_startpoints, resolve, steps
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 
@@ -46,13 +46,13 @@ class Plan:
         steps: every input partition of the tasks touched.
         startpoints: by task.
         deletions: keys to delete, by changelog partition; only with `reset_state`.
-        begun: to be written in place of the job's, whose checkpoint topic is lost; None: it stands.
+        first_run: to be written in place of the job's, whose checkpoint topic is lost; None: it stands.
     """
 
     steps: list[Step]
     startpoints: Mapping[str, Startpoint]
     deletions: Mapping[TopicPartition, list[bytes]]
-    begun: Begun | None = None
+    first_run: FirstRun | None = None
 
 
 class Rewinding:
@@ -107,8 +107,8 @@ class Rewinding:
                 yield place.topic, key, None, place.partition
         for task, startpoint in plan.startpoints.items():
             yield self._job.coordinator_topic, startpoint_key(task), startpoint.to_bytes(), 0
-        if plan.begun is not None:
-            yield self._job.coordinator_topic, BEGUN_KEY, plan.begun.to_bytes(), 0
+        if plan.first_run is not None:
+            yield self._job.coordinator_topic, FIRST_RUN_KEY, plan.first_run.to_bytes(), 0
 
     def _is_written(self, plan: Plan) -> bool:
         there = self._alone.read().startpoints
@@ -131,19 +131,19 @@ class Rewinding:
             found = steps(self._tasks, offsets, checkpoints, ledger.startpoints)
             startpoints = new_startpoints(self._alone.id, found, {n: f.topic_id for n, f in facts.items()}, checkpoints, ledger.startpoints)
             deletions = self._deletions(consumer, facts, startpoints, alive) if order.reset_state else {}
-            return Plan(found, startpoints, deletions, self._begun_anew(ledger, facts, found))
+            return Plan(found, startpoints, deletions, self._new_first_run(ledger, facts, found))
         finally:
             consumer.close()
 
-    def _begun_anew(self, ledger: Ledger, facts: Mapping[str, TopicFacts], found: Iterable[Step]) -> Begun | None:
+    def _new_first_run(self, ledger: Ledger, facts: Mapping[str, TopicFacts], found: Iterable[Step]) -> FirstRun | None:
         """Where the checkpoint topic is another than that of the job's first run, this order has to say all that was lost with it."""
         there = facts.get(self._job.checkpoint_topic)
         topic_id = there.topic_id if there else ""
-        if ledger.begun is None or ledger.begun.checkpoint_topic_id == topic_id:
+        if ledger.first_run is None or ledger.first_run.checkpoint_topic_id == topic_id:
             return None
         if not {p for t in self._tasks.values() for p in t.inputs} <= {s.place for s in found if s.chosen}:
             raise lost_checkpoints(self._job, "Leave --topic and --partition out: say of every input at once where it goes on.")
-        return replace(ledger.begun, checkpoint_topic_id=topic_id)
+        return replace(ledger.first_run, checkpoint_topic_id=topic_id)
 
     def _checkpoints(self, consumer: Consumer, facts: Mapping[str, TopicFacts]) -> dict[str, Checkpoint]:
         topic = self._job.checkpoint_topic

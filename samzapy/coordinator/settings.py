@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from samzapy.model.job_model import TaskModel
-from samzapy.model.ownership import Begun
+from samzapy.model.ownership import FirstRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """The input topics: by topic id, name and partition count now; and `look`, which finds tasks that came since.
+class InputTopics:
+    """The input topics: by topic id, name and partition count now; and `find_tasks`, which finds tasks that came since.
 
-    `look` returns all tasks, or raises ConfigurationError where the job cannot go on with the partitions that there are now. `begun`: what
+    `find_tasks` returns all tasks, or raises ConfigurationError where the job cannot go on with the partitions that there are now. `first_run`: what
     every run of the job must find as the first one found it; None: nothing is compared. `check` raises where a topic of the job is gone.
     """
 
     inputs: Mapping[str, tuple[str, int]] = field(default_factory=dict)
-    look: Callable[[], Mapping[str, TaskModel]] | None = None
-    begun: Begun | None = None
+    find_tasks: Callable[[], Mapping[str, TaskModel]] | None = None
+    first_run: FirstRun | None = None
     check: Callable[[], None] | None = None

@@ -6,7 +6,7 @@ one counter for the whole job, +1 with every record that names an incarnation fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from samzapy.model.bounded_json import brief, read_object, to_bytes
 VERSION = 1
 MAX_BYTES = 4 << 20
 LEASE_KEY = b"lease"
-BEGUN_KEY = b"begun"
+FIRST_RUN_KEY = b"begun"
 
 
 class UnreadableRecord(ValueError):
@@ -78,7 +78,7 @@ class LeaseRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class FirstRun:
     """What the job's first run found, and every later one must find again.
 
     `checkpoint_topic_id`: Kafka's id of the checkpoint topic: of another topic by that name nothing is known of where the job was. `tasks`:
@@ -122,6 +122,9 @@ def input_to_bytes(topic: str, partitions: int) -> bytes:
     return _dumps({"topic": topic, "partitions": partitions})
 
 
+_Take = Callable[["Ledger", str, bytes | None], None]  # the name in the key, and the value
+
+
 @dataclass(slots=True)
 class Ledger:
     """The coordinator topic, folded."""
@@ -132,7 +135,7 @@ class Ledger:
     startpoints: dict[str, Startpoint] = field(default_factory=dict)
     locality: dict[str, dict[str, int]] = field(default_factory=dict)
     first_partitions: dict[str, int] = field(default_factory=dict)  # by topic id
-    begun: Begun | None = None
+    first_run: FirstRun | None = None
     epoch: int = 0
 
     def apply(self, key: bytes, value: bytes | None) -> None:
@@ -141,33 +144,46 @@ class Ledger:
         Raises:
             UnreadableRecord: a key of ours with a value that is not.
         """
-        kind, _, name = key.decode("utf-8", "replace").partition("/")
-        try:
-            if kind == "container":
-                self._container(int(name), value)
-            elif key == LEASE_KEY:
-                self.lease = None if value is None else LeaseRecord(**_fields(value, LeaseRecord))
-            elif key == BEGUN_KEY:
-                self.begun = None if value is None else Begun(**_fields(value, Begun))
-            elif kind == "end-offsets":
-                _put(self.end_offsets, name, None if value is None else {str(k): int(v) for k, v in _loads(value)["ends"].items()})
-            elif kind == "startpoint":
-                _put(self.startpoints, name, None if value is None else _startpoint(value))
-            elif kind == "locality":
-                _put(self.locality, name, None if value is None else {str(h): int(e) for h, e in _loads(value)["hosts"].items()})
-            elif kind == "input":
-                _put(self.first_partitions, name, None if value is None else int(_loads(value)["partitions"]))
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise UnreadableRecord(f"coordinator record {brief(key.decode('utf-8', 'replace'))}: {brief(str(error))}") from None
-
-    def _container(self, number: int, value: bytes | None) -> None:
-        if value is None:
-            self.containers.pop(number, None)
+        text = key.decode("utf-8", "replace")
+        kind, _, name = text.partition("/")
+        take = _SINGLE.get(text) or _NAMED.get(kind)
+        if take is None:
             return
-        raw = _fields(value, ContainerRecord)
-        record = ContainerRecord(**{**raw, "tasks": tuple(str(t) for t in raw["tasks"])})
-        self.containers[number] = record
-        self.epoch = max(self.epoch, record.epoch)
+        try:
+            take(self, name, value)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise UnreadableRecord(f"coordinator record {brief(text)}: {brief(str(error))}") from None
+
+
+def _take_container(ledger: Ledger, name: str, value: bytes | None) -> None:
+    number = int(name)
+    if value is None:
+        ledger.containers.pop(number, None)
+        return
+    raw = _fields(value, ContainerRecord)
+    record = ContainerRecord(**{**raw, "tasks": tuple(str(t) for t in raw["tasks"])})
+    ledger.containers[number] = record
+    ledger.epoch = max(ledger.epoch, record.epoch)
+
+
+def _take_lease(ledger: Ledger, name: str, value: bytes | None) -> None:
+    ledger.lease = None if value is None else LeaseRecord(**_fields(value, LeaseRecord))
+
+
+def _take_first_run(ledger: Ledger, name: str, value: bytes | None) -> None:
+    ledger.first_run = None if value is None else FirstRun(**_fields(value, FirstRun))
+
+
+def _into(table: Callable[[Ledger], dict[str, Any]], read: Callable[[bytes], Any]) -> _Take:
+    """Records of one kind, by the name in their keys; one without a value takes the last of its name away."""
+
+    def take(ledger: Ledger, name: str, value: bytes | None) -> None:
+        if value is None:
+            table(ledger).pop(name, None)
+        else:
+            table(ledger)[name] = read(value)
+
+    return take
 
 
 def _startpoint(value: bytes) -> Startpoint:
@@ -176,11 +192,16 @@ def _startpoint(value: bytes) -> Startpoint:
     return Startpoint(str(raw["id"]), offsets, {place: str(raw["topic_ids"][place]) for place in offsets})
 
 
-def _put(table: dict[str, Any], name: str, value: Any) -> None:
-    if value is None:
-        table.pop(name, None)
-    else:
-        table[name] = value
+def _end_offsets(value: bytes) -> dict[str, int]:
+    return {str(place): int(offset) for place, offset in _loads(value)["ends"].items()}
+
+
+def _locality(value: bytes) -> dict[str, int]:
+    return {str(host): int(epoch) for host, epoch in _loads(value)["hosts"].items()}
+
+
+def _partitions(value: bytes) -> int:
+    return int(_loads(value)["partitions"])
 
 
 def _dumps(body: Mapping[str, Any]) -> bytes:
@@ -206,3 +227,13 @@ def _fields(data: bytes, record: type) -> dict[str, Any]:
         if type(raw.get(name)) is not _TYPES[declared.type]:
             raise ValueError(f"field {name!r} is {brief(raw.get(name))}")
     return {k: v for k, v in raw.items() if k in record.__dataclass_fields__}  # type: ignore[attr-defined]
+
+
+_SINGLE: Mapping[str, _Take] = {LEASE_KEY.decode(): _take_lease, FIRST_RUN_KEY.decode(): _take_first_run}
+_NAMED: Mapping[str, _Take] = {
+    "container": _take_container,
+    "end-offsets": _into(lambda ledger: ledger.end_offsets, _end_offsets),
+    "startpoint": _into(lambda ledger: ledger.startpoints, _startpoint),
+    "locality": _into(lambda ledger: ledger.locality, _locality),
+    "input": _into(lambda ledger: ledger.first_partitions, _partitions),
+}

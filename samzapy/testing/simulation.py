@@ -26,9 +26,9 @@ from samzapy.api.task import StreamTask
 from samzapy.config.load import settings_from_document
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.coordinator.job_coordinator import JobCoordinator
-from samzapy.coordinator.settings import CoordinatorSettings, Process, World
+from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.model.offsets import TopicPartition
-from samzapy.model.ownership import Begun
+from samzapy.model.ownership import FirstRun
 from samzapy.plan.grouping import group
 from samzapy.plan.topics import internal_topics
 from samzapy.ports import Log, StoreDirectory, TopicSpec
@@ -97,7 +97,7 @@ class SimDriver:
         url = f"http://{self.process.name}"
         made = JobCoordinator(
             sim.job, self.run_id, sim.models, {}, self.ends, replace(sim.pace, takeover=takeover), sim.new_log(self.process.name), sim.baton,
-            self, Process("driver-host", self.number, "", sim.driver_is_gone), sim.driver_answers, sim.world, sim.new_id,
+            self, Process("driver-host", self.number, "", sim.driver_is_gone), sim.driver_answers, sim.input_topics, sim.new_id,
         )  # fmt: skip
         made.roster.lock = BatonLock(sim.baton)  # type: ignore[assignment]
         made.listens_at(url, url)
@@ -188,7 +188,7 @@ class Simulation:
         self.log: Log = MemoryLog(self.cluster, origin="outside")
         self._create_topics(topics)
         self.pace = self._pace(tick_s)
-        self.world = self._world()
+        self.input_topics = self._input_topics()
         self.strike: Callable[[str, SimProcess], None] = lambda name, process: None
         self.on_thaw: Callable[[SimContainer, float], None] = lambda container, seconds: None
         self.on_driver_thaw: Callable[[SimDriver, float], None] = lambda driver, seconds: None
@@ -209,11 +209,11 @@ class Simulation:
         spec = container_spec(self.settings, self.models, facts, 0, "", STATE_DIRECTORY, self.cluster.cluster_id, self.make_task, ())
         self._spec = self._adjust(spec)
 
-    def _world(self) -> World:
+    def _input_topics(self) -> InputTopics:
         facts = [f for i in self.settings.inputs if (f := self.cluster.facts(i.topic))]
         checkpoints = self.cluster.facts(self.job.checkpoint_topic)
-        begun = Begun(checkpoints.topic_id if checkpoints else "", max(f.partitions for f in facts) if self.settings.stores else 0)
-        return World({f.topic_id: (f.name, f.partitions) for f in facts}, begun=begun)
+        first_run = FirstRun(checkpoints.topic_id if checkpoints else "", max(f.partitions for f in facts) if self.settings.stores else 0)
+        return InputTopics({f.topic_id: (f.name, f.partitions) for f in facts}, first_run=first_run)
 
     def _create_topics(self, topics: Mapping[str, int]) -> None:
         inputs = {i.topic: topics[i.topic] for i in self.settings.inputs}

@@ -19,10 +19,10 @@ from samzapy.config.load import settings_from_document
 from samzapy.container.container import Container
 from samzapy.container.heartbeat import STOP, orders_from
 from samzapy.coordinator.job_coordinator import JobCoordinator
-from samzapy.coordinator.settings import CoordinatorSettings, Process, World
+from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.log_reader import read_to_end
 from samzapy.model.offsets import TopicPartition
-from samzapy.model.ownership import Begun
+from samzapy.model.ownership import FirstRun
 from samzapy.ports import Line, Orders, TopicSpec
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from samzapy.topic_check import prepare_topics
@@ -201,10 +201,10 @@ class MemoryJob:
         checkpoints = self.topics.job.checkpoint_topic
         facts = self.log.admin().topics([self.topics.input, checkpoints])
         topic = facts[self.topics.input]
-        world = World({topic.topic_id: (topic.name, topic.partitions)}, begun=Begun(facts[checkpoints].topic_id, topic.partitions))
+        input_topics = InputTopics({topic.topic_id: (topic.name, topic.partitions)}, first_run=FirstRun(facts[checkpoints].topic_id, topic.partitions))
         self.coordinator = JobCoordinator(
             job_of(self.settings), f"run-{self.runs}", self._models, {}, self._ends, pace, self.log, self.clock, self, process,
-            lambda url: False, world,
+            lambda url: False, input_topics,
         )  # fmt: skip
         self.coordinator.listens_at("http://127.0.0.1:1", "")
         self._has_begun, self.exit_code = False, None

@@ -27,7 +27,7 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.starter import Starter
 from samzapy.container.task_instance import RUNNING
-from samzapy.coordinator.metadata import CoordinatorLog
+from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.ledger_reader import read_ledger
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan import restore

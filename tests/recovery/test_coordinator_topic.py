@@ -8,7 +8,7 @@ import pytest
 
 from samzapy.api.errors import StateRefused
 from samzapy.ledger_reader import read_lease, read_ledger
-from samzapy.model.ownership import BEGUN_KEY, LEASE_KEY, Ledger, container_key
+from samzapy.model.ownership import FIRST_RUN_KEY, LEASE_KEY, Ledger, container_key
 from samzapy.topic_check import prepare_topics
 from tests.recovery.memory_job import MemoryJob
 
@@ -46,7 +46,7 @@ def test_what_a_newer_record_of_its_key_replaced_need_not_be_readable(job: Memor
     before = ledger(job)
     for key, good in (
         (container_key(0), before.containers[0].to_bytes()),
-        (BEGUN_KEY, before.begun.to_bytes()),
+        (FIRST_RUN_KEY, before.first_run.to_bytes()),
         (LEASE_KEY, before.lease.to_bytes()),
     ):
         write(job, key, JUNK)
@@ -55,7 +55,7 @@ def test_what_a_newer_record_of_its_key_replaced_need_not_be_readable(job: Memor
     goes_on(job)
 
 
-@pytest.mark.parametrize("key", [container_key(0), BEGUN_KEY, LEASE_KEY])
+@pytest.mark.parametrize("key", [container_key(0), FIRST_RUN_KEY, LEASE_KEY])
 def test_where_it_still_counts_the_topic_is_deleted_and_the_job_goes_on(job: MemoryJob, key: bytes) -> None:
     topic = job.topics.job.coordinator_topic
     epoch = ledger(job).epoch

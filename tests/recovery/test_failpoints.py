@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from samzapy import failpoints
-from samzapy.coordinator.metadata import CoordinatorLog
+from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.store.overlay import OverlayStore
 from tests.recovery.chain import DOUBLED, WRONG_STATE
 from tests.recovery.memory_job import MemoryJob

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.coordinator.membership import RUNNING, Heard, Launch, Member, Owner
-from samzapy.coordinator.metadata import CoordinatorLog
 from samzapy.coordinator.owning import Named, Owning
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings

@@ -11,7 +11,7 @@ from samzapy.api.errors import ConfigurationError, LauncherError, StateMismatch,
 from samzapy.clock import SystemClock
 from samzapy.coordinator.membership import Launch, Member, Owner
 from samzapy.coordinator.roster import Roster
-from samzapy.coordinator.settings import World
+from samzapy.coordinator.settings import InputTopics
 from samzapy.plan.grouping import group
 from samzapy.plan.members import Phase
 from tests.unit.coordinator.test_job_coordinator import JOB, LIMIT_S, Handle, Stage
@@ -269,8 +269,8 @@ def test_a_lost_lease_is_a_death_and_no_reason_to_end_the_job() -> None:
 
 def test_partitions_that_come_are_given_to_tasks_of_their_own() -> None:
     counts = {"in": 2}
-    world = World({"topic-id": ("in", 2)}, lambda: group(counts, set(), has_stores=False))
-    with Stage(containers=2, world=world, growth_s=0.1) as stage:
+    input_topics = InputTopics({"topic-id": ("in", 2)}, lambda: group(counts, set(), has_stores=False))
+    with Stage(containers=2, input_topics=input_topics, growth_s=0.1) as stage:
         cast = Cast(stage)
         cast.play(settled(2))
         assert {"topic-id": 2} == stage.ledger().first_partitions
@@ -287,7 +287,7 @@ def test_partitions_that_a_job_with_state_cannot_take_end_it_with_the_way_out() 
             raise StateMismatch("4 partitions now, 2 when its state was begun.", "Give the job a new id.")
         return {}
 
-    with Stage(world=World({}, look), growth_s=0.1) as stage:
+    with Stage(input_topics=InputTopics({}, look), growth_s=0.1) as stage:
         cast = Cast(stage)
         cast.play(settled(1))
         has_grown = True

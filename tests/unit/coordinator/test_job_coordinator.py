@@ -11,12 +11,12 @@ from samzapy.api.errors import Fenced, OwnedElsewhere, StateMismatch, StateRefus
 from samzapy.coordinator import liveness
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.roster import Roster
-from samzapy.coordinator.settings import CoordinatorSettings, Process, World
+from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.ledger_reader import read_ledger
 from samzapy.model.caution import Caution, piece_of
 from samzapy.model.dead_letter import Origin
 from samzapy.model.names import Job
-from samzapy.model.ownership import Begun, ContainerRecord, Ledger
+from samzapy.model.ownership import ContainerRecord, FirstRun, Ledger
 from samzapy.plan.grouping import group
 from samzapy.ports import TopicSpec
 from samzapy.signing import BODY, Gate, is_signed_body, signed_headers
@@ -49,7 +49,7 @@ class Stage:
         is_alive: Callable[[str], bool] = lambda url: False,
         partitions: int = 2,
         slots: dict[str, int | None] | None = None,
-        world: World | None = None,
+        input_topics: InputTopics | None = None,
         **settings: Any,
     ) -> None:
         self.clock = beside.clock if beside else SteppedClock()
@@ -66,7 +66,7 @@ class Stage:
         )  # fmt: skip
         process = Process("h", 1, "s", lambda host, pid, start: False)
         self.coordinator = JobCoordinator(
-            JOB, f"run-{id(self)}", tasks, {}, None, pace, self.log, self.clock, self, process, is_alive, world
+            JOB, f"run-{id(self)}", tasks, {}, None, pace, self.log, self.clock, self, process, is_alive, input_topics
         )
         self.coordinator.listens_at("http://127.0.0.1:1", "")
         self.code: int | BaseException | None = None
@@ -354,24 +354,24 @@ def test_control_requests_are_signed_fresh_and_used_once() -> None:
 @pytest.mark.parametrize(
     ("found", "error"),
     [
-        (Begun("another", 2), "was deleted and made again since this job began"),
-        (Begun("topic", 4), "in: 4 partitions now, 2 when this job's state was begun"),
-        (Begun("topic", 2), None),
-        (Begun("topic", 0), None),  # a job that has no stores any more
+        (FirstRun("another", 2), "was deleted and made again since this job began"),
+        (FirstRun("topic", 4), "in: 4 partitions now, 2 when this job's state was begun"),
+        (FirstRun("topic", 2), None),
+        (FirstRun("topic", 0), None),  # a job that has no stores any more
     ],
 )
-def test_what_the_first_run_found_every_other_must_find_before_anything_is_launched(found: Begun, error: str | None) -> None:
+def test_what_the_first_run_found_every_other_must_find_before_anything_is_launched(found: FirstRun, error: str | None) -> None:
     inputs = {"in-id": ("in", 2)}
-    with Stage(world=World(inputs, begun=Begun("topic", 2))) as first:
+    with Stage(input_topics=InputTopics(inputs, first_run=FirstRun("topic", 2))) as first:
         first.await_launch(1)
-        assert Begun("topic", 2) == first.ledger().begun
-    with Stage(first, world=World(inputs, begun=found), takeover=True) as again:
+        assert FirstRun("topic", 2) == first.ledger().first_run
+    with Stage(first, input_topics=InputTopics(inputs, first_run=found), takeover=True) as again:
         if error is None:
             again.await_launch(1)
-            assert found == again.ledger().begun
+            assert found == again.ledger().first_run
             return
         ended = again.await_end()
-        assert ([], Begun("topic", 2)) == (again.launches, again.ledger().begun)
+        assert ([], FirstRun("topic", 2)) == (again.launches, again.ledger().first_run)
         with pytest.raises((StateRefused, StateMismatch), match=error):
             raise ended  # type: ignore[misc]
 

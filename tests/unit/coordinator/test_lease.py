@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import Fenced, OwnedElsewhere
+from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.coordinator.lease import Lease
-from samzapy.coordinator.metadata import CoordinatorLog
 from samzapy.coordinator.owning import Owning
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger

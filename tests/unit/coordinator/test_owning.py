@@ -6,7 +6,7 @@ import pytest
 
 from samzapy import failpoints
 from samzapy.api.errors import Fenced, InDoubt
-from samzapy.coordinator.metadata import CoordinatorLog
+from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.coordinator.owning import Named, Owning
 from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job

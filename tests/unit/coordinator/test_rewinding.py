@@ -12,7 +12,7 @@ from samzapy.coordinator.rewinding import Order
 from samzapy.log_reader import read_to_end
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.offsets import TopicPartition
-from samzapy.model.ownership import BEGUN_KEY, LEASE_KEY, Begun, LeaseRecord
+from samzapy.model.ownership import FIRST_RUN_KEY, LEASE_KEY, FirstRun, LeaseRecord
 from samzapy.plan.startpoints import Choice, Target
 from tests.unit.container.bench import JOB
 from tests.unit.coordinator.stopped_job import CHANGELOG, EARLIEST, LATEST, P0, P1, AtTheWrite, FailingStart, Story, write
@@ -185,17 +185,17 @@ def test_inputs_that_the_job_does_not_have_are_refused_with_those_it_has(tmp_pat
 
 def test_lost_checkpoints_are_told_by_an_order_for_every_input_and_by_no_other(tmp_path: Path) -> None:
     story = Story(tmp_path, ("a", 1), partitions=2)
-    begun = Begun(story.bench.cluster.facts(JOB.checkpoint_topic).topic_id, 2)  # type: ignore[union-attr]
-    write(story, BEGUN_KEY, begun.to_bytes())
+    first_run = FirstRun(story.bench.cluster.facts(JOB.checkpoint_topic).topic_id, 2)  # type: ignore[union-attr]
+    write(story, FIRST_RUN_KEY, first_run.to_bytes())
     story.set(LATEST)  # an order that was carried out long ago says nothing about this
     story.run()
     story.lose(JOB.checkpoint_topic)
     with pytest.raises(StateRefused, match=r"was deleted and made again .* say of every input at once"):
         story.set(EARLIEST, Choice(partition=0))
-    assert begun == story.ledger().begun
+    assert first_run == story.ledger().first_run
 
     story.set(LATEST)
-    assert Begun(story.bench.cluster.facts(JOB.checkpoint_topic).topic_id, 2) == story.ledger().begun  # type: ignore[union-attr]
+    assert FirstRun(story.bench.cluster.facts(JOB.checkpoint_topic).topic_id, 2) == story.ledger().first_run  # type: ignore[union-attr]
     story.run()
     assert ({"a": 1}, 1) == (story.bench.changelog(), story.at())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from samzapy.api.errors import SamzapyError, StateMismatch, StateRefused
 from samzapy.model.names import Job
-from samzapy.model.ownership import Begun
+from samzapy.model.ownership import FirstRun
 
 
 def lost_checkpoints(job: Job, way_out: str) -> StateRefused:
@@ -47,16 +47,16 @@ def grown_inputs(inputs: str, tasks: int, before: int) -> StateMismatch:
     )
 
 
-def what_is_other(job: Job, inputs: str, begun: Begun | None, now: Begun) -> SamzapyError | None:
+def differs_from_first_run(job: Job, inputs: str, first_run: FirstRun | None, now: FirstRun) -> SamzapyError | None:
     """Why the job cannot go on with what there is now; None: it can."""
-    if begun is None:
+    if first_run is None:
         return None
-    if begun.checkpoint_topic_id != now.checkpoint_topic_id:
+    if first_run.checkpoint_topic_id != now.checkpoint_topic_id:
         return lost_checkpoints(
             job,
             "Bring the old topic back, "
             "say where every input goes on (`samzapy checkpoint set JOB.yaml --to-earliest` and its like), or run `samzapy reset JOB.yaml` to start over.",
         )
-    if begun.tasks and now.tasks and begun.tasks != now.tasks:
-        return grown_inputs(inputs, now.tasks, begun.tasks)
+    if first_run.tasks and now.tasks and first_run.tasks != now.tasks:
+        return grown_inputs(inputs, now.tasks, first_run.tasks)
     return None
