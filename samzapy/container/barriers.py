@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import TypeVar
 
 from samzapy import failpoints
-from samzapy.api.errors import InDoubt, OffsetOutOfRange, StateRefused, Superseded, check
+from samzapy.api.errors import InDoubt, OffsetOutOfRange, StateRefused, check
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
@@ -174,8 +174,31 @@ class Barriers:
                 f"{place} belongs to store {barrier.store!r} of {barrier.job}-{barrier.id}, {barrier.task}; not to store {store!r} of {job}, {task.name}.",
                 f"Give store {store!r} a changelog topic of its own.",
             )
-        if barrier.epoch > self._own.epoch:
-            raise Superseded(f"{task.name}: {place} has a barrier of epoch {barrier.epoch}, this owner's is {self._own.epoch}.", "")
+        if barrier.epoch <= self._own.epoch:
+            return
+        self.refuse_later(f"{at(message)} a barrier", barrier.epoch, store == "", task)
+        LOG.warning(
+            "%s a barrier of epoch %d, passed over: this container owns %s, with epoch %d. %s",
+            at(message), barrier.epoch, task.name, self._own.epoch, STRANGER,
+        )  # fmt: skip
+
+    def refuse_later(self, what: str, epoch: int, is_needed: bool, task: TaskInstance) -> None:
+        """Something is of a later epoch than this owner's. Every owner is named in the coordinator topic before it writes anything, so that
+        topic is asked once more whether there is a later one.
+
+        Args:
+            is_needed: whether to go by the record if there is none: checkpoints and barriers beside them are how a lost coordinator topic shows.
+
+        Raises:
+            Superseded: there is a later owner. StateRefused: there is none, so somebody else wrote it, or the coordinator topic lost its end.
+        """
+        self._own.check()
+        if is_needed and epoch > self._own.epoch:
+            raise StateRefused(
+                f"{task.name}: {what} of epoch {epoch}, but the coordinator topic knows no owner after this one, of epoch {self._own.epoch}. "
+                f"Its last records were lost, or: {STRANGER}",
+                "Then run `samzapy reset JOB.yaml --coordinator --execute`: epochs go on above that one; state and checkpoints stay.",
+            )
 
 
 def runs(batch: Sequence[Message]) -> Iterator[tuple[TopicPartition, Run]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn, cast
 
 from samzapy import failpoints
-from samzapy.api.errors import StateMismatch, StateRefused, Superseded
+from samzapy.api.errors import StateMismatch, StateRefused
 from samzapy.checkpoint_reader import NewestCheckpoints, newest_checkpoints
 from samzapy.container.barriers import BATCH_RECORDS, STRANGER, Barriers, Steps, at
 from samzapy.container.generations import Opened, open_empty, open_store
@@ -153,7 +153,7 @@ class Restorer:
             data = newest.bytes_of(place)
             task.checkpoint = None if data is None else self._parsed(data, task)
             if task.checkpoint is not None and task.checkpoint.epoch > self._own.epoch:
-                raise Superseded(f"{task.name}: its checkpoint is of epoch {task.checkpoint.epoch}, this owner's is {self._own.epoch}.", "")
+                self._barriers.refuse_later(f"its newest checkpoint, in {place}, is", task.checkpoint.epoch, True, task)
 
     def _parsed(self, data: bytes, task: TaskInstance) -> Checkpoint:
         where = self._spec.checkpoint_of(task.model)

@@ -8,6 +8,7 @@ import pytest
 
 from samzapy.api.errors import StateRefused
 from samzapy.ledger_reader import read_lease, read_ledger
+from samzapy.model.barrier import BARRIER_KEY, Barrier
 from samzapy.model.ownership import FIRST_RUN_KEY, LEASE_KEY, Ledger, container_key
 from samzapy.topic_check import prepare_topics
 from tests.recovery.memory_job import MemoryJob
@@ -73,3 +74,13 @@ def test_where_it_still_counts_the_topic_is_deleted_and_the_job_goes_on(job: Mem
     prepare_topics(job.settings, job.log)
     goes_on(job)
     assert ledger(job).epoch > epoch
+
+
+def test_above_a_forged_epoch_the_next_go_on_once_that_topic_is_deleted(job: MemoryJob) -> None:
+    names, forged = job.topics.job, 10**30
+    barrier = Barrier(names.name, names.id, "Partition 0", "", forged, "nobody", "n")
+    job.log.plain_producer("stranger").send(names.checkpoint_topic, barrier.to_bytes(), BARRIER_KEY, 0)
+    job.log.admin().delete([names.coordinator_topic])
+    prepare_topics(job.settings, job.log)
+    goes_on(job)
+    assert ledger(job).epoch > forged
