@@ -320,10 +320,17 @@ class OverlayStore:
     # -- inside ------------------------------------------------------------------------------------------------------------------------
 
     def _below(self, key: bytes) -> bytes | None:
-        """What is known of a key below the live overlay."""
-        for layer in (self._frozen, self._committed.newer, self._committed.older):
-            if key in layer:
-                return layer[key]
+        """What is known of a key that is not in the live overlay, nor, unless a commit is under way, among the newest committed changes."""
+        if self._frozen:
+            value = self._frozen.get(key, _ABSENT)
+            if value is _ABSENT:
+                value = self._committed.newer.get(key, _ABSENT)
+            if value is not _ABSENT:
+                return value  # type: ignore[no-any-return]
+        if self._committed.older:
+            value = self._committed.older.get(key, _ABSENT)
+            if value is not _ABSENT:
+                return value  # type: ignore[no-any-return]
         value = self._cache.get(key, _ABSENT)
         return self._from_engine(key) if value is _ABSENT else value
 
