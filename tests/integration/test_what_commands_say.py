@@ -36,12 +36,13 @@ def test_a_restart_is_told_with_its_reason_and_scale_tells_of_its_own_moves_only
         run.until(lambda s: s["state"] == "RUNNING" and s["containers"][1]["restarts"] == 1 and s["containers"][1]["pid"] != victim)
         restarts = [line for line in job.of("status").stdout.splitlines() if "last restart" in line]
         assert re.fullmatch(
-            rf"container 1, last restart: \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d \+\d{{4}}, process {victim} on localhost: killed by SIGKILL",
+            rf"container 1, last restart: \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d \+\d{{4}}, process {victim} on localhost: killed by SIGKILL.*",
             restarts[0],
         )
         assert 1 == len(restarts)
         told = (job.status() or {})["containers"][1]["last_restart"]
-        assert ("killed by SIGKILL", f"process {victim} on localhost") == (told["reason"], told["process"])
+        assert f"process {victim} on localhost" == told["process"]
+        assert told["reason"].startswith("killed by SIGKILL")
 
         away = r"Partition 1: container 1 -> 0, \d+\.\d s without it"
         down = job.command("scale", str(job.file), "--containers", "1").stderr
