@@ -80,7 +80,7 @@ class Found:
         if not found:
             raise ConfigurationError(
                 f"there is no dead letter {shortened(text)}.",
-                "`samzapy dlq list JOB.yaml` shows those there are: their numbers are PARTITION.OFFSET of the dead-letter topic.",
+                "`samzapy dlq list JOB.yaml` lists them; their numbers are PARTITION.OFFSET of the dead-letter topic.",
             )
         return found
 
@@ -94,7 +94,7 @@ class Found:
         missing = [str(o) for o in wanted if not any(e.letter.origin == o for e in self.entries)]
         if missing:
             raise ConfigurationError(
-                f"there is no dead letter of {', '.join(missing)}.", "`samzapy dlq list JOB.yaml` shows those there are."
+                f"there is no dead letter of {', '.join(missing)}.", "`samzapy dlq list JOB.yaml` lists them."
             )
         return [e for e in self.entries if e.letter.origin in wanted]
 
@@ -154,7 +154,7 @@ class DeadLetters:
                     return done, False
             return done, True
         except Fenced as error:
-            raise Fenced(f"another replay of {self._job}'s dead letters has begun: {error.message}", AGAIN) from error
+            raise Fenced(f"another replay of {self._job}'s dead letters has started: {error.message}", AGAIN) from error
         except InDoubt as error:
             raise InDoubt(f"it is not known whether the last of them were sent: {error.message}", AGAIN) from error
         except TransactionAborted:
@@ -179,7 +179,7 @@ class DeadLetters:
                     "Add it under `inputs:`, or name others to replay.",
                 )
             if facts is None or facts.partitions <= origin.partition:
-                raise TopicMissing(f"the dead letter of {origin}: there is no such partition any more.", "Name others to replay.")
+                raise TopicMissing(f"the dead letter of {origin}: that partition no longer exists.", "Name others to replay.")
             size = record_size(entry.letter.key, entry.letter.value, replay_headers(entry.letter, entry.place))
             if size > facts.max_message_bytes:
                 raise RecordTooLarge(

@@ -90,7 +90,7 @@ def _packages(extra: str, right: list[str], wrong: list[str], remedy: str) -> Ch
         return _of("packages", not wrong, told, remedy)
     is_absent = not right and all(words.endswith("is not installed") for words in wrong)
     if is_absent and extra not in WANTED_EXTRAS:
-        return Check(f"extra {extra}", State.OK, f"{told}; only who asks for it needs it")
+        return Check(f"extra {extra}", State.OK, f"{told}; needed only for this option")
     return _of(f"extra {extra}", not wrong, told, remedy, State.WARN)
 
 
@@ -210,12 +210,12 @@ def check_authentication(master: str, settings: Mapping[str, str]) -> Check:
     is_on = settings.get(name, "false").lower() == "true"
     secret = ", spark.authenticate.secret: ${file:…}" if master.startswith("spark:") else ""
     mend = f'Set spark: {{conf: {{{name}: "true"{secret}}}}}, and the same for the cluster.'
-    return _of(name, is_on, "true" if is_on else "off: whoever reaches the cluster's ports can speak to it", mend, State.WARN)
+    return _of(name, is_on, "true" if is_on else "off: everyone who can reach the cluster's ports can use it", mend, State.WARN)
 
 
 def check_rest(master: str, address: str, answers: bool) -> Check:
     """The standalone master's REST server takes jobs from anybody. `address`: where it was looked for."""
-    found = f"{address} takes jobs" if answers else f"nothing takes jobs at {address}" if address else f"there is none with {master}"
+    found = f"a master answers at {address}" if answers else f"no master answers at {address}" if address else f"there is none with {master}"
     return _of("spark.master.rest", not answers, found, "Set spark.master.rest.enabled=false for the master, and restart it.", State.WARN)
 
 
@@ -223,20 +223,20 @@ def check_slots(containers: int, cores: int | None, free: int | None, where: str
     """Each container has a core for itself. None: the master did not tell (then `run` does)."""
     wanted = f"{containers} {'container' if containers == 1 else 'containers'}"
     if cores is None:
-        return Check("containers.count", State.OK, f"{wanted}; how many cores there are shows at the start ({where})")
+        return Check("containers.count", State.OK, f"{wanted}; the number of cores is known only at the start ({where})")
     if containers > cores:
         mend = f"Set containers: {{count: {cores}}} or less, or give Spark more cores." if cores else "Start workers."
         return Check("containers.count", State.FAIL, f"{wanted}, {cores} cores at {where}: the others would wait for ever", mend)
     if free is not None and containers > free:
         used = f"{wanted}, {cores} cores at {where}, {free} of them free now"
-        return Check("containers.count", State.WARN, used, "Stop what uses the others, if it is not this job.")
+        return Check("containers.count", State.WARN, used, "Stop the applications that use the other cores, unless it is this job.")
     return Check("containers.count", State.OK, f"{wanted}, {cores} cores at {where}")
 
 
 def check_web_host(host: str) -> Check:
     is_loopback = host in LOOPBACK_NAMES or host.startswith("127.")
-    found = host if is_loopback else f"{host}: whoever reaches it reads the job's status and metrics"
-    return _of("web.host", is_loopback, found, "Set web: {host: 127.0.0.1}, or let a firewall decide who reaches it.", State.WARN)
+    found = host if is_loopback else f"{host}: everyone who can reach it can read the job's status and metrics"
+    return _of("web.host", is_loopback, found, "Set web: {host: 127.0.0.1}, or restrict access with a firewall.", State.WARN)
 
 
 # -- versions --------------------------------------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ def arm(environment: Mapping[str, str], container: int | None = None) -> None:
         return
     if environment.get(CONSENT) != "1":
         raise ConfigurationError(
-            f"{VARIABLE} is set: this process is to be made to fail at {text!r}.",
+            f"{VARIABLE} is set: this process will fail on purpose at {text!r}.",
             f"Unset it; it is for tests. To have it done all the same, set {CONSENT}=1.",
         )
     where = "the driver" if container is None else f"container {container}"

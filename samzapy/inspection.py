@@ -78,7 +78,7 @@ def changelog_of(settings: Settings, store: str) -> str:
     topic = changelog_topic(settings, store)
     if topic is None:
         raise ConfigurationError(
-            f"store {store!r} has `changelog: false`: nothing of it is committed.", "Only stores with a changelog can be read."
+            f"store {store!r} has `changelog: false`: none of it is committed.", "Only stores with a changelog can be read."
         )
     return topic
 

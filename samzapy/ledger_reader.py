@@ -49,7 +49,7 @@ def _apply(ledger: Ledger, topic: str, key: bytes, offset: int, value: bytes | N
         ledger.apply(key, value)
     except UnreadableRecord as error:
         raise StateRefused(
-            f"{topic} at {offset}: {error}; another samzapy version wrote it, or somebody else writes to this topic.",
+            f"{topic} at {offset}: {error}; another samzapy version or another application wrote it.",
             "Use the version that wrote it; or stop every run of the job and delete that topic alone with `samzapy reset JOB.yaml --coordinator --execute`: "
-            "state, checkpoints and inputs stay as they are, only a `checkpoint set` that no start has carried out must be given again.",
+            "state, checkpoints and inputs are kept; only repeat a `checkpoint set` that no start has carried out yet.",
         ) from None

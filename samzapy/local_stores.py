@@ -140,7 +140,7 @@ class LocalState:
                 return StoreReport(task, store, "no local store", 0, f"{detail}; the next run restores it from {place.log}")
             if mark is not None and place.bounds.start > mark.changelog_start:
                 engine.close()
-                why = f"{place.log} was truncated at its start, so nothing can be held against the local store; it is complete, and the only copy: keep it"
+                why = f"{place.log} was truncated at its start, so the local store cannot be verified; it is complete, and the only copy: keep it"
                 return StoreReport(task, store, "only copy", 0, why, good=False)
             return self._compare(consumer, place, engine)
         finally:

@@ -84,7 +84,7 @@ def true_end(consumer: Consumer, place: TopicPartition, wanted: float, clock: Cl
     try:
         while (end := consumer.high_watermark(place)) < visible:
             if clock.monotonic() > deadline:
-                raise ClusterUnreachable(f"the end of {place} was not told in {PATIENCE_S:.0f} s.", "Check the brokers.")
+                raise ClusterUnreachable(f"the end of {place} could not be read within {PATIENCE_S:.0f} s.", "Check the brokers.")
             consumer.poll(1, wait_s)
             yield False
     finally:
@@ -110,7 +110,7 @@ def decided_bounds(consumer: Consumer, place: TopicPartition, clock: Clock, want
     while (bounds := consumer.bounds(place)).end < goal:
         if clock.monotonic() > deadline:
             raise ClusterUnreachable(
-                f"{place}: a transaction is open at {bounds.end}, since {PATIENCE_S:.0f} s at least; what is behind it cannot be read.",
+                f"{place}: a transaction is open at {bounds.end}, for at least {PATIENCE_S:.0f} s; the records after it cannot be read.",
                 "Find out whose it is, with Kafka's own tools; then run this again.",
             )
         clock.sleep(FETCH_S)

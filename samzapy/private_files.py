@@ -60,7 +60,7 @@ def check_entries(directory: Path) -> None:
             kind = "" if stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode) else _kind(found)
             if kind or found.st_uid != os.geteuid():
                 raise _refused(
-                    Path(entry.path), kind or f"belongs to {_owner(found)}", f"Look at who put it there, then remove {directory}."
+                    Path(entry.path), kind or f"belongs to {_owner(found)}", f"Find out who created it, then remove {directory}."
                 )
 
 
@@ -78,7 +78,7 @@ def read_private(path: Path, is_ours: bool, limit_bytes: int = 4096) -> str:
         if not stat.S_ISREG(found.st_mode):
             raise _refused(path, _kind(found), "Name a file.")
         if is_ours and found.st_uid != os.geteuid():
-            raise _refused(path, f"belongs to {_owner(found)}", "Look at who put it there, then remove it.")
+            raise _refused(path, f"belongs to {_owner(found)}", "Find out who created it, then remove it.")
         return file.read(limit_bytes).decode("utf-8", "replace")
 
 
@@ -86,11 +86,11 @@ def _check_way(base: Path) -> None:
     """The directories above the base, and the links that lead there: nobody else can put another one in its place."""
     for path, found in _steps(base):
         if found.st_uid not in _trusted():
-            raise _refused(path, f"belongs to {_owner(found)}", f"Name a directory of your own, or give it to {_me()} or root (chown).")
+            raise _refused(path, f"belongs to {_owner(found)}", f"Use a directory that you own, or give this one to {_me()} or root (chown).")
         is_open = not stat.S_ISLNK(found.st_mode) and found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
         if is_open and not (path == base and found.st_uid == os.geteuid()):
             if found.st_uid == 0 and os.path.ismount(path):  # a volume that was mounted for this, for example Kubernetes' emptyDir
-                LOG.warning("%s can be written by every user of this host: whoever gets at it can replace the job's local state", path)
+                LOG.warning("%s can be written by every user of this host: any of them can replace the job's local state", path)
             else:
                 raise _refused(path, "can be written by every user", f"chmod o-w {path}, or name a directory below one that is yours.")
 
@@ -125,12 +125,12 @@ def _steps(base: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 def _check_own(path: Path, found: os.stat_result) -> None:
     if not stat.S_ISDIR(found.st_mode):
-        raise _refused(path, _kind(found), "Look at who put it there, then remove it; what was in it is built anew from Kafka.")
+        raise _refused(path, _kind(found), "Find out who created it, then remove it; its stores are restored from Kafka.")
     if found.st_uid != os.geteuid():
         raise _refused(
             path,
             f"belongs to {_owner(found)}",
-            f"Run as that user, or remove it; what was in it is built anew from Kafka. This is {_me()}.",
+            f"Run as that user, or remove it; its stores are restored from Kafka. This is {_me()}.",
         )
     if stat.S_IMODE(found.st_mode) & 0o077:
         os.chmod(path, PRIVATE)
@@ -195,4 +195,4 @@ def _me() -> str:
 
 
 def _refused(path: Path, what: str, remedy: str) -> ConfigurationError:
-    return ConfigurationError(f"{path} {what}, so local state is not looked for there.", remedy)
+    return ConfigurationError(f"{path} {what}, so no local state is used from there.", remedy)

@@ -173,7 +173,7 @@ def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts], inputs_onl
         return
     remedy = f"Create them first, `run` never creates inputs or outputs: {made_by_hand(settings, *inputs, *(o.topic for o in outputs))}"
     if not inputs and all(o.partitions for o in outputs):
-        remedy = "`samzapy topics JOB.yaml --create` creates outputs that give `partitions`."
+        remedy = "`samzapy topics JOB.yaml --create` creates the outputs that have `partitions`."
     raise TopicMissing(f"there is no {', no '.join(told)}.", remedy)
 
 
@@ -221,7 +221,7 @@ def _other_partitions(wanted: int | None, facts: TopicFacts) -> str:
     if wanted in (None, facts.partitions):
         return ""
     there = facts.partitions
-    return f"{there} partitions, the job file says {wanted}: records are spread over those {there}; `partitions` counts only when the topic is made"
+    return f"{there} partitions, the job file says {wanted}: records go to those {there}; `partitions` applies only when samzapy creates the topic"
 
 
 def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None, begun_with: int | None) -> Row:
@@ -237,7 +237,7 @@ def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None,
         if not settings.stores:
             return OK, (spec.name, role, expected, _told(facts), "grows with the next run, as the inputs did")
         wrong = (
-            f"was made for {begun_with} tasks, the inputs make {spec.partitions} now, and a key's records would go to other tasks than its state; "
+            f"was created for {begun_with} tasks, the inputs now give {spec.partitions}, and a key's records would no longer reach the task that has its state; "
             "give the job a new id, or run `samzapy reset JOB.yaml`"
         )
     return (WRONG if wrong else OK), (spec.name, role, expected, _told(facts), wrong or "ok")

@@ -57,7 +57,7 @@ def chaos(
         bool,
         typer.Option("--yes-on-this-cluster", help="Use the job file's cluster, where none of the job's topics may exist; a test cluster!"),
     ] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep job files, logs and state of both runs, and say where.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the job files, logs and state of both runs, and print their folder.")] = False,
 ) -> int:
     """Kill, stop and wipe a running job, and compare what it commits with a run without faults. Nothing of yours is touched."""
     if form not in (JSON, TEXT):

@@ -29,13 +29,13 @@ Time = Annotated[
     typer.Option(
         "--to-datetime",
         metavar="T",
-        help="To the first record at or after 2026-01-31T12:00:00; UTC unless it says +02:00.",
+        help="To the first record at or after 2026-01-31T12:00:00; UTC unless an offset like +02:00 is given.",
         show_default=False,
     ),
 ]
 Topic = Annotated[str | None, typer.Option("--topic", help="Only this input.", show_default=False)]
 Partition = Annotated[int | None, typer.Option("--partition", min=0, metavar="P", help="Only this partition.", show_default=False)]
-Keep = Annotated[bool, typer.Option("--keep-state", help="The stores stay as they are: what is read again is counted again.")]
+Keep = Annotated[bool, typer.Option("--keep-state", help="Keep the stores: records that are read again count again.")]
 Reset = Annotated[bool, typer.Option("--reset-state", help="The stores of the tasks that are touched are emptied, changelogs too.")]
 
 
@@ -50,7 +50,7 @@ def checkpoint_set(
     partition: Partition = None,
     keep_state: Keep = False,
     reset_state: Reset = False,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only say what would be done.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
     more: MoreFiles = None,
     sets: Sets = None,
     as_json: AsJson = False,
@@ -71,7 +71,7 @@ def checkpoint_set(
             say(f"{'deleted' if execute else 'would delete'} {len(keys)} keys of {place}")
         if reset_state:
             _remove_local(loaded, log, list(plan.startpoints), execute)
-    say("the next start of each task goes on there" if execute else "nothing was changed; do it with --execute")
+    say("each task continues there at its next start" if execute else "nothing was changed; do it with --execute")
 
 
 def target_of(earliest: bool, latest: bool, offset: int | None, time: str | None) -> Target:
@@ -85,7 +85,7 @@ def target_of(earliest: bool, latest: bool, offset: int | None, time: str | None
     ]
     if len(given) != 1:
         told = " and ".join(f"--to-{name}" for name in given) or "nothing"
-        raise ConfigurationError(f"where to: {told} given.", "Give one of --to-earliest, --to-latest, --to-offset, --to-datetime.")
+        raise ConfigurationError(f"target: {told} given.", "Give one of --to-earliest, --to-latest, --to-offset, --to-datetime.")
     return Target(EARLIEST if earliest else LATEST if latest else "", offset, None if time is None else _milliseconds(time))
 
 
@@ -104,7 +104,7 @@ def _check_state(loaded: LoadedJob, keep: bool, reset: bool) -> None:
         raise ConfigurationError("--keep-state and --reset-state: it cannot be both.", "Give one of them.")
     if changelogs(loaded.settings) and not keep and not reset:
         raise ConfigurationError(
-            f"the job has stores ({', '.join(loaded.settings.stores)}): what is to become of them?",
+            f"the job has stores ({', '.join(loaded.settings.stores)}): choose what happens to them.",
             "--reset-state empties them, so that state and offsets agree from --to-earliest on; --keep-state keeps what they count.",
         )
 

@@ -21,7 +21,7 @@ from samzapy.printable import printable, printable_json, printable_lines
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.yaml", help="The job file.", show_default=False)]
 MoreFiles = Annotated[
-    list[Path] | None, typer.Option("--file", "-f", metavar="MORE.yaml", help="A file laid over the job file; may be repeated.")
+    list[Path] | None, typer.Option("--file", "-f", metavar="MORE.yaml", help="A file whose keys override the job file's; may be repeated.")
 ]
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override one key, e.g. commit.interval=100ms; may be repeated.")

@@ -79,7 +79,7 @@ def status(
 @kafka.command()
 def grant(
     job: JobFile, more: MoreFiles = None, sets: Sets = None, port: Port = None, directory: Directory = None,
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="Take them back instead.")] = False,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Revoke them instead.")] = False,
 ) -> None:  # fmt: skip
     """Allow the job's user, on a cluster started with --secure, the least that the job needs."""
     from samzapy.access_check import access_of, principal_of
@@ -90,7 +90,7 @@ def grant(
         raise ClusterUnreachable(f"no Kafka runs in {_place(port, directory)}.", "Start it: samzapy dev kafka start --secure")
     if cluster.secure is None:
         raise ConfigurationError(
-            f"the Kafka in {cluster.directory} has no ACLs: everybody may do everything.", "There is nothing to grant."
+            f"the Kafka in {cluster.directory} has no ACLs: everybody may do everything.", "There is nothing to grant"
         )
     settings = load(job, more, sets).settings
     wanted, principal = access_of(settings), principal_of(settings)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from samzapy.dead_letters import DeadLetters, Entry
     from samzapy.model.dead_letter import Origin
 
-app = typer.Typer(help="Look at dead letters and send them back.", no_args_is_help=True)
+app = typer.Typer(help="Show dead letters and replay them.", no_args_is_help=True)
 MAX_ERROR = 100
 
 
@@ -83,7 +83,7 @@ def replay(
     everything: Annotated[bool, typer.Option("--all", help="All that were not sent back before.")] = False,
     more: MoreFiles = None,
     sets: Sets = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only say what would be done.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
 ) -> None:
     """Send records back to the topic and partition they came from, each at most once."""
     loaded = load(job, more, sets)
@@ -117,7 +117,7 @@ def send_back(letters: DeadLetters, wanted: Sequence[Origin] | None) -> list[Ent
         return letters.replay(wanted, tell)
     except KeyboardInterrupt:
         so_far = told[-1] if told else "nothing is known to be sent back"
-        say(f"{so_far}; what was not goes with the next replay, and nothing is sent twice")
+        say(f"{so_far}; the next replay sends the rest, and nothing twice")
         raise
 
 

@@ -46,7 +46,7 @@ _WIDTH = 120
 
 def doctor(
     job: Annotated[
-        Path | None, typer.Argument(metavar="[JOB.yaml]", help="A job file, to look at what it needs too.", show_default=False)
+        Path | None, typer.Argument(metavar="[JOB.yaml]", help="A job file: also check what this job needs.", show_default=False)
     ] = None,
     more: MoreFiles = None,
     sets: Sets = None,
@@ -107,7 +107,7 @@ def _machine() -> Iterator[Check]:
         installed = {rules.normalised(d.name): d.version for d in importlib.metadata.distributions()}
         yield from rules.check_packages(requirements, installed)
     else:
-        found = "samzapy runs from a folder and is not installed, so what it needs is written down nowhere"
+        found = "samzapy runs from a folder and is not installed, so its requirements are unknown"
         yield Check("packages", State.WARN, found, line_for("spark"))
     version, where = look_for_java()
     yield rules.check_java(version, where, OLDEST_VERSION)

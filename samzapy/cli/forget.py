@@ -18,7 +18,7 @@ from samzapy.config.load import LoadedJob
 from samzapy.coordinator.forgetting import Forgetting, Forgotten
 from samzapy.ports import Log
 
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this, only say what would be done.")]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")]
 
 
 def drop(
@@ -57,7 +57,7 @@ def forget(
     if topic in {i.topic for i in loaded.settings.inputs}:
         raise ConfigurationError(
             f"{topic} is an input of the job.",
-            "Where it goes on is set with `samzapy checkpoint set JOB.yaml --to-earliest` and its like; to forget it, take it out of `inputs:` first.",
+            "To change its offset, use `samzapy checkpoint set JOB.yaml --to-earliest`, for example; to forget it, remove it from `inputs:` first.",
         )
     with connected(loaded) as log:
         found = _forgetting(loaded, log).input(topic, execute)

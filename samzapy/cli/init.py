@@ -45,7 +45,7 @@ inputs:
 outputs:
   - {{topic: {job}-counts, key: string, value: integer, partitions: 2}}
 stores:
-  counts: {{key: string, value: integer}}   # kept in RocksDB, and in Kafka for when this machine is gone
+  counts: {{key: string, value: integer}}   # in RocksDB on this machine, with a changelog in Kafka
 """
 
 TEST = """from pathlib import Path
@@ -75,7 +75,7 @@ samzapy topics {module}.yaml --create && samzapy run {module}.yaml --local --unt
 samzapy tail {job}-counts --from-beginning --value-serde integer
 ```
 
-Without `--until-end` it runs until Ctrl-C, without `--local` on Spark; `samzapy status {module}.yaml` and `samzapy lag {module}.yaml` tell how it is.
+Without `--until-end` it runs until Ctrl-C, without `--local` on Spark; `samzapy status {module}.yaml` and `samzapy lag {module}.yaml` show its state.
 """
 
 

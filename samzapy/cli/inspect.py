@@ -19,7 +19,7 @@ from samzapy.model.ownership import LeaseRecord, Ledger
 from samzapy.ports import Consumer, Log
 from samzapy.signing import signed_headers
 
-checkpoint_app = typer.Typer(help="Look at a job's checkpoints, and set where it goes on.", no_args_is_help=True)
+checkpoint_app = typer.Typer(help="Show a job's checkpoints, and set where it continues.", no_args_is_help=True)
 NOT_RUNNING = 3
 HTTP_TIMEOUT_S = 5.0
 T = TypeVar("T")
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @checkpoint_app.callback()
 def _checkpoint() -> None:
-    """Look at a job's checkpoints, and set where it goes on."""
+    """Show a job's checkpoints, and set where it continues."""
 
 
 # -- validate --------------------------------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def topics(
     job: JobFile,
     more: MoreFiles = None,
     sets: Sets = None,
-    create: Annotated[bool, typer.Option("--create", help="Create internal topics, and outputs that give `partitions`.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create the internal topics, and the outputs that have `partitions`.")] = False,
     acls: Annotated[bool, typer.Option("--acls", help="Only print the ACLs that the job needs, as lines of Kafka's own tool.")] = False,
     as_json: AsJson = False,
 ) -> int:

@@ -84,7 +84,7 @@ def _say_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    verbose: bool = typer.Option(False, "--verbose", "-v", help="Log what is done in detail (stderr)."),
+    verbose: bool = typer.Option(False, "--verbose", "-v", help="Log details to stderr."),
     version: bool = typer.Option(False, "--version", callback=_say_version, is_eager=True, help="Show the version and exit."),
 ) -> None:
     configure_logging(verbose)

@@ -82,5 +82,5 @@ def _told() -> Iterator[None]:
         raise
     except OSError as error:
         raise OutputFailed(
-            f"the output could not be written: {error.strerror}.", "Make room, or send it elsewhere; what was written of it is not all."
+            f"the output could not be written: {error.strerror}.", "Free some space, or redirect the output; what was written is incomplete."
         ) from error

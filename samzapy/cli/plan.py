@@ -91,12 +91,12 @@ def _print(settings: Settings, local: bool, tasks: dict[str, TaskModel], seen: O
 
 def _print_outlook(settings: Settings, local: bool, tasks: dict[str, TaskModel], seen: Outlook) -> None:
     used = len(seen.plan.tasks)
-    slots = f"; {seen.slots} slots" if seen.slots is not None else "" if local else "; how many slots there are is known when Spark runs"
+    slots = f"; {seen.slots} slots" if seen.slots is not None else "" if local else "; the number of slots is known only when Spark runs"
     print(f"{len(tasks)} tasks in {used} containers{slots}")
     if used < settings.containers.count:
         say(f"containers.count is {settings.containers.count}, but {len(tasks)} tasks fill {used}; the others are not started")
     if seen.hosts_are_assumed:
-        say("hosts: where earlier runs left the tasks' state, if Spark has executors there again")
+        say("hosts: those with the tasks' state from earlier runs, if Spark has executors there again")
     print()
     print_table(("CONTAINER", "HOST", "TASKS"), [(n, seen.plan.hosts.get(n) or "any", len(names)) for n, names in seen.plan.tasks.items()])
     print()

@@ -50,7 +50,7 @@ def send(
         str | None, typer.Option(metavar="TEXT", help="A value of exactly this text is a tombstone.", show_default=False)
     ] = None,
     partitions: Annotated[
-        int | None, typer.Option(min=1, help="Create the topic with so many partitions if there is none.", show_default=False)
+        int | None, typer.Option(min=1, help="If the topic does not exist, create it with this many partitions.", show_default=False)
     ] = None,
 ) -> None:
     """Send lines from stdin as records."""
@@ -61,7 +61,7 @@ def send(
     log = _log(servers)
     facts = _facts(log, topic, servers, partitions)
     if "compact" in facts.config.get("cleanup.policy", "") and not keyed:
-        raise ConfigurationError(f"{topic} is compacted: it takes no records without a key.", "Add --key, and write key<TAB>value.")
+        raise ConfigurationError(f"{topic} is compacted: its records need a key.", "Add --key, and write key<TAB>value.")
     form = LineForm(
         (value_serde, _serde(value_serde)),
         (key_serde or "string", _serde(key_serde or "string")) if keyed else None,
@@ -86,7 +86,7 @@ def send_lines(source: IO[bytes], is_file: bool, form: LineForm, topic: str, log
         bad.append(line)
         tell(str(line))
 
-    remedy = "Mend these lines; see `samzapy send --help` for what a line has to be."
+    remedy = "Fix these lines; see `samzapy send --help` for the format."
     if is_file:
         at = source.tell()
         lines = sum(1 for _ in records_of(source, form, note)) + len(bad)
@@ -121,15 +121,15 @@ def tail(
     servers: Servers = "localhost:9092",
     from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Begin at the oldest record.")] = False,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C; begins at the end unless --from-beginning.")
+        bool, typer.Option("--follow", "-f", help="Wait for new records, until Ctrl-C; starts at the end unless --from-beginning.")
     ] = False,
     max_records: Annotated[
         int | None, typer.Option("--max", min=1, metavar="N", help=f"Stop after N records; the last {LAST} by default.", show_default=False)
     ] = None,
     key_serde: Annotated[
-        str | None, typer.Option(help=f"What keys are: {SERDES}; by default they are shown as text.", show_default=False)
+        str | None, typer.Option(help=f"The serde of keys: {SERDES}; by default they are shown as text.", show_default=False)
     ] = None,
-    value_serde: Annotated[str | None, typer.Option(help="What values are.", show_default=False)] = None,
+    value_serde: Annotated[str | None, typer.Option(help="The serde of values.", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> int:
     """Show records as a read_committed reader sees them: partition@offset, key, value, headers. Exit code 1 if some cannot be decoded."""

@@ -22,9 +22,9 @@ def reset(
     more: MoreFiles = None,
     sets: Sets = None,
     coordinator: Annotated[
-        bool, typer.Option("--coordinator", help="Only the coordinator topic, which says who runs what: state and checkpoints stay.")
+        bool, typer.Option("--coordinator", help="Delete only the coordinator topic (which container runs which tasks); keep state and checkpoints.")
     ] = False,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; without this, only say what would be done.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
 ) -> None:
     """Remove state, changelogs and checkpoints of a stopped job: the next run starts from the beginning."""
     from samzapy.topic_check import changelogs
@@ -65,5 +65,5 @@ def url_of_a_run(loaded: LoadedJob, log: Log) -> str | None:
                 deadline = time.monotonic() + lease_s
                 say(f"{error.message} Waiting {lease_s:.0f} s for a run that renews its lease.")
         time.sleep(LOOK_S)
-    say("nobody renewed it: no run is alive")
+    say("it was not renewed: no run is alive")
     return None

@@ -38,7 +38,7 @@ def run(
     master: Annotated[str | None, typer.Option(help="Spark's master, in place of the job file's.", show_default=False)] = None,
     local: Annotated[bool, typer.Option("--local", help="Containers as child processes, without Spark.")] = False,
     until_end: Annotated[bool, typer.Option("--until-end", help="Stop by itself at the inputs' ends as they are now.")] = False,
-    takeover: Annotated[bool, typer.Option("--takeover", help="Take the place of another run that seems alive.")] = False,
+    takeover: Annotated[bool, typer.Option("--takeover", help="Replace another run that seems alive.")] = False,
 ) -> int:
     """Run a job in the foreground. Ctrl-C: final commit, exit 0; a second one: stop now."""
     refuse_local_on(local, master)
@@ -208,7 +208,7 @@ def ends_now(places: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:
     for place, end in sorted(ends.items()):
         if end < written[place]:
             LOG.warning(
-                "%s: a transaction of somebody else's is open at %d; it and what lies behind it are not part of this run", place, end
+                "%s: another application's transaction is open at %d; that transaction and the records after it are not part of this run", place, end
             )
     return {str(place): end for place, end in ends.items()}
 

@@ -18,7 +18,7 @@ from samzapy.model.names import task_name
 from samzapy.ports import Log
 from samzapy.printable import printable
 
-app = typer.Typer(help="Look at and restore stores.", no_args_is_help=True)
+app = typer.Typer(help="Show and restore stores.", no_args_is_help=True)
 StoreName = Annotated[str, typer.Argument(metavar="STORE", help="The store's name in the job file.", show_default=False)]
 NOT_FOUND = 1
 Entry = tuple[int, bytes, bytes]  # partition, key, value

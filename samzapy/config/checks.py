@@ -60,7 +60,7 @@ def check_avro_files(document: Mapping[str, Any], folders: Sequence[Path]) -> It
 def _wrong_schema(file: str, folders: Sequence[Path]) -> tuple[str, str] | None:
     place = next((folder / file for folder in folders if (folder / file).is_file()), None)
     if place is None:
-        return f"there is no schema file {file!r}", "The path is from the job file's folder or the working directory."
+        return f"schema file {file!r} does not exist", "The path is from the job file's folder or the working directory."
     try:
         with place.open("rb") as opened:
             raw = opened.read(MAX_SCHEMA_BYTES + 1)
@@ -110,7 +110,7 @@ def _kafka_property(path: Route, value: Any) -> Iterator[Finding]:
         hint = f"Kafka's keys are dotted: write {key}.{inner}." if isinstance(value, Mapping) else "Write one text, with commas."
         yield Finding(path, f"expected text, a number or true/false, found {shown(value)}", hint)
     elif isinstance(value, int) and abs(value) > MAX_CLIENT_INTEGER and not (key.startswith("sasl.") or is_secret(path)):
-        yield Finding(path, f"{value} is beyond what Kafka's client can hold", f"Write at most {MAX_CLIENT_INTEGER}.")
+        yield Finding(path, f"{value} is too large for Kafka's client", f"Write at most {MAX_CLIENT_INTEGER}.")
 
 
 def _socket_timeout(document: Mapping[str, Any]) -> Iterator[Finding]:
@@ -193,7 +193,7 @@ def _listed_twice(document: Mapping[str, Any], name: str) -> Iterator[Finding]:
 def _broadcast(document: Mapping[str, Any]) -> Iterator[Finding]:
     entries = list(_entries(document, "inputs"))
     if entries and all(entry.get("broadcast") is True for _, entry in entries):
-        hint = "The number of tasks comes from the partitions of an input that is not broadcast."
+        hint = "The partitions of an input that is not broadcast determine the number of tasks."
         yield Finding(("inputs", 0, "broadcast"), "every input is broadcast", hint)
 
 
@@ -228,7 +228,7 @@ def _topics(document: Mapping[str, Any]) -> Iterator[Finding]:
         where, at_key = ((*path, "changelog"), False) if "changelog" in store else (path, True)
         if topic in changelogs:
             message = f"changelog {topic!r} is also that of store {changelogs[topic]!r}"
-            yield Finding(where, message, "Each store has a changelog of its own: remove `changelog`.", at_key)
+            yield Finding(where, message, "Each store has its own changelog: remove `changelog`.", at_key)
         elif topic in uses:
             yield Finding(where, f"{topic!r} is {uses[topic]} of the job", "Remove `changelog`.", at_key)
         changelogs.setdefault(topic, str(path[1]))

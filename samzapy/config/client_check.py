@@ -67,7 +67,7 @@ def _finding(path: Route, key: str, said: str) -> Finding:
     if "No such configuration property" in said:
         meant = near(key, COMMON)
         return Finding(path, f"unknown Kafka property {key!r}", f"did you mean {meant!r}?" if meant else LIST, at_key=True)
-    return Finding(path, f"Kafka's client refuses it: {said}", "See librdkafka's CONFIGURATION.md for what it takes.")
+    return Finding(path, f"Kafka's client refuses it: {said}", "librdkafka's CONFIGURATION.md lists the valid values.")
 
 
 def _without_secrets(said: str, asked: Askable) -> str:

@@ -184,7 +184,7 @@ def class_name(value: Any) -> str:
 def topic(value: Any) -> str:
     name = text(value, "a topic")
     if not TOPIC_NAME.fullmatch(name):
-        hint = "Give each topic an entry of its own." if "," in name else "Kafka allows letters, digits, '.', '_' and '-', at most 249."
+        hint = "Give each topic its own entry." if "," in name else "Kafka allows letters, digits, '.', '_' and '-', at most 249."
         raise wrong(f"{shown(name)} is no name of a Kafka topic", hint)
     return name
 

@@ -39,7 +39,7 @@ OWNED: dict[str, str] = {
     "partitioner": "it is murmur2, as in Java's clients; choose partitions with `partition` or `partition_key` when sending",
     "queuing.strategy": OURS,
     "request.required.acks": OURS,
-    "test.mock.num.brokers": "it would put invented brokers in place of the real ones; for tests there is samzapy.testing",
+    "test.mock.num.brokers": "it would replace the real brokers with simulated ones; for tests use samzapy.testing",
     "transaction.timeout.ms": "set `commit.timeout`",
     "transactional.id": OURS,
 }

@@ -27,7 +27,7 @@ from samzapy.config.secrets import is_secret, keep_out
 from samzapy.config.tree import Node, Route, Table, dotted, from_plain, hide_secrets, locate, merged, plain
 
 TELLING, LONG = 6, 12  # characters of a secret that a message must not have in a row; of one that is looked for everywhere
-UNSHOWN = "this key takes another value; what it has is not shown, since it comes from a file or variable that may hold a secret"
+UNSHOWN = "this key needs another value; its value is not shown, because the file or variable it comes from may hold a secret"
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def _laid(below: Node | None, steps: list[Step], depth: int, value: Node, source
         return _item(below, steps, depth, value, source, place)
     if below is not None and not isinstance(below, Table):
         path = tuple(p for p, _ in steps[: depth + 1])
-        raise Stop(place.problem(path, f"{'.'.join(str(p) for p in path[:-1])!r} is a single value, it has no keys", "Set it as a whole."))
+        raise Stop(place.problem(path, f"{'.'.join(str(p) for p in path[:-1])!r} is a single value, it has no keys", "Set the whole value."))
     entries = dict(below.entries) if below is not None else {}
     node = _laid(entries[part].node if part in entries else None, steps, depth + 1, value, source)
     entries[part] = Entry(place, node)

@@ -64,7 +64,7 @@ def read_file(path: Path) -> Source:
             raw = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         hint = "Check the path." if isinstance(error, FileNotFoundError) else ""
-        why = {"FileNotFoundError": "there is no such file", "IsADirectoryError": "is a directory, not a file"}
+        why = {"FileNotFoundError": "this file does not exist", "IsADirectoryError": "is a directory, not a file"}
         raise Stop(Problem(name, 1, 1, "", why.get(type(error).__name__, f"cannot be read: {error.strerror}"), hint)) from None
     if len(raw) > MAX_FILE_BYTES:
         raise Stop(
@@ -245,7 +245,7 @@ class _Builder:
         self._count += nodes
         if self._count > MAX_NODES:
             self._refuse(
-                place, path[:3], f"more than {MAX_NODES} values, aliases counted as what they stand for", "Write out what is meant."
+                place, path[:3], f"more than {MAX_NODES} values, with aliases expanded", "Write the values out."
             )
 
     def _refuse(self, place: Place, path: Route, message: str, hint: str) -> None:

@@ -142,7 +142,7 @@ def _value(inside: str, environ: Mapping[str, str], index: int) -> str:
         hint = f"References are ${{NAME}}, ${{NAME:-default}} and ${{file:PATH}}. {ESCAPE_HINT}"
         raise Unresolved(f"'${{{inside}}}' is no reference", hint, index)
     if "${" in rest:
-        raise Unresolved("a default cannot hold another reference", "Set the variable instead.", index)
+        raise Unresolved("a default cannot contain another reference", "Set the variable instead.", index)
     value = environ.get(name[0])
     if rest:
         return value or rest.removeprefix(":-")

@@ -78,9 +78,9 @@ class InputSettings(Section):
     topic: Topic = Field(description="The topic.", examples=["page-views"])
     key: Serde = Field("bytes", description="Serde of keys: string, integer, json, bytes, avro:<schema file>, record:module:Class, module:Class.")
     value: Serde = Field("bytes", description="Serde of values.")
-    start: Start = Field("earliest", description="Where to begin when there is no checkpoint: earliest or latest.")
+    start: Start = Field("earliest", description="Where to start without a checkpoint: earliest or latest.")
     bootstrap: Flag = Field(False, description="Read to its end before any other input is read.")
-    broadcast: Flag = Field(False, description="Every task reads all partitions of it.")
+    broadcast: Flag = Field(False, description="Every task reads all its partitions.")
     on_out_of_range: OutOfRange = Field(
         "fail", description="What to do when the next offset is no longer in the topic: fail, earliest or latest."
     )
@@ -109,13 +109,13 @@ class StoreSettings(Section):
 class CommitSettings(Section):
     """When and how work is committed."""
 
-    interval_ms: Duration = Field(1000, alias="interval", description="How often; three of them must be shorter than `timeout`.")
+    interval_ms: Duration = Field(1000, alias="interval", description="Time between commits; three intervals must be shorter than `timeout`.")
     guarantee: Guarantee = Field(
         "exactly_once",
-        description="exactly_once: outputs are in the transaction; at_least_once: outputs are sent at once. State is exact in both.",
+        description="exactly_once: outputs are in the transaction; at_least_once: outputs are sent immediately. State is exact with both.",
     )
-    timeout_ms: Duration = Field(60_000, alias="timeout", description="How long a transaction may take; at most what the brokers allow.")
-    max_uncommitted_bytes: Size = Field(64 << 20, alias="max_uncommitted", description="A container commits early when it holds this much.")
+    timeout_ms: Duration = Field(60_000, alias="timeout", description="How long a transaction may take; at most the brokers' limit.")
+    max_uncommitted_bytes: Size = Field(64 << 20, alias="max_uncommitted", description="A container commits early when its uncommitted changes reach this size.")
 
 
 class OnErrorSettings(Section):
@@ -141,7 +141,7 @@ class ContainerSettings(Section):
     max_restarts: Times = Field(8, description="Restarts within `restart_window` after which the job fails.")
     restart_window_ms: Duration = Field(300_000, alias="restart_window", description="The window of `max_restarts`.")
     heartbeat_ms: Duration = Field(
-        2000, alias="heartbeat", description="How often a container reports; two of them must be shorter than `lease`."
+        2000, alias="heartbeat", description="Time between a container's reports; two intervals must be shorter than `lease`."
     )
     lease_ms: Duration = Field(
         10_000, alias="lease", description="How long a silent container owns its tasks; shorter than `commit.timeout`."
@@ -153,7 +153,7 @@ class StateSettings(Section):
 
     dir: Directory = Field(
         default_factory=lambda: directory(DEFAULT_STATE_DIR),
-        description="The directory; ~ is the home of whoever runs the container. Deleting it while the job is stopped is safe.",
+        description="The directory; ~ is the home directory of the user that runs the container. Deleting it while the job is stopped is safe.",
     )
 
 
@@ -170,7 +170,7 @@ class WebSettings(Section):
     port: Port = Field(0, description="0: any free port.")
     host: Host = Field("127.0.0.1", description="The address to listen on.")
     names: Hosts = Field(
-        (), description="Names by which it may be asked for, besides loopback's and `host`; under any other only health is answered."
+        (), description="Host names that requests may use, in addition to loopback's and `host`; any other name gets only the health check."
     )
 
 

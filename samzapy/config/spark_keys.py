@@ -12,14 +12,14 @@ OWNED: Mapping[str, tuple[str, str]] = {
     "spark.dynamicAllocation.enabled": ("false", "containers keep their executors"),
     "spark.task.cpus": ("1", "a container is one slot"),
     "spark.python.use.daemon": ("true", "a container watches the daemon that forked it"),
-    "spark.python.worker.reuse": ("false", "each container gets a process of its own"),
+    "spark.python.worker.reuse": ("false", "each container gets its own process"),
     "spark.python.worker.idleTimeoutSeconds": ("0", "a container may be silent for long"),
     "spark.python.worker.killOnIdleTimeout": ("false", "a container may be silent for long"),
     "spark.task.reaper.enabled": ("true", "a cancelled container has to be seen to its end"),
     "spark.excludeOnFailure.enabled": ("false", "the coordinator decides where containers run"),
     "spark.excludeOnFailure.application.enabled": ("false", "the coordinator decides where containers run"),
     "spark.excludeOnFailure.taskAndStage.enabled": ("false", "the coordinator decides where containers run"),
-    "spark.scheduler.mode": ("FIFO", "every container gets a slot of its own"),
+    "spark.scheduler.mode": ("FIFO", "every container gets its own slot"),
     "spark.submit.deployMode": ("client", "the coordinator is the driver, here"),
 }
 # setting -> the key of the job file that decides it

@@ -40,7 +40,7 @@ def import_task_class(task: str, folders: Sequence[Path]) -> type[StreamTask]:
         _check_hook(found, name, hook, arguments)
     needed = _required_arguments(found)
     if needed:
-        hint = "It is made without arguments: read `context.params` in `init`."
+        hint = "It is created without arguments: read `context.params` in `init`."
         raise _refusal("task", f"{name}.__init__ wants {', '.join(needed)}", hint)
     return found
 
@@ -61,7 +61,7 @@ def import_serde_class(name: str, folders: Sequence[Path]) -> type[Any]:
         )
     needed = _required_arguments(found)
     if needed:
-        raise _refusal("serde", f"serde {name} wants {', '.join(needed)} to be made", "Give its arguments defaults.")
+        raise _refusal("serde", f"serde {name} wants {', '.join(needed)} to be created", "Give its arguments defaults.")
     return found
 
 
@@ -69,12 +69,12 @@ def import_record_class(name: str, folders: Sequence[Path]) -> type[Any]:
     """The class of the objects that a serde `record:module:Class` reads and writes.
 
     Raises:
-        ConfigError: it cannot be imported, or does not say what its fields are.
+        ConfigError: it cannot be imported, or does not declare its fields.
     """
     found, _ = _import("serde", name, folders)
     if not inspect.isclass(found) or not holds_records(found):
         hint = "Name a dataclass, msgspec.Struct, NamedTuple, TypedDict or pydantic model."
-        raise _refusal("serde", f"record:{name} does not say what its fields are", hint)
+        raise _refusal("serde", f"record:{name} does not declare its fields", hint)
     return found
 
 
@@ -126,7 +126,7 @@ def _broken(key: str, name: str, error: BaseException) -> ConfigError:
         what = " ".join(traceback.format_exception_only(error)[-1].split())
     hint = f"Import it by itself: python -c 'import {name}'."
     if isinstance(error, ModuleNotFoundError) and error.name:
-        hint = f"Install what brings the module {error.name!r}, or put it beside the job file."
+        hint = f"Install the package that has the module {error.name!r}, or put the module beside the job file."
     return _refusal(key, f"importing {name} failed at {where}:{line}: {what}", hint)
 
 
@@ -158,7 +158,7 @@ def _check_hook(found: type[StreamTask], name: str, hook: str, arguments: int) -
         inspect.signature(function).bind(*[None] * (arguments + (0 if _is_static(found, hook) else 1)))
     except TypeError:
         wanted = list(inspect.signature(getattr(StreamTask, hook)).parameters)
-        raise _refusal("task", f"{name}.{hook} takes other arguments", f"Define {hook}({', '.join(wanted)}).") from None
+        raise _refusal("task", f"{name}.{hook} has the wrong arguments", f"Define {hook}({', '.join(wanted)}).") from None
     except ValueError:  # a signature that Python does not know is not ours to judge
         return
 

@@ -23,7 +23,7 @@ from samzapy.ports import Change, Clock, Consumer, Message
 LOG = logging.getLogger("samzapy.restore")
 BATCH_RECORDS = 2000
 STUCK_S = 2.0
-STRANGER = "Somebody else writes to this topic, who should not: take that right away (`kafka-acls.sh`), or find the program that does."
+STRANGER = "Another application writes to this topic: revoke its permission (`kafka-acls.sh`), or stop the program."
 T = TypeVar("T")
 Steps = Generator[bool, None, T]  # each step says whether it got on, or has to wait for something
 Run = Sequence[Message]  # records of one partition, in a row
@@ -147,7 +147,7 @@ class Barriers:
             end = consumer.bounds(place).end
             if end <= barrier:
                 task, _ = whose(place)
-                task.reason = f"{place}: a transaction of somebody else's is open at {end}, before this start's barrier at {barrier}"
+                task.reason = f"{place}: another application's transaction is open at {end}, before this start's barrier at {barrier}"
                 LOG.warning("%s; waiting until it is decided", task.reason)
         return True
 
@@ -162,17 +162,17 @@ class Barriers:
             barrier = barrier_from_bytes(message.value())
         except ValueError as error:
             if is_replaced:
-                LOG.warning("%s %s, passed over: this start's own replaced it. %s", at(message), error, STRANGER)
+                LOG.warning("%s %s; it was skipped: this start's barrier replaced it. %s", at(message), error, STRANGER)
                 return
             raise StateRefused(
-                f"{at(message)} {error}, and no checkpoint says that the topic is this job's. {STRANGER}",
-                f"If nothing in {place.topic} is wanted, delete it; else give store {store!r} another `changelog`.",
+                f"{at(message)} {error}, and no checkpoint confirms that the topic belongs to this job. {STRANGER}",
+                f"If the content of {place.topic} is not needed, delete the topic; otherwise give store {store!r} another `changelog`.",
             ) from None
         job = self._spec.job
         if (barrier.job, barrier.id, barrier.task, barrier.store) != (job.name, job.id, task.name, store):
             raise StateRefused(
                 f"{place} belongs to store {barrier.store!r} of {barrier.job}-{barrier.id}, {barrier.task}; not to store {store!r} of {job}, {task.name}.",
-                f"Give store {store!r} a changelog topic of its own.",
+                f"Give store {store!r} its own changelog topic.",
             )
         if barrier.epoch <= self._own.epoch:
             return

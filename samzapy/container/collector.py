@@ -49,7 +49,7 @@ class Collector:
             size += sum(len(name) + len(data or b"") + 10 for name, data in headers)
         if size > limit:
             raise RecordTooLarge(
-                f"a record of {size} bytes for topic {output.topic}, key {shortened(key)}: the topic takes at most {limit} bytes.",
+                f"a record of {size} bytes for topic {output.topic}, key {shortened(key)}: the topic's limit is {limit} bytes.",
                 f"Send less in one record, or raise max.message.bytes of {output.topic}.",
             )
         partition = envelope.partition

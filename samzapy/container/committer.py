@@ -91,7 +91,7 @@ class Committer:
             raise
         except Exception as error:  # a full disk, a broken engine: the commit stands, the local store is in doubt
             raise InDoubt(
-                f"the commit is decided, but a local store could not take it: {error}.", "It is restored from the changelog."
+                f"the commit succeeded, but a local store could not apply it: {error}.", "It is restored from the changelog."
             ) from error
         self.commits += 1
         self.last_seconds = self._clock.monotonic() - started
@@ -207,9 +207,9 @@ def fitting(checkpoint: Checkpoint, spec: ContainerSpec) -> bytes:
     if len(data) <= limit:
         return data
     raised = f"With Kafka's own tools, set max.message.bytes={len(data) * 2} for {topic}"
-    ways = [raised if len(data) <= MAX_BYTES else f"Give a task fewer input partitions: a checkpoint may have {MAX_BYTES} bytes"]
+    ways = [raised if len(data) <= MAX_BYTES else f"Give each task fewer input partitions: a checkpoint may have {MAX_BYTES} bytes"]
     gone = sorted({place.rpartition("[")[0] for place in checkpoint.left})
-    ways += [f"forget what is no input any more: `samzapy checkpoint forget JOB.yaml {topic}`" for topic in gone[:MAX_TOLD]]
+    ways += [f"forget the offsets of removed inputs: `samzapy checkpoint forget JOB.yaml {topic}`" for topic in gone[:MAX_TOLD]]
     raise RecordTooLarge(
         f"{checkpoint.task}: its checkpoint of {len(data)} bytes is more than the {max(limit, 0)} that {topic} takes; it names {len(checkpoint.inputs)} "
         f"input partitions, {len(checkpoint.left)} that are no input any more, and {len(checkpoint.stores)} stores.",

@@ -86,7 +86,7 @@ class Container:
         caution: Caution = Caution(),  # noqa: B008  a value
     ) -> None:
         if spec.on_error == DEAD_LETTER and spec.dead_letters is None:
-            raise TopicMissing(f"there is no topic {spec.job.dead_letter_topic} for dead letters.", "`samzapy topics JOB.yaml --create`.")
+            raise TopicMissing(f"the dead-letter topic {spec.job.dead_letter_topic} does not exist.", "`samzapy topics JOB.yaml --create`.")
         self._spec = spec
         self._models = dict(spec.tasks)
         self._run_id = run_id
@@ -166,7 +166,7 @@ class Container:
     def _adopt(self) -> None:
         lost = sorted(set(self.tasks) - set(self._own.named))
         if lost:
-            raise Superseded(f"container {self._spec.number}: {', '.join(lost)} was given away before it was given back.", "")
+            raise Superseded(f"container {self._spec.number}: {', '.join(lost)} was assigned to another container before this one released it.", "")
         self._adopted = self._own.epoch
         self._released.clear()
         self._line.published(True)
@@ -308,7 +308,7 @@ class Container:
     def _read_anew(self) -> None:
         """The watchdog's hand: the consumer may have fallen silent, so it is made anew where the tasks stand."""
         for why in self._stalled:
-            LOG.warning("container %d: %s. Its consumer is made anew", self._spec.number, why)
+            LOG.warning("container %d: %s. It gets a new consumer", self._spec.number, why)
         self._stalled = []
         self._inputs.read_anew(self._consumer.renew)
         self._line.published(True)
@@ -429,7 +429,7 @@ class Container:
         lanes = () if last is None else self._inputs.lanes.get((last.topic(), last.partition()), ())
         decision = self._search.aborted(held, None if last is None else origin_of(last), error)
         if isinstance(error, RecordRejected) and self._spec.job.checkpoint_topic in error.message:
-            decision = GiveUp(f"{self._spec.job.checkpoint_topic} takes no checkpoint any more", True)
+            decision = GiveUp(f"{self._spec.job.checkpoint_topic} no longer accepts checkpoints", True)
         LOG.warning("a transaction of %d records was aborted: %s", held, error)
         if self._own.producer is not None and self._own.in_transaction:
             self._own.decided(self._own.producer.abort())

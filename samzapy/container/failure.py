@@ -33,7 +33,7 @@ PACKAGE = Path(__file__).parents[1]
 MAX_CAUSES = 5
 TOLD, TOLD_EVERY = 10, 10_000  # of a task's records that are passed by: the first ones, then one in so many
 MAX_TOLD = 1000  # characters of an exception's text: it may quote the record, and goes into logs and heartbeats
-PASS_BY = "Mend the task, or set `on_error: {then: dead_letter}` (or skip) to pass such records by."
+PASS_BY = "Fix the task, or set `on_error: {then: dead_letter}` (or `skip`) to continue past such records."
 
 _told_of: set[tuple[str, str]] = set()
 
@@ -74,7 +74,7 @@ def dead_letter_of(message: Message, task: str, error: BaseException, attempts: 
     fitted = letter.fitted(spec.max_record_bytes)
     if fitted is None:
         raise RecordTooLarge(
-            f"{task}: record {origin} failed ({told(error)}) and is too large for {spec.topic}, which takes {spec.max_record_bytes} bytes.",
+            f"{task}: record {origin} failed ({told(error)}) and is too large for {spec.topic}, whose limit is {spec.max_record_bytes} bytes.",
             f"Raise max.message.bytes of {spec.topic}, then start the job again.",
         )
     return fitted
@@ -161,7 +161,7 @@ def refuse_returned(hook: str, returned: object) -> None:
         raise TaskError(f"{hook} returned {_a(kind)}, which is not sent.", "Send it: `collector.send(envelope)`, and return nothing.")
     if (hook, kind) not in _told_of and len(_told_of) < MAX_TOLD:
         _told_of.add((hook, kind))
-        LOG.warning("%s returned %s: what it returns is not looked at (told once); records are sent with collector.send(…)", hook, _a(kind))
+        LOG.warning("%s returned %s: the return value is ignored (logged once); send records with collector.send(…)", hook, _a(kind))
 
 
 def _a(kind: str) -> str:

@@ -40,21 +40,21 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
         OffsetOutOfRange: the topic was replaced or does not reach to the offset, and the policy is `fail`.
     """
     if mark.topic_id != spec.topic_id:
-        what = "the topic was deleted and made again since the checkpoint"
+        what = "the topic was deleted and created again after the checkpoint"
     elif not bounds.start <= mark.next_offset:
-        what = f"the checkpoint's next offset {mark.next_offset} lies before the topic's start {bounds.start}: records were removed unread"
+        what = f"the checkpoint's next offset {mark.next_offset} is before the topic's start {bounds.start}: records were removed unread"
     elif mark.next_offset > bounds.end:
-        what = f"the checkpoint's next offset {mark.next_offset} lies behind the topic's end {bounds.end}"
+        what = f"the checkpoint's next offset {mark.next_offset} is after the topic's end {bounds.end}"
     else:
         return mark.next_offset
     if spec.on_out_of_range == "fail":
         raise OffsetOutOfRange(
             f"input {partition}: {what}.",
-            f"Set `on_out_of_range: earliest` or `latest` for {spec.topic} to lose what is missing, "
-            "or choose where to go on: `samzapy checkpoint set JOB.yaml --to-earliest` and its like.",
+            f"Set `on_out_of_range: earliest` or `latest` for {spec.topic} to skip the missing records, "
+            "or choose an offset: `samzapy checkpoint set JOB.yaml --to-earliest` (or `--to-datetime`, `--to-offset`).",
         )
     offset = bounds.start if spec.on_out_of_range == "earliest" else bounds.end
-    LOG.warning("input %s: %s; going on from %d (on_out_of_range: %s)", partition, what, offset, spec.on_out_of_range)
+    LOG.warning("input %s: %s; continuing at %d (on_out_of_range: %s)", partition, what, offset, spec.on_out_of_range)
     return offset
 
 
@@ -180,7 +180,7 @@ class Inputs:
                 continue
             why = since[2]
             if not why and now - since[1] >= STILL_S and self._consumer.bounds(place).end <= position:
-                why = f"{place}: a transaction of somebody else's is open at {position}; what lies behind it is waited for"
+                why = f"{place}: another application's transaction is open at {position}; the task waits for the records after it"
                 LOG.warning("%s", why)
             self._still[place] = (position, since[1], why)
             for lane in self._by_partition[place] if why else ():

@@ -76,7 +76,7 @@ class Ownership:
         who = "nobody" if named is None or not named.incarnation else f"incarnation {named.incarnation} (epoch {named.epoch})"
         return Superseded(
             f"container {self._container}: the coordinator topic names {who}, not this incarnation {self.incarnation}.",
-            "Nothing to do: what this one had not committed was never visible.",
+            "Nothing to do: uncommitted work of this incarnation was never visible.",
         )
 
     def open(self) -> TransactionalProducer:

@@ -66,8 +66,8 @@ class Partitioners:
     def _warn(self, topic: str, why: str) -> None:
         del self._open[topic]
         LOG.warning(
-            "input %s: %s. Records of one key meet the state of different tasks. Let what writes it choose partitions by murmur2 of the key "
-            "(librdkafka: partitioner=murmur2_random; Java does), or write all inputs of this job in the same way.",
+            "input %s: %s. Records of one key reach different tasks. Write this input with the murmur2 partitioner "
+            "(librdkafka: partitioner=murmur2_random; Java: the default), or write all inputs of this job with the same partitioner.",
             topic, why,
         )  # fmt: skip
 

@@ -178,7 +178,7 @@ class Restorer:
         for subject in sorted(set(old) & set(new)):
             if old[subject] != new[subject]:
                 raise StateMismatch(
-                    f"{task.name}: {subject} was {old[subject]!r} when its state was written, the job file says {new[subject]!r}.",
+                    f"{task.name}: {subject} was {old[subject]!r} when its state was written; the job file now says {new[subject]!r}.",
                     "Change it back, give the job a new id, or run `samzapy reset JOB.yaml` to start over.",
                 )
         gone = vanished(task.checkpoint, {name: s.changelog is not None for name, s in self._spec.stores.items()})
@@ -307,14 +307,14 @@ class Restorer:
             if task.checkpoint is None:
                 raise StateRefused(
                     f"{task.name}: there is no checkpoint in {self._spec.checkpoint_of(task.model)}, but {place} holds "
-                    f"{restored.records} records of state: starting over on them would count twice.",
-                    "Run `samzapy reset JOB.yaml` to remove the state and start over, or say with "
-                    "`samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`) where every input goes on.",
+                    f"{restored.records} records of state: processing the inputs again would count twice.",
+                    "Run `samzapy reset JOB.yaml` to delete the state and start over, or set with "
+                    "`samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`) where every input continues.",
                 )
             raise StateRefused(
                 f"{task.name}: store {name!r} is new to the checkpoint, but {place} holds {restored.records} records: it was a store of this job "
-                "before, and its inputs have been read on since.",
-                f"Delete {place.topic} to begin store {name!r} empty, give it another `changelog`, or run `samzapy reset JOB.yaml`.",
+                "before, and inputs were processed without it since.",
+                f"Delete {place.topic} to start store {name!r} empty, give it another `changelog`, or run `samzapy reset JOB.yaml`.",
             )
 
     def _is_decided(self, task: TaskInstance) -> bool:
@@ -328,6 +328,6 @@ class Restorer:
 
 def _has_no_key(message: Message) -> bool:
     if message.key() is None:
-        LOG.warning("%s a record without a key, passed over: it changes nothing. %s", at(message), STRANGER)
+        LOG.warning("%s a record without a key; it was skipped and has no effect. %s", at(message), STRANGER)
         return True
     return False

@@ -156,7 +156,7 @@ class ContainerRunner:
                 if failures > MAX_RESTARTS_WITHOUT_COMMIT and not isinstance(error, ClusterUnreachable):
                     raise
                 self._state = "STARTING"
-                LOG.warning("container %d starts over from what Kafka says: %s: %s", self._number, error.code, error)
+                LOG.warning("container %d starts over from the last commit: %s: %s", self._number, error.code, error)
                 container.let_go()
                 self._published(True)
                 self._clock.sleep(min(1.0, 0.05 * 2**failures))
@@ -175,7 +175,7 @@ class ContainerRunner:
             container.stop()
         except (InDoubt, Fenced, TransactionAborted, ClusterUnreachable) as error:
             LOG.warning(
-                "container %d: the final commit did not go through (%s: %s); the next run goes on from the last one",
+                "container %d: the final commit failed (%s: %s); the next run continues from the commit before it",
                 self._number,
                 error.code,
                 error,
@@ -228,7 +228,7 @@ class ContainerRunner:
     def _alive(self) -> None:
         command = self._heartbeat.command
         if command == EXIT:
-            raise Superseded(f"container {self._number} stops: {self._heartbeat.why or 'the coordinator said so'}.", "")
+            raise Superseded(f"container {self._number} stops: {self._heartbeat.why or 'the coordinator ordered it'}.", "")
         if command == STOP:
             raise _StopRequested
 

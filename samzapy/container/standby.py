@@ -136,7 +136,7 @@ class Standbys:
 
     def _give_up(self, error: SamzapyError) -> None:
         """Whatever happens to a copy is no reason for the tasks that run here to stop: forget all copies, begin again a little later."""
-        LOG.warning("the warm copies are opened anew in %.0f s: %s", GIVE_UP_S, error)
+        LOG.warning("the warm copies are opened again in %.0f s: %s", GIVE_UP_S, error)
         for copy in self._copies.values():
             copy.store.close()
         self._copies = {}

@@ -126,7 +126,7 @@ class Starter:
                 LOG.info("%s: %s %s; it is read from %d", task.name, place, came, offset)
         left = {place: mark for place, mark in known.items() if place not in inputs}
         for place in sorted(left.keys() - (old.left.keys() if old is not None else set())):
-            LOG.info("%s: %s is no input any more; if it comes back, it is read from %d", task.name, place, left[place].next_offset)
+            LOG.info("%s: %s is no longer an input; if it is added again, it is read from %d", task.name, place, left[place].next_offset)
         return inputs, left
 
     def _has_grown(self, partition: TopicPartition) -> bool:

@@ -13,7 +13,7 @@ ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
 RESTORE = ["job", "container", "task", "store", "source"]
 OF_TASKS: Mapping[str, tuple[Any, str, str]] = {
     "processed": (CounterMetricFamily, "processed_records", "Records whose process() returned, since the container started."),
-    "skipped": (CounterMetricFamily, "skipped_records", "Records passed by (on_error: skip), since the container started."),
+    "skipped": (CounterMetricFamily, "skipped_records", "Records skipped (on_error: skip), since the container started."),
     "dead_letters": (CounterMetricFamily, "dead_letters", "Records set aside (on_error: dead_letter), since the container started."),
     "lag": (GaugeMetricFamily, "lag_records", "read_committed end minus next offset, over the task's partitions."),
     "running": (GaugeMetricFamily, "task_running", "1 while the task runs."),

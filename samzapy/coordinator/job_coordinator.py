@@ -197,7 +197,7 @@ class JobCoordinator:
         missing = sorted(newest - set(self._launcher.hosts()))
         if missing:
             LOG.warning(
-                "no executor on %s within %.0f s: what had its state there is restored elsewhere",
+                "no executor on %s within %.0f s: tasks with state there are restored elsewhere",
                 ", ".join(missing),
                 self._settings.host_affinity_s,
             )
@@ -234,7 +234,7 @@ class JobCoordinator:
             if lease is not None and lease.run_id != self._run_id:
                 raise error
         self._owning.is_in_doubt = True  # the next turn makes a new producer, looks at the lease again, and reads what holds
-        LOG.warning("the coordinator's producer is of no use any more, but nobody took over: going on with a new one: %s", error)
+        LOG.warning("the coordinator's producer failed, but no other run took over: continuing with a new producer: %s", error)
 
     def _tick(self) -> None:
         roster, movement = self.roster, self._movement

@@ -75,7 +75,7 @@ class Lease:
         age_s = max((self._clock.now_ms() - lease.renewed_ms) / 1000, 0.0)
         return OwnedElsewhere(
             f"job {self._job} is run by process {lease.pid} on {lease.host} (lease {age_s:.0f} s old, {lease.url}).",
-            "Stop that one with `samzapy stop JOB.yaml`, or take its place with `samzapy run JOB.yaml --takeover`.",
+            "Stop it with `samzapy stop JOB.yaml`, or replace it with `samzapy run JOB.yaml --takeover`.",
         )
 
     def renew(self, url: str) -> None:

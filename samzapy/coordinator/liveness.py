@@ -165,7 +165,7 @@ class Liveness:
         if isinstance(decision, GiveUp):
             story = "; ".join(str(d) for d in member.history.deaths[-TOLD_DEATHS:])
             self._roster.fail(
-                member, {"code": "SZ340", "message": f"{decision.reason}. The last ones: {story}", "remedy": "See its log lines above."}
+                member, {"code": "SZ340", "message": f"{decision.reason}. The last deaths: {story}", "remedy": "See its log lines above."}
             )
             return
         self._roster.members.restart_after_death(member, decision.delay_s)

@@ -197,11 +197,11 @@ class Rewinding:
             found = barrier_from_bytes(barrier)
         except ValueError as error:
             raise StateRefused(
-                f"{place}: {error}; somebody else writes to this topic.",
+                f"{place}: {error}; another application writes to this topic.",
                 "Start the job once, so that its own mark replaces that; then run this again.",
             ) from None
         if (found.job, found.id, found.task, found.store) != (self._job.name, self._job.id, task, store):
             raise StateRefused(
-                f"{place} belongs to store {found.store!r} of {found.job}-{found.id}, {found.task}; it is not deleted.",
-                f"Give store {store!r} a changelog topic of its own.",
+                f"{place} belongs to store {found.store!r} of {found.job}-{found.id}, {found.task}; samzapy does not delete it.",
+                f"Give store {store!r} its own changelog topic.",
             )

@@ -151,7 +151,7 @@ class KafkaAdmin(Closing):
         deadline = time.monotonic() + VISIBLE_TIMEOUT_S
         while self.topics([name])[name].partitions < partitions:
             if time.monotonic() >= deadline:
-                raise LogError(f"topic {name} was given {partitions} partitions, but no broker shows them.", "See the brokers' logs.")
+                raise LogError(f"topic {name} now has {partitions} partitions, but no broker reports them yet.", "See the brokers' logs.")
             time.sleep(0.05)
 
     def delete(self, names: Iterable[str]) -> None:

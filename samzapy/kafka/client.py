@@ -71,10 +71,10 @@ REJECTED = frozenset(
         KafkaError.INVALID_TIMESTAMP, KafkaError.POLICY_VIOLATION, KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
     }
 )  # fmt: skip
-ALLOW = "`samzapy validate JOB.yaml --connect` names what is not allowed, and `samzapy topics JOB.yaml --acls` all that the job needs."
+ALLOW = "`samzapy validate JOB.yaml --connect` names the missing permissions; `samzapy topics JOB.yaml --acls` lists all that the job needs."
 FORBIDDEN_NAMES = frozenset(KafkaError(code).name() for code in FORBIDDEN)
 REJECTED_NAMES = frozenset(KafkaError(code).name() for code in REJECTED)
-REJECTED_REMEDY = "Look at the topic's settings (max.message.bytes, message.timestamp.*, cleanup.policy) and at the record."
+REJECTED_REMEDY = "Check the topic's settings (max.message.bytes, message.timestamp.*, cleanup.policy) and the record."
 
 
 def quiet(settings: Settings, **more: Any) -> dict[str, Any]:

@@ -154,7 +154,7 @@ class KafkaConsumer(Closing):
         except LogError as unknown:
             return unknown
         return OffsetOutOfRange(
-            f"input {place}: next offset {at} lies outside [{bounds.start}, {bounds.end}): records were removed before they were read.",
+            f"input {place}: next offset {at} is outside [{bounds.start}, {bounds.end}): records were removed before they were read.",
             "Set `on_out_of_range` for this input, or use `samzapy reset JOB.yaml`.",
         )
 

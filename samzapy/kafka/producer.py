@@ -211,7 +211,7 @@ class KafkaTransactionalProducer:
         try:
             while served(self._producer.flush, max(0.0, min(FLUSH_LOOK_S, deadline - time.monotonic()))) and not self._heard.has_failed:
                 if time.monotonic() >= deadline:
-                    raise InDoubt(f"flush of {self._id}: the brokers did not take everything in {self._timeout_s:.0f} s.", "")
+                    raise InDoubt(f"flush of {self._id}: the brokers did not accept all records within {self._timeout_s:.0f} s.", "")
         except KafkaException as error:  # a fatal error of the client is raised by whatever serves its events
             raise transaction_error(error.args[0], f"flush of {self._id}") from None
         # measured: what is still queued then is never sent, so waiting would last until the timeout (test_what_waits_behind_a_refused_record_is_not_waited_for)

@@ -84,9 +84,9 @@ def certificate_problem(host: str, port: int, settings: Mapping[str, Any]) -> tu
 def _words(error: ssl.SSLCertVerificationError, host: str) -> tuple[str, str]:
     said = error.verify_message.rstrip(".")
     if error.verify_code == 10:
-        return "its certificate has expired", "Give the broker a new certificate; a clock of this host that is ahead has the same effect."
+        return "its certificate has expired", "Give the broker a new certificate, or check this host's clock: if it is ahead, the certificate looks expired."
     if error.verify_code == 9:
-        return "its certificate is not valid yet", "Look at the clocks of this host and of the one that made the certificate."
+        return "its certificate is not valid yet", "Check the clocks of this host and of the host that issued the certificate."
     if error.verify_code in (62, 64):
         return (
             f"its certificate is not for {host} ({said})",
@@ -119,7 +119,7 @@ def silent_broker(settings: Mapping[str, Any]) -> str:
             if _speaks_tls(host, port):
                 return f"{found['place']} speaks TLS, and `security.protocol` is {protocol}: set it to SSL or SASL_SSL."
         elif _takes_connections(host, port):
-            return f"{found['place']} takes connections: is `security.protocol: {protocol}` what it speaks?"
+            return f"{found['place']} accepts connections: check that it uses `security.protocol: {protocol}`."
     return ""
 
 

@@ -26,8 +26,8 @@ LOCALHOST = "localhost"
 _LONGEST_LINE = 64 << 10
 _REAP_S = 10.0
 NO_CLIENT = (
-    "a Kafka client could not be made in time; its process may have too little address space or too few threads: see `ulimit -v` and `ulimit -u` "
-    "of the user that starts it, and raise them; where it was is in its log"
+    "a Kafka client could not be created in time; its process may have too little address space or too few threads: raise `ulimit -v` and "
+    "`ulimit -u` of the user that starts it; its log has the place in the code"
 )
 
 

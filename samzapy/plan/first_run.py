@@ -15,8 +15,8 @@ from samzapy.model.ownership import FirstRun
 def lost_checkpoints(job: Job, way_out: str) -> StateRefused:
     """The checkpoint topic is another than that of the job's first run."""
     return StateRefused(
-        f"checkpoint topic {job.checkpoint_topic} was deleted and made again since this job began: where it was is not known any more, and reading "
-        "its inputs from their start would do again what is done.",
+        f"checkpoint topic {job.checkpoint_topic} was deleted and created again after the job's first run: its offsets are lost, and reading "
+        "the inputs from their start would process old records again.",
         way_out,
     )
 
@@ -42,8 +42,8 @@ def changelog_gone(topic: str, store: str, checkpoint: str) -> StateRefused:
 def grown_inputs(inputs: str, tasks: int, before: int) -> StateMismatch:
     """A job with state whose inputs have other partitions than when it began."""
     return StateMismatch(
-        f"{inputs}: {tasks} partitions now, {before} when this job's state was begun; a key's records would go to other tasks than its state.",
-        "Give the job a new id to build its state anew from the inputs' start, or `samzapy reset JOB.yaml` it and start over.",
+        f"{inputs}: {tasks} partitions now, {before} when this job's state was created; a key's records would no longer reach the task that has its state.",
+        "Give the job a new id to build its state again from the start of the inputs, or start over with `samzapy reset JOB.yaml`.",
     )
 
 
@@ -55,7 +55,7 @@ def differs_from_first_run(job: Job, inputs: str, first_run: FirstRun | None, no
         return lost_checkpoints(
             job,
             "Bring the old topic back, "
-            "say where every input goes on (`samzapy checkpoint set JOB.yaml --to-earliest` and its like), or run `samzapy reset JOB.yaml` to start over.",
+            "set where every input continues (`samzapy checkpoint set JOB.yaml --to-earliest`, for example), or run `samzapy reset JOB.yaml` to start over.",
         )
     if first_run.tasks and now.tasks and first_run.tasks != now.tasks:
         return grown_inputs(inputs, now.tasks, first_run.tasks)

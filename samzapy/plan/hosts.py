@@ -49,7 +49,7 @@ def choose_host(
     if free:
         best = max(sorted(free), key=lambda host: (state.get(host, 0), free[host]))
         return Start(best, f"{why} within {affinity_s:g} s" if why else "")
-    why = f"all {sum(n or 0 for n in slots.values())} slots are taken" if slots else "no executor is there"
+    why = f"all {sum(n or 0 for n in slots.values())} slots are taken" if slots else "no executor is available"
     return Wait(f"{why}, waiting for one") if waited_s < affinity_s or not slots else NoRoom(why)
 
 

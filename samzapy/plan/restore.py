@@ -84,7 +84,7 @@ def _belongs(case: _Case) -> bool:
 RULES: tuple[tuple[Callable[[_Case], bool], str], ...] = (
     (_belongs, "it belongs to another job, task or store, or has other serdes"),
     (lambda c: c.stamp.topic_id == c.log.topic_id, "its changelog topic was replaced"),
-    (lambda c: _missed_nothing(c) or c.stamp.position >= c.log.start, "the changelog no longer has what it would read next"),
+    (lambda c: _missed_nothing(c) or c.stamp.position >= c.log.start, "the changelog no longer has the records that it would read next"),
     (lambda c: c.stamp.position <= c.log.barrier, "it is ahead of the changelog"),
     (lambda c: c.stamp.sequence <= c.checkpoint.sequence, "it is ahead of the checkpoint"),
     (lambda c: _missed_nothing(c) or _recent(c), "it is too old: tombstones it never saw may be gone from the changelog"),
@@ -115,7 +115,7 @@ def decide(
         if log.start > mark.changelog_start and not complete:
             return _truncated(log, mark)
         warning = (
-            f"{log.topic}[{log.partition}] was truncated at its start; the local store is complete and goes on"
+            f"{log.topic}[{log.partition}] was truncated at its start; the local store is complete and is kept"
             if log.start > mark.changelog_start
             else ""
         )
@@ -171,10 +171,10 @@ def replaced(topic: str, partition: int, topic_id: str, mark: StoreMark) -> Refu
         return None
     if mark.topic != topic:
         return Refuse(
-            f"changelog {topic}[{partition}] is not what the checkpoint names: that is {mark.topic}.",
+            f"changelog {topic}[{partition}]is not the changelog in the checkpoint, which is {mark.topic}.",
             "Change the store's `changelog` back, or run `samzapy reset JOB.yaml` to start over.",
         )
-    what = "was deleted and made again since the checkpoint: its content is not this state"
+    what = "was deleted and created again after the checkpoint: its content is not this job's state"
     return Refuse(
         f"changelog {topic}[{partition}] {what if topic_id else 'was deleted since the checkpoint, and with it committed state'}.",
         "Run `samzapy reset JOB.yaml` to start over, or bring the old topic back.",
@@ -189,12 +189,12 @@ def vanished(checkpoint: Checkpoint, stores: Mapping[str, bool]) -> Refuse | Non
     name = next((n for n in sorted(checkpoint.stores) if not stores.get(n)), None)
     if name is None:
         return None
-    drop = f"to forget its state for good, `samzapy state drop JOB.yaml {name}`, which says what it would do, and again with `--execute`."
+    drop = f"to delete its state for good, `samzapy state drop JOB.yaml {name}`, which shows what it would do; run it again with `--execute`."
     topic = checkpoint.stores[name].topic
     if name in stores:
         return Refuse(
             f"store {name!r} has `changelog: false` now; its state in changelog {topic} would be emptied.",
-            f"Take that back; or, {drop}",
+            f"Undo that change; or, {drop}",
         )
     new = [n for n, logged in sorted(stores.items()) if logged and n not in checkpoint.stores]
     instead = f", which has {', '.join(map(repr, new))} instead" if new else ""
@@ -208,11 +208,11 @@ def unnamed(task: str, changelog: str, offset: int, checkpoints: str, position: 
     """A change and the checkpoint that names it are in one transaction: one without the other is a loss, whichever way it came about."""
     of = "" if key is None else f" of key {ascii(key[:MAX_KEY])[1:]}"
     return Refuse(
-        f"{task}: {changelog} holds a change{of} at offset {offset}, the newest checkpoint in {checkpoints} knows those before {position}: "
-        "checkpoints behind it were lost (an unclean leader election, or a topic brought back from an older copy), and reading the inputs "
-        "again would count twice; or somebody else writes to the changelog.",
-        "Bring back the replica or the copy that has them. If it is somebody else's record: see that nobody else may write there, then say with "
-        "--keep-state of `samzapy checkpoint set --help` that every input goes on where `samzapy checkpoint show JOB.yaml` says that it is; the "
+        f"{task}: {changelog} holds a change{of} at offset {offset}, the newest checkpoint in {checkpoints} covers offsets below {position}: "
+        "later checkpoints were lost (an unclean leader election, or a topic restored from an older copy), and reading the inputs "
+        "again would count twice; or another application writes to the changelog.",
+        "Bring back the replica or the copy that has them. If another application wrote the record: revoke its permission, then set with "
+        "--keep-state of `samzapy checkpoint set --help` that every input continues where `samzapy checkpoint show JOB.yaml` shows it; the "
         "record stays in the store until the task writes its key again. Or run `samzapy reset JOB.yaml` to start over.",
     )
 
@@ -220,8 +220,8 @@ def unnamed(task: str, changelog: str, offset: int, checkpoints: str, position: 
 def lost_end(changelog: str, end: int, mark: StoreMark) -> Refuse:
     """The changelog does not reach to what the checkpoint says."""
     return Refuse(
-        f"changelog {changelog} ends at {end}, the checkpoint says {mark.position}: its end was lost "
-        "(an unclean leader election, or a topic brought back from an older copy), and with it committed state.",
+        f"changelog {changelog} ends at {end}, the checkpoint says {mark.position}: its end was lost, and committed state "
+        "with it (an unclean leader election, or a topic restored from an older copy).",
         "Bring back the replica or the copy that has it, or run `samzapy reset JOB.yaml` to start over.",
     )
 

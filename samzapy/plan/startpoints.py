@@ -76,7 +76,7 @@ def chosen_places(tasks: Mapping[str, TaskModel], choice: Choice) -> list[TopicP
         )
         raise ConfigurationError(
             f"{what}: the job has no such input partition.",
-            f"Its inputs are: {topics}. What is no input any more goes on where it was if it comes back: `samzapy checkpoint show JOB.yaml` tells where.",
+            f"Its inputs are: {topics}. A removed input continues at its old offset if it is added again: `samzapy checkpoint show JOB.yaml` shows that offset.",
         )
     return chosen
 

@@ -77,7 +77,7 @@ class RecordSerde:
         except (ValueError, RecursionError) as error:  # of msgspec and pydantic alike; both name the field
             what = " ".join(str(error).split()) or type(error).__name__
             raise SerdeError(
-                f"serde {self.name} cannot read {shown(data)}: {what}.", "Name the serde that wrote it, or mend the class."
+                f"serde {self.name} cannot read {shown(data)}: {what}.", "Use the serde that wrote it, or fix the class."
             ) from None
 
 

@@ -56,7 +56,7 @@ class OwnSerde:
             raise
         except Exception as error:
             raise SerdeError(
-                f"serde {self.name} cannot write {shown(value)}: {type(error).__name__}: {error}.", "Mend its `encode`."
+                f"serde {self.name} cannot write {shown(value)}: {type(error).__name__}: {error}.", "Fix its `encode`."
             ) from error
         if type(data) is not bytes:
             raise SerdeError(f"serde {self.name}: `encode` gave {type(data).__name__}, not bytes.", "Let `encode` return bytes.")
@@ -69,7 +69,7 @@ class OwnSerde:
             raise
         except Exception as error:
             raise SerdeError(
-                f"serde {self.name} cannot read {shown(data)}: {type(error).__name__}: {error}.", "Mend its `decode`."
+                f"serde {self.name} cannot read {shown(data)}: {type(error).__name__}: {error}.", "Fix its `decode`."
             ) from error
 
 

@@ -17,7 +17,7 @@ def how_it_failed(text: str) -> str:
     if re.search(r"cancelled|TaskKilled|killed intentionally", text) and "Python worker exited" not in text:
         return "killed: its Spark job was cancelled"
     if re.search(r"Python worker exited unexpectedly|Python worker failed to connect back", text):
-        return "killed or crashed: its Python worker ended without a word"
+        return "killed or crashed: its Python worker ended without a message"
     raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception): .*)$", text, re.MULTILINE)
     python = [line for line in raised if not line.startswith(("SparkException", "Py4J", "PythonException"))]
     if python:

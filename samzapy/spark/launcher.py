@@ -87,7 +87,7 @@ class SparkLauncher:
         Raises:
             LauncherError: the launcher was closed, or Spark's JVM died.
         """
-        return self._ask("hosts cannot be told", lambda spark: {LOCALHOST: local_slots(spark)} if self._is_local else _host_slots(spark))
+        return self._ask("hosts are unknown", lambda spark: {LOCALHOST: local_slots(spark)} if self._is_local else _host_slots(spark))
 
     def leaving(self) -> Collection[str]:
         """Hosts that Spark is about to lose: their executors are being decommissioned, and get no more tasks.
@@ -95,7 +95,7 @@ class SparkLauncher:
         Raises:
             LauncherError: the launcher was closed, or Spark's JVM died.
         """
-        return self._ask("leaving hosts cannot be told", lambda spark: () if self._is_local else leaving_hosts(registered(spark)))
+        return self._ask("leaving hosts are unknown", lambda spark: () if self._is_local else leaving_hosts(registered(spark)))
 
     def slots(self) -> int | None:
         """Slots of all hosts; waits until executors have registered.

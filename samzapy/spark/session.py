@@ -203,9 +203,9 @@ def _start_failure(master: str, text: str, output: _JvmOutput) -> Exception:
     why = next((line for line in lines if line.startswith(": ")), lines[-1] if lines else "no reason given").removeprefix(": ")
     if not is_local(master):
         if "stopped SparkContext" in why:  # what is left of Spark's giving up, after a minute
-            why = "it took the connection, and then did not answer, or gave the application up"
+            why = "it accepted the connection, then did not answer or removed the application"
         why = " / ".join(w for w in (why, output.words()) if w)
-        return ClusterUnreachable(f"Spark's master {master} did not take the job: {why}.", "See the master's log.")
+        return ClusterUnreachable(f"Spark's master {master} did not accept the job: {why}.", "See the master's log.")
     return LauncherError(f"Spark did not start with master {master}: {why}.", "Check spark.master and spark.conf.")
 
 

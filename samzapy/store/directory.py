@@ -67,7 +67,7 @@ class LocalStoreDirectory:
             private_directory(path, self._base)
         except OSError as error:
             raise StoreProblem(
-                f"local store {path} cannot be made: {error.strerror}.", "Choose a `state.dir` that can be written."
+                f"local store {path} cannot be created: {error.strerror}.", "Choose a `state.dir` that can be written."
             ) from None
         failpoints.hit("store.create.made")
         return name, self._open(path)

@@ -195,7 +195,7 @@ class RocksEngine:
         if isinstance(found, StoreCorrupt):
             mark_set_aside(self.path, found.message)
         self._in_doubt = True
-        return InDoubt(found.message, "The task starts anew; what is damaged is restored from the changelog.")
+        return InDoubt(found.message, "The task starts again; the damaged store is restored from the changelog.")
 
 
 def _up_to(end: bytes) -> ReadOptions:

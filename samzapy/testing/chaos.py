@@ -201,7 +201,7 @@ class Chaos:
             there = sorted(admin.topics(self._users_topics()))
             if there:
                 raise ConfigurationError(
-                    f"{', '.join(there)}: there already, and this touches nothing that is.",
+                    f"{', '.join(there)}: exists already, and this command changes no existing topic.",
                     "Use another cluster; by default, one is started.",
                 )
             counts = {i.topic: partitions for i in settings.inputs} | {o.topic: o.partitions or partitions for o in settings.outputs}

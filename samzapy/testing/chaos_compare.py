@@ -128,5 +128,5 @@ def result(strikes: Sequence[StrikeDone], differences: Sequence[Difference], cal
     killed = sum(s.kind in KILLS for s in at_work)
     evidence = f"{len(at_work)} of {len(strikes)} faults met the job at work, {killed} of them as SIGKILL"
     if not killed:
-        return INVALID, f"{evidence}; give it more minutes or more records"
+        return INVALID, f"{evidence}; run it for more minutes or with more records"
     return CLEAN, f"{calm.records()} records and {calm.entries()} store entries are as they are without faults; {evidence}"

@@ -100,7 +100,7 @@ class MemoryTransactionalProducer:
                     self._poison = self._poison or error
             if outbox.waiting:
                 if self._cluster.clock.monotonic() >= deadline:
-                    raise InDoubt(f"flush of {self._id}: the brokers did not take everything in {self._timeout_s:.0f} s.", "")
+                    raise InDoubt(f"flush of {self._id}: the brokers did not accept all records within {self._timeout_s:.0f} s.", "")
                 self._cluster.rest(outbox.pause_s())
         outbox.report()
         self._check_fenced()

@@ -97,7 +97,7 @@ def test_topics_that_are_there_are_never_touched(kafka: str, job: Path, records:
     told = chaos(job, records)
 
     assert isinstance(told.exception, ConfigurationError)
-    assert f"{unique}-in: there already, and this touches nothing that is." in str(told.exception)
+    assert f"{unique}-in: exists already, and this command changes no existing topic." in str(told.exception)
     assert [b"theirs"] == [r.value for r in read_all(kafka, f"{unique}-in")]
 
 

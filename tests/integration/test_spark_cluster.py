@@ -110,7 +110,7 @@ def test_a_killed_daemon_ends_its_container(runs: Runs, cluster: Cluster) -> Non
 
     os.kill(cluster.daemon(A), signal.SIGKILL)
 
-    assert "killed or crashed: its Python worker ended without a word" == until(handle.exited, "the container's end")
+    assert "killed or crashed: its Python worker ended without a message" == until(handle.exited, "the container's end")
     until(lambda: is_gone(facts["pid"]), "the end of its process")
 
 

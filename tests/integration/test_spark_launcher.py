@@ -70,7 +70,7 @@ def test_one_of_two_containers_is_killed_and_started_again_beside_the_other(spar
 
     os.kill(pids[0], signal.SIGKILL)
 
-    assert "killed or crashed: its Python worker ended without a word" == until(first.exited, "the end of the killed")
+    assert "killed or crashed: its Python worker ended without a message" == until(first.exited, "the end of the killed")
     again = spark.launch(0, payload_for("write_and_end", tmp_path / "c", 0), None)
     assert "exit code 0" == until(again.exited, "the end of the one started again")
     assert second.exited() is None
@@ -116,7 +116,7 @@ def test_close_ends_the_jvm_and_its_workers(spark: SparkLauncher, tmp_path: Path
     assert "Spark was stopped" == until(handle.exited, "the handle knows")
     with pytest.raises(LauncherError, match="container 0 was not started: its launcher is closed"):
         spark.launch(0, payload_for("stay", tmp_path / "b"), None)
-    with pytest.raises(LauncherError, match="hosts cannot be told: its launcher is closed"):
+    with pytest.raises(LauncherError, match="hosts are unknown: its launcher is closed"):
         spark.hosts()
 
 

@@ -92,8 +92,8 @@ def test_a_failure_is_told_in_full_once(job: Job) -> None:
     done = job.run_to_end()
     assert 1 == done.returncode
     lines = done.stderr.splitlines()
-    assert {"ValueError: boom!": 1, "Mend the task": 1} == Counter(
-        w for line in lines for w in ("ValueError: boom!", "Mend the task") if w in line
+    assert {"ValueError: boom!": 1, "Fix the task": 1} == Counter(
+        w for line in lines for w in ("ValueError: boom!", "Fix the task") if w in line
     )
     assert "error[SZ200]" in lines[-2], done.stderr
     assert 'raise ValueError("boom!")' in done.stderr, "the stack is with the container's lines"

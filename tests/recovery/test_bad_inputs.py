@@ -39,7 +39,7 @@ STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
     "store of another name": (state.stamped(store="t"), GOES_ON, ("changelog:", "belongs to another")),
     "store of other serdes": (state.stamped(value_serde="json"), GOES_ON, ("changelog:", "other serdes")),
     "store of another changelog": (state.stamped(topic_id="old"), GOES_ON, ("changelog:", "changelog topic was replaced")),
-    "store before the changelog's start": (state.stamped(position=-1), GOES_ON, ("changelog:", "no longer has what it would read next")),
+    "store before the changelog's start": (state.stamped(position=-1), GOES_ON, ("changelog:", "no longer has the records that it would read next")),
     "store ahead of the changelog": (state.stamped(position=10**6), GOES_ON, ("changelog:", "ahead of the changelog")),
     "store ahead of the checkpoint": (state.stamped(sequence=10**6), GOES_ON, ("changelog:", "ahead of the checkpoint")),
     "store behind and old": (
@@ -89,12 +89,12 @@ STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
     # changelogs
     "changelog truncated, local store gone": (state.truncated(False), REFUSED, ("truncated", "silently miss keys")),
     "changelog truncated, local store whole": (state.truncated(True), GOES_ON, ("local:",)),
-    "changelog made again": (state.replaced_changelog, REFUSED, ("deleted and made again",)),
+    "changelog made again": (state.replaced_changelog, REFUSED, ("deleted and created again",)),
     "changelog that lost its end": (
         state.checkpoint_with(state.marked(position=10**6)), REFUSED, ("its end was lost", "the checkpoint says 1000000"),
     ),
     "record without a key in a changelog": (state.keyless, GOES_ON, ("local:",)),
-    "another job's barrier": (state.foreign_barrier, REFUSED, ("belongs to store 's' of other-1", "of its own")),
+    "another job's barrier": (state.foreign_barrier, REFUSED, ("belongs to store 's' of other-1", "its own changelog")),
     "barrier of a later epoch": (
         state.written_to(state.CHANGELOG, BARRIER_KEY, state.barrier(epoch=10**6)), GOES_ON, ("local:",),
     ),
@@ -106,11 +106,11 @@ STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
     "coordinator record of a later version": (state.coordinator_says(b'{"v":7}'), REFUSED, ("unknown version", "that wrote it")),
     "coordinator record without fields": (state.coordinator_says(b'{"v":1}'), REFUSED, ("field 'container' is None",)),
     # inputs
-    "input made again": (state.input_made_again, RANGE, ("deleted and made again", "on_out_of_range")),
+    "input made again": (state.input_made_again, RANGE, ("deleted and created again", "on_out_of_range")),
     "input records removed unread, fail": (state.input_removed("fail"), RANGE, ("in[0]", "removed unread", "on_out_of_range")),
     "input records removed unread, earliest": (state.input_removed("earliest"), GOES_ON, ("local:",)),
     "input records removed unread, latest": (state.input_removed("latest"), GOES_ON, ("local:",)),
-    "checkpoint behind the input's end, fail": (state.input_rewound("fail"), RANGE, ("lies behind the topic's end",)),
+    "checkpoint behind the input's end, fail": (state.input_rewound("fail"), RANGE, ("is after the topic's end",)),
     "checkpoint behind the input's end, earliest": (state.input_rewound("earliest"), GOES_ON, ("local:",)),
     "checkpoint behind the input's end, latest": (state.input_rewound("latest"), GOES_ON, ("local:",)),
 }  # fmt: skip
@@ -191,7 +191,7 @@ FILES_TABLE: dict[str, tuple[Callable[[Path], object], str, tuple[str, ...]]] = 
     "secret file of 65 KiB": (a_file(FILE + 'params: {a: "${file:large}"}\n'), FILES, ("larger than 64 KiB",)),
     "number of 5000 digits": (a_file(FILE, "containers.count=" + "9" * 5000), FILES, ("containers.count",)),
     "library that would be loaded": (a_file(FILE, "kafka.plugin.library.paths=/tmp/x.so"), FILES, ("would run code",)),
-    "schema that leaves the folder by an absolute path": (a_file(FILE, "stores.s.value=avro:/nowhere/x.avsc"), FILES, ("no schema file",)),
+    "schema that leaves the folder by an absolute path": (a_file(FILE, "stores.s.value=avro:/nowhere/x.avsc"), FILES, ("does not exist",)),
 }  # fmt: skip
 
 

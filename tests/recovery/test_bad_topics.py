@@ -92,7 +92,7 @@ def test_a_job_that_nothing_else_mends_is_reset(job: Job) -> None:
     write(job, job.changelog, None, b"no key")
     set_policy(job, job.changelog, "compact")
     passed_over = job.run_to_end()
-    assert (0, True) == (passed_over.returncode, "a record without a key, passed over" in passed_over.stderr), passed_over.stderr
+    assert (0, True) == (passed_over.returncode, "a record without a key; it was skipped" in passed_over.stderr), passed_over.stderr
     grow(job, job.changelog, 3)
     refused(job.run_to_end(), 1, "SZ303", "has 3 partitions, the job needs 2")
     grow(job, job.input, 3)
@@ -138,7 +138,7 @@ def test_a_change_that_no_checkpoint_names_is_refused_by_run_and_by_state(job: J
     assert job.of("state", "verify").returncode == 0
     write(job, checkpoints, CHECKPOINT, older)
 
-    lost = ("SZ330", f"{job.changelog}[0] holds a change", "checkpoints behind it were lost")
+    lost = ("SZ330", f"{job.changelog}[0] holds a change", "later checkpoints were lost")
     refused(job.run_to_end(), 1, *lost)
     refused(job.of("state", "restore"), 1, *lost)
     verified = job.of("state", "verify")
@@ -149,16 +149,16 @@ def test_a_topic_that_was_made_again_is_another_topic(job: Job) -> None:
     delete_topic(job.servers, job.input)
     refused(job.run_to_end(), 4, "SZ302", f"no input topic {job.input}", "Create")
     create_topic(job.servers, job.input, 2)
-    refused(job.run_to_end(), 1, "SZ320", f"{job.input}[", "deleted and made again", "on_out_of_range")
+    refused(job.run_to_end(), 1, "SZ320", f"{job.input}[", "deleted and created again", "on_out_of_range")
     delete_topic(job.servers, job.changelog)
     for verbs in (("export", "counts"), ("verify",), ("restore",)):
         refused(job.of("state", *verbs), 1, "SZ330", job.changelog, "was deleted since the checkpoint", "samzapy reset")
 
     refused(job.run_to_end(), 1, "SZ330", job.changelog, "was deleted", "It is not made again", "samzapy reset")
     create_topic(job.servers, job.changelog, 2, cleanup_policy="compact")
-    refused(job.run_to_end(), 1, "SZ330", job.changelog, "deleted and made again", "samzapy reset")
+    refused(job.run_to_end(), 1, "SZ330", job.changelog, "deleted and created again", "samzapy reset")
     for verbs in (("export", "counts"), ("restore",)):
-        refused(job.of("state", *verbs), 1, "SZ330", job.changelog, "deleted and made again", "samzapy reset")
+        refused(job.of("state", *verbs), 1, "SZ330", job.changelog, "deleted and created again", "samzapy reset")
 
 
 SLOW = """

@@ -21,7 +21,7 @@ from tests.unit.coordinator.stopped_job import CHANGELOG, LATEST, P0, Story
 
 PLACE = TopicPartition(CHANGELOG, 0)
 CHECKPOINTS = TopicPartition(JOB.checkpoint_topic, 0)
-LOST = "checkpoints behind it were lost"
+LOST = "later checkpoints were lost"
 Spoil = Callable[[Story], None]
 
 
@@ -83,7 +83,7 @@ class AtTheRead(MemoryLog):
 
 SPOILED: dict[str, tuple[Spoil, str]] = {
     "its beginning deleted": (lambda s: s.bench.cluster.delete_records(PLACE, 3), r"changelog\[0\] starts at 3, the checkpoint says 0"),
-    "deleted and made again": (lambda s: s.lose(CHANGELOG), r"changelog\[0\] was deleted and made again since the checkpoint"),
+    "deleted and created again": (lambda s: s.lose(CHANGELOG), r"changelog\[0\] was deleted and created again after the checkpoint"),
     "missing": (lambda s: s.bench.cluster.delete(CHANGELOG), r"changelog\[0\] was deleted since the checkpoint"),
     "its end lost": (lambda s: cut_off(s, PLACE, 3), "its end was lost"),
 }
@@ -212,7 +212,7 @@ def test_a_store_is_restored_from_its_changelog_and_agrees(tmp_path: Path) -> No
 def test_a_change_that_no_checkpoint_names_is_never_called_good(tmp_path: Path) -> None:
     report = verified(lost_checkpoint(tmp_path))
     assert ("refused", False) == (report.outcome, report.good)
-    assert f"{PLACE} holds a change at offset 6, the newest checkpoint in {CHECKPOINTS} knows those before 3" in report.detail
+    assert f"{PLACE} holds a change at offset 6, the newest checkpoint in {CHECKPOINTS} covers offsets below 3" in report.detail
     assert LOST in report.detail
 
 

@@ -197,8 +197,8 @@ def test_a_replay_that_is_cut_short_is_finished_by_the_next_and_nothing_goes_twi
 @pytest.mark.parametrize(
     ("batch", "told"),
     [
-        (1, "nothing is known to be sent back; what was not goes with the next replay, and nothing is sent twice"),
-        (3, "sent back 4 of 6; what was not goes with the next replay, and nothing is sent twice"),
+        (1, "nothing is known to be sent back; the next replay sends the rest, and nothing twice"),
+        (3, "sent back 4 of 6; the next replay sends the rest, and nothing twice"),
     ],
 )
 def test_a_ctrl_c_says_how_far_it_came(
@@ -293,7 +293,7 @@ def test_what_cannot_go_back_is_named_before_anything_is_sent(tmp_path: Path) ->
     with pytest.raises(RecordTooLarge, match=r"in\[0\]@0.*the topic takes 150"):
         letters_of(bench).replay(None, quiet)
     bench.cluster.delete("in")
-    with pytest.raises(TopicMissing, match=r"in\[0\]@0: there is no such partition"):
+    with pytest.raises(TopicMissing, match=r"in\[0\]@0: that partition no longer exists"):
         letters_of(bench).replay(None, quiet)
 
 

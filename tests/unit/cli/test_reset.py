@@ -46,7 +46,7 @@ def test_where_nobody_renews_it_for_as_long_as_a_lease_no_run_is_alive(
     told = capsys.readouterr().err
     assert "coordinator record lease" in told
     assert "Waiting 1 s for a run that renews its lease" in told
-    assert "nobody renewed it: no run is alive" in told
+    assert "it was not renewed: no run is alive" in told
 
 
 class RenewedAtTheSecondLook(MemoryLog):
@@ -66,4 +66,4 @@ def test_what_a_run_wrote_meanwhile_is_what_counts(loaded: LoadedJob, cluster: M
     assert url_of_a_run(loaded, RenewedAtTheSecondLook(cluster)) is None
     told = capsys.readouterr().err
     assert "Waiting 1 s" in told
-    assert "nobody renewed it" not in told
+    assert "it was not renewed" not in told

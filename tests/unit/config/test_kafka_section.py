@@ -33,10 +33,10 @@ def problems(tmp_path: Path, kafka: str, more: str = "") -> list[Problem]:
             "another name of bootstrap.servers",
         ),
         ("{bootstrap.servers: h, default.topic.config: x}", 31, "kafka.default.topic.config", "the framework's own", "in `kafka` itself"),
-        ("{bootstrap.servers: h, test.mock.num.brokers: 3}", 31, "kafka.test.mock.num.brokers", "the framework's own", "invented brokers"),
+        ("{bootstrap.servers: h, test.mock.num.brokers: 3}", 31, "kafka.test.mock.num.brokers", "the framework's own", "simulated ones"),
         ("{bootstrap.servers: h, retries: 0}", 40, "kafka.retries", "must be set >= 1", "CONFIGURATION.md"),
         ("{bootstrap.servers: h, linger.ms: soon}", 42, "kafka.linger.ms", "queue.buffering.max.ms", "CONFIGURATION.md"),
-        ("{bootstrap.servers: h, message.max.bytes: 4294968296}", 50, "kafka.message.max.bytes", "beyond what Kafka's client can hold", "2147483647"),
+        ("{bootstrap.servers: h, message.max.bytes: 4294968296}", 50, "kafka.message.max.bytes", "too large for Kafka's client", "2147483647"),
         ("{bootstrap.servers: h, socket.timeout.ms: 60001}", 50, "kafka.socket.timeout.ms", "longer than commit.timeout (1m)", "at most 60000"),
         (
             "{bootstrap.servers: h, producer: {socket.timeout.ms: 90000}}", 61, "kafka.producer.socket.timeout.ms",

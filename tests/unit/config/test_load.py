@@ -261,7 +261,7 @@ def test_a_secret_put_under_a_key_that_holds_none_is_not_shown_either(key: str, 
     for reference in ("${TOKEN}", f"${{file:{folder / 'token'}}}"):
         with pytest.raises(ConfigError) as raised:
             load_job([path], [f"{key}={reference}"], {"TOKEN": "hunter2 'hunter3'"}, check_classes=True)
-        assert [f"{key}: this key takes another value"] == [f"{p.path}: {p.message[:28]}" for p in raised.value.problems]
+        assert [f"{key}: this key needs another value"] == [f"{p.path}: {p.message[:28]}" for p in raised.value.problems]
         assert "hunter" not in raised.value.render()
 
 

@@ -115,7 +115,7 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     "user's code does not parse": (head("cfg_tasks", "cfg_syntax"), [Error(2, 7, "task", "cfg_syntax.py:1: SyntaxError", "cfg_syntax")]),
     "user's code lacks a module": (
         head("cfg_tasks", "cfg_needs"),
-        [Error(2, 7, "task", "cfg_needs.py:1: ModuleNotFoundError", "Install what brings the module 'a_module_that_is_not_there'")],
+        [Error(2, 7, "task", "cfg_needs.py:1: ModuleNotFoundError", "Install the package that has the module 'a_module_that_is_not_there'")],
     ),
     "serde without decode": (
         head("{topic: a}", "{topic: a, value: 'cfg_tasks:HalfCodec'}"),
@@ -132,7 +132,7 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     ),
     "no schema file": (
         HEAD + 'stores: {s: {value: "avro:nope.avsc"}}\n',
-        [added(21, "stores.s.value", "there is no schema file 'nope.avsc'", "folder")],
+        [added(21, "stores.s.value", "schema file 'nope.avsc' does not exist", "folder")],
     ),
     "schema file is no JSON": (
         HEAD + 'stores: {s: {value: "avro:no_json.avsc"}}\n',
@@ -149,11 +149,11 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     # what does not fit together
     "one changelog": (
         HEAD + "stores:\n  x: {changelog: t}\n  y: {changelog: t}\n",
-        [added(18, "stores.y.changelog", "changelog 't' is also that of store 'x'", "of its own", line=3)],
+        [added(18, "stores.y.changelog", "changelog 't' is also that of store 'x'", "its own", line=3)],
     ),
     "a derived changelog": (
         HEAD + "stores:\n  x: {}\n  y: {changelog: j-1-x-changelog}\n",
-        [added(18, "stores.y.changelog", "also that of store 'x'", "of its own", line=3)],
+        [added(18, "stores.y.changelog", "also that of store 'x'", "its own", line=3)],
     ),
     "input twice": (HEAD + "  - {topic: a}\n", [added(13, "inputs.1.topic", "listed twice", "inputs.0")]),
     "output twice": (HEAD + "outputs: [{topic: o}, {topic: o}]\n", [added(31, "outputs.1.topic", "listed twice", "outputs.0")]),
@@ -259,7 +259,7 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     "alias bomb": (
         "a: &a [x,x,x,x,x,x,x,x,x]\n"
         + "".join(f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)),
-        [Error(5, 11, "e.1", "more than 20000 values", "Write out")],
+        [Error(5, 11, "e.1", "more than 20000 values", "Write the values out")],
     ),
     "nested bomb": ("[" * 100_000, [Error(1, 33, "0.0.0", "nested more than 32 deep", "")]),
     "half a character": (HEAD + 'params: {a: "\\ud800"}\n', [added(13, "", "half a character (U+D800)", "Write")]),
@@ -327,7 +327,7 @@ def test_the_gnu_form(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda p: None, "there is no such file"),
+        (lambda p: None, "this file does not exist"),
         (lambda p: p.mkdir(), "is a directory"),
         (lambda p: p.write_bytes(b"job: \xff\n"), "not UTF-8"),
         (lambda p: p.write_bytes(b"#" * (1 << 19)), "larger than 256 KiB"),

@@ -67,8 +67,8 @@ GONE = [
     (InputMark("topic-id", START - 1), "records were removed unread"),
     (InputMark("topic-id", 0), "records were removed unread"),
     (InputMark("topic-id", END + 1), "topic's end 10"),
-    (InputMark("another", 7), "deleted and made again"),  # within range, and still another topic's offset
-    (InputMark("another", END + 5), "deleted and made again"),
+    (InputMark("another", 7), "deleted and created again"),  # within range, and still another topic's offset
+    (InputMark("another", END + 5), "deleted and created again"),
 ]
 
 

@@ -93,7 +93,7 @@ def test_what_the_policy_says_holds_for_an_input_that_comes_back(tmp_path: Path)
     story.bench.cluster.delete("a")
     story.bench.cluster.create(TopicSpec("a", 1))
     story.feed("a", 3)
-    with pytest.raises(OffsetOutOfRange, match=r"a\[0\]: the topic was deleted and made again"):
+    with pytest.raises(OffsetOutOfRange, match=r"a\[0\]: the topic was deleted and created again"):
         story.run("a", "b")
     story.run("a", "b", on_out_of_range="earliest")
     assert list(range(1, 14)) == story.sent()
@@ -228,7 +228,7 @@ def test_an_output_with_other_partitions_than_the_job_file_says_is_told_each_tim
         assert ["ok"] == [row[-1] for _, row in topic_rows(settings(**output), log) if row[0] == "out"]
     assert [] == caplog.messages
     prepare_topics(settings(partitions=4), log)
-    words = "2 partitions, the job file says 4: records are spread over those 2"
+    words = "2 partitions, the job file says 4: records go to those 2"
     assert [True] == [words in message for message in caplog.messages]
     assert [(OK, True)] == [(kind, words in row[-1]) for kind, row in topic_rows(settings(partitions=4), log) if row[0] == "out"]
 
@@ -268,7 +268,7 @@ def test_a_checkpoint_topic_that_takes_less_while_the_job_runs_is_blamed_on_no_r
     container = story.bench.start()
     story.feed("a", 3)
     story.bench.cluster.configure(JOB.checkpoint_topic, {"max.message.bytes": "100"})
-    with pytest.raises(TaskError, match="__samza_checkpoint_test_1 takes no checkpoint any more"):
+    with pytest.raises(TaskError, match="__samza_checkpoint_test_1 no longer accepts checkpoints"):
         pass_time(story, container)
     container.close()
     story.bench.cluster.configure(JOB.checkpoint_topic, {"max.message.bytes": "100000"})

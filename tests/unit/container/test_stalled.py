@@ -62,7 +62,7 @@ def test_a_partition_on_which_the_consumer_is_silent_is_read_by_a_new_one(tmp_pa
     _step_for(bench, container, 30)
     assert [("a", 1), ("b", 2)] == bench.read("out", 1)
     assert [("a", 1), ("b", 2)] == bench.read("out", 0)  # and nothing twice
-    assert "in[1] stands at 0 of 2, and no record came for 60 s, though it is not held back. Its consumer is made anew" in caplog.text
+    assert "in[1] stands at 0 of 2, and no record came for 60 s, although it is not paused. It gets a new consumer" in caplog.text
     assert 2 == log.made
     _step_for(bench, container, 200)
     assert (2, ["", ""]) == (log.made, [t["reason"] for t in container.status()["tasks"]])
@@ -89,7 +89,7 @@ def test_a_bounded_run_that_cannot_end_says_why(tmp_path: Path, caplog: pytest.L
     container = bench.start(ends={"in[0]": 2, "in[1]": 7})
     _step_for(bench, container, 100)
     assert not container.finished
-    said = "in[1] stands at 2, and this run ends at 7, but nothing lies before that end which can be read: the topic's end is 2"
+    said = "in[1] stands at 2, and this run ends at 7, but no readable record is left before that end: the topic ends at 2"
     assert said in caplog.text
     assert said in [t["reason"] for t in container.status()["tasks"]]
 

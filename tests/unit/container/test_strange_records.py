@@ -26,7 +26,7 @@ def stranger(story: Story, topic: str, key: bytes | None, value: bytes | None) -
     [
         (BARRIER_KEY, b"junk", "has a barrier that cannot be read: "),
         (BARRIER_KEY, None, "has a barrier that cannot be read: "),
-        (None, b"junk", "has a record without a key, passed over"),
+        (None, b"junk", "has a record without a key; it was skipped"),
     ],
 )
 def test_what_changes_nothing_is_passed_over_and_told(
@@ -45,7 +45,7 @@ def test_what_changes_nothing_is_passed_over_and_told(
     else:
         assert 1 == len(told), caplog.messages
         assert f"{topic}[0] at offset" in told[0]
-        assert "Somebody else writes to this topic" in told[0]
+        assert "Another application writes to this topic" in told[0]
 
 
 def test_a_change_of_somebody_elses_is_named_by_its_key_and_the_way_on_works(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_change_of_somebody_elses_is_named_by_its_key_and_the_way_on_works(tmp
     stranger(story, CHANGELOG, b"\x1bforeign", (9).to_bytes(8, "big"))
     for _ in range(2):
         with pytest.raises(
-            StateRefused, match=r"holds a change of key '\\x1bforeign' at offset \d+, .*or somebody else writes to the changelog"
+            StateRefused, match=r"holds a change of key '\\x1bforeign' at offset \d+, .*or another application writes to the changelog"
         ) as refused:
             story.start()
     assert "that every input goes on where `samzapy checkpoint show JOB.yaml` says" in refused.value.remedy
@@ -67,9 +67,9 @@ def test_a_change_of_somebody_elses_is_named_by_its_key_and_the_way_on_works(tmp
 def test_junk_in_a_changelog_that_no_checkpoint_vouches_for_is_refused_with_what_to_do(tmp_path: Path) -> None:
     story = Story(tmp_path)
     stranger(story, CHANGELOG, BARRIER_KEY, b"junk")
-    with pytest.raises(StateRefused, match=r"no checkpoint says that the topic is this job's\. Somebody else writes") as refused:
+    with pytest.raises(StateRefused, match=r"no checkpoint confirms that the topic belongs to this job\. Another application writes") as refused:
         story.start()
-    assert f"If nothing in {CHANGELOG} is wanted, delete it" in refused.value.remedy
+    assert f"If the content of {CHANGELOG} is not needed, delete the topic" in refused.value.remedy
     story.lose(CHANGELOG)
     story.bench.feed(("a", 5))
     story.run()

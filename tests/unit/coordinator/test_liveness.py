@@ -310,7 +310,7 @@ def test_the_copy_that_lags_least_on_another_host_takes_over() -> None:
     ("why", "memory", "kills", "likely"),
     [
         ("killed by SIGKILL", 500 << 20, 0, True),
-        ("killed or crashed: its Python worker ended without a word", 500 << 20, 0, True),
+        ("killed or crashed: its Python worker ended without a message", 500 << 20, 0, True),
         ("killed by SIGKILL", 100 << 20, 0, False),
         ("killed by SIGKILL", 100 << 20, 1, True),
         ("exit code 1", 500 << 20, 1, False),

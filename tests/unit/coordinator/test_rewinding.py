@@ -67,7 +67,7 @@ def test_changes_that_no_checkpoint_names_are_told_although_some_inputs_are_orde
     lost.records = [r for r in lost.records if r.offset() < lost.end]
     story.set(LATEST, Choice("more"))
     story.bench.state = tmp_path / "another"
-    with pytest.raises(StateRefused, match="checkpoints behind it were lost"):
+    with pytest.raises(StateRefused, match="later checkpoints were lost"):
         story.start()
     story.set(LATEST)
     story.run()
@@ -190,7 +190,7 @@ def test_lost_checkpoints_are_told_by_an_order_for_every_input_and_by_no_other(t
     story.set(LATEST)  # an order that was carried out long ago says nothing about this
     story.run()
     story.lose(JOB.checkpoint_topic)
-    with pytest.raises(StateRefused, match=r"was deleted and made again .* say of every input at once"):
+    with pytest.raises(StateRefused, match=r"was deleted and created again .* set all inputs in one command"):
         story.set(EARLIEST, Choice(partition=0))
     assert first_run == story.ledger().first_run
 
@@ -282,7 +282,7 @@ def test_a_changelog_that_another_job_writes_is_not_deleted(tmp_path: Path) -> N
     batches = read_to_end(story.bench.log.restore_consumer("t"), place, story.bench.clock)
     barrier = [m.value() or b"" for batch in batches for m in batch if m.key() == BARRIER_KEY][-1]
     story.bench.log.plain_producer("x").send(CHANGELOG, barrier.replace(b'"test"', b'"other"'), BARRIER_KEY, 0)
-    with pytest.raises(StateRefused, match="belongs to store 's' of other-1, Partition 0; it is not deleted"):
+    with pytest.raises(StateRefused, match="belongs to store 's' of other-1, Partition 0; samzapy does not delete it"):
         story.set(EARLIEST, reset=True)
     assert {"a": 1} == story.bench.changelog()
 
@@ -327,11 +327,11 @@ def test_what_became_of_the_input_between_the_order_and_the_start_is_not_passed_
     story = Story(tmp_path, ("a", 1), ("b", 2))
     story.set(EARLIEST)
     story.bench.cluster.partition(TopicPartition("in", 0)).delete_before(1)
-    with pytest.raises(OffsetOutOfRange, match="lies before the topic's start 1"):
+    with pytest.raises(OffsetOutOfRange, match="is before the topic's start 1"):
         story.start()
     story.lose("in")
     story.bench.feed(("a", 1))
-    with pytest.raises(OffsetOutOfRange, match="deleted and made again"):
+    with pytest.raises(OffsetOutOfRange, match="deleted and created again"):
         story.start()
     story.set(EARLIEST, reset=True)
     story.run()

@@ -49,7 +49,7 @@ def test_one_that_is_seen_again_unchanged_ends_nothing(log: MemoryLog, watch: To
 def test_one_that_was_made_again_ends_the_job_at_once(log: MemoryLog, watch: TopicWatch) -> None:
     log.admin().delete(["in"])
     log.admin().create([TopicSpec("in", 2)])
-    with pytest.raises(StateRefused, match=r"^in: deleted and made again while the job ran"):
+    with pytest.raises(StateRefused, match=r"^in: deleted and created again while the job ran"):
         watch.check()
 
 
@@ -61,7 +61,7 @@ def test_growth_that_a_job_with_state_cannot_take_says_from_when_and_where_on_it
     watch.grown(dict)
 
     def look() -> Mapping[str, TaskModel]:
-        raise StateMismatch("in: 4 partitions now, 2 when this job's state was begun.", "Give the job a new id.")
+        raise StateMismatch("in: 4 partitions now, 2 when this job's state was created.", "Give the job a new id.")
 
     said = r"2 when .* At 2023-11-14T22:13:20Z it had not grown yet; records from there on \(in\[0\] from 1, in\[1\] from 2\) may have been"
     with pytest.raises(StateMismatch, match=said):

@@ -69,7 +69,7 @@ def test_the_copy_that_is_least_behind_takes_over_and_never_one_on_the_lost_host
         ("a", {"b": 1}, {}, 0.0, Wait("no executor on a, waiting for it")),
         ("a", {"b": 1}, {}, 5.0, Start("b", "no executor on a within 5 s")),
         ("a", {"b": 1}, {"b": 1}, 5.0, NoRoom("all 1 slots are taken")),
-        ("a", {}, {}, 99.0, Wait("no executor is there, waiting for one")),
+        ("a", {}, {}, 99.0, Wait("no executor is available, waiting for one")),
         (None, {"a": 1, "b": 2}, {}, 0.0, Start("b")),
         (None, {"a": None}, {"a": 7}, 0.0, Start("a")),
     ],

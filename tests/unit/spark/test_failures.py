@@ -41,7 +41,7 @@ OTHER = """An error occurred while calling z:org.apache.spark.api.python.PythonR
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (WORKER_DIED, "killed or crashed: its Python worker ended without a word"),
+        (WORKER_DIED, "killed or crashed: its Python worker ended without a message"),
         (CANCELLED, "killed: its Spark job was cancelled"),
         (EXECUTOR_LOST, "its executor was lost: Command exited with code 137"),
         (NOT_INSTALLED, "ModuleNotFoundError: No module named 'samzapy'"),
