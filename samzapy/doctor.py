@@ -215,7 +215,7 @@ def check_authentication(master: str, settings: Mapping[str, str]) -> Check:
 
 def check_rest(master: str, address: str, answers: bool) -> Check:
     """The standalone master's REST server takes jobs from anybody. `address`: where it was looked for."""
-    found = f"a master answers at {address}" if answers else f"no master answers at {address}" if address else f"there is none with {master}"
+    found = f"the REST server answers at {address}" if answers else f"no REST server answers at {address}" if address else f"there is none with {master}"
     return _of("spark.master.rest", not answers, found, "Set spark.master.rest.enabled=false for the master, and restart it.", State.WARN)
 
 

@@ -24,18 +24,18 @@ def lost_checkpoints(job: Job, way_out: str) -> StateRefused:
 def checkpoints_gone(job: Job) -> StateRefused:
     """The checkpoint topic of a job that has begun is not there."""
     return StateRefused(
-        f"checkpoint topic {job.checkpoint_topic} was deleted since this job began: where it was is not known any more. It is not made again, "
-        "because the job would do again what is done.",
-        "Say where every input goes on (`samzapy checkpoint set JOB.yaml --to-earliest` and its like), or run `samzapy reset JOB.yaml` to start over.",
+        f"checkpoint topic {job.checkpoint_topic} was deleted after the job's first run: its offsets are lost. samzapy does not create it again, "
+        "because the job would process old records again.",
+        "Set where every input continues (`samzapy checkpoint set JOB.yaml --to-earliest`, for example), or run `samzapy reset JOB.yaml` to start over.",
     )
 
 
 def changelog_gone(topic: str, store: str, checkpoint: str) -> StateRefused:
     """A changelog that a checkpoint names is not there."""
     return StateRefused(
-        f"changelog topic {topic} of store {store!r} was deleted; the checkpoint in {checkpoint} names it. It is not made again, because the store "
-        "would begin empty.",
-        "Bring the topic back with what it held, or run `samzapy reset JOB.yaml` to build the state anew from the inputs.",
+        f"changelog topic {topic} of store {store!r} was deleted, but the checkpoint in {checkpoint} names it. samzapy does not create it "
+        "again, because the store would start empty.",
+        "Bring the topic back with its records, or run `samzapy reset JOB.yaml` to build the state again from the inputs.",
     )
 
 

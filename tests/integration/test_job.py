@@ -151,7 +151,7 @@ def test_a_lost_checkpoint_topic_over_state_is_refused_with_the_remedy(kafka: st
     delete_topic(kafka, topic)
     done = job.run_to_end()
     assert done.returncode == 1
-    assert f"{topic} was deleted since this job began" in done.stderr
+    assert f"{topic} was deleted after the job's first run" in done.stderr
     assert "samzapy reset" in done.stderr
     before = job.stored()
     assert job.command("reset", str(job.file)).returncode == 0

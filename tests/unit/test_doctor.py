@@ -170,7 +170,7 @@ def test_a_cluster_should_authenticate(master: str, settings: dict[str, str], st
 
 
 def test_a_master_that_takes_jobs_by_rest_is_open_to_all() -> None:
-    assert Check("spark.master.rest", State.OK, "no master answers at host:6066") == check_rest("spark://host:7077", "host:6066", False)
+    assert Check("spark.master.rest", State.OK, "no REST server answers at host:6066") == check_rest("spark://host:7077", "host:6066", False)
     assert State.WARN == check_rest("spark://host:7077", "host:6066", True).state
 
 
