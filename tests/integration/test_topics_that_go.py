@@ -29,5 +29,5 @@ def test_a_topic_deleted_while_the_job_runs_is_named_and_not_made_again(kafka: s
     assert 1 == again.returncode
     assert "SZ330" in again.stderr
     assert f"{which} topic {topic}" in again.stderr
-    assert "It is not made again" in again.stderr
+    assert "samzapy does not create it" in again.stderr
     assert topic not in admin(kafka).list_topics(timeout=10).topics
