@@ -50,7 +50,7 @@ class TopicWatch:
         self._missing = {t: self._missing.get(t, 0) + 1 for t in self._ids if t not in now}
         gone = sorted(t for t, looks in self._missing.items() if looks >= GONE_LOOKS)
         if other:
-            raise _lost(other, "deleted and made again")
+            raise _lost(other, "deleted and created again")
         if gone:
             raise _lost(gone, "deleted")
 

@@ -154,7 +154,7 @@ def test_a_topic_that_was_made_again_is_another_topic(job: Job) -> None:
     for verbs in (("export", "counts"), ("verify",), ("restore",)):
         refused(job.of("state", *verbs), 1, "SZ330", job.changelog, "was deleted since the checkpoint", "samzapy reset")
 
-    refused(job.run_to_end(), 1, "SZ330", job.changelog, "was deleted", "It is not made again", "samzapy reset")
+    refused(job.run_to_end(), 1, "SZ330", job.changelog, "was deleted", "samzapy does not create it", "samzapy reset")
     create_topic(job.servers, job.changelog, 2, cleanup_policy="compact")
     refused(job.run_to_end(), 1, "SZ330", job.changelog, "deleted and created again", "samzapy reset")
     for verbs in (("export", "counts"), ("restore",)):
