@@ -142,7 +142,7 @@ class Rewinding:
         if ledger.first_run is None or ledger.first_run.checkpoint_topic_id == topic_id:
             return None
         if not {p for t in self._tasks.values() for p in t.inputs} <= {s.place for s in found if s.chosen}:
-            raise lost_checkpoints(self._job, "Leave --topic and --partition out: say of every input at once where it goes on.")
+            raise lost_checkpoints(self._job, "Leave --topic and --partition out: set all inputs in one command.")
         return replace(ledger.first_run, checkpoint_topic_id=topic_id)
 
     def _checkpoints(self, consumer: Consumer, facts: Mapping[str, TopicFacts]) -> dict[str, Checkpoint]:

@@ -354,8 +354,8 @@ def test_control_requests_are_signed_fresh_and_used_once() -> None:
 @pytest.mark.parametrize(
     ("found", "error"),
     [
-        (FirstRun("another", 2), "was deleted and made again since this job began"),
-        (FirstRun("topic", 4), "in: 4 partitions now, 2 when this job's state was begun"),
+        (FirstRun("another", 2), "was deleted and created again after the job's first run"),
+        (FirstRun("topic", 4), "in: 4 partitions now, 2 when this job's state was created"),
         (FirstRun("topic", 2), None),
         (FirstRun("topic", 0), None),  # a job that has no stores any more
     ],
