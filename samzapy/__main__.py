@@ -22,7 +22,10 @@ def main() -> None:
     takes_signals = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # it is ignored for a job in a shell's background
     if takes_signals:
         signal.signal(signal.SIGINT, _leave)
+    from samzapy.cli.commands import import_command
     from samzapy.cli.main import exit_code
+
+    import_command(sys.argv[1:])
 
     if not takes_signals:
         sys.exit(exit_code(sys.argv[1:]))

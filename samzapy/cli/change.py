@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, say
-from samzapy.cli.inspect import NOT_RUNNING, http_json, last_run, read_lease, running_status
-from samzapy.config.load import LoadedJob
-from samzapy.ports import Log
+from samzapy.cli.common import JobFile, MoreFiles, Sets, say
+from samzapy.cli.coordinator_http import http_json
+from samzapy.cli.inspect import NOT_RUNNING, last_run
+from samzapy.cli.job import Job
+from samzapy.coordinator.token import read_token, token_path
 
 Timeout = Annotated[float, typer.Option(help="Seconds to wait until it is done.", min=0)]
 TokenFile = Annotated[
@@ -22,17 +23,16 @@ AT_WORK = ("RUNNING", "STOPPED")  # stopped: all its tasks asked for shutdown()
 LOOK_S = 0.2
 
 
-def stop(job: JobFile, more: MoreFiles = None, sets: Sets = None, timeout: Timeout = 60.0, token_file: TokenFile = None) -> int:
+def stop(file: JobFile, more: MoreFiles = None, sets: Sets = None, timeout: Timeout = 60.0, token_file: TokenFile = None) -> int:
     """Stop the running job after a final commit; exit code 3 if it does not run."""
-    loaded = load(job, more, sets)
-    with connected(loaded) as log:
-        run = _Run.of(loaded, log, token_file)
+    with Job(file, more, sets) as job:
+        run = _Run.of(job, token_file)
         if run is None:
             return NOT_RUNNING
         run.post("stop", {})
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
-            lease = read_lease(loaded, log)
+            lease = job.lease()
             if lease is None or lease.ended or lease.run_id != run.status["run_id"]:
                 say("stopped")
                 return 0
@@ -42,7 +42,7 @@ def stop(job: JobFile, more: MoreFiles = None, sets: Sets = None, timeout: Timeo
 
 
 def scale(
-    job: JobFile,
+    file: JobFile,
     containers: Annotated[int, typer.Option(min=1, help="How many containers the job is to run in.", show_default=False)],
     more: MoreFiles = None,
     sets: Sets = None,
@@ -50,9 +50,8 @@ def scale(
     token_file: TokenFile = None,
 ) -> int:
     """Run in more or fewer containers from now on; only the tasks that must move do. The job file keeps its number for the next run."""
-    loaded = load(job, more, sets)
-    with connected(loaded) as log:
-        run = _Run.of(loaded, log, token_file)
+    with Job(file, more, sets) as job:
+        run = _Run.of(job, token_file)
         if run is None:
             return NOT_RUNNING
         before = {task["name"]: task.get("last_move") for task in run.status["tasks"]}
@@ -77,7 +76,7 @@ def scale(
 
 
 def restart(
-    job: JobFile,
+    file: JobFile,
     container: Annotated[int | None, typer.Option(min=0, help="Only this one.", show_default=False)] = None,
     more: MoreFiles = None,
     sets: Sets = None,
@@ -85,9 +84,8 @@ def restart(
     token_file: TokenFile = None,
 ) -> int:
     """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded."""
-    loaded = load(job, more, sets)
-    with connected(loaded) as log:
-        run = _Run.of(loaded, log, token_file)
+    with Job(file, more, sets) as job:
+        run = _Run.of(job, token_file)
         if run is None:
             return NOT_RUNNING
         before = {c["id"]: c["pid"] for c in run.status["containers"]}
@@ -112,26 +110,19 @@ def _is_settled(status: dict[str, Any]) -> bool:
 class _Run:
     """The running job and the right to change it."""
 
-    def __init__(self, loaded: LoadedJob, log: Log, status: dict[str, Any], token: str) -> None:
-        self._loaded = loaded
-        self._log = log
+    def __init__(self, status: dict[str, Any], token: str) -> None:
         self._token = token
         self.status = status
 
     @classmethod
-    def of(cls, loaded: LoadedJob, log: Log, token_file: Path | None) -> _Run | None:
+    def of(cls, job: Job, token_file: Path | None) -> _Run | None:
         """The running job; None, and said, if it does not run."""
-        from samzapy.coordinator.token import read_token, token_path
-        from samzapy.wiring import job_of
-
-        status = running_status(loaded, log)
+        status = job.status()
         if status is None:
-            say(f"job {loaded.settings.job}-{loaded.settings.id} is not running; {last_run(read_lease(loaded, log))}")
+            say(f"{job} is not running; {last_run(job.lease())}")
             return None
-        with log.admin() as admin:
-            cluster_id = admin.cluster_id()
-        path = token_file or token_path(Path(loaded.settings.state.dir), cluster_id, str(job_of(loaded.settings)), status["run_id"])
-        return cls(loaded, log, status, read_token(path, is_ours=token_file is None))
+        path = token_file or token_path(Path(job.settings.state.dir), job.cluster_id(), str(job.names), status["run_id"])
+        return cls(status, read_token(path, is_ours=token_file is None))
 
     def post(self, verb: str, content: dict[str, Any]) -> dict[str, Any]:
         return http_json("POST", f"{self.status['coordinator']}/api/v1/{verb}", self._token, content)

@@ -19,9 +19,15 @@ from typing import IO, Annotated, Any
 import typer
 
 from samzapy.api.errors import ConfigurationError, SerdeError
-from samzapy.cli.common import JobFile, MoreFiles, Sets, load, print_table, say
+from samzapy.cli.common import JobFile, MoreFiles, Sets, print_table, say
 from samzapy.cli.lines import BadLine, LineForm, records_of, value_of
+from samzapy.cli.loading import load
 from samzapy.config.load import LoadedJob
+from samzapy.dev.kafka import LocalKafka
+from samzapy.serde.registry import serde_named
+from samzapy.testing.chaos import Asked, Chaos
+from samzapy.testing.chaos_compare import CLEAN
+from samzapy.testing.chaos_plan import Recorded, row
 
 HEADER = ("#", "AT S", "FAULT", "TARGET", "WHOLE AGAIN S", "NOTE")
 MOST_BAD_LINES = 5
@@ -78,8 +84,6 @@ def chaos(
 
 
 def _own_kafka(folder: Path, blocks: contextlib.ExitStack) -> dict[str, Any]:
-    from samzapy.dev.kafka import LocalKafka
-
     kafka = LocalKafka.start(directory=folder / "kafka", port=0, say=say, tied=True)
     blocks.callback(kafka.stop)
     return {"bootstrap.servers": kafka.bootstrap_servers}
@@ -95,10 +99,6 @@ def _run(
     partitions: int,
     ordered: bool,
 ) -> int:
-    from samzapy.testing.chaos import Asked, Chaos
-    from samzapy.testing.chaos_compare import CLEAN
-    from samzapy.testing.chaos_plan import row
-
     told = Chaos(loaded, kafka, folder, Asked(seed, 60 * minutes, partitions, ordered), say).run(records)
     if told.strikes:
         print_table(HEADER, [row(number, done) for number, done in enumerate(told.strikes, 1)])
@@ -142,9 +142,6 @@ def _opened(source: Path) -> Iterator[IO[bytes]]:
 
 
 def _of_text(lines: Iterable[bytes], loaded: LoadedJob, bad: list[BadLine]) -> Iterator[Any]:
-    from samzapy.serde.registry import serde_named
-    from samzapy.testing.chaos_plan import Recorded
-
     spec = loaded.settings.inputs[0]
     form = LineForm((spec.value, serde_named(spec.value, loaded.folders)), (spec.key, serde_named(spec.key, loaded.folders)))
     for key, value in records_of(lines, form, bad.append):
@@ -168,8 +165,6 @@ def _of_document(line: bytes, loaded: LoadedJob) -> Any:
     Raises:
         ValueError, SerdeError: it is none.
     """
-    from samzapy.testing.chaos_plan import Recorded
-
     told = value_of(JSON, line.decode())
     if not isinstance(told, dict) or not {"value", "tombstone"} & set(told):
         raise ValueError('no document with "value"')
@@ -186,6 +181,4 @@ def _of_document(line: bytes, loaded: LoadedJob) -> Any:
 
 
 def _encoded(serde: str, value: Any, loaded: LoadedJob) -> bytes:
-    from samzapy.serde.registry import serde_named
-
     return serde_named(serde, loaded.folders).encode(value.encode() if serde == "bytes" and isinstance(value, str) else value)

@@ -1,26 +1,27 @@
-"""`samzapy checkpoint set`: where the tasks of a stopped job go on. Without `--execute` it only says what it would do."""
+"""`samzapy checkpoint show`: where the tasks are. `samzapy checkpoint set`: where those of a stopped job go on; without `--execute` it only says
+what it would do."""
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import Callable
+import json
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
-from samzapy.api.errors import ClusterUnreachable, ConfigurationError, OwnedElsewhere, TopicMissing
-from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
-from samzapy.cli.inspect import checkpoint_app, http_json, ledger_of, running_url
-from samzapy.cli.run import is_gone, process_start
-from samzapy.config.load import LoadedJob
+from samzapy.api.errors import ConfigurationError, TopicMissing
+from samzapy.cli import forget
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
+from samzapy.cli.job import Job
+from samzapy.cli.this_process import this_process
 from samzapy.coordinator.rewinding import Order, Plan, Rewinding
-from samzapy.plan.startpoints import EARLIEST, LATEST, Choice, Target
-from samzapy.ports import Log
+from samzapy.coordinator.settings import CoordinatorSettings
+from samzapy.inspection import look_around, read_checkpoints
+from samzapy.plan.startpoints import EARLIEST, LATEST, Choice, Target, pending
+from samzapy.topic_check import changelogs, prepare_topics
+from samzapy.wiring import changelog_topic, remove_local_state
 
-app = checkpoint_app
-HOST = "localhost"
+app = typer.Typer(help="Show a job's checkpoints, and set where it continues.", no_args_is_help=True)
 Earliest = Annotated[bool, typer.Option("--to-earliest", help="To the oldest record.")]
 Latest = Annotated[bool, typer.Option("--to-latest", help="To the end.")]
 Offset = Annotated[int | None, typer.Option("--to-offset", min=0, metavar="N", help="To this next offset.", show_default=False)]
@@ -39,9 +40,36 @@ Keep = Annotated[bool, typer.Option("--keep-state", help="Keep the stores: recor
 Reset = Annotated[bool, typer.Option("--reset-state", help="The stores of the tasks that are touched are emptied, changelogs too.")]
 
 
-@checkpoint_app.command("set")
+@app.command("show")
+def checkpoint_show(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
+    """The newest checkpoint of each task: next offsets, and the changelog positions that belong to them. What was set is told on stderr.
+
+    `left input`: it is not in the job file any more, and goes on from there if it comes back."""
+    with Job(file, more, sets) as job:
+        found = read_checkpoints(job.settings, look_around(job.settings, job.log).topics, job.log, job.clock)
+        orders = job.ledger().startpoints
+    done = {c.task: c for c in found.values()}
+    for task, order in orders.items():
+        if pending(order, done.get(task)) is not None:
+            say(f"{task}: `checkpoint set` waits for its next start: {', '.join(f'{p} at {at}' for p, at in order.offsets.items())}")
+    if as_json:
+        for checkpoint in found.values():
+            print_json(json.loads(checkpoint.to_bytes()))
+        return
+    if not found:
+        say("no checkpoint yet")
+        return
+    rows: list[tuple[object, ...]] = []
+    for c in found.values():
+        rows += [(c.task, c.sequence, c.epoch, c.container, f"input {place}", mark.next_offset) for place, mark in c.inputs.items()]
+        rows += [(c.task, c.sequence, c.epoch, c.container, f"left input {place}", mark.next_offset) for place, mark in c.left.items()]
+        rows += [(c.task, c.sequence, c.epoch, c.container, f"store {name}", mark.position) for name, mark in c.stores.items()]
+    print_table(("TASK", "SEQUENCE", "EPOCH", "CONTAINER", "OF", "NEXT OFFSET"), rows)
+
+
+@app.command("set")
 def checkpoint_set(
-    job: JobFile,
+    file: JobFile,
     to_earliest: Earliest = False,
     to_latest: Latest = False,
     to_offset: Offset = None,
@@ -56,21 +84,19 @@ def checkpoint_set(
     as_json: AsJson = False,
 ) -> None:
     """Set where the tasks of a stopped job go on, at their next start."""
-    loaded = load(job, more, sets)
+    job = Job(file, more, sets)
     target = target_of(to_earliest, to_latest, to_offset, to_datetime)
-    _check_state(loaded, keep_state, reset_state)
+    _check_state(job, keep_state, reset_state)
     order = Order(target, Choice(topic, partition), reset_state)
-    with connected(loaded) as log:
-        url = running_url(loaded, log)
-        if url is not None:
-            raise OwnedElsewhere(f"job {loaded.settings.job}-{loaded.settings.id} is running ({url}).", "Stop it first: `samzapy stop JOB.yaml`.")
-        plan = _execute(loaded, log, order) if execute else _rewinding(loaded, log).preview(order, ledger_of(loaded, log))
+    with job:
+        job.refuse_running(job.url())
+        plan = _execute(job, order) if execute else _rewinding(job).preview(order, job.ledger())
         _print(plan, as_json)
         _say_what_stays(plan)
         for place, keys in plan.deletions.items():
             say(f"{'deleted' if execute else 'would delete'} {len(keys)} keys of {place}")
         if reset_state:
-            _remove_local(loaded, log, list(plan.startpoints), execute)
+            _remove_local(job, list(plan.startpoints), execute)
     say("each task continues there at its next start" if execute else "nothing was changed; do it with --execute")
 
 
@@ -97,35 +123,26 @@ def _milliseconds(text: str) -> int:
     return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def _check_state(loaded: LoadedJob, keep: bool, reset: bool) -> None:
-    from samzapy.topic_check import changelogs
-
+def _check_state(job: Job, keep: bool, reset: bool) -> None:
     if keep and reset:
         raise ConfigurationError("--keep-state and --reset-state: it cannot be both.", "Give one of them.")
-    if changelogs(loaded.settings) and not keep and not reset:
+    if changelogs(job.settings) and not keep and not reset:
         raise ConfigurationError(
-            f"the job has stores ({', '.join(loaded.settings.stores)}): choose what happens to them.",
+            f"the job has stores ({', '.join(job.settings.stores)}): choose what happens to them.",
             "--reset-state empties them, so that state and offsets agree from --to-earliest on; --keep-state keeps what they count.",
         )
 
 
-def _execute(loaded: LoadedJob, log: Log, order: Order) -> Plan:
-    from samzapy.topic_check import prepare_topics
-
-    rewinding = _rewinding(loaded, log)
-    rewinding.preview(order, ledger_of(loaded, log))  # what is refused is refused before anything is fenced
-    prepare_topics(loaded.settings, log)
+def _execute(job: Job, order: Order) -> Plan:
+    rewinding = _rewinding(job)
+    rewinding.preview(order, job.ledger())  # what is refused is refused before anything is fenced
+    prepare_topics(job.settings, job.log)
     return rewinding.execute(order)
 
 
-def _rewinding(loaded: LoadedJob, log: Log) -> Rewinding:
-    from samzapy.clock import SystemClock
-    from samzapy.coordinator.settings import CoordinatorSettings, Process
-    from samzapy.inspection import look_around
-    from samzapy.wiring import changelog_topic, job_of
-
-    settings = loaded.settings
-    tasks = look_around(settings, log).tasks
+def _rewinding(job: Job) -> Rewinding:
+    settings = job.settings
+    tasks = look_around(settings, job.log).tasks
     if not tasks:
         raise TopicMissing(
             f"there are not all of the input topics {', '.join(i.topic for i in settings.inputs)}.",
@@ -133,21 +150,7 @@ def _rewinding(loaded: LoadedJob, log: Log) -> Rewinding:
         )
     topics = {store: topic for store in settings.stores if (topic := changelog_topic(settings, store)) is not None}
     pace = CoordinatorSettings(settings.containers.count, lease_s=settings.containers.lease_ms / 1000)
-    process = Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), is_gone)
-    return Rewinding(job_of(settings), tasks, topics, pace, log, SystemClock(), process, answers(loaded))
-
-
-def answers(loaded: LoadedJob) -> Callable[[str], bool]:
-    """Whether a coordinator of this job answers at a URL."""
-
-    def ask(url: str) -> bool:
-        try:
-            answer = http_json("GET", url + "/api/v1/status")
-        except ClusterUnreachable:
-            return False
-        return bool(answer.get("job") == loaded.settings.job and answer.get("id") == loaded.settings.id)
-
-    return ask
+    return Rewinding(job.names, tasks, topics, pace, job.log, job.clock, this_process(), job.answers)
 
 
 def _print(plan: Plan, as_json: bool) -> None:
@@ -166,14 +169,14 @@ def _say_what_stays(plan: Plan) -> None:
             say(f"{step.task}: {step.place} is not among them and {at}")
 
 
-def _remove_local(loaded: LoadedJob, log: Log, tasks: list[str], execute: bool) -> None:
+def _remove_local(job: Job, tasks: list[str], execute: bool) -> None:
     """Those of this host. One elsewhere learns of the deletions from its changelog, as of any other."""
-    from samzapy.wiring import local_state, remove_local_state
-
-    with log.admin() as admin:
-        folder = local_state(loaded.settings, admin.cluster_id(), HOST)
+    folder = job.local_state()
     for path in (folder / task for task in tasks):
         if path.exists():
             say(f"{'removing' if execute else 'would remove'} {path}")
             if execute:
-                remove_local_state(path, loaded.settings.state.dir)
+                remove_local_state(path, job.settings.state.dir)
+
+
+app.command("forget")(forget.forget)

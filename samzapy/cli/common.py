@@ -6,17 +6,12 @@ import json
 import logging
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from samzapy.api.errors import ConfigurationError, NotAuthorized
-from samzapy.config.load import LoadedJob, load_job
-from samzapy.config.secrets import is_secret
-from samzapy.ports import Log
 from samzapy.printable import printable, printable_json, printable_lines
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.yaml", help="The job file.", show_default=False)]
@@ -32,23 +27,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON document (or line
 _called_with: list[str] = []  # the job file of this process's command, and what was laid over it
 
 
-def load(job: Path, more: list[Path] | None, sets: list[str] | None, classes: bool = False) -> LoadedJob:
-    """The job file with everything laid over it. From now on, texts that tell what to run name it (`as_called`).
-
-    Raises:
-        ConfigError: with all problems at once.
-    """
-    from samzapy.kafka.client import check_properties
-
-    public = [one for one in sets or [] if not _may_hold_secret(one)]
-    _called_with[:] = [str(job), *(w for file in more or [] for w in ("--file", str(file))), *(w for one in public for w in ("--set", one))]
-    return load_job([job, *(more or [])], sets or [], check_client=check_properties, check_classes=classes)
-
-
-def _may_hold_secret(override: str) -> bool:
-    key, _, value = override.partition("=")
-    section, _, below = key.partition(".")
-    return is_secret((section, below)) or is_secret((section, value))
+def called_with(words: list[str]) -> None:
+    """Says what this process's command was called with: the job file, and what was laid over it."""
+    _called_with[:] = words
 
 
 def as_called(text: str) -> str:
@@ -75,36 +56,6 @@ class NamesJob(logging.Filter):
         if _called_with and "JOB.yaml" in (text := record.getMessage()):
             record.msg, record.args = as_called(text), ()
         return True
-
-
-def refuse_local_on(local: bool, master: str | None) -> None:
-    """That `--local` and `--master` are not given together.
-
-    Raises:
-        ConfigurationError: they are.
-    """
-    if local and master:
-        raise ConfigurationError("--local runs without Spark, --master names one.", "Give one of the two.")
-
-
-@contextmanager
-def connected(loaded: LoadedJob) -> Iterator[Log]:
-    """Clients of the job's cluster; says at once if nobody is there. An operation that Kafka refuses is told with all that is not allowed.
-
-    Raises:
-        ClusterUnreachable: no broker answered. NotAuthenticated, TlsFailed: none lets us in.
-    """
-    from samzapy.wiring import kafka_log
-
-    log = kafka_log(loaded.settings)
-    with log.admin() as admin:
-        admin.cluster_id()
-    try:
-        yield log
-    except NotAuthorized as error:
-        from samzapy.access_check import explained
-
-        raise explained(error, loaded.settings, log) from error
 
 
 def print_json(value: Any) -> None:

@@ -22,11 +22,17 @@ from typing import Annotated, Any
 import typer
 
 from samzapy.api.errors import ClusterUnreachable, InternalError, LauncherError
-from samzapy.cli.common import load, print_table, say
+from samzapy.cli.common import print_table, say
+from samzapy.cli.job import Job
+from samzapy.cli.loading import load
+from samzapy.clock import SystemClock
 from samzapy.config.load import LoadedJob
+from samzapy.dev.kafka import LocalKafka
+from samzapy.log_reader import read_to_end
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Log, Message, TopicSpec
+from samzapy.wiring import kafka_log
 
 SENTENCES, COUNTS = "sentences", "word-counts"
 PARTITIONS = 4
@@ -78,8 +84,6 @@ class _Demo:
     # -- the stage ---------------------------------------------------------------------------------------------------------------------
 
     def _start_kafka(self) -> str:
-        from samzapy.dev.kafka import LocalKafka
-
         _step("starting Kafka on this machine (its jars are fetched once)")
         started = time.monotonic()
         kafka = LocalKafka.start(directory=self._folder / "kafka", port=0, say=say, tied=True)
@@ -142,13 +146,11 @@ class _Demo:
     # -- the play ----------------------------------------------------------------------------------------------------------------------
 
     def _statuses(self, loaded: LoadedJob, log: Log, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any] | None]:
-        from samzapy.cli.inspect import running_status
-
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 raise LauncherError(f"the job ended by itself with exit code {process.returncode}:\n{self._tail()}", "")
-            yield running_status(loaded, log)
+            yield Job.of(loaded, log).status()
             time.sleep(LOOK_S)
         raise ClusterUnreachable(f"the demo waited {PATIENCE_S:.0f} s in vain. The job's last words:\n{self._tail()}", "")
 
@@ -180,9 +182,7 @@ class _Demo:
                 return
 
     def _kill_one(self, loaded: LoadedJob, log: Log) -> dict[str, Any]:
-        from samzapy.cli.inspect import running_status
-
-        status = running_status(loaded, log)
+        status = Job.of(loaded, log).status()
         if status is None:
             raise ClusterUnreachable("the coordinator does not answer.", "")
         victim: dict[str, Any] = next(c for c in status["containers"] if c["state"] == "RUNNING")
@@ -191,9 +191,7 @@ class _Demo:
         return victim
 
     def _show_restores(self, loaded: LoadedJob, log: Log, killed: dict[str, Any]) -> None:
-        from samzapy.cli.inspect import running_status
-
-        for task in (running_status(loaded, log) or {"tasks": []})["tasks"]:
+        for task in (Job.of(loaded, log).status() or {"tasks": []})["tasks"]:
             for name, store in task["stores"].items() if task["container"] == killed["id"] else ():
                 r = store["restore"]
                 say(
@@ -240,8 +238,6 @@ def example(name: str) -> Path:
 
 
 def _log_of(loaded: LoadedJob) -> Log:
-    from samzapy.wiring import kafka_log
-
     return kafka_log(loaded.settings)
 
 
@@ -264,9 +260,6 @@ def _stored(log: Log, changelog: str) -> Counter[str]:
 
 
 def _records(log: Log, topic: str) -> Iterator[tuple[int, Message]]:
-    from samzapy.clock import SystemClock
-    from samzapy.log_reader import read_to_end
-
     with log.restore_consumer("demo") as consumer:
         for partition in range(PARTITIONS):
             for batch in read_to_end(consumer, TopicPartition(topic, partition), SystemClock()):

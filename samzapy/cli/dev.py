@@ -13,11 +13,14 @@ from typing import Annotated
 
 import typer
 
+from samzapy.access_check import access_of, principal_of
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
-from samzapy.cli.common import JobFile, MoreFiles, Sets, load, say
+from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.dev_spark import spark
+from samzapy.cli.loading import load
 from samzapy.dev.kafka import DEFAULT_PORT, LocalKafka, default_directory
 from samzapy.dev.secure import ADMIN, JOB
+from samzapy.kafka import access
 
 NOT_RUNNING = 3
 
@@ -82,9 +85,6 @@ def grant(
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Revoke them instead.")] = False,
 ) -> None:  # fmt: skip
     """Allow the job's user, on a cluster started with --secure, the least that the job needs."""
-    from samzapy.access_check import access_of, principal_of
-    from samzapy.kafka import access
-
     cluster = _cluster(port, directory)
     if cluster is None or not cluster.is_running():
         raise ClusterUnreachable(f"no Kafka runs in {_place(port, directory)}.", "Start it: samzapy dev kafka start --secure")

@@ -8,27 +8,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
-from samzapy.config.load import LoadedJob
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
+from samzapy.cli.job import Job
+from samzapy.dead_letters import DeadLetters, Entry
+from samzapy.model.dead_letter import Origin
 from samzapy.printable import printable
-
-if TYPE_CHECKING:
-    from samzapy.dead_letters import DeadLetters, Entry
-    from samzapy.model.dead_letter import Origin
+from samzapy.serde.registry import serde_named
 
 app = typer.Typer(help="Show dead letters and replay them.", no_args_is_help=True)
 MAX_ERROR = 100
 
 
 @app.command("list")
-def list_letters(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
+def list_letters(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
     """All dead letters, the oldest first."""
-    with _opened(load(job, more, sets)) as letters:
+    with _opened(Job(file, more, sets)) as letters:
         found = letters.read()
     if as_json:
         for entry in found.entries:
@@ -47,7 +46,7 @@ def list_letters(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_jso
 
 @app.command("show")
 def show(
-    job: JobFile,
+    file: JobFile,
     which: Annotated[
         str,
         typer.Argument(
@@ -59,11 +58,11 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """A dead letter: key and value by the input's serdes if they decode, headers, stack."""
-    loaded = load(job, more, sets)
-    with _opened(loaded) as letters:
+    job = Job(file, more, sets)
+    with _opened(job) as letters:
         chosen = letters.read().named(which)
     for entry in chosen:
-        key, value = _decoded(loaded, entry.letter)
+        key, value = _decoded(job, entry.letter)
         if as_json:
             headers = [[name, None if data is None else _escaped(data)] for name, data in entry.letter.headers]
             print_json({**_summary(entry), "key": key, "value": value, "headers": headers, "stack": entry.letter.stack})
@@ -73,7 +72,7 @@ def show(
 
 @app.command("replay")
 def replay(
-    job: JobFile,
+    file: JobFile,
     which: Annotated[
         list[str] | None,
         typer.Argument(
@@ -86,10 +85,10 @@ def replay(
     execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
 ) -> None:
     """Send records back to the topic and partition they came from, each at most once."""
-    loaded = load(job, more, sets)
+    job = Job(file, more, sets)
     if everything == bool(which):
         raise ConfigurationError("either --all, or the records to replay.", "`samzapy dlq list JOB.yaml` shows their numbers.")
-    with _opened(loaded) as letters:
+    with _opened(job) as letters:
         found = letters.read()
         wanted = None if everything else [e.letter.origin for text in which or () for e in found.named(text)]
         named = found.entries if wanted is None else found.of(wanted)
@@ -122,13 +121,9 @@ def send_back(letters: DeadLetters, wanted: Sequence[Origin] | None) -> list[Ent
 
 
 @contextmanager
-def _opened(loaded: LoadedJob) -> Iterator[Any]:
-    from samzapy.clock import SystemClock
-    from samzapy.dead_letters import DeadLetters
-    from samzapy.wiring import job_of
-
-    with connected(loaded) as log:
-        yield DeadLetters(job_of(loaded.settings), [i.topic for i in loaded.settings.inputs], log, SystemClock())
+def _opened(job: Job) -> Iterator[Any]:
+    with job:
+        yield DeadLetters(job.names, [i.topic for i in job.settings.inputs], job.log, job.clock)
 
 
 def _records(entries: Sequence[Any]) -> str:
@@ -145,15 +140,13 @@ def _summary(entry: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _decoded(loaded: LoadedJob, letter: Any) -> tuple[Any, Any]:
+def _decoded(job: Job, letter: Any) -> tuple[Any, Any]:
     """Key and value by the serdes of the input, each as escaped bytes if it does not decode or there is no such input."""
-    from samzapy.serde.registry import serde_named
-
-    spec = next((i for i in loaded.settings.inputs if i.topic == letter.origin.topic), None)
+    spec = next((i for i in job.settings.inputs if i.topic == letter.origin.topic), None)
     found = []
     for name, data in (("bytes" if spec is None else spec.key, letter.key), ("bytes" if spec is None else spec.value, letter.value)):
         try:
-            value = None if data is None else serde_named(name, [Path(f) for f in loaded.folders]).decode(data)
+            value = None if data is None else serde_named(name, [Path(f) for f in job.loaded.folders]).decode(data)
             json.dumps(value)
         except Exception:  # noqa: BLE001  whatever a serde raises; that it did not decode may be why the record is here
             value = _escaped(data or b"")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import importlib.metadata
-import json
 import os
 import re
 import resource
@@ -20,8 +18,10 @@ from typing import Annotated
 import typer
 
 from samzapy import doctor as rules
+from samzapy.access_check import missing_access
 from samzapy.api.errors import ConfigurationError, SamzapyError
-from samzapy.cli.common import AsJson, MoreFiles, Sets, load, print_json
+from samzapy.cli.common import AsJson, MoreFiles, Sets, print_json
+from samzapy.cli.loading import load
 from samzapy.config.errors import ConfigError
 from samzapy.config.extras import line_for
 from samzapy.config.load import LoadedJob
@@ -32,9 +32,14 @@ from samzapy.dev.places import state_dir
 from samzapy.dev.spark import LocalSpark
 from samzapy.dev.spark_probe import Master, ask_master
 from samzapy.doctor import Check, State
+from samzapy.http_client import NO_ANSWER, ask
+from samzapy.inspection import look_around
 from samzapy.ports import Log
 from samzapy.private_files import private_directory
 from samzapy.spark.settings import LOOPBACK, is_local, master_addresses
+from samzapy.store.rocks import MAX_OPEN_FILES
+from samzapy.topic_check import made_by_hand, topic_rows
+from samzapy.wiring import kafka_log
 
 FAILED = 1
 NEEDS_PYTHON = ">=3.11"
@@ -125,8 +130,6 @@ def _state_dir(directory: Path, is_here: bool) -> Check:
 
 
 def _open_files(stores: int) -> Check:
-    from samzapy.store.rocks import MAX_OPEN_FILES
-
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)  # to which each process of a job raises its own limit
     return rules.check_open_files(sys.maxsize if hard == resource.RLIM_INFINITY else hard, stores, MAX_OPEN_FILES)
 
@@ -136,8 +139,6 @@ def _open_files(stores: int) -> Check:
 
 def _kafka(loaded: LoadedJob, job: Path) -> tuple[list[Check], int | None]:
     """What Kafka has for the job, and how many tasks that makes."""
-    from samzapy.wiring import kafka_log
-
     log = kafka_log(loaded.settings)
     try:
         reached = _reach(log)
@@ -166,8 +167,6 @@ def _transactions(settings: Settings, log: Log) -> Check:
 
 
 def _access(settings: Settings, log: Log) -> list[Check]:
-    from samzapy.access_check import missing_access
-
     try:
         missing = missing_access(settings, log)
     except SamzapyError as error:
@@ -176,9 +175,6 @@ def _access(settings: Settings, log: Log) -> list[Check]:
 
 
 def _topics(settings: Settings, log: Log, job: Path) -> tuple[int | None, list[Check]]:
-    from samzapy.inspection import look_around
-    from samzapy.topic_check import made_by_hand, topic_rows
-
     rows = [rules.TopicRow(kind, topic, role, state) for kind, (topic, role, _, _, state) in topic_rows(settings, log)]
     tasks = len(look_around(settings, log).tasks)
     return tasks or None, rules.check_topics(rows, str(job), lambda topic: made_by_hand(settings, topic))
@@ -248,15 +244,11 @@ def _asked(master: str) -> Master | None:
 
 def _takes_jobs(host: str) -> bool:
     """Whether a standalone master's REST server answers there: it says which Spark it is, whatever it is asked."""
-    connection = http.client.HTTPConnection(host, REST_PORT, timeout=PROBE_S)
     try:
-        connection.request("GET", "/v1/submissions/status/none")
-        told = json.loads(connection.getresponse().read(1 << 16))
-        return isinstance(told, dict) and "serverSparkVersion" in told
-    except (OSError, ValueError, http.client.HTTPException):
+        told = ask("GET", host, REST_PORT, "/v1/submissions/status/none", PROBE_S).json()
+    except NO_ANSWER:
         return False
-    finally:
-        connection.close()
+    return isinstance(told, dict) and "serverSparkVersion" in told
 
 
 def _listens(host: str, port: int) -> bool:

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from typing import Annotated
 
 import typer
 
-from samzapy.api.errors import ConfigurationError, OwnedElsewhere
-from samzapy.cli.checkpoint import HOST, answers
-from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, say
-from samzapy.cli.inspect import running_url
-from samzapy.cli.run import is_gone, process_start
+from samzapy.api.errors import ConfigurationError
+from samzapy.cli.common import JobFile, MoreFiles, Sets, say
+from samzapy.cli.job import Job
+from samzapy.cli.this_process import this_process
 from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
-from samzapy.config.load import LoadedJob
 from samzapy.coordinator.forgetting import Forgetting, Forgotten
-from samzapy.ports import Log
+from samzapy.coordinator.settings import CoordinatorSettings
+from samzapy.wiring import remove_local_state
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")]
 
 
 def drop(
-    job: JobFile,
+    file: JobFile,
     store: Annotated[str, typer.Argument(metavar="STORE", help="The store's name in the checkpoint.", show_default=False)],
     execute: Execute = False,
     more: MoreFiles = None,
@@ -31,9 +28,8 @@ def drop(
     """Forget a store of a stopped job for good: its changelog, its local copies, and what the checkpoints say of it. Inputs stay where they are."""
     if not STORE_NAME.fullmatch(store) or len(store) > MAX_STORE_NAME:
         raise ConfigurationError(f"{store!r} cannot be a store's name.", "`samzapy checkpoint show JOB.yaml` lists the stores.")
-    loaded = load(job, more, sets)
-    with connected(loaded) as log:
-        found = _forgetting(loaded, log).store(store, execute)
+    with Job(file, more, sets) as job:
+        found = _forgetting(job).store(store, execute)
         if not found.before:
             raise ConfigurationError(f"no checkpoint of this job names a store {store!r}.", "`samzapy checkpoint show JOB.yaml` lists the stores.")
         _say_tasks(found, f"store {store}", execute)
@@ -41,44 +37,37 @@ def drop(
             say(f"{'deleted' if execute else 'would delete'} topic {topic}")
         for topic in found.replaced:
             say(f"topic {topic} is another than the checkpoints name and stays")
-        _remove_local(loaded, log, store, found, execute)
+        _remove_local(job, store, found, execute)
     _say_whether(execute)
 
 
 def forget(
-    job: JobFile,
+    file: JobFile,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="A topic that is no input of the job any more.", show_default=False)],
     execute: Execute = False,
     more: MoreFiles = None,
     sets: Sets = None,
 ) -> None:
     """Forget where a stopped job was in a topic that is no input any more: if it comes back, it begins as a new input."""
-    loaded = load(job, more, sets)
-    if topic in {i.topic for i in loaded.settings.inputs}:
+    job = Job(file, more, sets)
+    if topic in {i.topic for i in job.settings.inputs}:
         raise ConfigurationError(
             f"{topic} is an input of the job.",
             "To change its offset, use `samzapy checkpoint set JOB.yaml --to-earliest`, for example; to forget it, remove it from `inputs:` first.",
         )
-    with connected(loaded) as log:
-        found = _forgetting(loaded, log).input(topic, execute)
+    with job:
+        found = _forgetting(job).input(topic, execute)
         if not found.before and not found.orders:
             raise ConfigurationError(f"no checkpoint of this job names topic {topic}.", "`samzapy checkpoint show JOB.yaml` lists what they name.")
         _say_tasks(found, f"input {topic}", execute)
     _say_whether(execute)
 
 
-def _forgetting(loaded: LoadedJob, log: Log) -> Forgetting:
-    from samzapy.clock import SystemClock
-    from samzapy.coordinator.settings import CoordinatorSettings, Process
-    from samzapy.wiring import job_of
-
-    settings = loaded.settings
-    url = running_url(loaded, log)
-    if url is not None:
-        raise OwnedElsewhere(f"job {settings.job}-{settings.id} is running ({url}).", "Stop it first: `samzapy stop JOB.yaml`.")
+def _forgetting(job: Job) -> Forgetting:
+    settings = job.settings
+    job.refuse_running(job.url())
     pace = CoordinatorSettings(settings.containers.count, lease_s=settings.containers.lease_ms / 1000)
-    process = Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), is_gone)
-    return Forgetting(job_of(settings), pace, log, SystemClock(), process, answers(loaded))
+    return Forgetting(job.names, pace, job.log, job.clock, this_process(), job.answers)
 
 
 def _say_tasks(found: Forgotten, what: str, execute: bool) -> None:
@@ -91,16 +80,13 @@ def _say_whether(execute: bool) -> None:
         say("nothing was changed; do it with --execute")
 
 
-def _remove_local(loaded: LoadedJob, log: Log, store: str, found: Forgotten, execute: bool) -> None:
+def _remove_local(job: Job, store: str, found: Forgotten, execute: bool) -> None:
     """Those of this host. One elsewhere is of another changelog topic from now on, and is not kept."""
-    from samzapy.wiring import local_state, remove_local_state
-
-    with log.admin() as admin:
-        folder = local_state(loaded.settings, admin.cluster_id(), HOST).expanduser()
+    folder = job.local_state().expanduser()
     tasks = {task.name: task for task in folder.iterdir() if task.is_dir()} if folder.is_dir() else {}
     for checkpoint in found.before.values():
         path = tasks[checkpoint.task] / store if checkpoint.task in tasks else None
         if path is not None and path.exists():
             say(f"{'removing' if execute else 'would remove'} {path}")
             if execute:
-                remove_local_state(path, loaded.settings.state.dir)
+                remove_local_state(path, job.settings.state.dir)

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from samzapy.api.errors import TopicMissing
-from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, connected, load, print_json, print_table, say
-from samzapy.cli.inspect import ledger_of, running_status
-from samzapy.config.load import LoadedJob
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
+from samzapy.cli.job import Job
+from samzapy.inspection import look_around, read_checkpoints
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
+from samzapy.plan.lag import standings
+from samzapy.plan.startpoints import pending, standing
 from samzapy.ports import Log
 from samzapy.topic_check import made_by_hand
 
@@ -32,26 +34,21 @@ class _Reader:
     client_id: str | None = None
 
 
-def lag(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
+def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
     """How far behind the job is in each input partition, running or not."""
-    from samzapy.inspection import look_around
-    from samzapy.plan.lag import standings
-    from samzapy.wiring import job_of
-
-    loaded = load(job, more, sets)
-    with connected(loaded) as log:
-        tasks = look_around(loaded.settings, log).tasks
+    with Job(file, more, sets) as job:
+        tasks = look_around(job.settings, job.log).tasks
         if not tasks:
-            _refuse(loaded, log)
-        status = running_status(loaded, log)
-        at = committed(loaded, log)
+            _refuse(job)
+        status = job.status()
+        at = committed(job)
         if status is not None:
             at = {name: {**at.get(name, {}), **found} for name, found in _reported(tasks, status).items()}
-        found = standings(tasks, at, _ends(log, tasks))
+        found = standings(tasks, at, _ends(job.log, tasks))
     readers = {} if status is None else _readers(status)
     if status is None:
-        say(f"job {job_of(loaded.settings)} is not running{'' if at else ', and has no checkpoint yet'}")
-    group = job_of(loaded.settings).group_id
+        say(f"job {job.names} is not running{'' if at else ', and has no checkpoint yet'}")
+    group = job.names.group_id
     rows: list[tuple[object, ...]] = []
     for one in found:
         reader = readers.get(one.task, _Reader())
@@ -76,15 +73,11 @@ def lag(job: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson
         print_table(HEADER, rows)
 
 
-def committed(loaded: LoadedJob, log: Log) -> Positions:
+def committed(job: Job) -> Positions:
     """By task, where its next start would read on: by its checkpoint, and by a `checkpoint set` that waits for it."""
-    from samzapy.clock import SystemClock
-    from samzapy.inspection import look_around, read_checkpoints
-    from samzapy.plan.startpoints import pending, standing
-
-    around = look_around(loaded.settings, log)
-    checkpoints = {c.task: c for c in read_checkpoints(loaded.settings, around.topics, log, SystemClock()).values()}
-    orders = ledger_of(loaded, log).startpoints
+    around = look_around(job.settings, job.log)
+    checkpoints = {c.task: c for c in read_checkpoints(job.settings, around.topics, job.log, job.clock).values()}
+    orders = job.ledger().startpoints
     result: Positions = {}
     for name, task in around.tasks.items():
         order = pending(orders.get(name), checkpoints.get(name))
@@ -115,10 +108,10 @@ def _ends(log: Log, tasks: Mapping[str, TaskModel]) -> dict[TopicPartition, int]
         return admin.ends({p for task in tasks.values() for p in task.inputs})
 
 
-def _refuse(loaded: LoadedJob, log: Log) -> None:
-    with log.admin() as admin:
-        inputs = [i.topic for i in loaded.settings.inputs]
+def _refuse(job: Job) -> None:
+    with job.log.admin() as admin:
+        inputs = [i.topic for i in job.settings.inputs]
         there = admin.topics(inputs)
     missing = [topic for topic in inputs if topic not in there]
     told = ", no ".join(f"input topic {topic}" for topic in missing)
-    raise TopicMissing(f"there is no {told}.", f"Create it first: {made_by_hand(loaded.settings, *missing)}")
+    raise TopicMissing(f"there is no {told}.", f"Create it first: {made_by_hand(job.settings, *missing)}")

@@ -1,4 +1,4 @@
-"""The `samzapy` command. One module per family of verbs; this one joins them and turns errors into exit codes."""
+"""The `samzapy` command. One module per family of verbs; `commands` names them, this one turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -13,25 +13,7 @@ from typing import Any, TextIO, cast
 import typer
 
 from samzapy.api.errors import InternalError, SamzapyError
-from samzapy.cli import (
-    change,
-    chaos,
-    checkpoint,
-    demo,
-    dev,
-    dlq,
-    doctor,
-    forget,
-    init,
-    inspect,
-    lag,
-    plan,
-    records,
-    reset,
-    run,
-    schema,
-    state,
-)
+from samzapy.cli.commands import OPTIONS, CommandGroup
 from samzapy.cli.common import NamesJob, as_called
 from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
 from samzapy.cli.output import Escaped, checked_output
@@ -43,37 +25,7 @@ USAGE = 2
 # typer brings click, or lately a copy of its own: its exceptions are, either way, those that typer's public ones come from
 ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
-app = typer.Typer(
-    name="samzapy",
-    help="Stream processing in Python on Kafka, RocksDB and Spark.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command("run")(run.run)
-app.command("stop")(change.stop)
-app.command("scale")(change.scale)
-app.command("restart")(change.restart)
-app.command("validate")(inspect.validate)
-app.command("status")(inspect.status)
-app.command("lag")(lag.lag)
-app.command("plan")(plan.plan)
-app.command("topics")(inspect.topics)
-app.command("reset")(reset.reset)
-app.command("send")(records.send)
-app.command("tail")(records.tail)
-app.command("init")(init.init)
-app.command("schema")(schema.schema)
-app.command("doctor")(doctor.doctor)
-app.command("demo")(demo.demo)
-app.command("chaos")(chaos.chaos)
-checkpoint.app.command("forget")(forget.forget)
-state.app.command("drop")(forget.drop)
-app.add_typer(checkpoint.app, name="checkpoint")
-app.add_typer(state.app, name="state")
-app.add_typer(dlq.app, name="dlq")
-app.add_typer(dev.app, name="dev")
+app = typer.Typer(cls=CommandGroup, name="samzapy", help="Stream processing in Python on Kafka, RocksDB and Spark.", **OPTIONS)
 
 
 def _say_version(wanted: bool) -> None:

@@ -8,17 +8,21 @@ from typing import Annotated, Any
 import typer
 
 from samzapy.api.errors import LauncherError, SamzapyError, TopicMisconfigured, TopicMissing
-from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, as_called, connected, load, print_json, print_table, refuse_local_on, say
-from samzapy.cli.inspect import ledger_of
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, as_called, print_json, print_table, say
+from samzapy.cli.job import Job
+from samzapy.cli.loading import with_master
 from samzapy.config.schema import Settings
+from samzapy.inspection import look_around
 from samzapy.model.job_model import TaskModel
+from samzapy.plan.assignment import check_slots
 from samzapy.plan.outlook import Outlook, outlook
+from samzapy.topic_check import ABSENT, MISSING, WRONG, topic_rows, what_run_refuses
 
 TOPICS = ("TOPIC", "ROLE", "EXPECTED", "ACTUAL", "STATE")
 
 
 def plan(
-    job: JobFile,
+    file: JobFile,
     more: MoreFiles = None,
     sets: Sets = None,
     master: Annotated[str | None, typer.Option(help="Spark's master, in place of the job file's.", show_default=False)] = None,
@@ -26,17 +30,13 @@ def plan(
     as_json: AsJson = False,
 ) -> int:
     """What `run` would do: tasks, containers, hosts, topics to create. Changes nothing; a run that would be refused has that run's exit code."""
-    from samzapy.inspection import look_around
-    from samzapy.topic_check import topic_rows, what_run_refuses
-
-    refuse_local_on(local, master)
-    loaded = load(job, more, [*(sets or []), *([f"spark.master={master}"] if master else [])], classes=True)
-    settings = loaded.settings
-    with connected(loaded) as log:
-        tasks = look_around(settings, log).tasks
-        rows = topic_rows(settings, log)
-        ledger = ledger_of(loaded, log)
-        refused = what_run_refuses(settings, log, ledger)
+    job = Job(file, more, with_master(sets, local, master), classes=True)
+    settings = job.settings
+    with job:
+        tasks = look_around(settings, job.log).tasks
+        rows = topic_rows(settings, job.log)
+        ledger = job.ledger()
+        refused = what_run_refuses(settings, job.log, ledger)
     problems = _topic_problems(rows, refused)
     seen: Outlook | None = None
     if tasks:
@@ -53,8 +53,6 @@ def plan(
 
 def _topic_problems(rows: list[Any], refused: SamzapyError | None) -> list[SamzapyError]:
     """What a run would be refused for comes first: its exit code counts. Then whatever else is wrong with topics."""
-    from samzapy.topic_check import MISSING, WRONG
-
     if refused is None:
         return []
     found: list[SamzapyError] = []
@@ -68,8 +66,6 @@ def _topic_problems(rows: list[Any], refused: SamzapyError | None) -> list[Samza
 
 
 def _slot_problems(settings: Settings, seen: Outlook) -> list[SamzapyError]:
-    from samzapy.plan.assignment import check_slots
-
     try:
         check_slots(len(seen.plan.tasks), seen.slots, settings.spark.master)
     except LauncherError as error:
@@ -108,8 +104,6 @@ def _print_outlook(settings: Settings, local: bool, tasks: dict[str, TaskModel],
 def _document(
     settings: Settings, local: bool, tasks: dict[str, TaskModel], seen: Outlook | None, rows: list[Any], problems: list[SamzapyError]
 ) -> dict[str, Any]:
-    from samzapy.topic_check import ABSENT
-
     container = {} if seen is None else {t: n for n, names in seen.plan.tasks.items() for t in names}
     return {
         "job": settings.job, "id": settings.id, "master": None if local else settings.spark.master,

@@ -20,11 +20,14 @@ import typer
 from samzapy.api.errors import ConfigurationError, SerdeError, TopicMissing
 from samzapy.cli.common import AsJson, print_json, say
 from samzapy.cli.lines import BadLine, LineForm, Record, Shown, records_of
+from samzapy.clock import SystemClock
+from samzapy.kafka.log import KafkaLog
 from samzapy.log_reader import read_ranges
 from samzapy.model.names import TOPIC_NAME
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.topics import command_that_makes
 from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec
+from samzapy.serde.registry import serde_named
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)]
 Servers = Annotated[str, typer.Option("--kafka", metavar="HOST:PORT", envvar="KAFKA_BOOTSTRAP", help="The brokers.")]
@@ -133,8 +136,6 @@ def tail(
     as_json: AsJson = False,
 ) -> int:
     """Show records as a read_committed reader sees them: partition@offset, key, value, headers. Exit code 1 if some cannot be decoded."""
-    from samzapy.clock import SystemClock
-
     shown = Shown(None if key_serde is None else _serde(key_serde), None if value_serde is None else _serde(value_serde))
     log = _log(servers)
     facts = _facts(log, topic, servers)
@@ -199,8 +200,6 @@ def _print(batches: Iterator[Sequence[Message]], limit: int | None, shown: Shown
 
 
 def _log(servers: str) -> Log:
-    from samzapy.kafka.log import KafkaLog
-
     client = {"bootstrap.servers": servers}
     return KafkaLog(client, client, client, commit_timeout_ms=60_000, lease_ms=MESSAGE_TIMEOUT_MS)
 
@@ -218,6 +217,4 @@ def _facts(log: Log, topic: str, servers: str, partitions: int | None = None) ->
 
 
 def _serde(name: str) -> Any:
-    from samzapy.serde.registry import serde_named
-
     return serde_named(name, [Path.cwd()])

@@ -7,18 +7,17 @@ from typing import Annotated
 
 import typer
 
-from samzapy.api.errors import OwnedElsewhere, StateRefused
-from samzapy.cli.common import JobFile, MoreFiles, Sets, connected, load, say
-from samzapy.cli.inspect import running_url
-from samzapy.config.load import LoadedJob
-from samzapy.ports import Log
+from samzapy.api.errors import StateRefused
+from samzapy.cli.common import JobFile, MoreFiles, Sets, say
+from samzapy.cli.job import Job
+from samzapy.topic_check import changelogs
+from samzapy.wiring import remove_local_state
 
-HOST = "localhost"
 LOOK_S = 0.5
 
 
 def reset(
-    job: JobFile,
+    file: JobFile,
     more: MoreFiles = None,
     sets: Sets = None,
     coordinator: Annotated[
@@ -27,20 +26,14 @@ def reset(
     execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
 ) -> None:
     """Remove state, changelogs and checkpoints of a stopped job: the next run starts from the beginning."""
-    from samzapy.topic_check import changelogs
-    from samzapy.wiring import job_of, local_state, remove_local_state
-
-    loaded = load(job, more, sets)
-    settings = loaded.settings
-    with connected(loaded) as log:
-        url = url_of_a_run(loaded, log)
-        if url is not None:
-            raise OwnedElsewhere(f"job {settings.job}-{settings.id} is running ({url}).", "Stop it first: `samzapy stop JOB.yaml`.")
-        with log.admin() as admin:
-            names = job_of(settings)
-            forgotten = [] if coordinator else [*changelogs(settings), names.checkpoint_topic]
-            topics = sorted(admin.topics([*forgotten, names.coordinator_topic]))
-            folder = local_state(settings, admin.cluster_id(), HOST)
+    job = Job(file, more, sets)
+    settings = job.settings
+    with job:
+        job.refuse_running(url_of_a_run(job))
+        with job.log.admin() as admin:
+            forgotten = [] if coordinator else [*changelogs(settings), job.names.checkpoint_topic]
+            topics = sorted(admin.topics([*forgotten, job.names.coordinator_topic]))
+            folder = job.local_state()
             for topic in topics:
                 say(f"{'deleting' if execute else 'would delete'} topic {topic}")
             if folder.exists() and not coordinator:
@@ -53,13 +46,13 @@ def reset(
         say("nothing was changed; do it with --execute")
 
 
-def url_of_a_run(loaded: LoadedJob, log: Log) -> str | None:
+def url_of_a_run(job: Job) -> str | None:
     """Where a run answers, or None. One that is alive renews its lease, so a lease that cannot be read is looked at until it would be over."""
     deadline: float | None = None
-    lease_s = loaded.settings.containers.lease_ms / 1000
+    lease_s = job.settings.containers.lease_ms / 1000
     while deadline is None or time.monotonic() < deadline:
         try:
-            return running_url(loaded, log)
+            return job.url()
         except StateRefused as error:
             if deadline is None:
                 deadline = time.monotonic() + lease_s

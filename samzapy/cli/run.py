@@ -6,7 +6,6 @@ import logging
 import os
 import secrets
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -16,14 +15,30 @@ from typing import Annotated, Any
 import typer
 
 from samzapy import failpoints
-from samzapy.api.errors import ClusterUnreachable, ConfigurationError
-from samzapy.cli.common import JobFile, MoreFiles, Relayed, Sets, connected, load, refuse_local_on, say
-from samzapy.cli.inspect import http_json
-from samzapy.config.load import LoadedJob
+from samzapy.access_check import warn_of_missing
+from samzapy.api.errors import ConfigurationError
+from samzapy.cli.common import JobFile, MoreFiles, Relayed, Sets, say
+from samzapy.cli.job import Job
+from samzapy.cli.loading import with_master
+from samzapy.cli.this_process import this_process
+from samzapy.container.process import open_files_limit
+from samzapy.coordinator.control_app import control_app, control_connections
+from samzapy.coordinator.host_names import HostNames
+from samzapy.coordinator.http import Listener
+from samzapy.coordinator.job_coordinator import JobCoordinator
+from samzapy.coordinator.settings import CoordinatorSettings, InputTopics
+from samzapy.coordinator.token import token_path, write_token
+from samzapy.coordinator.topic_watch import TopicWatch
+from samzapy.coordinator.web_app import web_app
+from samzapy.dev.java import find_java, java_for_spark
 from samzapy.memory import oom_kills
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.ownership import FirstRun
+from samzapy.plan.assignment import check_slots
 from samzapy.ports import Launcher, Log
 from samzapy.spark.settings import is_local
+from samzapy.topic_check import grown_tasks, prepare_topics, refuse_to_make_again
+from samzapy.wiring import ENTRY, changelog_topic, topic_names
 
 LOG = logging.getLogger("samzapy")
 KILLED = 128
@@ -32,7 +47,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def run(
-    job: JobFile,
+    file: JobFile,
     more: MoreFiles = None,
     sets: Sets = None,
     master: Annotated[str | None, typer.Option(help="Spark's master, in place of the job file's.", show_default=False)] = None,
@@ -41,49 +56,33 @@ def run(
     takeover: Annotated[bool, typer.Option("--takeover", help="Replace another run that seems alive.")] = False,
 ) -> int:
     """Run a job in the foreground. Ctrl-C: final commit, exit 0; a second one: stop now."""
-    refuse_local_on(local, master)
-    loaded = load(job, more, [*(sets or []), *([f"spark.master={master}"] if master else [])], classes=True)
-    with connected(loaded) as log:
-        return _Run(loaded, log, local, until_end, takeover).run()
+    with Job(file, more, with_master(sets, local, master), classes=True) as job:
+        return _Run(job, local, until_end, takeover).run()
 
 
 class _Run:
-    def __init__(self, loaded: LoadedJob, log: Log, local: bool, until_end: bool, takeover: bool) -> None:
-        self._loaded = loaded
-        self._settings = loaded.settings
-        self._log = log
+    def __init__(self, job: Job, local: bool, until_end: bool, takeover: bool) -> None:
+        self._job = job
+        self._loaded = job.loaded
+        self._settings = job.settings
+        self._log = job.log
         self._local = local
         self._until_end = until_end
         self._takeover = takeover
         self._signals: list[int] = []
 
     def run(self) -> int:
-        from samzapy.access_check import warn_of_missing
-        from samzapy.clock import SystemClock
-        from samzapy.container.process import open_files_limit
-        from samzapy.coordinator.control_app import control_app, control_connections
-        from samzapy.coordinator.host_names import HostNames
-        from samzapy.coordinator.http import Listener
-        from samzapy.coordinator.job_coordinator import JobCoordinator
-        from samzapy.coordinator.settings import CoordinatorSettings, Process
-        from samzapy.coordinator.token import token_path
-        from samzapy.coordinator.web_app import web_app
-        from samzapy.plan.assignment import check_slots
-        from samzapy.topic_check import prepare_topics, refuse_to_make_again
-        from samzapy.wiring import ENTRY, changelog_topic, job_of
-
         failpoints.arm(os.environ)
         open_files_limit()
         settings, containers = self._settings, self._settings.containers
-        refuse_to_make_again(settings, self._log, SystemClock())
+        refuse_to_make_again(settings, self._log, self._job.clock)
         tasks = prepare_topics(settings, self._log)
         warn_of_missing(settings, self._log)
-        job, run_id, clock = job_of(settings), secrets.token_hex(8), SystemClock()
+        job, run_id, clock = self._job.names, secrets.token_hex(8), self._job.clock
         count = min(containers.count, len(tasks))
         self._warn_of_idle(count)
         ends = ends_now([p for t in tasks.values() for p in t.inputs], self._log) if self._until_end else None
-        with self._log.admin() as admin:
-            cluster_id = admin.cluster_id()
+        cluster_id = self._job.cluster_id()
         token_file = token_path(Path(settings.state.dir), cluster_id, str(job), run_id)
         token = _new_token(token_file, settings.state.dir)
         launcher = self._launcher()
@@ -92,7 +91,7 @@ class _Run:
             if not self._local:
                 check_slots(count, launcher.slots(), settings.spark.master)
             payload = {
-                "entry": ENTRY, "document": self._loaded.document, "folders": [str(f) for f in self._loaded.folders],
+                "entry": ENTRY, "document": self._loaded.document, "folders": [str(f) for f in self._job.loaded.folders],
                 "host": LOCALHOST if self._local or is_local(settings.spark.master) else "",  # elsewhere the executor knows
                 "cluster_id": cluster_id, "token": token,
             }  # fmt: skip
@@ -102,9 +101,9 @@ class _Run:
                 takeover=self._takeover, has_changelogs=any(changelog_topic(settings, s) for s in settings.stores),
                 memory_bytes=containers.memory_bytes, oom_kills=oom_kills,
             )  # fmt: skip
-            process = Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), is_gone)
+            process = this_process()
             coordinator = JobCoordinator(
-                job, run_id, tasks, payload, ends, pace, self._log, clock, launcher, process, self._answers, self._input_topics(len(tasks))
+                job, run_id, tasks, payload, ends, pace, self._log, clock, launcher, process, self._job.answers, self._input_topics(len(tasks))
             )
             names = HostNames(settings.web.host, settings.web.names)
             listeners = [
@@ -131,7 +130,6 @@ class _Run:
             from samzapy.local.launcher import ProcessLauncher
 
             return ProcessLauncher(Relayed())
-        from samzapy.dev.java import find_java, java_for_spark
         from samzapy.spark.launcher import SparkLauncher
         from samzapy.spark.session import start_session
 
@@ -161,30 +159,16 @@ class _Run:
 
     def _input_topics(self, tasks: int) -> Any:
         """The inputs as they are now, how to look for partitions that come later, and what is compared with the job's first run."""
-        from samzapy.clock import SystemClock
-        from samzapy.coordinator.settings import InputTopics
-        from samzapy.coordinator.topic_watch import TopicWatch
-        from samzapy.model.ownership import FirstRun
-        from samzapy.topic_check import grown_tasks
-        from samzapy.wiring import job_of, topic_names
-
-        job = job_of(self._settings)
+        job = self._job.names
         with self._log.admin() as admin:
             facts = admin.topics([*topic_names(self._settings), job.checkpoint_topic, job.coordinator_topic])
         inputs = {i.topic: facts[i.topic] for i in self._settings.inputs}
         first_run = FirstRun(facts[job.checkpoint_topic].topic_id, tasks if self._settings.stores else 0)
         watch = TopicWatch(
-            self._log, SystemClock(), {t: f.topic_id for t, f in facts.items()}, {t: f.partitions for t, f in inputs.items()}
+            self._log, self._job.clock, {t: f.topic_id for t, f in facts.items()}, {t: f.partitions for t, f in inputs.items()}
         )
         known = {f.topic_id: (f.name, f.partitions) for f in inputs.values()}
         return InputTopics(known, lambda: watch.grown(lambda: grown_tasks(self._settings, self._log)), first_run, watch.check)
-
-    def _answers(self, url: str) -> bool:
-        try:
-            answer = http_json("GET", url + "/api/v1/status")
-        except ClusterUnreachable:
-            return False
-        return bool(answer.get("job") == self._settings.job and answer.get("id") == self._settings.id)
 
     def _take_signals(self, coordinator: Any) -> None:
         def handle(number: int, _: Any) -> None:
@@ -215,8 +199,6 @@ def ends_now(places: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:
 
 def _new_token(path: Path, state: Path) -> str:
     """The run's token, written; the first thing that needs the state directory, so what is wrong with that shows here."""
-    from samzapy.coordinator.token import write_token
-
     try:
         return write_token(path, state)
     except OSError as error:
@@ -224,24 +206,3 @@ def _new_token(path: Path, state: Path) -> str:
             f"state.dir {state} cannot be used: {error.filename or path}: {error.strerror}.",
             "Name a directory that this user can write to.",
         ) from None
-
-
-def process_start(pid: int) -> str:
-    """When a process of this host began, as the kernel counts; "" where that cannot be known."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
-    except (OSError, IndexError):
-        return ""
-
-
-def is_gone(host: str, pid: int, start: str) -> bool:
-    """Whether a process of this very host is provably not there any more."""
-    if host != socket.gethostname() or not pid:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return bool(start) and process_start(pid) not in ("", start)

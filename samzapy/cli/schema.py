@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from samzapy.config.reference import json_schema
+
 
 def schema() -> None:
     """Print the JSON Schema of the job file."""
-    from samzapy.config.reference import json_schema
-
     sys.stdout.write(json_schema())

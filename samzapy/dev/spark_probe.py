@@ -6,13 +6,12 @@ for this one's. Anything but a whole, sound answer is no answer.
 
 from __future__ import annotations
 
-import http.client
-import json
 from dataclasses import dataclass
 from typing import Any
 
+from samzapy.http_client import NO_ANSWER, ask
+
 ALIVE = "ALIVE"
-_MOST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,11 @@ class Master:
 
 def ask_master(host: str, port: int, timeout_s: float = 2.0) -> Master | None:
     """The master whose web page is at this address, None if it gives no answer."""
-    connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
     try:
-        connection.request("GET", "/json/")
-        response = connection.getresponse()
-        body = response.read(_MOST_BYTES)
-        return read_master(json.loads(body)) if response.status == http.client.OK else None
-    except (OSError, ValueError, TypeError, KeyError, http.client.HTTPException):
+        answer = ask("GET", host, port, "/json/", timeout_s)
+        return read_master(answer.json()) if answer.is_ok else None
+    except (*NO_ANSWER, TypeError, KeyError):
         return None
-    finally:
-        connection.close()
 
 
 def read_master(told: Any) -> Master:

@@ -5,21 +5,20 @@ Where its coordinator answers is read from its log. A container is hit only whil
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Sequence
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from samzapy.api.errors import LauncherError
 from samzapy.dev.process import command_line
+from samzapy.http_client import NO_ANSWER, ask
 
 HTTP_S = 5.0
 LOOK_S = 0.1
@@ -111,12 +110,12 @@ class JobProcess:
             urls = _URL.findall(text.read())
         if not urls:
             return None
+        parts = urlsplit(urls[-1])
         try:
-            with urllib.request.urlopen(f"{urls[-1]}/api/v1/status", timeout=HTTP_S) as answer:
-                status: Status = json.load(answer)
-        except (OSError, ValueError, HTTPException):
+            answer = ask("GET", parts.hostname or "", parts.port, "/api/v1/status", HTTP_S)
+            return dict(answer.json()) if answer.is_ok else None
+        except (*NO_ANSWER, TypeError):
             return None
-        return status
 
     def whole(self, without: frozenset[int] = frozenset()) -> Status:
         """The first status in which every task runs, and none of them in these processes.

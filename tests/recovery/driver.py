@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from samzapy.cli.common import connected, load
+from samzapy.cli.job import Job
 from samzapy.cli.main import configure_logging
 from samzapy.cli.run import _Run
 from samzapy.ports import ContainerHandle, Launcher
@@ -98,9 +98,8 @@ def main() -> int:
     given = parser.parse_args()
     configure_logging(verbose=False)
     master = [f"spark.master={given.master}"] if given.master else []
-    loaded = load(given.job, [], [*given.set, *master], classes=True)
-    with connected(loaded) as log:
-        return _Linked(loaded, log, given.local, False, False).run()
+    with Job(given.job, [], [*given.set, *master], classes=True) as job:
+        return _Linked(job, given.local, False, False).run()
 
 
 if __name__ == "__main__":

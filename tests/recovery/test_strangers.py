@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError, Superseded
-from samzapy.cli.inspect import http_json
+from samzapy.cli.coordinator_http import http_json
 from samzapy.container.control_client import HttpControl
 from samzapy.coordinator.http import WEB_CONNECTIONS
 from samzapy.signing import signed_headers

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from samzapy.cli import job
 from samzapy.cli.reset import url_of_a_run
 from samzapy.config.load import LoadedJob, load_job
 from samzapy.model.names import Job
@@ -42,7 +43,7 @@ def cluster() -> MemoryCluster:
 def test_where_nobody_renews_it_for_as_long_as_a_lease_no_run_is_alive(
     loaded: LoadedJob, cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert url_of_a_run(loaded, MemoryLog(cluster)) is None
+    assert url_of_a_run(job.Job.of(loaded, MemoryLog(cluster))) is None
     told = capsys.readouterr().err
     assert "coordinator record lease" in told
     assert "Waiting 1 s for a run that renews its lease" in told
@@ -63,7 +64,7 @@ class RenewedAtTheSecondLook(MemoryLog):
 
 
 def test_what_a_run_wrote_meanwhile_is_what_counts(loaded: LoadedJob, cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    assert url_of_a_run(loaded, RenewedAtTheSecondLook(cluster)) is None
+    assert url_of_a_run(job.Job.of(loaded, RenewedAtTheSecondLook(cluster))) is None
     told = capsys.readouterr().err
     assert "Waiting 1 s" in told
     assert "it was not renewed" not in told

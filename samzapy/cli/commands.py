@@ -1,0 +1,95 @@
+"""Which commands there are, and where each is: its module is imported when the command is asked for, and not to list it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+PACKAGE = "samzapy.cli."
+# name: (module here and attribute, the first sentence of its help)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("run:run", "Run a job in the foreground."),
+    "stop": ("change:stop", "Stop the running job after a final commit; exit code 3 if it does not run."),
+    "scale": ("change:scale", "Run in more or fewer containers from now on; only the tasks that must move do."),
+    "restart": ("change:restart", "Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded."),
+    "validate": ("validate:validate", "All errors of a job file at once; exit code 2 if there are any."),
+    "status": ("inspect:status", "How the running job is, from its coordinator; exit code 3 if it does not run."),
+    "lag": ("lag:lag", "How far behind the job is in each input partition, running or not."),
+    "plan": ("plan:plan", "What `run` would do: tasks, containers, hosts, topics to create."),
+    "topics": ("inspect:topics", "The topics the job needs, expected against actual; exit code 4 if one is missing that `run` does not create, or is wrong."),
+    "reset": ("reset:reset", "Remove state, changelogs and checkpoints of a stopped job: the next run starts from the beginning."),
+    "send": ("records:send", "Send lines from stdin as records."),
+    "tail": ("records:tail", "Show records as a read_committed reader sees them: partition@offset, key, value, headers."),
+    "init": ("init:init", "Write a job that runs into a new directory: task, job file, unit test, README."),
+    "schema": ("schema:schema", "Print the JSON Schema of the job file."),
+    "doctor": ("doctor:doctor", "What is missing on this machine, or for a job, and the line that mends it; exit code 1 if a job could not run."),
+    "demo": ("demo:demo", "See it work: a word count on Spark over a real Kafka, one container killed, the result checked."),
+    "chaos": ("chaos:chaos", "Kill, stop and wipe a running job, and compare what it commits with a run without faults."),
+    "checkpoint": ("checkpoint:app", "Show a job's checkpoints, and set where it continues."),
+    "state": ("state:app", "Show and restore stores."),
+    "dlq": ("dlq:app", "Show dead letters and replay them."),
+    "dev": ("dev:app", "A real Kafka and a real Spark on this machine, for development."),
+}
+OPTIONS: dict[str, Any] = {"no_args_is_help": True, "add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+
+
+class CommandGroup(TyperGroup):
+    """The commands by name."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: Any = Commands()
+
+    def format_commands(self, _: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            limit = formatter.width - 6 - max(map(len, COMMANDS))
+            formatter.write_dl([(name, short_help(summary, limit)) for name, (_, summary) in COMMANDS.items()])
+
+
+class Commands(Mapping[str, Any]):
+    """Name to command; each is built once."""
+
+    def __init__(self) -> None:
+        self._built: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._built:
+            self._built[name] = _built(name, COMMANDS[name][0])
+        return self._built[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+    def __contains__(self, name: object) -> bool:
+        return name in COMMANDS
+
+
+def import_command(arguments: list[str]) -> None:
+    """Import the module of the command that these arguments name, if they name one."""
+    name = next((word for word in arguments if not word.startswith("-")), "")
+    if name in COMMANDS:
+        import_module(PACKAGE + COMMANDS[name][0].partition(":")[0])
+
+
+def short_help(summary: str, limit: int) -> str:
+    """As the library shortens a command's help."""
+    group = typer.main.get_group(typer.Typer(help=summary, **OPTIONS))
+    return str(group.get_short_help_str(limit))
+
+
+def _built(name: str, home: str) -> Any:
+    module, _, attribute = home.partition(":")
+    found = getattr(import_module(PACKAGE + module), attribute)
+    app = typer.Typer(**OPTIONS)
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=name)
+    else:
+        app.command(name)(found)
+    return typer.main.get_group(app).commands[name]

@@ -1,0 +1,44 @@
+"""What commands ask of a running coordinator, over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from typing import Any
+from urllib.parse import urlsplit
+
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError
+from samzapy.http_client import NO_ANSWER, ask
+from samzapy.signing import signed_headers
+
+HTTP_TIMEOUT_S = 5.0
+
+
+def http_json(method: str, url: str, token: str | None = None, content: dict[str, Any] | None = None) -> dict[str, Any]:
+    """One request to a coordinator; with `token` it is signed, and the token not sent: whoever wrote the URL may be anybody.
+
+    Raises:
+        ClusterUnreachable: nobody answers there, or not with what a coordinator says. ConfigurationError: it refuses, and says why.
+    """
+    try:
+        parts = urlsplit(url)
+        sent = b"" if content is None else json.dumps(content).encode()
+        headers = signed_headers(token, method, parts.path, sent, time.time()) if token else {}
+        answer = ask(method, parts.hostname or "127.0.0.1", parts.port, parts.path, HTTP_TIMEOUT_S, sent, headers)
+        if answer.status == http.client.FORBIDDEN:
+            raise ConfigurationError(
+                f"{method} {url} was refused: {answer.json()['error']}.",
+                "See that the token is this run's (--token-file), and that the clocks of both machines agree.",
+            )
+        if answer.status == http.client.CONFLICT:
+            refused = answer.json()
+            raise ConfigurationError(str(refused["error"]), str(refused.get("remedy", "")))
+        if not answer.is_ok:
+            raise ClusterUnreachable(f"{method} {url}: {answer.status} {answer.reason}.", "See the coordinator's log.")
+        found = answer.json()
+        if not isinstance(found, dict):
+            raise ClusterUnreachable(f"{method} {url}: not an answer of samzapy's.", "")
+        return found
+    except (*NO_ANSWER, KeyError) as error:
+        raise ClusterUnreachable(f"no coordinator answers at {url}: {error}.", "It may have stopped just now.") from None

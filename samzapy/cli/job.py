@@ -1,0 +1,128 @@
+"""A job, for the length of one command: its file, its cluster, and what the runs of it left there or answer.
+
+`with Job(file, more, sets) as job:` loads the file before anything else, and reaches the cluster where the block begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from samzapy.access_check import explained
+from samzapy.api.errors import ClusterUnreachable, NotAuthorized, OwnedElsewhere
+from samzapy.cli.coordinator_http import http_json
+from samzapy.cli.loading import load
+from samzapy.clock import SystemClock
+from samzapy.config.load import LoadedJob
+from samzapy.ledger_reader import read_lease, read_ledger
+from samzapy.model.ownership import LeaseRecord, Ledger
+from samzapy.ports import Consumer, Log
+from samzapy.wiring import job_of, kafka_log, local_state
+
+HOST = "localhost"
+T = TypeVar("T")
+
+
+class Job:
+    """A job file and its cluster.
+
+    Attributes:
+        loaded, settings: what the job file says.
+        names: of the job and of its topics.
+        log: clients of the cluster; within the block only.
+        clock: the machine's.
+
+    Raises:
+        ConfigError: the job file has problems; all at once. Where the block begins, ClusterUnreachable: no broker answered;
+            NotAuthenticated, TlsFailed: none lets us in. Out of the block, NotAuthorized: with all that is not allowed.
+    """
+
+    log: Log
+
+    def __init__(self, file: Path, more: list[Path] | None, sets: list[str] | None, classes: bool = False) -> None:
+        self._take(load(file, more, sets, classes))
+
+    @classmethod
+    def of(cls, loaded: LoadedJob, log: Log) -> Self:
+        """One that is loaded and connected already."""
+        job = cls.__new__(cls)
+        job._take(loaded)
+        job.log = log
+        return job
+
+    def _take(self, loaded: LoadedJob) -> None:
+        self.loaded, self.settings = loaded, loaded.settings
+        self.names = job_of(loaded.settings)
+        self.clock = SystemClock()
+
+    def __enter__(self) -> Self:
+        self.log = kafka_log(self.settings)
+        self.cluster_id()
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, NotAuthorized):
+            raise explained(error, self.settings, self.log) from error
+
+    def __str__(self) -> str:
+        return f"job {self.settings.job}-{self.settings.id}"
+
+    def cluster_id(self) -> str:
+        with self.log.admin() as admin:
+            return admin.cluster_id()
+
+    def local_state(self) -> Path:
+        """Where this host keeps the job's local state, if it keeps any."""
+        return local_state(self.settings, self.cluster_id(), HOST)
+
+    # -- its runs ----------------------------------------------------------------------------------------------------------------------
+
+    def lease(self) -> LeaseRecord | None:
+        """The newest lease record of the coordinator topic, or None; readable or not, other records are left alone."""
+        return self._read_coordinator_topic(lambda consumer, topic: read_lease(consumer, topic, self.clock), None)
+
+    def ledger(self) -> Ledger:
+        """What the coordinator topic says; nothing where there is none yet."""
+        return self._read_coordinator_topic(lambda consumer, topic: read_ledger(consumer, topic, self.clock), Ledger())
+
+    def status(self) -> dict[str, Any] | None:
+        """The status that the running coordinator gives, or None where none answers."""
+        url = self._lease_url()
+        return None if url is None else self._status_at(url)
+
+    def url(self) -> str | None:
+        """The running coordinator's URL, or None where none answers."""
+        return None if self.status() is None else self._lease_url()
+
+    def answers(self, url: str) -> bool:
+        """Whether a coordinator of this job answers at a URL."""
+        return self._status_at(url) is not None
+
+    def refuse_running(self, url: str | None) -> None:
+        """That it does not run, by where a run answers.
+
+        Raises:
+            OwnedElsewhere: it does.
+        """
+        if url is not None:
+            raise OwnedElsewhere(f"{self} is running ({url}).", "Stop it first: `samzapy stop JOB.yaml`.")
+
+    def _status_at(self, url: str) -> dict[str, Any] | None:
+        try:
+            answer = http_json("GET", url + "/api/v1/status")
+        except ClusterUnreachable:
+            return None
+        return answer if answer.get("job") == self.settings.job and answer.get("id") == self.settings.id else None
+
+    def _lease_url(self) -> str | None:
+        lease = self.lease()
+        return lease.url if lease is not None and lease.url else None
+
+    def _read_coordinator_topic(self, read: Callable[[Consumer, str], T], absent: T) -> T:
+        topic = self.names.coordinator_topic
+        with self.log.admin() as admin:
+            if topic not in admin.topics([topic]):
+                return absent
+        with self.log.restore_consumer("status") as consumer:
+            return read(consumer, topic)

@@ -1,0 +1,39 @@
+"""A command's job file: loaded with all errors at once, and named from then on in what the command says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.cli.common import called_with
+from samzapy.config.load import LoadedJob, load_job
+from samzapy.config.secrets import is_secret
+from samzapy.kafka.client import check_properties
+
+
+def load(job: Path, more: list[Path] | None, sets: list[str] | None, classes: bool = False) -> LoadedJob:
+    """The job file with everything laid over it. From now on, texts that tell what to run name it (`as_called`).
+
+    Raises:
+        ConfigError: with all problems at once.
+    """
+    public = [one for one in sets or [] if not _may_hold_secret(one)]
+    called_with([str(job), *(w for file in more or [] for w in ("--file", str(file))), *(w for one in public for w in ("--set", one))])
+    return load_job([job, *(more or [])], sets or [], check_client=check_properties, check_classes=classes)
+
+
+def with_master(sets: list[str] | None, local: bool, master: str | None) -> list[str]:
+    """`--set`, and `--master` as one more of them.
+
+    Raises:
+        ConfigurationError: `--local` and `--master` are given together.
+    """
+    if local and master:
+        raise ConfigurationError("--local runs without Spark, --master names one.", "Give one of the two.")
+    return [*(sets or []), *([f"spark.master={master}"] if master else [])]
+
+
+def _may_hold_secret(override: str) -> bool:
+    key, _, value = override.partition("=")
+    section, _, below = key.partition(".")
+    return is_secret((section, below)) or is_secret((section, value))

@@ -1,0 +1,35 @@
+"""Which process of which host this is, and whether another one is gone: what a lease says of its holder."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+from samzapy.coordinator.settings import Process
+
+
+def this_process() -> Process:
+    """This one, as the coordinator topic names it."""
+    return Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), is_gone)
+
+
+def process_start(pid: int) -> str:
+    """When a process of this host began, as the kernel counts; "" where that cannot be known."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def is_gone(host: str, pid: int, start: str) -> bool:
+    """Whether a process of this very host is provably not there any more."""
+    if host != socket.gethostname() or not pid:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return bool(start) and process_start(pid) not in ("", start)

@@ -1,0 +1,58 @@
+"""The table of commands: each is there, listed in the words of its own help, and listing them imports none of them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from samzapy.cli.commands import COMMANDS, Commands
+
+CLI = Path(__file__).parents[3] / "samzapy" / "cli"
+LARGE = {"confluent_kafka", "pydantic", "pyspark", "rocksdict", "starlette", "uvicorn"}
+ON_DEMAND = {  # what only some runs of a command need: a JVM's client, the process that stands in for it, Kafka, the example jobs
+    "samzapy.cli.validate_connected", "samzapy.spark.launcher", "samzapy.spark.session", "samzapy.local.launcher", "jobs.word_count",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_listed_with_the_first_sentence_of_its_help(name: str) -> None:
+    help_text = " ".join((Commands()[name].help or "").split("\n\n")[0].split())
+    assert help_text.startswith(COMMANDS[name][1])
+
+
+def _imported_by(*arguments: str) -> set[str]:
+    code = "import sys; from samzapy.cli.main import exit_code; exit_code(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, timeout=60)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def test_the_list_of_commands_needs_none_of_them() -> None:
+    imported = _imported_by("--help")
+    homes = {f"samzapy.cli.{home.partition(':')[0]}" for home, _ in COMMANDS.values()}
+    assert set() == imported & (LARGE | homes)
+
+
+def test_validate_without_connect_needs_nothing_that_runs_a_job(tmp_path: Path) -> None:
+    (tmp_path / "my_job.py").write_text("from samzapy import StreamTask\n\n\nclass Task(StreamTask):\n    def process(self, *_):\n        pass\n")
+    file = tmp_path / "job.yaml"
+    file.write_text("job: j\ntask: my_job:Task\ninputs: [in]\nkafka: {bootstrap.servers: 'localhost:9'}\n")
+    imported = _imported_by("validate", str(file))
+    assert "samzapy.config.load" in imported
+    assert set() == imported & {"samzapy.wiring", "samzapy.container.container", "rocksdict", "starlette", "uvicorn", "pyspark"}
+
+
+def test_imports_stand_on_top() -> None:
+    """A Ctrl-C while a command's modules are imported finds nothing to clean up; and what a command needs is read at its top."""
+    inside = {
+        (path.name, node.module)
+        for path in CLI.glob("*.py")
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.ImportFrom)
+    }
+    assert ON_DEMAND == {module for _, module in inside}
