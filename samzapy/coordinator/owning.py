@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from samzapy import failpoints
-from samzapy.api.errors import LogError
+from samzapy.api.errors import Fenced, LogError
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.model.ownership import ContainerRecord, Ledger, container_key, locality_key, locality_to_bytes
 from samzapy.ports import Clock
@@ -46,6 +46,7 @@ class Owning:
         self.epoch = 0
         self.locality: dict[str, dict[str, int]] = {}
         self.is_in_doubt = False
+        self._replaces = ""  # the run whose lease was there when this one began
 
     def read(self) -> Ledger:
         """What holds; a write that was in doubt is decided first."""
@@ -59,8 +60,14 @@ class Owning:
     def take_over(self) -> Ledger:
         """The start of a coordinator: fence every earlier one, then end every container of earlier runs."""
         self._topic.take_over()
-        self.is_in_doubt = False  # that init has decided it; whose the lease is matters only once this run has written its own
+        was_in_doubt, self.is_in_doubt = self.is_in_doubt, False  # that init has decided it
         ledger = self.read()
+        holder = ledger.lease.run_id if ledger.lease else ""
+        if not was_in_doubt:
+            self._replaces = holder
+        elif holder not in ("", self._run_id, self._replaces):
+            self.is_in_doubt = True
+            raise Fenced(f"run {holder} has taken over meanwhile.", "")
         if not ledger.containers:
             self._learn_from_checkpoints(ledger)
         self.locality = {task: dict(hosts) for task, hosts in ledger.locality.items()}

@@ -11,10 +11,11 @@ from samzapy.coordinator.owning import Named, Owning
 from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
-from samzapy.model.ownership import ContainerRecord, Ledger
+from samzapy.model.ownership import LEASE_KEY, ContainerRecord, LeaseRecord, Ledger
 from samzapy.ports import TopicSpec
 from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import Chance, MemoryCluster, MemoryLog
+from tests.unit.coordinator.parts import Parts
 
 JOB = Job("job", "1")
 TASKS = ("Partition 0", "Partition 1")
@@ -119,3 +120,18 @@ def test_the_hosts_with_state_of_a_task_are_kept_newest_last_owner_first_to_go_i
 
     topic.owning.confirm("c", ["another task"])
     assert {"b", "d", "e"} == set(topic.owning.locality[TASKS[0]])
+
+
+def test_one_that_begins_again_after_a_doubt_does_not_take_over_from_its_successor() -> None:
+    parts = Parts()
+    owning, successor = (Owning(CoordinatorLog(JOB, run, parts.log, parts.clock), run, parts.clock) for run in ("first", "second"))
+    owning.take_over()
+    owning.write((LEASE_KEY, LeaseRecord("first", "", "h", 1, "s", 0).to_bytes()))
+    successor.take_over()
+    successor.write((LEASE_KEY, LeaseRecord("second", "", "h", 2, "s", 0).to_bytes()))
+    with pytest.raises(Fenced):
+        owning.write((LEASE_KEY, b"late"))
+
+    for _ in range(2):
+        with pytest.raises(Fenced, match="second has taken over"):
+            owning.take_over()
