@@ -1,7 +1,7 @@
 """A job one of whose containers falls asleep at a failpoint and wakes up when everybody believes that it is dead.
 
 As a process that is paused, or swapped out, on a machine that cannot be reached: its lease runs out, its tasks go to others, and then it
-goes on from the very line, with its producer, its consumer and its stores still open. Each turn of a container is taken in a thread, and
+goes on from the very line, with its producer, its consumer and its stores still open. The turns of a container are taken in a thread of its own, and
 nobody else does anything meanwhile, so that one can be left hanging in the middle.
 """
 
@@ -28,6 +28,7 @@ class SleepyJob(MemoryJob):
         self._hits = self._turns = 0
         self._events: queue.Queue[str] = queue.Queue()
         self._alarm = threading.Event()
+        self._asked: dict[Actor, queue.SimpleQueue[None]] = {}
 
     def __call__(self, name: str) -> None:
         if name == self._point:
@@ -37,7 +38,11 @@ class SleepyJob(MemoryJob):
                 self._alarm.wait()
 
     def let(self, actor: Actor) -> None:
-        threading.Thread(target=self._turn_of, args=(actor,), daemon=True).start()
+        asked = self._asked.get(actor)
+        if asked is None:
+            asked = self._asked[actor] = queue.SimpleQueue()
+            threading.Thread(target=self._turns_in, args=(actor, asked), daemon=True).start()
+        asked.put(None)
         if self._events.get() == ASLEEP:
             actor.sleeps, self.sleeper = True, actor
 
@@ -59,8 +64,14 @@ class SleepyJob(MemoryJob):
         self._alarm.set()
         self._events.get()
 
-    def _turn_of(self, actor: Actor) -> None:
-        try:
-            actor.turn()
-        finally:
-            self._events.put(DONE)
+    def _turns_in(self, actor: Actor, asked: queue.SimpleQueue[None]) -> None:
+        """One thread for all turns of a container: its stores take no other."""
+        while True:
+            asked.get()
+            try:
+                actor.turn()
+            except BaseException:
+                del self._asked[actor]
+                raise
+            finally:
+                self._events.put(DONE)
