@@ -84,6 +84,10 @@ class Found:
             )
         return found
 
+    def shortened(self, origins: Iterable[Origin] | None) -> list[Entry]:
+        """Those of these records, or (None) of all, that hold less than the record, so that they are not sent back. Raises as `of`."""
+        return [e for e in (self.entries if origins is None else self.of(origins)) if e.letter.truncated]
+
     def of(self, origins: Iterable[Origin]) -> list[Entry]:
         """The entries of these records.
 
@@ -195,7 +199,9 @@ class DeadLetters:
 
     @staticmethod
     def _waiting(found: Found, origins: Sequence[Origin] | None) -> list[Entry]:
-        return [e for e in (found.entries if origins is None else found.of(origins)) if e.replayed_ms is None]
+        """Not what is shortened: that is not the record."""
+        wanted = found.entries if origins is None else found.of(origins)
+        return [e for e in wanted if e.replayed_ms is None and not e.letter.truncated]
 
     def _read_all(self, producer: TransactionalProducer) -> Found | None:
         """All that was committed before this replay's `init`: up to a barrier of its own in each partition. None: that commit was suspicious."""

@@ -24,6 +24,7 @@ from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec
 from samzapy.wiring import changelog_topic, job_of
 
 LOG = logging.getLogger("samzapy")
+MAX_LARGEST = 100_000_000  # bytes: no producer of ours sends more in one record
 OK, MISSING, WRONG, ABSENT = "ok", "missing", "wrong", "absent"
 Row = tuple[str, tuple[str, str, str, str, str]]  # kind, (topic, role, expected, actual, state)
 
@@ -33,12 +34,15 @@ def changelogs(settings: Settings) -> list[str]:
     return [topic for topic in (changelog_topic(settings, store) for store in settings.stores) if topic is not None]
 
 
-def internal_specs(settings: Settings, tasks: int) -> list[TopicSpec]:
-    """The internal topics of the job as they must be."""
-    return internal_topics(job_of(settings), tasks, changelogs(settings), settings.on_error.then == DEAD_LETTER)
+def internal_specs(settings: Settings, facts: Mapping[str, TopicFacts]) -> list[TopicSpec]:
+    """The internal topics of the job as they must be, given its inputs. Raises as `tasks_of`."""
+    largest = min(max((facts[i.topic].max_message_bytes for i in settings.inputs), default=0), MAX_LARGEST)
+    return internal_topics(
+        job_of(settings), len(tasks_of(settings, facts)), changelogs(settings), settings.on_error.then == DEAD_LETTER, largest
+    )
 
 
-def tasks_of(settings: Settings, facts: dict[str, TopicFacts]) -> dict[str, TaskModel]:
+def tasks_of(settings: Settings, facts: Mapping[str, TopicFacts]) -> dict[str, TaskModel]:
     """The job's tasks, from the partitions of its inputs.
 
     Raises:
@@ -116,7 +120,7 @@ def _checked(settings: Settings, admin: Admin) -> tuple[dict[str, TaskModel], li
     facts = admin.topics(users)
     _refuse_missing(settings, facts)
     tasks = tasks_of(settings, facts)
-    wanted = internal_specs(settings, len(tasks))
+    wanted = internal_specs(settings, facts)
     _refuse_collisions(users, wanted)
     there = admin.topics([s.name for s in wanted])
     growing = _growing(settings, there, len(tasks))
@@ -202,7 +206,7 @@ def topic_rows(settings: Settings, log: Log) -> list[Row]:
         if not {i.topic for i in settings.inputs} <= set(facts):
             return rows
         tasks = len(tasks_of(settings, facts))
-        wanted = internal_specs(settings, tasks)
+        wanted = internal_specs(settings, facts)
         there = admin.topics([s.name for s in wanted])
         checkpoints = there.get(job_of(settings).checkpoint_topic)
         begun_with = checkpoints.partitions if checkpoints is not None and checkpoints.partitions < tasks else None
@@ -264,7 +268,7 @@ def create_topics(settings: Settings, log: Log) -> list[str]:
                 f"Create the inputs first, their partitions decide the number of tasks: {made_by_hand(settings, *missing)}",
             )
         facts = admin.topics([i.topic for i in settings.inputs])
-        wanted = internal_specs(settings, len(tasks_of(settings, facts)))
+        wanted = internal_specs(settings, facts)
         there = admin.topics([s.name for s in wanted])
         new = [s for s in wanted if s.name not in there]
         admin.create(new)

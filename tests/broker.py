@@ -82,15 +82,16 @@ def delete_topic(bootstrap: str, name: str) -> None:
     client.delete_topics([name])[name].result(LIMIT_S)
 
 
-def produce(bootstrap: str, topic: str, records: Iterable[Sequence[Any] | Record], partition: int | None = None) -> int:
+def produce(bootstrap: str, topic: str, records: Iterable[Sequence[Any] | Record], partition: int | None = None, **more: Any) -> int:
     """Produce (key, value), (key, value, partition) or Records, in order, and return how many once all are acknowledged.
 
     Keys and values may be str, which are encoded, bytes or None. Without a partition, Java's murmur2 of the key decides, as it does for
-    every Java producer.
+    every Java producer. `more`: the producer's settings, with `_` for `.`.
     """
     failures: list[KafkaError] = []
     count = 0
-    producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random", "linger.ms": 5, "enable.idempotence": True})
+    settings = {"partitioner": "murmur2_random", "linger.ms": 5, "enable.idempotence": True}
+    producer = Producer({"bootstrap.servers": bootstrap, **settings, **{name.replace("_", "."): value for name, value in more.items()}})
 
     def delivered(error: KafkaError | None, _: Message) -> None:
         if error is not None:

@@ -34,7 +34,7 @@ def list_letters(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_js
             print_json(_summary(entry))
     elif found.entries:
         rows = [
-            (e.number, e.letter.task, e.letter.origin, _time(e.letter.time_ms), _line(e.letter.error)[:MAX_ERROR], _time(e.replayed_ms))
+            (e.number, e.letter.task, e.letter.origin, _time(e.letter.time_ms), _error(e.letter), _time(e.replayed_ms))
             for e in found.entries
         ]
         print_table(("NUMBER", "TASK", "ORIGIN", "TIME", "ERROR", "REPLAYED"), rows)
@@ -92,6 +92,8 @@ def replay(
         found = letters.read()
         wanted = None if everything else [e.letter.origin for text in which or () for e in found.named(text)]
         named = found.entries if wanted is None else found.of(wanted)
+        for origin in dict.fromkeys(e.letter.origin for e in found.shortened(wanted)):
+            say(f"{origin} is not sent back: its dead letter is shortened. The whole record is at {origin}, as long as the topic keeps it")
         if execute:
             done = send_back(letters, wanted)
             say(f"{_records(done)} sent back" if done else "nothing to send back")
@@ -136,7 +138,7 @@ def _summary(entry: Any) -> dict[str, Any]:
     return {
         "number": entry.number, "task": letter.task, "origin": str(letter.origin), "topic": letter.origin.topic,
         "partition": letter.origin.partition, "offset": letter.origin.offset, "timestamp": letter.timestamp_ms, "time": letter.time_ms,
-        "error": letter.error, "attempts": letter.attempts, "dead_letter": str(entry.place), "replayed": entry.replayed_ms,
+        "error": letter.error, "truncated": letter.truncated or None, "attempts": letter.attempts, "dead_letter": str(entry.place), "replayed": entry.replayed_ms,
     }  # fmt: skip
 
 
@@ -158,6 +160,7 @@ def _print_letter(entry: Any, key: Any, value: Any) -> None:
     letter = entry.letter
     lines = [
         f"number    {entry.number} ({entry.place})", f"record    {letter.origin}", f"task      {letter.task}", f"error     {_line(letter.error)}",
+        *([f"shortened the record has {_line(letter.truncated)} (bytes); it is whole at {letter.origin} only"] if letter.truncated else []),
         f"attempts  {letter.attempts}", f"time      {_time(letter.time_ms)}", f"timestamp {_time(letter.timestamp_ms)}",
         f"replayed  {_time(entry.replayed_ms)}", f"key       {json.dumps(key, ensure_ascii=False)}",
         f"value     {json.dumps(value, ensure_ascii=False)}",
@@ -165,6 +168,10 @@ def _print_letter(entry: Any, key: Any, value: Any) -> None:
         "stack", *(f"  {_line(line)}" for line in letter.stack.splitlines()),
     ]  # fmt: skip
     sys.stdout.write("\n".join(printable(line) for line in lines) + "\n")
+
+
+def _error(letter: Any) -> str:
+    return ("(shortened) " if letter.truncated else "") + _line(letter.error)[:MAX_ERROR]
 
 
 def _time(ms: int | None) -> str:

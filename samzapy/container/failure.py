@@ -61,10 +61,10 @@ def origin_of(message: Message) -> Origin:
 
 
 def dead_letter_of(message: Message, task: str, error: BaseException, attempts: int, now_ms: int, spec: DeadLetterSpec) -> DeadLetter:
-    """The dead letter of a record, no larger than the topic takes.
+    """The dead letter of a record, no larger than the topic takes: shortened where it has to be.
 
     Raises:
-        RecordTooLarge: the record does not fit there.
+        RecordTooLarge: the topic takes less than its origin and a few words.
     """
     origin = origin_of(message)
     letter = DeadLetter(
@@ -74,7 +74,7 @@ def dead_letter_of(message: Message, task: str, error: BaseException, attempts: 
     fitted = letter.fitted(spec.max_record_bytes)
     if fitted is None:
         raise RecordTooLarge(
-            f"{task}: record {origin} failed ({told(error)}) and is too large for {spec.topic}, whose limit is {spec.max_record_bytes} bytes.",
+            f"{task}: record {origin} failed ({told(error)}); not even its origin fits {spec.topic}, whose limit is {spec.max_record_bytes} bytes.",
             f"Raise max.message.bytes of {spec.topic}, then start the job again.",
         )
     return fitted
@@ -131,7 +131,9 @@ def _text(error: BaseException) -> str:
     """What it says; a user's exception may fail even at that."""
     try:
         text = without_secrets(str(error))
-    except Exception as worse:  # noqa: BLE001  it is told instead
+    except BaseException as worse:  # it is told instead: SystemExit would end the container before the record is named
+        if not is_users(worse):
+            raise
         return f"(its text cannot be had: {type(worse).__name__})"
     return printable(text if len(text) <= MAX_TOLD else text[:MAX_TOLD] + "…")
 

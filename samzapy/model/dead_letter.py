@@ -4,6 +4,8 @@ A dead letter is the record's own key and value with its own headers first and s
 `samzapy-topic`. So the record can be had back exactly, whatever headers it had: it may have been a dead letter before. Two more kinds of
 records lie between them, without key and value, for `samzapy dlq replay`: a trace says which dead letters of its partition were sent back,
 and a barrier is what a replay waits for before it believes that it has seen every trace.
+
+A record that the topic cannot take whole is shortened, and says so with the header `samzapy-truncated`: the whole lies at its origin only.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ from samzapy.api.envelope import Headers
 
 TOPIC, PARTITION, OFFSET, TIMESTAMP = "samzapy-topic", "samzapy-partition", "samzapy-offset", "samzapy-timestamp"
 TASK, ERROR, STACK, ATTEMPTS, TIME = "samzapy-task", "samzapy-error", "samzapy-stack", "samzapy-attempts", "samzapy-time"
+TRUNCATED = "samzapy-truncated"
 REPLAYED, BARRIER = "samzapy-replayed", "samzapy-barrier"
 REPLAY_OF = "samzapy-replay-of"  # of a record that was sent back: the dead letter that it was
 MAX_ERROR_BYTES = 1000
 MAX_STACK_BYTES = 8000
+NOT_READ = "not read"  # what `samzapy-truncated` says of a record that no client could read
 OVERHEAD_BYTES, HEADER_OVERHEAD_BYTES = 100, 10  # batch and record headers, varints: rounded up
 _ORIGIN = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})\[(?P<partition>[0-9]{1,9})\]@(?P<offset>[0-9]{1,18})")
 
@@ -44,7 +48,10 @@ def parse_origin(text: str) -> Origin | None:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that could not be processed. Times in milliseconds since 1970: `timestamp_ms` is the record's own, `time_ms` that of failing."""
+    """A record that could not be processed. Times in milliseconds since 1970: `timestamp_ms` is the record's own, `time_ms` that of failing.
+
+    `truncated`: "" where key, value and headers are the record's; else how many bytes of each it had.
+    """
 
     origin: Origin
     key: bytes | None
@@ -56,6 +63,7 @@ class DeadLetter:
     attempts: int
     timestamp_ms: int
     time_ms: int
+    truncated: str = ""
 
     def to_headers(self) -> list[tuple[str, bytes | None]]:
         """The record's headers, then samzapy's."""
@@ -63,6 +71,7 @@ class DeadLetter:
             (TOPIC, self.origin.topic), (PARTITION, str(self.origin.partition)), (OFFSET, str(self.origin.offset)),
             (TIMESTAMP, str(self.timestamp_ms)), (TASK, self.task), (ERROR, self.error), (STACK, self.stack),
             (ATTEMPTS, str(self.attempts)), (TIME, str(self.time_ms)),
+            *(((TRUNCATED, self.truncated),) if self.truncated else ()),
         )  # fmt: skip
         return [*self.headers, *((name, _bytes(text)) for name, text in own)]
 
@@ -72,19 +81,55 @@ class DeadLetter:
         return record_size(self.key, self.value, self.to_headers())
 
     def fitted(self, limit: int) -> DeadLetter | None:
-        """So that it takes at most `limit` bytes: cut in its stack, then in its error; None if the record itself is too large."""
+        """So that it takes at most `limit` bytes: cut in its stack, then in its error, then in the record; None if that is too little still."""
         letter = replace(self, error=cut(self.error, MAX_ERROR_BYTES), stack=cut_front(self.stack, MAX_STACK_BYTES))
         if (excess := letter.size - limit) > 0:
             letter = replace(letter, stack=cut_front(letter.stack, len(_bytes(letter.stack)) - excess))
         if (excess := letter.size - limit) > 0:
             letter = replace(letter, error=cut(letter.error, len(_bytes(letter.error)) - excess))
+        return letter if letter.size <= limit else self._shortened(limit)
+
+    def _shortened(self, limit: int) -> DeadLetter | None:
+        """With less of the record itself: the largest of value, key and headers is cut first."""
+        had = {"key": _size(self.key), "value": _size(self.value), "headers": _headers_size(self.headers)}
+        told = " ".join(f"{name}={'-' if data is None else had[name]}" for name, data in (("key", self.key), ("value", self.value)))
+        error = cut(self.error, min(MAX_ERROR_BYTES, limit // 4))
+        letter = replace(self, stack="", error=error, truncated=f"{told} headers={had['headers']}")
+        for part in sorted(had, key=lambda name: -had[name]):
+            excess = letter.size - limit
+            if excess <= 0:
+                break
+            if part == "headers":
+                letter = replace(letter, headers=_first_headers(self.headers, had[part] - excess))
+            elif part == "key":
+                letter = replace(letter, key=self.key and self.key[: max(0, had[part] - excess)])
+            else:
+                letter = replace(letter, value=self.value and self.value[: max(0, had[part] - excess)])
         return letter if letter.size <= limit else None
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
     """Bytes that a record takes in a topic, rounded up."""
-    size = len(key or b"") + len(value or b"") + OVERHEAD_BYTES
-    return size + sum(len(name.encode()) + len(data or b"") + HEADER_OVERHEAD_BYTES for name, data in headers)
+    return _size(key) + _size(value) + OVERHEAD_BYTES + _headers_size(headers)
+
+
+def _size(data: bytes | None) -> int:
+    return len(data or b"")
+
+
+def _headers_size(headers: Headers) -> int:
+    return sum(len(name.encode()) + _size(data) + HEADER_OVERHEAD_BYTES for name, data in headers)
+
+
+def _first_headers(headers: Headers, limit: int) -> list[tuple[str, bytes | None]]:
+    """As many from the front as take at most `limit` bytes, each whole."""
+    kept: list[tuple[str, bytes | None]] = []
+    for header in headers:
+        limit -= _headers_size([header])
+        if limit < 0:
+            break
+        kept.append(header)
+    return kept
 
 
 def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None) -> DeadLetter | None:
@@ -103,7 +148,8 @@ def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None)
         return None
     partition, offset, timestamp_ms, attempts, time_ms = map(int, numbers)
     origin = Origin(own[TOPIC], partition, offset)
-    return DeadLetter(origin, key, value, given[:begin], own[TASK], own[ERROR], own[STACK], attempts, timestamp_ms, time_ms)
+    truncated = own.get(TRUNCATED, "")
+    return DeadLetter(origin, key, value, given[:begin], own[TASK], own[ERROR], own[STACK], attempts, timestamp_ms, time_ms, truncated)
 
 
 def trace_headers(offset: int, time_ms: int) -> list[tuple[str, bytes | None]]:

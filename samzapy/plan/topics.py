@@ -19,18 +19,23 @@ CHANGELOG = {
 }  # fmt: skip
 DELETE = "delete"
 DEAD_LETTERS = {"cleanup.policy": DELETE}  # retention as the brokers have it
+DEAD_LETTER_HEADROOM = 64 << 10  # bytes that a dead letter may have beyond its record: error, stack, origin
 METADATA = {
     "cleanup.policy": COMPACT, "segment.bytes": str(8 << 20), "segment.ms": "600000", "min.compaction.lag.ms": str(READ_IN_MS),
 }  # fmt: skip
 
 
-def internal_topics(job: Job, tasks: int, changelogs: Iterable[str], dead_letters: bool = False) -> list[TopicSpec]:
-    """Coordinator (one partition), checkpoints, each changelog, and dead letters if there may be some (one partition a task)."""
+def internal_topics(job: Job, tasks: int, changelogs: Iterable[str], dead_letters: bool = False, largest_input: int = 0) -> list[TopicSpec]:
+    """Coordinator (one partition), checkpoints, each changelog, and dead letters if there may be some (one partition a task).
+
+    `largest_input`: bytes that a record of an input may have at most; the dead-letter topic takes more. 0: as the brokers have it.
+    """
+    letters = {**DEAD_LETTERS, **({"max.message.bytes": str(largest_input + DEAD_LETTER_HEADROOM)} if largest_input else {})}
     return [
         TopicSpec(job.coordinator_topic, 1, METADATA),
         TopicSpec(job.checkpoint_topic, tasks, METADATA),
         *(TopicSpec(topic, tasks, CHANGELOG) for topic in changelogs),
-        *([TopicSpec(job.dead_letter_topic, tasks, DEAD_LETTERS)] if dead_letters else []),
+        *([TopicSpec(job.dead_letter_topic, tasks, letters)] if dead_letters else []),
     ]
 
 

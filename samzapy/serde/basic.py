@@ -18,6 +18,7 @@ import orjson
 from samzapy.api.errors import SerdeError
 
 MAX_JSON_BYTES = 16 << 20
+MAX_WRITTEN_DEPTH, MAX_READ_DEPTH = 254, 1024  # orjson's
 MAX_SHOWN_BITS = 4096  # Python takes quadratic time for its digits, and refuses more than 4300 of them
 _dumps, _loads = orjson.dumps, orjson.loads  # bound here: a task may put other functions in their place
 _INT64 = struct.Struct(">q")
@@ -135,6 +136,11 @@ def _encode_json(value: Any) -> bytes:
     try:
         data = _dumps(value)
     except TypeError as error:  # orjson.JSONEncodeError is one: a type, a key, a depth or an integer that JSON has no place for
+        if "ecursion limit" in str(error):
+            raise SerdeError(
+                f"serde json writes lists and dicts nested up to {MAX_WRITTEN_DEPTH} deep (it reads {MAX_READ_DEPTH}); {shown(value)} is deeper.",
+                "Nest it less, or name the serde `bytes` and write it yourself.",
+            ) from None
         raise SerdeError(
             f"serde json cannot write {shown(value)}: {error}.", "Give it dicts with str keys, lists, str, numbers, bool, None."
         ) from None
@@ -175,7 +181,7 @@ def _decode_json(data: bytes) -> Any:
     if len(data) > MAX_JSON_BYTES:
         _refuse_json(data, f"{len(data)} bytes, more than {MAX_JSON_BYTES}")
     try:
-        return _loads(data)  # it bounds the nesting (1024) and knows no NaN
+        return _loads(data)  # it bounds the nesting (MAX_READ_DEPTH) and knows no NaN
     except ValueError as error:
         _refuse_json(data, str(error))
 

@@ -131,6 +131,19 @@ def test_a_record_that_ends_its_container_is_named_where_errors_stop_the_job(kaf
     assert 388 == sum(n for (p, _), n in job.stored().items() if p == 1)
 
 
+def test_a_record_that_barely_fits_its_input_does_not_stop_a_job_with_dead_letters(kafka: str, tmp_path: Path, name: str) -> None:
+    job = Job(kafka, tmp_path, name, partitions=1, on_error={"then": "dead_letter"})
+    produce(kafka, job.input, [(None, b"\xff" * 1_048_000, 0)], message_max_bytes=20_000_000, compression_type="none")
+    produce(kafka, job.input, [(None, b"\xff" * 10_000_000, 0)], message_max_bytes=20_000_000, compression_type="zstd")
+    produce(kafka, job.input, [(None, b"fine", 0)])
+    done = job.run_to_end()
+    assert 0 == done.returncode, done.stderr
+    assert ["fine"] == [word for (_, word) in job.stored()]
+    letters = [r for r in read_all(kafka, f"{job.name}-1-dead-letter") if "samzapy-topic" in own(r)]
+    assert [None, b"key=- value=10000000 headers=0"] == [own(r).get("samzapy-truncated") for r in letters]
+    assert 1_048_000 == len(letters[0].value or b"")
+
+
 def test_dead_letters_are_listed_shown_and_sent_back_once(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name, partitions=2, on_error={"then": "dead_letter"})
     now = int(time.time() * 1000)  # a record that is older than its topic's retention would be gone before the end of this

@@ -311,3 +311,19 @@ def test_what_names_no_record(text: str) -> None:
 
 def test_a_record_is_named_as_it_is_printed() -> None:
     assert Origin("a.b-c_d", 3, 17) == parse_origin(str(Origin("a.b-c_d", 3, 17)))
+
+
+def test_a_shortened_dead_letter_is_not_sent_back(tmp_path: Path) -> None:
+    """It is not the record: that lies at its origin."""
+    bench = Bench(tmp_path, Fragile, on_error="dead_letter")
+    bench.cluster.configure(JOB.dead_letter_topic, {"max.message.bytes": "2000"})
+    bench.feed(("boom", 1), ("boom" * 1000, 1))
+    bench.drain(bench.start())
+    letters = letters_of(bench)
+    found = letters.read()
+    assert ["", "key=4000 value=8 headers=0"] == [e.letter.truncated for e in found.entries]
+    assert [Origin("in", 0, 1)] == [e.letter.origin for e in found.shortened(None)]
+    assert [Origin("in", 0, 0)] == [e.letter.origin for e in letters.waiting(found, None)]
+    assert [Origin("in", 0, 0)] == [e.letter.origin for e in letters.replay(None, quiet)]
+    assert [] == letters.replay([Origin("in", 0, 1)], quiet)
+    assert 3 == len(records(bench))

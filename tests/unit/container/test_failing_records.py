@@ -11,7 +11,7 @@ import pytest
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError
 from samzapy.api.errors import Fenced, InDoubt, RecordTooLarge
 from samzapy.container.container import Container
-from samzapy.model.dead_letter import Origin
+from samzapy.model.dead_letter import DeadLetter, Origin, read_letter
 from samzapy.ports import Line
 from tests.unit.container.bench import JOB, Bench
 
@@ -205,15 +205,35 @@ def test_a_dead_letter_is_cut_to_what_the_topic_takes_in_its_stack_first(tmp_pat
     assert max(small.size, middle.size, large.size) <= 2000
 
 
-def test_a_record_that_its_dead_letter_topic_cannot_take_stops_the_job_by_name(tmp_path: Path) -> None:
+def test_a_record_that_its_dead_letter_topic_cannot_take_is_shortened_and_says_so(tmp_path: Path) -> None:
     bench = Bench(tmp_path, Summing, on_error="dead_letter")
     bench.cluster.configure(JOB.dead_letter_topic, {"max.message.bytes": "2000"})
     bench.feed(("a", 1))
     bench.feed_raw(b"bad" * 1000)
-    container = bench.start()
-    with pytest.raises(RecordTooLarge, match=r"record in\[0\]@1 .* too large for test-1-dead-letter, which takes 2000 bytes"):
-        bench.drain(container)
-    assert [("a", 1)] == bench.read("out")
+    bench.feed(("a", 2))
+    bench.drain(bench.start())
+    assert [("a", 1), ("a", 3)] == bench.read("out")
+    (letter,) = bench.letters()
+    assert letter.truncated.endswith("value=3000 headers=0")
+    assert (Origin("in", 0, 1), True) == (letter.origin, (letter.value or b"").startswith(b"badbad"))
+    assert 1500 < letter.size <= 2000
+
+
+def test_headers_that_do_not_fit_are_left_out_and_the_record_stays(tmp_path: Path) -> None:
+    headers = [(f"h{i}", b"x" * 100) for i in range(100)]
+    letter = DeadLetter(Origin("in", 0, 1), b"key", b"value", headers, "Partition 0", "ValueError: boom", "stack", 1, 0, 0).fitted(3000)
+    assert letter is not None
+    assert (b"key", b"value", "ValueError: boom") == (letter.key, letter.value, letter.error)
+    assert headers[: len(letter.headers)] == list(letter.headers) != headers
+    assert letter == read_letter(letter.key, letter.value, letter.to_headers())
+
+
+def test_a_topic_that_takes_not_even_an_origin_stops_the_job_by_name(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing, on_error="dead_letter")
+    bench.cluster.configure(JOB.dead_letter_topic, {"max.message.bytes": "200"})
+    bench.feed_raw(b"bad")
+    with pytest.raises(RecordTooLarge, match=r"record in\[0\]@0 .*test-1-dead-letter, whose limit is 200 bytes"):
+        bench.drain(bench.start())
 
 
 def test_the_log_tells_of_the_first_and_then_of_few(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -225,10 +245,15 @@ def test_the_log_tells_of_the_first_and_then_of_few(tmp_path: Path, caplog: pyte
     assert 10 == len([r for r in caplog.records if "set aside in test-1-dead-letter: record in[0]@" in r.getMessage()])
 
 
-def test_an_exception_that_cannot_be_told_is_set_aside_all_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("worse", [RuntimeError, SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_an_exception_that_cannot_be_told_is_set_aside_all_the_same(
+    tmp_path: Path, worse: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("signal.getsignal", lambda number: None)  # as in a container's process: Ctrl-C is switched off
+
     class Mute(Exception):
         def __str__(self) -> str:
-            raise RuntimeError("no words")
+            raise worse("no words")
 
     class Failing(StreamTask):
         def process(self, envelope, collector, coordinator):
@@ -237,7 +262,7 @@ def test_an_exception_that_cannot_be_told_is_set_aside_all_the_same(tmp_path: Pa
     bench = Bench(tmp_path, Failing, on_error="dead_letter")
     bench.feed(("a", 1))
     bench.drain(bench.start())
-    assert ["Mute: (its text cannot be had: RuntimeError)"] == [letter.error for letter in bench.letters()]
+    assert [f"Mute: (its text cannot be had: {worse.__name__})"] == [letter.error for letter in bench.letters()]
 
 
 # -- a record that several tasks read -----------------------------------------------------------------------------------------------

@@ -64,6 +64,11 @@ def test_deaths_before_the_window_are_forgiven() -> None:
     assert decide_restart([0.0] * 8 + [1000.0], 1000.0, 1, 300.0) == Restart(0.0)
 
 
+def test_a_dead_letter_topic_takes_more_than_the_largest_record_of_an_input() -> None:
+    specs = {s.name: s for s in internal_topics(Job("j", "1"), 4, [], True, 5_000_000)}
+    assert 5_000_000 < int(specs["j-1-dead-letter"].config["max.message.bytes"])
+
+
 def test_internal_topics_are_compacted_and_have_a_partition_a_task() -> None:
     specs = {s.name: s for s in internal_topics(Job("j", "1"), 4, ["j-1-s-changelog"])}
     assert specs["__samza_coordinator_j_1"].partitions == 1

@@ -141,3 +141,12 @@ def test_json_reads_integers_beyond_64_bits_as_floats_and_refuses_to_write_them(
     assert isinstance(JsonSerde.decode(b"18446744073709551616"), float)
     with pytest.raises(SerdeError, match="64-bit"):
         JsonSerde.encode(2**64)
+
+
+def test_json_says_how_deep_it_writes() -> None:
+    value: Any = []
+    for _ in range(253):
+        value = [value]
+    assert value == JsonSerde.decode(JsonSerde.encode(value))
+    with pytest.raises(SerdeError, match=r"nested up to 254 deep \(it reads 1024\)"):
+        JsonSerde.encode(JsonSerde.decode(b"[" * 1024 + b"]" * 1024))
