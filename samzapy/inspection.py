@@ -8,13 +8,14 @@ meanwhile. So the checkpoints are read first, then what the changelogs are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from samzapy.api.errors import ConfigurationError, StateRefused
 from samzapy.checkpoint_reader import newest_checkpoints
 from samzapy.config.schema import Settings
 from samzapy.log_reader import decided_bounds, read_ranges
-from samzapy.model.barrier import BARRIER_KEY
+from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition
@@ -128,6 +129,7 @@ def committed_entries(settings: Settings, store: str, log: Log, clock: Clock) ->
     refuse_replaced(topic, store, facts, checkpoints)
     if facts is None:
         return
+    refuse_foreign(settings, store, facts, checkpoints, log, clock)
     with log.restore_consumer("state") as consumer:
         begun, lag_s = clock.monotonic(), int(facts.config.get("min.compaction.lag.ms", 0)) / 1000
         places = [TopicPartition(topic, partition) for partition in range(facts.partitions)]
@@ -147,6 +149,51 @@ def refuse_replaced(topic: str, store: str, facts: TopicFacts | None, checkpoint
         mark = checkpoint.stores.get(store)
         if mark is not None:
             refuse(store, checkpoint.task, replaced(topic, partition, facts.topic_id if facts else "", mark))
+
+
+def refuse_foreign(
+    settings: Settings, store: str, facts: TopicFacts, checkpoints: Mapping[int, Checkpoint], log: Log, clock: Clock
+) -> None:
+    """That the changelog is this store's, as a run would ask.
+
+    Raises:
+        StateRefused: it is another job's or store's.
+    """
+    why = owned_by_another(settings, store, facts, checkpoints, log, clock)
+    if why is not None:
+        raise StateRefused(f"{why}; not to store {store!r} of {job_of(settings)}.", f"Give store {store!r} its own changelog topic.")
+
+
+def owned_by_another(
+    settings: Settings, store: str, facts: TopicFacts, checkpoints: Mapping[int, Checkpoint], log: Log, clock: Clock, unmarked: bool = False
+) -> str | None:
+    """Whose a changelog is, in words; None: this store's, or nobody's. A checkpoint of this job that names the topic vouches for its
+    partition; of every other partition the newest barrier says it.
+
+    Args:
+        unmarked: whether a topic that has records, and nowhere a mark of this job, is another's too.
+    """
+    job, named = job_of(settings), {p for p, c in checkpoints.items() if any(m.topic_id == facts.topic_id for m in c.stores.values())}
+    barriers: dict[TopicPartition, bytes | None] = {}
+    with log.restore_consumer("owner") as consumer:
+        bounds = consumer.bounds_of(TopicPartition(facts.name, p) for p in range(facts.partitions) if p not in named)
+        for batch in read_ranges(consumer, {place: (b.start, b.end) for place, b in bounds.items()}, clock):
+            for message in batch:
+                place = TopicPartition(message.topic(), message.partition())
+                if message.key() == BARRIER_KEY:
+                    barriers[place] = message.value()
+                else:
+                    barriers.setdefault(place, None)
+    ours = bool(named)
+    for place, data in sorted(barriers.items()):
+        with suppress(ValueError):  # one that cannot be read names nobody
+            found = barrier_from_bytes(data)
+            if (found.job, found.id, found.store) != (job.name, job.id, store):
+                return f"{place} belongs to store {found.store!r} of {found.job}-{found.id}, {found.task}"
+            ours = True
+    if unmarked and barriers and not ours:
+        return f"{min(barriers)} has records, but no mark of job {job}"
+    return None
 
 
 def refuse(store: str, task: str, why: Refuse | None) -> None:

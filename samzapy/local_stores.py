@@ -16,7 +16,7 @@ from samzapy.checkpoint_reader import read_checkpoint
 from samzapy.config.schema import Settings
 from samzapy.container.barriers import changes_of
 from samzapy.container.generations import close_all, kept_of, look_at_store
-from samzapy.inspection import changelog_of, fold_partition, look_around, read_checkpoints, refuse, refuse_replaced
+from samzapy.inspection import changelog_of, fold_partition, look_around, read_checkpoints, refuse, refuse_foreign, refuse_replaced
 from samzapy.ledger_reader import read_ledger
 from samzapy.log_reader import decided_bounds, read_ranges
 from samzapy.model.barrier import BARRIER_KEY
@@ -73,6 +73,8 @@ class LocalState:
                 refuse_replaced(topic, store, None, self._checkpoints)
         if missing:
             raise TopicMissing(f"there is no topic {', '.join(missing)}: the job has not run yet, or was reset.", "`samzapy run JOB.yaml`.")
+        for store, topic in logs.items():
+            refuse_foreign(settings, store, self._around.topics[topic], self._checkpoints, log, clock)
         self._spec = container_spec(
             settings, self._around.tasks, self._around.topics, 0, host, Path(settings.state.dir), self._around.cluster_id, _no_task, folders
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -10,8 +11,13 @@ import typer
 from samzapy.api.errors import StateRefused
 from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.job import Job
+from samzapy.clock import SystemClock
+from samzapy.config.schema import Settings
+from samzapy.inspection import owned_by_another, read_checkpoints
+from samzapy.model.checkpoint import Checkpoint
+from samzapy.ports import Admin, Log
 from samzapy.topic_check import changelogs
-from samzapy.wiring import remove_local_state
+from samzapy.wiring import changelog_topic, job_of, remove_local_state
 
 LOOK_S = 0.5
 
@@ -31,7 +37,10 @@ def reset(
     with job:
         job.refuse_running(url_of_a_run(job))
         with job.log.admin() as admin:
-            forgotten = [] if coordinator else [*changelogs(settings), job.names.checkpoint_topic]
+            foreign = {} if coordinator else foreign_changelogs(settings, job.log, admin)
+            forgotten = [] if coordinator else [*(t for t in changelogs(settings) if t not in foreign), job.names.checkpoint_topic]
+            for topic, why in foreign.items():
+                say(f"topic {topic} stays: {why}")
             topics = sorted(admin.topics([*forgotten, job.names.coordinator_topic]))
             folder = job.local_state()
             for topic in topics:
@@ -44,6 +53,18 @@ def reset(
                 remove_local_state(folder, settings.state.dir)
     if not execute:
         say("nothing was changed; do it with --execute")
+
+
+def foreign_changelogs(settings: Settings, log: Log, admin: Admin) -> dict[str, str]:
+    """The changelog topics that the job file names and that are not this job's: why, by topic."""
+    clock = SystemClock()
+    logs = {topic: store for store in settings.stores if (topic := changelog_topic(settings, store)) is not None}
+    there = admin.topics([*logs, job_of(settings).checkpoint_topic])
+    checkpoints: dict[int, Checkpoint] = {}
+    with suppress(StateRefused):  # one that cannot be read vouches for nothing, and may be what the reset is for
+        checkpoints = read_checkpoints(settings, there, log, clock)
+    found = {t: owned_by_another(settings, s, there[t], checkpoints, log, clock, unmarked=True) for t, s in logs.items() if t in there}
+    return {topic: why for topic, why in found.items() if why is not None}
 
 
 def url_of_a_run(job: Job) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,11 @@ Spoil = Callable[[Story], None]
 
 
 def settings_of(story: Story) -> Settings:
-    document = {
+    return settings_from_document(getattr(story, "document", None) or document_of(story), {})
+
+
+def document_of(story: Story) -> dict[str, Any]:
+    return {
         "job": JOB.name,
         "id": JOB.id,
         "task": "tasks:Summing",
@@ -36,7 +41,6 @@ def settings_of(story: Story) -> Settings:
         "stores": {name: {"key": "string", "value": "integer"} for name in story.bench.stores},
         "state": {"dir": str(story.bench.state)},
     }
-    return settings_from_document(document, {})
 
 
 def exported(story: Story, log: MemoryLog | None = None) -> dict[str, int]:
@@ -80,6 +84,23 @@ class AtTheRead(MemoryLog):
 
 
 # -- get, scan, export ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("does", [exported, verified, restored])
+def test_the_changelog_of_another_job_is_not_shown_as_this_ones(tmp_path: Path, does: Callable[[Story], object]) -> None:
+    story = Story(tmp_path, ("a", 1))
+    document = {**document_of(story), "job": "another"}
+    document["stores"]["s"]["changelog"] = CHANGELOG
+    with pytest.raises(StateRefused, match=rf"{CHANGELOG}\[0\] belongs to store 's' of test-1, Partition 0; not to store 's' of another-1"):
+        does(Another(story, document))
+
+
+class Another(Story):
+    """Another job, which never ran, on the cluster of the first."""
+
+    def __init__(self, first: Story, document: dict[str, Any]) -> None:
+        self.bench, self.document = first.bench, document
+
 
 SPOILED: dict[str, tuple[Spoil, str]] = {
     "its beginning deleted": (lambda s: s.bench.cluster.delete_records(PLACE, 3), r"changelog\[0\] starts at 3, the checkpoint says 0"),

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from samzapy.cli import job
-from samzapy.cli.reset import url_of_a_run
+from samzapy.cli.reset import foreign_changelogs, url_of_a_run
 from samzapy.config.load import LoadedJob, load_job
+from samzapy.model.barrier import BARRIER_KEY, Barrier
 from samzapy.model.names import Job
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord
 from samzapy.ports import TopicSpec
@@ -68,3 +69,24 @@ def test_what_a_run_wrote_meanwhile_is_what_counts(loaded: LoadedJob, cluster: M
     told = capsys.readouterr().err
     assert "Waiting 1 s" in told
     assert "it was not renewed" not in told
+
+
+@pytest.mark.parametrize(
+    ("owner", "told"),
+    [
+        ("job", None),
+        ("another", "log[0] belongs to store 's' of another-1, Partition 0"),
+        (None, "log[0] has records, but no mark of job job-1"),
+    ],
+)
+def test_a_changelog_that_is_not_this_jobs_stays(tmp_path: Path, owner: str | None, told: str | None) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(FILE + "stores: {s: {key: string, value: string, changelog: log}}\n")
+    cluster = MemoryCluster(HandClock())
+    cluster.create(TopicSpec("log", 2, {"cleanup.policy": "compact"}))
+    log = MemoryLog(cluster)
+    producer = log.plain_producer("writer")
+    if owner is not None:
+        producer.send("log", Barrier(owner, "1", "Partition 0", "s", 1, "i", "n").to_bytes(), BARRIER_KEY, 0)
+    producer.send("log", b"value", b"key", 0)
+    assert ({} if told is None else {"log": told}) == foreign_changelogs(load_job([file], []).settings, log, log.admin())
