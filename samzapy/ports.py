@@ -257,6 +257,13 @@ class Admin(Closing, Protocol):
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         """Those of the named topics that exist, with their settings."""
 
+    def partition_counts(self, names: Iterable[str], timeout_s: float) -> dict[str, int]:
+        """How many partitions those of the named topics have that exist: one request, for which `timeout_s` seconds are waited.
+
+        Raises:
+            ClusterUnreachable: no answer in time. NotAuthorized, LogError: another answer than a count.
+        """
+
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The read_committed ends as they are now, by one request a broker; partitions that do not exist are left out.
 

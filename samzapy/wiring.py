@@ -152,7 +152,11 @@ def container_spec(
         lease_s=settings.containers.lease_ms / seconds,
         heartbeat_s=settings.containers.heartbeat_ms / seconds,
         fingerprint=fingerprint(settings, len(tasks)),
-        keyed_inputs={i.topic: topics[i.topic].partitions for i in settings.inputs if settings.stores and not i.broadcast},
+        keyed_inputs={
+            i.topic: sum(any(p.topic == i.topic for p in task.inputs) for task in tasks.values())  # as planned: it may have grown since
+            for i in settings.inputs
+            if settings.stores and not i.broadcast
+        },
         sweep=lambda held: sweep(job_folder, held, time.time() - MOVED_AWAY_S, lambda path: RocksEngine(path, None)),
     )
 

@@ -22,6 +22,7 @@ from samzapy.container.committer import Committer
 from samzapy.container.failure import DEAD_LETTER, FAIL, is_users, named, origin_of, refuse_returned
 from samzapy.container.flushing import Flushing
 from samzapy.container.forked import end_child, watch
+from samzapy.container.growth import Growth
 from samzapy.container.inputs import Inputs
 from samzapy.container.metrics import TaskMetrics
 from samzapy.container.ownership import Ownership
@@ -100,6 +101,7 @@ class Container:
         self._consumer = RenewableConsumer(lambda: log.consumer(spec.job.group_id, f"container-{spec.number}"))
         self._inputs = Inputs(self._consumer, spec.commit_timeout_s)
         self._partitioners = Partitioners(spec.keyed_inputs)
+        self._growth = Growth(spec.keyed_inputs, spec.number, log, clock)
         self._stalled: list[str] = []
         self._committer = Committer(spec, self._own, self._outputs, self._consumer, clock, run_id)
         self._standbys = Standbys(spec, log, clock)
@@ -394,12 +396,18 @@ class Container:
             for task in finished:
                 self._stop_task(task)
 
-    def commit(self) -> None:
-        """Commit now, between two records."""
+    def commit(self, is_last: bool = False) -> None:
+        """Commit now, between two records. `is_last`: no other follows.
+
+        Raises:
+            StateMismatch: an input of a job with state has grown; nothing more is committed.
+        """
         self._processing.release()
         raw = self._inputs.positions(self._processing.unprocessed)
         tasks = self._inputs.tasks()
         positions = {t.name: {p: max(at, t.committed.inputs[str(p)].next_offset) for p, at in raw[t.name].items()} for t in tasks}
+        read = {p: at for places in positions.values() for p, at in places.items()}
+        self._growth.check(read, {lane.partition: lane.committed_offset for t in tasks for lane in t.lanes}, must_look=is_last)
         if self._committer.commit(tasks, positions):
             self._search.committed(self._processing.held)
             for task in tasks:
@@ -504,7 +512,7 @@ class Container:
         self._stop_joining()
         try:
             failpoints.hit("stop.final_commit.before")
-            self.commit()
+            self.commit(is_last=True)
             failpoints.hit("stop.final_commit.after")
         except TransactionAborted as error:
             self._roll_back(error)
@@ -523,6 +531,7 @@ class Container:
         """Let go of every client. Nothing is decided here."""
         self.let_go()
         self._standbys.close()
+        self._growth.close()
         if self._outputs is not None:
             self._outputs.close()
         self._consumer.close()

@@ -86,7 +86,7 @@ class DeadLetterSpec:
 class ContainerSpec:
     """One container of one run. Durations in seconds.
 
-    `keyed_inputs` are those whose keys decide which task's state a record meets, with their partition counts.
+    `keyed_inputs` are those whose keys decide which task's state a record meets, with their partition counts when the run was planned.
     `sweep(held)` removes stores of tasks that are not `held` and left this host long ago; returns whose.
     """
 

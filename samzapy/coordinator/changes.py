@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from samzapy.api.errors import ClusterUnreachable, ConfigurationError, SamzapyError
+from samzapy.api.errors import ConfigurationError, LogError, NotAuthorized, SamzapyError
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Member
 from samzapy.coordinator.roster import Roster
@@ -42,6 +42,7 @@ class Changes:
         self._input_topics = input_topics
         self._replan = replan
         self._looked_at = self._left_at = clock.monotonic()
+        self._is_unknown = False  # whether the last look at the job's topics brought no answer
         self._roll: list[tuple[int, str]] = []  # to be restarted: container, and the launch that is to end
         self._roll_reason = ""
         self._roll_homes: dict[int, str | None] = {}
@@ -142,14 +143,18 @@ class Changes:
             if self._input_topics.find_tasks is None or self._roster.ends is not None:
                 return
             tasks = self._input_topics.find_tasks()
-        except ClusterUnreachable:
-            return  # asked again next time
         except SamzapyError as error:
+            if isinstance(error, LogError) and not isinstance(error, NotAuthorized):  # passes, or is found by who needs the topic
+                if not self._is_unknown:
+                    LOG.warning("the job's topics could not be looked at, trying again every %.0f s: %s", self._settings.growth_s, error)
+                self._is_unknown = True
+                return
             with self._roster.lock:
                 self._roster.fail(
                     None, {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
                 )
             return
+        self._is_unknown = False
         new = [t for t in tasks if t not in self._roster.tasks]
         if new:
             with self._roster.lock:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from samzapy.api.errors import SamzapyError, StateMismatch, StateRefused
+from samzapy.api.errors import ConfigurationError, SamzapyError, StateMismatch, StateRefused
+from samzapy.plan.first_run import STATE_IS_LOST
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Admin, Clock, Log
@@ -59,7 +60,7 @@ class TopicWatch:
         moment on at which a topic grows, so all that was written after the last look at which it had not.
 
         Raises:
-            StateMismatch: as `look`, with the time and the offsets from which on the state may be wrong.
+            StateMismatch: as `look`, also where only some of the inputs have grown, with the time and the offsets from which on the state may be wrong.
         """
         before, before_ms = dict(self._ends), self._ends_ms
         now_ms = self._clock.now_ms()
@@ -69,6 +70,8 @@ class TopicWatch:
                 self._ends, self._ends_ms = self._admin.high_watermarks(self._places), now_ms
         except StateMismatch as error:
             raise StateMismatch(f"{error.message} {_doubt(before, before_ms)}", error.remedy) from error
+        except ConfigurationError as error:  # the inputs of a job with state no longer have the same number of partitions
+            raise StateMismatch(f"{error.message} They had when this run began. {_doubt(before, before_ms)}", STATE_IS_LOST) from error
         return found
 
     def close(self) -> None:
@@ -88,7 +91,10 @@ def _lost(topics: Iterable[str], what: str) -> StateRefused:
 def _doubt(ends: Mapping[TopicPartition, int], at_ms: int) -> str:
     """From where on the state may be wrong."""
     if not ends:
-        return "What was written since the topic grew may have been counted in the wrong task."
+        return "What was written since the topic grew and committed before this was noticed may be counted in the wrong task."
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_ms / 1000))
     places = ", ".join(f"{place} from {end}" for place, end in sorted(ends.items()))
-    return f"At {when} it had not grown yet; records from there on ({places}) may have been processed by the wrong task, and the state with them."
+    return (
+        f"At {when} it had not grown yet; records from there on ({places}) that were committed before this was noticed may be counted in the wrong "
+        "task. Containers look before they commit, at most once a second."
+    )

@@ -104,6 +104,14 @@ class KafkaAdmin(Closing):
             if name in settings
         }
 
+    def partition_counts(self, names: Iterable[str], timeout_s: float) -> dict[str, int]:
+        wanted = sorted(set(names))
+        if not wanted:
+            return {}
+        described = self._admin.describe_topics(TopicCollection(wanted), request_timeout=timeout_s)
+        answers = {name: _existing(name, future) for name, future in described.items()}
+        return {name: len(found.partitions) for name, found in answers.items() if found is not None}
+
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._latest(partitions, IsolationLevel.READ_COMMITTED, MISSING)
 
@@ -149,7 +157,7 @@ class KafkaAdmin(Closing):
         for topic, future in self._admin.create_partitions([NewPartitions(name, partitions)], request_timeout=REQUEST_TIMEOUT_S).items():
             result_of(future, f"adding partitions to {topic}")
         deadline = time.monotonic() + VISIBLE_TIMEOUT_S
-        while self.topics([name])[name].partitions < partitions:
+        while self.partition_counts([name], REQUEST_TIMEOUT_S).get(name, 0) < partitions:
             if time.monotonic() >= deadline:
                 raise LogError(f"topic {name} now has {partitions} partitions, but no broker reports them yet.", "See the brokers' logs.")
             time.sleep(0.05)

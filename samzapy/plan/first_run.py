@@ -39,11 +39,16 @@ def changelog_gone(topic: str, store: str, checkpoint: str) -> StateRefused:
     )
 
 
+STATE_IS_LOST = (
+    "State cannot be rolled back to before the growth: give the job a new `id`, or run `samzapy reset JOB.yaml`, and read the inputs again from the start."
+)
+
+
 def grown_inputs(inputs: str, tasks: int, before: int) -> StateMismatch:
     """A job with state whose inputs have other partitions than when it began."""
     return StateMismatch(
         f"{inputs}: {tasks} partitions now, {before} when this job's state was created; a key's records would no longer reach the task that has its state.",
-        "Give the job a new id to build its state again from the start of the inputs, or start over with `samzapy reset JOB.yaml`.",
+        STATE_IS_LOST,
     )
 
 

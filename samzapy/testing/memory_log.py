@@ -26,20 +26,22 @@ T = TypeVar("T")
 ASK_TIMEOUT_S = 10.0
 
 
-def _ask(cluster: MemoryCluster, request: str, what: str, origin: str, action: Callable[[], T]) -> T:
+def _ask(
+    cluster: MemoryCluster, request: str, what: str, origin: str, action: Callable[[], T], timeout_s: float = ASK_TIMEOUT_S
+) -> T:
     """Ask until there is an answer.
 
     Raises:
         ClusterUnreachable: none in time; what was asked may have been done.
     """
-    deadline = cluster.clock.monotonic() + ASK_TIMEOUT_S
+    deadline = cluster.clock.monotonic() + timeout_s
     while True:
         reply = cluster.ask(request, what, origin, action)
         cluster.rest(reply.after_s)
         if reply.answers:
             return reply.answers[0]
         if cluster.clock.monotonic() >= deadline:
-            raise ClusterUnreachable(f"{what}: no answer in {ASK_TIMEOUT_S:.0f} s.", "Check that the brokers run.")
+            raise ClusterUnreachable(f"{what}: no answer in {timeout_s:.0f} s.", "Check that the brokers run.")
 
 
 class MemoryConsumer(Closing):
@@ -180,6 +182,12 @@ class MemoryAdmin(Closing):
         wanted = sorted(set(names))
         found = self._ask("looking at topics", lambda: [self._cluster.facts(name) for name in wanted])
         return {facts.name: facts for facts in found if facts is not None}
+
+    def partition_counts(self, names: Iterable[str], timeout_s: float) -> dict[str, int]:
+        wanted = sorted(set(names))
+        doing = "looking at topics"
+        found = _ask(self._cluster, "admin", doing, self._origin, lambda: [self._cluster.facts(name) for name in wanted], timeout_s)
+        return {facts.name: facts.partitions for facts in found if facts is not None}
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         wanted = list(partitions)

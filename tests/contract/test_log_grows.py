@@ -44,6 +44,16 @@ def test_a_plain_producer_reaches_them_too(world: World, consumer: Consumer) -> 
     assert [b"after"] == [m.value() for m in take(consumer, 1)]
 
 
+def test_the_numbers_of_partitions_are_told_as_they_are_now_and_of_what_there_is(world: World) -> None:
+    grown, other = new_topic(world.log, BEFORE), new_topic(world.log, AFTER)
+    with world.log.admin() as admin:
+        assert {grown: BEFORE, other: AFTER} == admin.partition_counts([grown, other, "no-such-topic"], 10.0)
+        with world.log.admin() as another:
+            another.grow(grown, AFTER)
+        assert {grown: AFTER} == admin.partition_counts([grown], 10.0)
+        assert {} == admin.partition_counts([], 10.0)
+
+
 def test_a_partition_that_there_is_not_is_said(world: World, topic: str, consumer: Consumer) -> None:
     consumer.assign({TopicPartition(topic, 0): 0})
     with pytest.raises(TopicMissing):

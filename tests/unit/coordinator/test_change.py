@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from samzapy.api.errors import ConfigurationError, LauncherError, StateMismatch, Superseded
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError, LauncherError, LogError, StateMismatch, Superseded, TopicMissing
 from samzapy.clock import SystemClock
 from samzapy.coordinator.membership import Launch, Member, Owner
 from samzapy.coordinator.roster import Roster
@@ -293,6 +293,22 @@ def test_partitions_that_a_job_with_state_cannot_take_end_it_with_the_way_out() 
         has_grown = True
         cast.play(lambda s: cast.of(0).is_gone)
         assert StateMismatch.exit_code == stage.await_end()
+
+
+@pytest.mark.parametrize("error", [ClusterUnreachable("no answer.", ""), LogError("not now.", ""), TopicMissing("a broker does not know it.", "")])
+def test_a_look_at_the_topics_that_fails_ends_nothing(error: LogError) -> None:
+    looks: list[int] = []
+
+    def look() -> dict[str, Any]:
+        looks.append(1)
+        if len(looks) <= 3:
+            raise error
+        return group({"in": 4}, set(), has_stores=False)
+
+    with Stage(containers=1, input_topics=InputTopics({}, look), growth_s=0.1) as stage:
+        cast = Cast(stage)
+        cast.play(lambda s: len(s["tasks"]) == 4 and settled(1)(s))
+        assert stage.code is None
 
 
 def test_a_container_that_finished_before_it_heard_of_a_task_is_started_again_for_it() -> None:

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from samzapy.api.errors import StateMismatch, StateRefused
+from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused
+from samzapy.config.load import settings_from_document
 from samzapy.coordinator.topic_watch import TopicWatch
 from samzapy.model.job_model import TaskModel
 from samzapy.ports import TopicSpec
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from samzapy.topic_check import grown_tasks, prepare_topics
 from tests.unit.container.bench import HandClock
 
 TOPICS = {"in": 2, "changelog": 2}
@@ -63,6 +65,25 @@ def test_growth_that_a_job_with_state_cannot_take_says_from_when_and_where_on_it
     def look() -> Mapping[str, TaskModel]:
         raise StateMismatch("in: 4 partitions now, 2 when this job's state was created.", "Give the job a new id.")
 
-    said = r"2 when .* At 2023-11-14T22:13:20Z it had not grown yet; records from there on \(in\[0\] from 1, in\[1\] from 2\) may have been"
+    said = r"2 when .* At 2023-11-14T22:13:20Z it had not grown yet; records from there on \(in\[0\] from 1, in\[1\] from 2\) that were committed before"
     with pytest.raises(StateMismatch, match=said):
         watch.grown(look)
+
+
+def test_growth_of_only_some_of_a_stateful_jobs_inputs_is_told_in_the_same_way(log: MemoryLog, watch: TopicWatch) -> None:
+    log.admin().create([TopicSpec("other", 2)])
+    log.admin().create([TopicSpec("out", 1)])
+    base = {"job": "j", "task": "tests.recovery.chain_task:ChainTask", "kafka": {"bootstrap.servers": "memory:9092"}}
+    store = {"s": {"key": "string", "value": "string"}}
+    inputs = [{"topic": "in"}, {"topic": "other"}]
+    settings = settings_from_document({**base, "inputs": inputs, "outputs": [{"topic": "out"}], "stores": store}, {})
+    prepare_topics(settings, log)
+    watch.check()
+    assert 2 == len(watch.grown(lambda: grown_tasks(settings, log)))
+    for topic in ("in", "other"):  # first the one alone, then both
+        log.admin().grow(topic, 4)
+        with pytest.raises(StateMismatch, match=r"At .* it had not grown yet; records from there on \(in\[0\] from 0") as caught:
+            watch.grown(lambda: grown_tasks(settings, log))
+        assert "samzapy reset JOB.yaml" in caught.value.remedy
+    with pytest.raises(ConfigurationError):
+        prepare_topics(settings, log)

@@ -1,0 +1,122 @@
+"""An input of a job with state that grows: what was read after it grew is not committed, and what may be wrong is said with its offsets."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from samzapy import StreamTask
+from samzapy.api.errors import StateMismatch
+from samzapy.container.container import Container
+from samzapy.testing.memory_log import MemoryLog
+from tests.unit.container.bench import Bench
+
+HERE = "container"
+
+
+class Counting(StreamTask):
+    def init(self, context):
+        self.store = context.get_store("s")
+
+    def process(self, envelope, collector, coordinator):
+        self.store.put(envelope.key, (self.store.get(envelope.key) or 0) + 1)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    made = Bench(tmp_path, Counting, partitions=2, commit_interval_s=1000.0)
+    made.adjust = lambda spec: dataclasses.replace(spec, keyed_inputs={"in": 2})
+    made.log = MemoryLog(made.cluster, origin=HERE)
+    return made
+
+
+def _take(bench: Bench, container: Container, *keys: str, partition: int = 0) -> None:
+    """Have these records processed; nothing is committed."""
+    bench.feed(*((key, 1) for key in keys), partition=partition)
+    while container.step(0.0):
+        continue
+
+
+def test_nothing_that_was_read_after_an_input_grew_is_committed_also_not_when_it_stops(bench: Bench) -> None:
+    container = bench.start()
+    _take(bench, container, "a", "b")
+    container.commit()
+    _take(bench, container, "c", partition=1)
+    bench.clock.sleep(1.0)
+    bench.log.admin().grow("in", 4)
+    said = (
+        r"^input in grew from 2 to 4 partitions while the job ran: keys go to other partitions now.* "
+        r"Container 0 has committed nothing that it read after 2023-11-14T22:13:20Z, when nothing had grown; what it read until 2023-11-14T22:13:21Z"
+    )
+    with pytest.raises(StateMismatch, match=said) as caught:
+        container.commit()
+    assert "samzapy reset JOB.yaml" in caught.value.remedy
+    with pytest.raises(StateMismatch):
+        container.stop()
+    container.close()
+    assert ({"a": 1, "b": 1}, {}) == (bench.changelog(0), bench.changelog(1))
+
+
+def test_a_container_that_stops_looks_however_short_the_time_since_it_last_did(bench: Bench) -> None:
+    container = bench.start()
+    _take(bench, container, "a")
+    container.commit()
+    bench.log.admin().grow("in", 3)
+    _take(bench, container, "b")
+    with pytest.raises(StateMismatch):
+        container.stop()
+    container.close()
+    assert {"a": 1} == bench.changelog(0)
+
+
+def test_what_was_committed_between_two_looks_is_named_with_its_offsets(bench: Bench) -> None:
+    container = bench.start()
+    _take(bench, container, "a")
+    container.commit()  # with a look
+    bench.log.admin().grow("in", 4)
+    _take(bench, container, "b", "c")
+    bench.clock.sleep(0.5)
+    container.commit()  # too soon for another
+    assert {"a": 1, "b": 1, "c": 1} == bench.changelog(0)
+    bench.clock.sleep(1.0)
+    _take(bench, container, "d")
+    said = (
+        r"Container 0 committed records that it read between 2023-11-14T22:13:20Z and 2023-11-14T22:13:21Z before this was noticed: "
+        r"in\[0\] offsets 1 to 2\. They may have been counted in the wrong task"
+    )
+    with pytest.raises(StateMismatch, match=said):
+        container.commit()
+    container.close()
+    assert "d" not in bench.changelog(0)
+
+
+class LogOfAnAdminThatIsAway(MemoryLog):
+    """Whose admin clients alone are cut off from the cluster."""
+
+    def admin(self):
+        return MemoryLog(self._cluster, origin="admin").admin()
+
+
+def test_a_broker_that_does_not_tell_holds_a_commit_up_for_a_second_and_ends_nothing(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    bench.log = LogOfAnAdminThatIsAway(bench.cluster, origin=HERE)
+    container = bench.start()
+    bench.cluster.cut_off(1000.0, origin="admin")
+    _take(bench, container, "a")
+    before = bench.clock.monotonic()
+    container.commit()
+    assert bench.clock.monotonic() - before <= 1.5
+    assert {"a": 1} == bench.changelog(0)
+    assert ["container 0: whether its inputs have grown is not known"] == [m.split(",")[0] for m in caplog.messages if "grown" in m]
+    _take(bench, container, "b")
+    at = bench.clock.monotonic()
+    container.commit()  # not asked again so soon
+    assert at == bench.clock.monotonic()
+    bench.cluster.cut_off(0.0, origin="admin")
+    bench.cluster.add_partitions("in", 4)
+    bench.clock.sleep(5.0)
+    _take(bench, container, "c")
+    with pytest.raises(StateMismatch, match=r"read between this container began and .*: in\[0\] offsets 0 to 1\."):
+        container.commit()
+    container.close()
