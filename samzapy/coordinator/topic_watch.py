@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from samzapy.api.errors import ConfigurationError, SamzapyError, StateMismatch, StateRefused
-from samzapy.plan.first_run import STATE_IS_LOST
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
+from samzapy.plan.first_run import STATE_IS_LOST
 from samzapy.ports import Admin, Clock, Log
 
 GONE_LOOKS = 2
