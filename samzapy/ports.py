@@ -82,6 +82,7 @@ class Consumer(Closing, Protocol):
         Where it raises, no records are lost: those that came with the error were handed out before.
 
         Raises:
+            BatchUnreadable: the position stays before it.
             OffsetOutOfRange: names partition, position and bounds. TopicMissing, NotAuthorized, LogError: not to be helped by waiting.
             RuntimeError: the consumer is closed.
         """

@@ -179,6 +179,27 @@ class OffsetOutOfRange(LogError):
     code = "SZ320"
 
 
+class BatchUnreadable(LogError):
+    """A batch of records cannot be decompressed within the memory allowed for it (`kafka.receive.message.max.bytes`), or is damaged.
+
+    Attributes:
+        topic, partition: where it lies.
+        begin, end: its offsets, as far as they were not read before: from `begin` to before `end`.
+    """
+
+    code = "SZ321"
+
+    def __init__(self, topic: str, partition: int, begin: int, end: int, why: str) -> None:
+        last = end - 1
+        offsets = f"@{begin}" + (f"..{last}" if last > begin else "")
+        super().__init__(
+            f"{topic}[{partition}]{offsets} cannot be read: it needs more memory to decompress than is allowed, or is damaged ({why}).",
+            "To read it, allow more memory: `kafka: {receive.message.max.bytes: 1000000000}` (the default is 100000000); "
+            "to pass it by, set `on_error: {then: skip}` or dead_letter.",
+        )
+        self.topic, self.partition, self.begin, self.end = topic, partition, begin, end
+
+
 class StateRefused(SamzapyError):
     """Starting could lose or duplicate records: a checkpoint is lost, or a changelog is truncated or replaced."""
 

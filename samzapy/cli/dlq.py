@@ -160,7 +160,7 @@ def _print_letter(entry: Any, key: Any, value: Any) -> None:
     letter = entry.letter
     lines = [
         f"number    {entry.number} ({entry.place})", f"record    {letter.origin}", f"task      {letter.task}", f"error     {_line(letter.error)}",
-        *([f"shortened the record has {_line(letter.truncated)} (bytes); it is whole at {letter.origin} only"] if letter.truncated else []),
+        *([f"shortened {_line(letter.truncated)} (bytes of the whole record, which is at {letter.origin} only)"] if letter.truncated else []),
         f"attempts  {letter.attempts}", f"time      {_time(letter.time_ms)}", f"timestamp {_time(letter.timestamp_ms)}",
         f"replayed  {_time(entry.replayed_ms)}", f"key       {json.dumps(key, ensure_ascii=False)}",
         f"value     {json.dumps(value, ensure_ascii=False)}",

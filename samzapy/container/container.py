@@ -15,7 +15,16 @@ from typing import Any, TypeVar
 
 from samzapy import failpoints
 from samzapy.api.context import JobInfo
-from samzapy.api.errors import LogError, RecordRejected, SamzapyError, Superseded, TaskError, TopicMissing, TransactionAborted
+from samzapy.api.errors import (
+    BatchUnreadable,
+    LogError,
+    RecordRejected,
+    SamzapyError,
+    Superseded,
+    TaskError,
+    TopicMissing,
+    TransactionAborted,
+)
 from samzapy.container.careful import Careful, culprits_of
 from samzapy.container.collector import Collector
 from samzapy.container.committer import Committer
@@ -35,6 +44,7 @@ from samzapy.container.spec import ContainerSpec
 from samzapy.container.standby import Standbys
 from samzapy.container.starter import Starter
 from samzapy.container.task_instance import RESTORING, RUNNING, STOPPED, Context, Lane, TaskInstance
+from samzapy.container.unreadable import pass_by
 from samzapy.ids import random_id
 from samzapy.model.caution import Caution
 from samzapy.model.offsets import TopicPartition
@@ -303,9 +313,18 @@ class Container:
             if self._clock.monotonic() >= self.next_duty:
                 self.duties()
             return had_some or self.is_starting
+        except BatchUnreadable as error:
+            return self._pass_by(error)
         except TransactionAborted as error:
             self._roll_back(error)
             return True
+
+    def _pass_by(self, batch: BatchUnreadable) -> bool:
+        try:
+            pass_by(batch, self._spec.on_error, self._inputs, self._processing, self)
+        except TransactionAborted as error:
+            self._roll_back(error)
+        return True
 
     def _read_anew(self) -> None:
         """The watchdog's hand: the consumer may have fallen silent, so it is made anew where the tasks stand."""

@@ -16,10 +16,10 @@ from types import TracebackType
 
 from samzapy import failpoints
 from samzapy.api.envelope import OutgoingMessageEnvelope
-from samzapy.api.errors import LogError, RecordTooLarge, SamzapyError, SerdeError, TaskError
+from samzapy.api.errors import BatchUnreadable, LogError, RecordTooLarge, SamzapyError, SerdeError, TaskError
 from samzapy.config.secrets import without_secrets
 from samzapy.container.spec import DeadLetterSpec
-from samzapy.model.dead_letter import DeadLetter, Origin
+from samzapy.model.dead_letter import NOT_READ, DeadLetter, Origin
 from samzapy.ports import Message
 from samzapy.printable import printable
 
@@ -69,7 +69,7 @@ def dead_letter_of(message: Message, task: str, error: BaseException, attempts: 
     origin = origin_of(message)
     letter = DeadLetter(
         origin, message.key(), message.value(), message.headers() or (), task, told(error), stack_of(error), attempts,
-        message.timestamp()[1], now_ms,
+        message.timestamp()[1], now_ms, NOT_READ if isinstance(error, BatchUnreadable) else "",
     )  # fmt: skip
     fitted = letter.fitted(spec.max_record_bytes)
     if fitted is None:

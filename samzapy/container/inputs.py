@@ -132,6 +132,12 @@ class Inputs:
             return batch
         return [m for m in batch if m.offset() < self._ends.get((m.topic(), m.partition()), m.offset() + 1)]
 
+    def go_on(self, place: TopicPartition, offset: int) -> None:
+        """Read a partition from here on; only between two batches."""
+        self._consumer.seek({place: offset})
+        self._paused.discard(place)  # a seek ends a pause
+        self._hold()
+
     def positions(self, unprocessed: Sequence[Message]) -> dict[str, dict[TopicPartition, int]]:
         """By task: where each of its lanes stands, given the records that were handed out but not processed.
 

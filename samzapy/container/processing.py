@@ -295,7 +295,7 @@ class Processing:
             if failure is not None:
                 self._undo(lane)
         if failure is not None:
-            self._settle(lane, message, failure, attempts)
+            self.settle(lane, message, failure, attempts)
 
     def _undo(self, lane: Lane) -> None:
         lane.task.undo()
@@ -313,7 +313,7 @@ class Processing:
             else:
                 self._clock.sleep(min(until, self._loop.next_duty) - now)
 
-    def _settle(self, lane: Lane, message: Message, error: BaseException, attempts: int) -> None:
+    def settle(self, lane: Lane, message: Message, error: BaseException, attempts: int) -> None:
         """What `on_error` says of a record that is given up, and that nothing is left of."""
         task, spec = lane.task, self._spec.dead_letters if self._spec.on_error == DEAD_LETTER else None
         if self._spec.on_error == FAIL:
@@ -345,6 +345,6 @@ class Processing:
         self._search.carry_out(culprit.record)
         for lane in self._inputs.lanes.get((message.topic(), message.partition()), ()):
             if message.offset() >= lane.resume_at:
-                self._settle(lane, message, culprit.error, culprit.attempts)
+                self.settle(lane, message, culprit.error, culprit.attempts)
                 lane.resume_at = next_offset(message.offset())  # it stands behind it, even if the next task stops the job here
         self._index = index + 1

@@ -20,6 +20,7 @@ from typing import Any
 
 from samzapy import failpoints
 from samzapy.api.errors import (
+    BatchUnreadable,
     ClusterUnreachable,
     Fenced,
     InDoubt,
@@ -191,7 +192,7 @@ class ContainerRunner:
 
     def _end(self, outcome: str, error: SamzapyError | None) -> None:
         is_final = error is not None and (
-            not isinstance(error, LogError) or isinstance(error, OffsetOutOfRange)
+            not isinstance(error, LogError) or isinstance(error, OffsetOutOfRange | BatchUnreadable)
         )  # a restart would meet it again
         is_fatal = is_final and outcome != SUPERSEDED
         is_told_beside = is_fatal and self._facts.get("host") == LOCALHOST  # the coordinator says it in full, on the same terminal

@@ -15,10 +15,11 @@ from typing import Any, TypeVar
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
-from samzapy.api.errors import ClusterUnreachable, LogError, OffsetOutOfRange, TopicMissing
+from samzapy.api.errors import BatchUnreadable, ClusterUnreachable, LogError, OffsetOutOfRange, TopicMissing
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, UNREACHABLE, Settings, asked, log_error, quiet
 from samzapy.kafka.making import making
 from samzapy.kafka.refusals import Refusals
+from samzapy.kafka.unreadable import CODES, end_of_batch
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import Closing, Message, assigned_already
 
@@ -47,6 +48,7 @@ class KafkaConsumer(Closing):
         own = {"group.id": group_id, "client.id": client_id, "error_cb": self._refusals.heard}
         with making():
             self._consumer = Consumer(quiet({**DEFAULTS, **settings, **FORCED, **own}))
+        self._settings = {**settings, **FORCED, "group.id": group_id, "client.id": client_id}
         self._assigned: dict[TopicPartition, int] = {}
         self._known: set[TopicPartition] = set()
         self._trouble: tuple[TopicPartition, LogError] | None = None  # what a poll met beside records that it handed out
@@ -136,11 +138,23 @@ class KafkaConsumer(Closing):
         code = error.code()
         if code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             return self._out_of_range(TopicPartition(message.topic(), message.partition()))
+        if code in CODES:
+            return self._unreadable(TopicPartition(message.topic(), message.partition()), message.offset(), error)
         if code in UNREACHABLE:
             return None
         if code in MISSING:
             return TopicMissing(f"{message.topic()}: {error.str()}.", "It was deleted while it was read; create it again, or stop the job.")
         return log_error(error, f"reading {message.topic() or 'from Kafka'}")
+
+    def _unreadable(self, place: TopicPartition, first: int, error: KafkaError) -> LogError | None:
+        """Of a batch whose first offset is this, as far as it was not read before."""
+        if place not in self._assigned:
+            return None
+        try:
+            begin = max(first, self.positions([place])[place])
+            return BatchUnreadable(*place, begin, end_of_batch(self._settings, place, first, begin), error.str())
+        except LogError as unknown:
+            return unknown
 
     def _out_of_range(self, place: TopicPartition) -> LogError | None:
         """Measured: what an earlier assignment met may be told after a seek; where we stand in range, we go on: test_consumer_sequences."""

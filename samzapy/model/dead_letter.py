@@ -24,7 +24,7 @@ REPLAYED, BARRIER = "samzapy-replayed", "samzapy-barrier"
 REPLAY_OF = "samzapy-replay-of"  # of a record that was sent back: the dead letter that it was
 MAX_ERROR_BYTES = 1000
 MAX_STACK_BYTES = 8000
-NOT_READ = "not read"  # what `samzapy-truncated` says of a record that no client could read
+NOT_READ = "key=? value=? headers=?"  # what `samzapy-truncated` says of a record that no client could read
 OVERHEAD_BYTES, HEADER_OVERHEAD_BYTES = 100, 10  # batch and record headers, varints: rounded up
 _ORIGIN = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})\[(?P<partition>[0-9]{1,9})\]@(?P<offset>[0-9]{1,18})")
 

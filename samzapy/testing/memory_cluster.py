@@ -309,6 +309,11 @@ class MemoryCluster:
 
     # -- cleaning ------------------------------------------------------------------------------------------------------------------
 
+    def spoil(self, place: TopicPartition, begin: int, end: int) -> None:
+        """The records at these offsets are a batch that no client can decompress."""
+        with self.lock:
+            self.partition(place).unreadable.append((begin, end))
+
     def delete_records(self, place: TopicPartition, before: int) -> None:
         """Move the start of the log; what lay before it is gone."""
         with self.lock:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from samzapy.api.errors import LogError, OffsetOutOfRange
+from samzapy.api.errors import BatchUnreadable, LogError, OffsetOutOfRange
 from samzapy.model.offsets import Bounds, TopicPartition, next_offset
 
 Headers = Sequence[tuple[str, bytes | None]] | None
@@ -119,6 +119,7 @@ class MemoryPartition:
     writers: dict[int, _Writer] = field(default_factory=dict)  # by producer id, as the next
     open_parts: dict[int, Part] = field(default_factory=dict)  # in the order of their first offsets
     tombstone_horizon_ms: dict[int, int] = field(default_factory=dict)  # by offset: when a tombstone that was cleaned once may go
+    unreadable: list[tuple[int, int]] = field(default_factory=list)  # batches that no client can decompress, as [begin, end)
 
     # -- writing -------------------------------------------------------------------------------------------------------------------
 
@@ -182,6 +183,11 @@ class MemoryPartition:
             record = self.records[index]
             if record.offset() >= stable:
                 break
+            bad = next((end for begin, end in self.unreadable if begin <= record.offset() < end), None)
+            if bad is not None:
+                if not found:
+                    raise BatchUnreadable(*self.place, max(position, record.offset()), bad, "it does not decompress")
+                return found, next_offset(found[-1].offset())
             if record.state is State.COMMITTED:
                 if len(found) == limit:
                     return found, next_offset(found[-1].offset()) if found else position

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, NewPartitions
 
@@ -46,6 +47,10 @@ class World(Protocol):
         """An EndTxn of the id's current producer that nobody waits for. Returns why it was refused, or nothing."""
 
     def delete_records(self, place: TopicPartition, before: int) -> None: ...
+
+    def send_unreadable(self, place: TopicPartition, records: int) -> None:
+        """Write a batch of so many records, of which some thousand bytes become more than a client's receive.message.max.bytes."""
+
     def add_partitions(self, name: str, count: int) -> None: ...
 
     def compact(self, place: TopicPartition, gone: bytes) -> None:
@@ -64,6 +69,14 @@ class MemoryWorld:
 
     def log_with(self, commit_timeout_ms: int) -> Log:
         return MemoryLog(self.cluster, commit_timeout_ms)
+
+    def send_unreadable(self, place: TopicPartition, records: int) -> None:
+        begin = self.cluster.bounds(place).end
+        producer = self.log.plain_producer("unreadable")
+        for _ in range(records):
+            producer.send(place.topic, b"", None, place.partition)
+        producer.flush()
+        self.cluster.spoil(place, begin, begin + records)
 
     def compact(self, place: TopicPartition, gone: bytes) -> None:
         until(lambda: _compacted(self, place, gone))
@@ -109,6 +122,13 @@ class KafkaWorld:
     def delete_records(self, place: TopicPartition, before: int) -> None:
         for future in self._admin.delete_records([Place(*place, before)]).values():
             future.result()
+
+    def send_unreadable(self, place: TopicPartition, records: int) -> None:
+        large = {"compression.type": "zstd", "linger.ms": 1000, "batch.size": 200_000_000, "message.max.bytes": 200_000_000}
+        producer = Producer(quiet({**self._settings, **large, "queue.buffering.max.kbytes": 400_000}))
+        for number in range(records):
+            producer.produce(place.topic, value=b"" if number else bytes(90_000_000), partition=place.partition)
+        assert 0 == producer.flush(PATIENCE_S)
 
     def add_partitions(self, name: str, count: int) -> None:
         for future in self._admin.create_partitions([NewPartitions(name, count)]).values():

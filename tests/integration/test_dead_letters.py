@@ -144,6 +144,19 @@ def test_a_record_that_barely_fits_its_input_does_not_stop_a_job_with_dead_lette
     assert 1_048_000 == len(letters[0].value or b"")
 
 
+def test_a_record_too_large_to_decompress_is_set_aside_and_the_job_goes_on(kafka: str, tmp_path: Path, name: str) -> None:
+    job = Job(kafka, tmp_path, name, partitions=1, on_error={"then": "dead_letter"})
+    large = {"message_max_bytes": 200_000_000, "compression_type": "zstd", "queue_buffering_max_kbytes": 400_000}
+    produce(kafka, job.input, [(None, b"before", 0)])
+    produce(kafka, job.input, [(None, bytes(90_000_000), 0)], **large)
+    produce(kafka, job.input, [(None, b"behind", 0)])
+    done = job.run_to_end()
+    assert 0 == done.returncode, done.stderr
+    assert {"before", "behind"} == {word for (_, word) in job.stored()}
+    assert [(job.input, 0, 1)] == origins(job)
+    assert f"{job.input}[0]@1 cannot be read" in done.stderr
+
+
 def test_dead_letters_are_listed_shown_and_sent_back_once(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name, partitions=2, on_error={"then": "dead_letter"})
     now = int(time.time() * 1000)  # a record that is older than its topic's retention would be gone before the end of this
