@@ -6,7 +6,8 @@ both send: the second fences the first (one transactional.id for all replays of 
 look too short: behind an open transaction of a running container nothing is visible, a trace neither. So it first writes a barrier into each
 partition and reads up to that.
 
-Dead letters of one record (several tasks read it) are sent back together, as one record.
+Dead letters of one record (several tasks read it) are sent back together, as one record. Where one says it is of the same record but holds
+another, both are sent: which of them is forged cannot be told from here.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from samzapy.api.errors import (
     LogError,
     OffsetOutOfRange,
     RecordTooLarge,
+    SamzapyError,
     TopicMissing,
     TransactionAborted,
     shortened,
@@ -97,9 +99,7 @@ class Found:
         wanted = list(origins)
         missing = [str(o) for o in wanted if not any(e.letter.origin == o for e in self.entries)]
         if missing:
-            raise ConfigurationError(
-                f"there is no dead letter of {', '.join(missing)}.", "`samzapy dlq list JOB.yaml` lists them."
-            )
+            raise ConfigurationError(f"there is no dead letter of {', '.join(missing)}.", "`samzapy dlq list JOB.yaml` lists them.")
         return [e for e in self.entries if e.letter.origin in wanted]
 
 
@@ -124,10 +124,10 @@ class DeadLetters:
             return self._read(consumer, {p: bounds.end for p, bounds in consumer.bounds_of(self._partitions()).items()})
 
     def replay(self, origins: Sequence[Origin] | None, say: Callable[[str], None]) -> list[Entry]:
-        """Send back what was not sent back before, of these records or (None) of all; the entries sent.
+        """Send back what was not sent back before, of these records or (None) of all that can be; the entries sent.
 
         Raises:
-            ConfigurationError, TopicMissing, RecordTooLarge: one of them cannot be sent; nothing was. Fenced: another replay has begun.
+            ConfigurationError, TopicMissing, RecordTooLarge: one of these records cannot be sent; nothing was. Fenced: another replay has begun.
         """
         if not self._partitions():
             return self._waiting(Found(()), origins)
@@ -148,8 +148,7 @@ class DeadLetters:
             found = self._read_all(producer)
             if found is None:
                 return done, False
-            waiting = self._waiting(found, origins)
-            self.check(waiting)
+            waiting = self.waiting(found, origins)
             for batch in _batches(waiting):
                 clean = self._send(producer, batch)
                 done += batch
@@ -168,30 +167,43 @@ class DeadLetters:
             producer.close()
 
     def waiting(self, found: Found, origins: Sequence[Origin] | None) -> list[Entry]:
-        """What a replay would send back, as far as can be seen now. Raises as `replay`."""
+        """What a replay would send back, as far as can be seen now: of all, those that can go back; of those named, each. Raises as `replay`."""
         waiting = self._waiting(found, origins)
+        if origins is None:  # one that cannot go back must not keep the others
+            return [e for e in waiting if self._refused(e) is None]
         self.check(waiting)
         return waiting
 
     def check(self, entries: Iterable[Entry]) -> None:
-        """Whether these can go to where they came from."""
+        """Whether these can go to where they came from. Raises as `replay`."""
         for entry in entries:
-            origin, facts = entry.letter.origin, self._facts.get(entry.letter.origin.topic)
-            if origin.topic not in self._inputs:
-                raise ConfigurationError(
-                    f"the dead letter of {origin}: {origin.topic} is no input of this job.",
-                    "Add it under `inputs:`, or name others to replay.",
-                )
-            if facts is None or facts.partitions <= origin.partition:
-                raise TopicMissing(f"the dead letter of {origin}: that partition no longer exists.", "Name others to replay.")
-            size = record_size(entry.letter.key, entry.letter.value, replay_headers(entry.letter, entry.place))
-            if size > facts.max_message_bytes:
-                raise RecordTooLarge(
-                    f"the dead letter of {origin}: with the header that says so it has {size} bytes, the topic takes {facts.max_message_bytes}.",
-                    f"Raise max.message.bytes of {origin.topic}, or name others to replay.",
-                )
+            refused = self._refused(entry)
+            if refused is not None:
+                raise refused
+
+    def passed_by(self, found: Found) -> list[SamzapyError]:
+        """Why some of those that were not sent back before stay where they are when all are replayed; one error each."""
+        return [refused for entry in self._waiting(found, None) if (refused := self._refused(entry)) is not None]
 
     # -- inside ------------------------------------------------------------------------------------------------------------------------
+
+    def _refused(self, entry: Entry) -> SamzapyError | None:
+        """Why it cannot go to where it says it came from: anybody who may write to the dead-letter topic can say so."""
+        origin, facts = entry.letter.origin, self._facts.get(entry.letter.origin.topic)
+        if origin.topic not in self._inputs:
+            return ConfigurationError(
+                f"the dead letter of {origin}: {origin.topic} is no input of this job, and nothing is sent to any other topic.",
+                f"Look at it: `samzapy dlq show JOB.yaml {entry.number}`. Name others to replay.",
+            )
+        if facts is None or facts.partitions <= origin.partition:
+            return TopicMissing(f"the dead letter of {origin}: that partition no longer exists.", "Name others to replay.")
+        size = record_size(entry.letter.key, entry.letter.value, replay_headers(entry.letter, entry.place))
+        if size > facts.max_message_bytes:
+            return RecordTooLarge(
+                f"the dead letter of {origin}: with the header that says so it has {size} bytes, the topic takes {facts.max_message_bytes}.",
+                f"Raise max.message.bytes of {origin.topic}, or name others to replay.",
+            )
+        return None
 
     def _partitions(self) -> list[TopicPartition]:
         facts = self._facts.get(self._job.dead_letter_topic)
@@ -241,11 +253,12 @@ class DeadLetters:
         """The records and their traces, together. False: committed, but nothing more may be with this producer."""
         producer.begin()
         now_ms = self._clock.now_ms()
-        sent: set[Origin] = set()
+        sent: set[tuple[Origin, bytes | None, bytes | None]] = set()
         for entry in batch:
             letter, origin = entry.letter, entry.letter.origin
-            if origin not in sent:
-                sent.add(origin)
+            record = (origin, letter.key, letter.value)
+            if record not in sent:
+                sent.add(record)
                 producer.send(origin.topic, letter.value, letter.key, origin.partition, headers=replay_headers(letter, entry.place))
             producer.send(entry.place.topic, None, None, entry.place.partition, headers=trace_headers(entry.place.offset, now_ms))
         producer.flush()
@@ -270,7 +283,7 @@ def _batches(entries: Sequence[Entry]) -> Iterable[list[Entry]]:
     size = 0
     for group in by_origin.values():
         batch.extend(group)
-        size += group[0].letter.size
+        size += sum(e.letter.size for e in group)
         if len(batch) >= BATCH_RECORDS or size >= BATCH_BYTES:
             yield batch
             batch, size = [], 0

@@ -7,6 +7,7 @@ followed, if whoever made them may be trusted with it: root or this user. Each d
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -82,11 +83,26 @@ def read_private(path: Path, is_ours: bool, limit_bytes: int = 4096) -> str:
         return file.read(limit_bytes).decode("utf-8", "replace")
 
 
+def read_regular(path: Path, limit_bytes: int) -> bytes:
+    """What is in a file, `limit_bytes` at most; links are followed. A pipe or a device, which might never answer or never end, is not waited for.
+
+    Raises:
+        OSError: it cannot be read, or is no file.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, f"it {_kind(found)}")
+        return file.read(limit_bytes)
+
+
 def _check_way(base: Path) -> None:
     """The directories above the base, and the links that lead there: nobody else can put another one in its place."""
     for path, found in _steps(base):
         if found.st_uid not in _trusted():
-            raise _refused(path, f"belongs to {_owner(found)}", f"Use a directory that you own, or give this one to {_me()} or root (chown).")
+            raise _refused(
+                path, f"belongs to {_owner(found)}", f"Use a directory that you own, or give this one to {_me()} or root (chown)."
+            )
         is_open = not stat.S_ISLNK(found.st_mode) and found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
         if is_open and not (path == base and found.st_uid == os.geteuid()):
             if found.st_uid == 0 and os.path.ismount(path):  # a volume that was mounted for this, for example Kubernetes' emptyDir

@@ -237,9 +237,8 @@ def run_container(payload: Mapping[str, Any]) -> int:
         os._exit(EXIT_LEASE_LOST)
 
     holds = tasks_there(local_state(settings, str(payload["cluster_id"]), host).expanduser())
-    trace = Trace(
-        store_path(Path(settings.state.dir), str(payload["cluster_id"]), host, str(job_of(settings)), TRACES, str(number)), lease_s
-    )
+    traces = store_path(Path(settings.state.dir), str(payload["cluster_id"]), host, str(job_of(settings)), TRACES, str(number))
+    trace = Trace(traces, lease_s, Path(settings.state.dir))
     facts = {"host": host, "pid": os.getpid(), "holds": holds, "predecessor_at": trace.predecessor_at}
     hang_s = settings.commit.timeout_ms / 1000
     try:

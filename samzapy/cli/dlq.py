@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from samzapy.api.errors import ConfigurationError
+from samzapy.api.errors import ConfigurationError, SamzapyError
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
 from samzapy.cli.job import Job
 from samzapy.dead_letters import DeadLetters, Entry
@@ -94,6 +94,8 @@ def replay(
         named = found.entries if wanted is None else found.of(wanted)
         for origin in dict.fromkeys(e.letter.origin for e in found.shortened(wanted)):
             say(f"{origin} is not sent back: its dead letter is shortened. The whole record is at {origin}, as long as the topic keeps it")
+        if everything:
+            _tell_passed_by(letters.passed_by(found))
         if execute:
             done = send_back(letters, wanted)
             say(f"{_records(done)} sent back" if done else "nothing to send back")
@@ -104,6 +106,15 @@ def replay(
             for origin in dict.fromkeys(e.letter.origin for e in named if e.replayed_ms is not None) if wanted is not None else ():
                 say(f"{origin} was sent back before")
             say("nothing was changed; do it with --execute" if waiting else "nothing to send back")
+
+
+def _tell_passed_by(why: Sequence[SamzapyError]) -> None:
+    """Those that stay, counted by kind, each kind with its first one."""
+    kinds: dict[type[SamzapyError], list[SamzapyError]] = {}
+    for error in why:
+        kinds.setdefault(type(error), []).append(error)
+    for errors in kinds.values():
+        say(f"{len(errors)} dead letter{'' if len(errors) == 1 else 's'} passed by; the first: {errors[0]}")
 
 
 def send_back(letters: DeadLetters, wanted: Sequence[Origin] | None) -> list[Entry]:

@@ -14,6 +14,7 @@ from typing import Any
 from samzapy.config.errors import Problem
 from samzapy.config.secrets import is_secret, is_secret_name
 from samzapy.config.tree import Items, Leaf, Node, Place, Route, Table, dotted
+from samzapy.private_files import read_regular
 
 MAX_SECRET_BYTES = 64 << 10
 ESCAPE_HINT = "Write $${ for a literal ${."
@@ -155,8 +156,7 @@ def _value(inside: str, environ: Mapping[str, str], index: int) -> str:
 def _file(name: str, index: int) -> str:
     path = Path(name).expanduser()
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_SECRET_BYTES + 1)
+        raw = read_regular(path, MAX_SECRET_BYTES + 1)
         if len(raw) > MAX_SECRET_BYTES:
             raise Unresolved(f"file {path} is larger than {MAX_SECRET_BYTES >> 10} KiB", "It should hold one value.", index)
         return raw.decode("utf-8").removesuffix("\n").removesuffix("\r")

@@ -13,7 +13,10 @@ import os
 import re
 from pathlib import Path
 
+from samzapy.api.errors import ConfigurationError
 from samzapy.container.hang import CALLERS, PACKAGE
+from samzapy.printable import printable
+from samzapy.private_files import private_directory, read_private
 
 LOG = logging.getLogger("samzapy.container")
 MAX_BYTES = 256 << 10
@@ -24,22 +27,28 @@ _FRAME = re.compile(r'\s+File "(?P<path>[^"\n]*)", line (?P<line>\d+) in (?P<nam
 
 
 class Trace:
-    """The file of one container on one host. `predecessor_at`: where the one before it stood when it ended; "" where that is not known."""
+    """The file of one container on one host. `predecessor_at`: where the one before it stood when it ended; "" where that is not known.
 
-    def __init__(self, path: Path, lease_s: float) -> None:
-        self._path = path
+    Every directory from `base` (`state.dir`) down is a private one of this user's. If one is not, or the file is not, nothing is read, written
+    or removed there: that is logged, and the process goes on without.
+    """
+
+    def __init__(self, path: Path, lease_s: float, base: Path | None = None) -> None:
+        self._path = path = path.expanduser().absolute()
         self._after_s = lease_s * WRITE_AT
         self._file: int | None = None
         self.predecessor_at = ""
         try:
-            self.predecessor_at = place_in(_taken(path))
+            private_directory(path.parent, base or path.parent)
+            self.predecessor_at = printable(place_in(_taken(path)))
             if self.predecessor_at:
                 LOG.warning("the process before this one ended at %s", self.predecessor_at)
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             faulthandler.enable(self._file)
+        except ConfigurationError as error:
+            LOG.warning("crashes of this process leave no trace: %s", error)
         except OSError as error:
-            LOG.info("crashes of this process leave no trace: %s cannot be written: %s", path, error.strerror)
+            LOG.warning("crashes of this process leave no trace: %s cannot be written: %s", path, error.strerror)
 
     def arm(self) -> None:
         """From now on the stacks are written if this is not called again for most of the lease."""
@@ -71,15 +80,11 @@ class Trace:
 def _taken(path: Path) -> str:
     """What is in the file, which is removed: who has it open still does not write into ours."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        text = read_private(path, is_ours=True, limit_bytes=MAX_BYTES)
     except FileNotFoundError:
         return ""
-    try:
-        data = os.read(file, MAX_BYTES)
-    finally:
-        os.close(file)
     path.unlink()
-    return data.decode("utf-8", "replace")
+    return text
 
 
 def place_in(text: str) -> str:

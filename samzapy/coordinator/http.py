@@ -20,6 +20,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from samzapy.api.errors import LauncherError
 from samzapy.coordinator.door import Door, connections_taken, peer_of
@@ -135,6 +136,13 @@ class Listener:
         self._socket.close()
 
 
+class _Http(H11Protocol):
+    """HTTP as uvicorn speaks it. A request to go on in another protocol, such as WebSocket, is answered in HTTP, as if it had not asked."""
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Nothing is logged: whoever asks should not fill the log, and uvicorn's advice to install a library would not help."""
+
+
 class _Server(uvicorn.Server):
     """uvicorn, with an accepting of its own."""
 
@@ -147,7 +155,7 @@ class _Server(uvicorn.Server):
         self._accepting: asyncio.Task[None] | None = None
         self._connections: dict[Any, Connection] = {}
         config = uvicorn.Config(
-            self._asked, interface="asgi3", http="h11", ws="none", log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1,
+            self._asked, interface="asgi3", http=_Http, ws="none", log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=MAX_HEAD_BYTES, timeout_keep_alive=int(REQUEST_S), server_header=False,
         )  # fmt: skip
         super().__init__(config)

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from samzapy.model.bounded_json import brief, read_object, to_bytes
 
 VERSION = 1
 MAX_BYTES = 4 << 20
+LATEST_MS = 32_503_680_000_000  # the year 3000
+MAX_PID = 1 << 31
+MAX_URL = 300
 LEASE_KEY = b"lease"
 FIRST_RUN_KEY = b"begun"
 
@@ -167,7 +171,7 @@ def _take_container(ledger: Ledger, name: str, value: bytes | None) -> None:
 
 
 def _take_lease(ledger: Ledger, name: str, value: bytes | None) -> None:
-    ledger.lease = None if value is None else LeaseRecord(**_fields(value, LeaseRecord))
+    ledger.lease = None if value is None else _lease(value)
 
 
 def _take_first_run(ledger: Ledger, name: str, value: bytes | None) -> None:
@@ -184,6 +188,34 @@ def _into(table: Callable[[Ledger], dict[str, Any]], read: Callable[[bytes], Any
             table(ledger)[name] = read(value)
 
     return take
+
+
+def _lease(value: bytes) -> LeaseRecord:
+    lease = LeaseRecord(**_fields(value, LeaseRecord))
+    if not 0 <= lease.renewed_ms < LATEST_MS:
+        raise ValueError(f"field 'renewed_ms' is {brief(lease.renewed_ms)}, no time in milliseconds since 1970")
+    if not 0 <= lease.pid < MAX_PID:
+        raise ValueError(f"field 'pid' is {brief(lease.pid)}, no process")
+    if lease.url and not _is_address(lease.url):
+        raise ValueError(f"field 'url' is {brief(lease.url)}, not the http://HOST:PORT of a coordinator")
+    return lease
+
+
+def _is_address(url: str) -> bool:
+    """Whether this is http://HOST or http://HOST:PORT: no path, no user, nothing that a request's head could be made longer with."""
+    if not url.isascii() or not url.isprintable() or " " in url or len(url) > MAX_URL:
+        return False
+    try:
+        parts = urlsplit(url)
+        return (
+            parts.scheme == "http"
+            and bool(parts.hostname)
+            and parts.port != 0
+            and url == f"http://{parts.netloc}"
+            and "@" not in parts.netloc
+        )
+    except ValueError:
+        return False
 
 
 def _startpoint(value: bytes) -> Startpoint:

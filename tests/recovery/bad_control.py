@@ -54,18 +54,29 @@ class Listening:
         age_s: float = 0.0,
         time_s: str = "",
         times: int = 1,
+        to_web: bool = False,
     ) -> tuple[int, str]:
         """A signed request, or one that is wrong in what is given; the answer to the last of `times`."""
         at, nonce = time_s or f"{time.time() - age_s:.3f}", secrets.token_hex(12)
         digest = hashlib.sha256(body if signed_body is None else signed_body).hexdigest()
         right = sign(token or self.token, "POST", signed_path or path, at, nonce, digest)
         headers = {TIME: at, NONCE: nonce, BODY: digest, SIGNATURE: right if signature is None else signature}
-        answers = [_ask(self._control.url, path, body, headers) for _ in range(times)]
+        answers = [_ask(self.web_url if to_web else self.control_url, path, body, headers) for _ in range(times)]
         return answers[-1]
 
     def change(self, path: str, authorization: str, body: bytes) -> tuple[int, str]:
         """A request that would change something."""
         return _ask(self._web.url, path, body, {"Authorization": authorization.encode("latin-1").decode("latin-1")})
+
+
+def ask_for_websocket(url: str) -> int:
+    """The status of the answer to who asks to go on in another protocol."""
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=LIMIT_S)
+    try:
+        connection.request("GET", "/", headers={"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"})
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 def _ask(url: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, str]:

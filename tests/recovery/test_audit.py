@@ -241,7 +241,7 @@ def test_a_startpoint_may_take_a_task_back() -> None:
 def test_records_become_events_and_damage_is_not_passed_over() -> None:
     at = Seen(0, 0, 1, 2)
     named = ContainerRecord(3, 1, "a", (T0,), "r", "h", 1)
-    lease = LeaseRecord("r", "u", "h", 1, "", 5)
+    lease = LeaseRecord("r", "http://u", "h", 1, "", 5)
 
     assert Named(at, 3, named) == event_of(container_key(3), named.to_bytes(), at)
     assert Named(at, 3, None) == event_of(container_key(3), None, at)

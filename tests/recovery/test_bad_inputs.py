@@ -7,6 +7,7 @@ requests. What needs one is in test_bad_topics. Where the job goes on, the act h
 from __future__ import annotations
 
 import json
+import logging
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from samzapy.model.ownership import Ledger
 from samzapy.store.directory import store_path
 from tests.recovery import bad_records as record
 from tests.recovery import bad_state as state
-from tests.recovery.bad_control import Listening
+from tests.recovery.bad_control import Listening, ask_for_websocket
 
 PATIENCE_S = 5.0  # of this process's time, for any answer
 FILE = 'job: j\ntask: t:T\nkafka: {bootstrap.servers: "h:9092"}\ninputs: [{topic: a}]\n'
@@ -285,6 +286,20 @@ def test_a_bad_request_to_change_something_is_refused(authorization: str, body: 
     assert status == got, answer
     assert control.token not in answer
     assert not re.search(r"Traceback|File \"", answer)
+
+
+@pytest.mark.parametrize("verb", ["stop", "scale", "restart"])
+def test_a_captured_request_to_change_something_is_refused_when_it_comes_again(verb: str, control: Listening) -> None:
+    got, answer = control.post(f"/api/v1/{verb}", b'{"containers": "x", "container": "x"}', times=2, to_web=True)
+
+    assert (403, True) == (got, "seen before" in answer), answer
+
+
+def test_who_asks_to_go_on_in_websocket_is_answered_and_fills_no_log(control: Listening, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        assert 404 == ask_for_websocket(control.web_url)
+    assert "pgrade" not in caplog.text
+    assert "WebSocket" not in caplog.text
 
 
 def test_the_table_has_more_than_forty_rows() -> None:

@@ -11,13 +11,13 @@ import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.api.errors import ConfigurationError, Fenced, LogError, RecordTooLarge, TopicMissing
-from samzapy.cli.dlq import send_back
+from samzapy.cli.dlq import _tell_passed_by, send_back
 from samzapy.container.container import Container
 from samzapy.dead_letters import DeadLetters, Entry, Found
 from samzapy.log_reader import read_to_end
 from samzapy.model.dead_letter import Origin, parse_origin
 from samzapy.model.offsets import TopicPartition
-from samzapy.ports import Consumer, Message, TransactionalProducer
+from samzapy.ports import Consumer, Message, TopicSpec, TransactionalProducer
 from tests.unit.container.bench import JOB, Bench
 
 OUT = SystemStream("kafka", "out")
@@ -287,14 +287,51 @@ def test_what_cannot_go_back_is_named_before_anything_is_sent(tmp_path: Path) ->
     bench, _ = bench_of(tmp_path, partitions=1)
     with pytest.raises(ConfigurationError, match=r"no dead letter of in\[0\]@77"):
         letters_of(bench).replay([Origin("in", 0, 0), Origin("in", 0, 77)], quiet)
+    one = [Origin("in", 0, 0)]
     with pytest.raises(ConfigurationError, match=r"in\[0\]@0: in is no input of this job"):
-        letters_of(bench, ["other"]).replay(None, quiet)
+        letters_of(bench, ["other"]).replay(one, quiet)
     bench.cluster.configure("in", {"max.message.bytes": "150"})
     with pytest.raises(RecordTooLarge, match=r"in\[0\]@0.*the topic takes 150"):
-        letters_of(bench).replay(None, quiet)
+        letters_of(bench).replay(one, quiet)
     bench.cluster.delete("in")
     with pytest.raises(TopicMissing, match=r"in\[0\]@0: that partition no longer exists"):
-        letters_of(bench).replay(None, quiet)
+        letters_of(bench).replay(one, quiet)
+
+
+def forged(topic: bytes, partition: bytes = b"0", offset: bytes = b"0") -> list[tuple[str, bytes]]:
+    """The headers of a dead letter that no container wrote."""
+    told = {"topic": topic, "partition": partition, "offset": offset, "timestamp": b"1", "task": b"Partition 0", "error": b"E: x"}
+    told |= {"stack": b"s", "attempts": b"1", "time": b"1"}
+    return [(f"samzapy-{name}", value) for name, value in told.items()]
+
+
+def forge(bench: Bench, headers: list[tuple[str, bytes]]) -> None:
+    bench.log.plain_producer("forger").send(JOB.dead_letter_topic, b"forged", b"k", 0, headers=headers)
+
+
+def test_what_somebody_forged_is_passed_by_and_the_others_go_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench, _ = bench_of(tmp_path, partitions=1)
+    bench.log.admin().create([TopicSpec("victim", 1)])
+    forge(bench, forged(b"victim"))
+    forge(bench, forged(b"in", b"999"))
+    letters = letters_of(bench)
+    found = letters.read()
+    assert ["ConfigurationError", "TopicMissing"] == [type(e).__name__ for e in letters.passed_by(found)]
+    assert all("Add" not in str(e) for e in letters.passed_by(found))
+    _tell_passed_by(letters.passed_by(found))
+    assert "1 dead letter passed by; the first: the dead letter of victim[0]@0: victim is no input of this job" in capsys.readouterr().err
+    sent = letters.replay(None, quiet)
+    assert {"in"} == {e.letter.origin.topic for e in sent}
+    assert (3, []) == (len(sent), records(bench, 0, "victim"))
+
+
+def test_a_forged_dead_letter_does_not_take_the_place_of_the_one_it_names(tmp_path: Path) -> None:
+    bench, _ = bench_of(tmp_path, letters=1, partitions=1)
+    forge(bench, forged(b"in"))
+    before = len(records(bench))
+    letters_of(bench).replay(None, quiet)
+    back = [m.key() for m in records(bench)[before:]]
+    assert {b"boom00", b"k"} == {key.strip(b'"') for key in back if key is not None}
 
 
 def test_without_a_dead_letter_topic_there_are_none(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "cfg_broken.py").write_text("import os\n\nraise ValueError('boom\\nsecond line')\n")
     (tmp_path / "cfg_syntax.py").write_text("def f(:\n")
     (tmp_path / "cfg_needs.py").write_text("import a_module_that_is_not_there\n")
+    os.mkfifo(tmp_path / "a_pipe")
     (tmp_path / "no_json.avsc").write_text("{")
     (tmp_path / "user.avsc").write_text('{"type": "string"}')
     return tmp_path

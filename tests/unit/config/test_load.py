@@ -265,6 +265,16 @@ def test_a_secret_put_under_a_key_that_holds_none_is_not_shown_either(key: str, 
         assert "hunter" not in raised.value.render()
 
 
+def test_a_secret_may_lie_behind_links_as_kubernetes_lays_it(folder: Path) -> None:
+    (folder / "..2026").mkdir()
+    (folder / "..2026" / "password").write_text("hunter2\n")
+    (folder / "..data").symlink_to("..2026")
+    (folder / "password").symlink_to("..data/password")
+    path = folder / "job.yaml"
+    path.write_text(HEAD + 'params: {api_token: "${file:password}"}\n')
+    assert "hunter2" == load_job([path], [], {}).settings.params["api_token"]
+
+
 def test_a_word_that_a_secret_happens_to_be_stays_in_other_messages(folder: Path) -> None:
     path = folder / "job.yaml"
     path.write_text(HEAD + 'params: {api_token: "${TOKEN}"}\nstores: {s: {value: jsn}}\n')

@@ -115,7 +115,11 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     "user's code does not parse": (head("cfg_tasks", "cfg_syntax"), [Error(2, 7, "task", "cfg_syntax.py:1: SyntaxError", "cfg_syntax")]),
     "user's code lacks a module": (
         head("cfg_tasks", "cfg_needs"),
-        [Error(2, 7, "task", "cfg_needs.py:1: ModuleNotFoundError", "Install the package that has the module 'a_module_that_is_not_there'")],
+        [
+            Error(
+                2, 7, "task", "cfg_needs.py:1: ModuleNotFoundError", "Install the package that has the module 'a_module_that_is_not_there'"
+            )
+        ],
     ),
     "serde without decode": (
         head("{topic: a}", "{topic: a, value: 'cfg_tasks:HalfCodec'}"),
@@ -146,6 +150,14 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     "no reference": (HEAD + 'params: {a: "x${A-b}"}\n', [added(15, "params.a", "'${A-b}' is no reference", "${NAME:-default}")]),
     "reference left open": (HEAD + 'params: {a: "${A"}\n', [added(14, "params.a", "without a '}'", "$${")]),
     "file not there": (HEAD + 'params: {a: "${file:nope}"}\n', [added(14, "params.a", "nope cannot be read", "job file's folder")]),
+    "file that never answers": (
+        HEAD + 'params: {a: "${file:a_pipe}"}\n',
+        [added(14, "params.a", "a_pipe cannot be read: it is a pipe", "job file's folder")],
+    ),
+    "file that never ends": (
+        HEAD + 'params: {a: "${file:/dev/zero}"}\n',
+        [added(14, "params.a", "/dev/zero cannot be read: it is a device", "job file's folder")],
+    ),
     # what does not fit together
     "one changelog": (
         HEAD + "stores:\n  x: {changelog: t}\n  y: {changelog: t}\n",

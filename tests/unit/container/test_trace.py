@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from samzapy.container.hang import CALLERS
 from samzapy.container.trace import Trace, place_in
 
 RUN = """
@@ -100,6 +101,50 @@ def test_a_link_that_somebody_laid_there_is_not_followed(tmp_path: Path, caplog:
     trace.close()
     assert "precious" == mine.read_text()
     assert "leave no trace" in caplog.text
+
+
+def _laid(kind: str, folder: Path, outside: Path) -> Path:
+    """What somebody put where a trace belongs, and the path of that trace."""
+    traces = folder / ".traces"
+    if kind == "a link to a folder":
+        traces.symlink_to(outside)
+    elif kind == "a pipe for a folder":
+        os.mkfifo(traces)
+    else:
+        traces.mkdir()
+        {"a pipe": os.mkfifo, "a link": lambda at: at.symlink_to(outside / "0"), "a folder": os.mkdir}[kind](traces / "0")
+    return traces / "0"
+
+
+@pytest.mark.parametrize("kind", ["a link to a folder", "a pipe for a folder", "a pipe", "a link", "a folder"])
+def test_a_place_that_somebody_prepared_is_left_alone_and_the_process_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    outside, state = tmp_path / "outside", tmp_path / "state"
+    outside.mkdir()
+    state.mkdir()
+    (outside / "0").write_text("precious")
+    path = _laid(kind, state, outside)
+    program = (
+        "import logging, sys; from pathlib import Path; from samzapy.container.trace import Trace; logging.basicConfig()\n"
+        f"t = Trace(Path({str(path)!r}), 60.0, Path({str(state)!r})); t.arm(); t.close(); print('went on')"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)
+    assert "went on\n" == ran.stdout
+    assert 1 == ran.stderr.count("leave no trace"), ran.stderr
+    assert ["0"] == [f.name for f in outside.iterdir()]
+    assert "precious" == (outside / "0").read_text()
+    assert os.path.lexists(path) or kind == "a pipe for a folder"
+
+
+def test_a_trace_says_nothing_to_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / ".traces" / "0"
+    path.parent.mkdir()
+    caller = min(CALLERS)
+    path.write_text(f'Thread 0x1 (most recent call first):\n  File "/x/\x1b[2Ja.py", line 3 in f\n  File "{caller}", line 1 in g\n')
+    trace = Trace(path, 60.0)
+    trace.close()
+    assert r"\x1b[2Ja.py:3 in f" == trace.predecessor_at
 
 
 def test_what_is_no_trace_of_a_hook_tells_no_place() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -91,3 +92,23 @@ def test_the_ledger_keeps_the_newest_of_each_and_the_highest_epoch() -> None:
     assert ledger.end_offsets == {}
     with pytest.raises(UnreadableRecord):
         ledger.apply(LEASE_KEY, b'{"v":1}')
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("url", url) for url in (
+            "http://[::1", "http://127.0.0.1:99999", "http://127.0.0.1:1\r\nX-Forged: 1", "http://127.0.0.1:0", "http://", "ftp://127.0.0.1/",
+            "file:///etc/passwd", "http://u:p@127.0.0.1:1", "http://127.0.0.1:1/a/../b", "http://127.0.0.1:1?x", "http://\u202e:1", "x" * 5000,
+        )),
+        ("renewed_ms", 10**18), ("renewed_ms", -(10**17)), ("renewed_ms", -1), ("pid", -1), ("pid", 1 << 40),
+    ],
+)  # fmt: skip
+def test_a_lease_that_no_coordinator_writes_is_refused_where_it_is_read(field: str, value: object) -> None:
+    lease = LeaseRecord("run", "http://127.0.0.1:1", "h", 1, "s", 5)
+    for url in ("", "http://127.0.0.1:1", "http://[::1]:1", "http://some-host.example:65535"):
+        ledger = Ledger()
+        ledger.apply(LEASE_KEY, dataclasses.replace(lease, url=url).to_bytes())
+        assert ledger.lease is not None
+    with pytest.raises(UnreadableRecord, match=f"field '{field}'"):
+        Ledger().apply(LEASE_KEY, dataclasses.replace(lease, **{field: value}).to_bytes())
