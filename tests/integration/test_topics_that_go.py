@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import NewPartitions
 
 from tests.broker import admin, delete_topic
 from tests.integration.job import PATIENCE_S, Job
@@ -31,3 +32,21 @@ def test_a_topic_deleted_while_the_job_runs_is_named_and_not_made_again(kafka: s
     assert f"{which} topic {topic}" in again.stderr
     assert "samzapy does not create it" in again.stderr
     assert topic not in admin(kafka).list_topics(timeout=10).topics
+
+
+def test_what_is_read_after_an_input_of_a_job_with_state_grew_is_not_committed(kafka: str, tmp_path: Path, unique: str) -> None:
+    job = Job(kafka, tmp_path, unique, partitions=2, containers={"count": 2}, commit={"interval": "1s"})
+    job.feed(["a b", "c d"])
+    with job.running("--local") as running:
+        running.until_caught_up({f"{job.input}[{p}]": 1 for p in (0, 1)})
+        while len(job.stored()) < 4:  # read, and not committed yet
+            assert running.process.poll() is None
+        client = admin(kafka)
+        for future in client.create_partitions([NewPartitions(job.input, 4)]).values():
+            future.result(10)
+        job.feed(["late later"] * 20)
+        assert 2 == running.process.wait(PATIENCE_S)
+    log = (tmp_path / "run.log").read_text()
+    assert "SZ110]" in log
+    assert "State cannot be rolled back" in log
+    assert {(0, "a"): 1, (0, "b"): 1, (1, "c"): 1, (1, "d"): 1} == job.stored()
