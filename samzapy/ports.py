@@ -290,7 +290,9 @@ class Admin(Closing, Protocol):
 class Log(Protocol):
     """Makes clients of one cluster."""
 
-    def consumer(self, group_id: str, name: str) -> Consumer: ...
+    def consumer(self, group_id: str, name: str, small: bool = False) -> Consumer:
+        """`small`: it fetches little at a time, however many bytes that little becomes when it is decompressed."""
+
     def restore_consumer(self, name: str) -> Consumer:
         """For bulk reads to a barrier or an end: no waiting for batches to fill."""
 

@@ -48,7 +48,7 @@ from samzapy.container.unreadable import pass_by
 from samzapy.ids import random_id
 from samzapy.model.caution import Caution
 from samzapy.model.offsets import TopicPartition
-from samzapy.ports import Clock, Line, Log, Orders
+from samzapy.ports import Clock, Consumer, Line, Log, Orders
 
 LOG = logging.getLogger("samzapy.container")
 LOOK_S = 0.1
@@ -108,7 +108,9 @@ class Container:
         self._new_id = new_id
         self._own = Ownership(spec.job, spec.number, incarnation, log, clock)
         self._outputs = None if spec.exactly_once else log.plain_producer(f"container-{spec.number}")
-        self._consumer = RenewableConsumer(lambda: log.consumer(spec.job.group_id, f"container-{spec.number}"))
+        self._small_until = clock.monotonic() + caution.watch_s  # a death may have been for want of memory, for what one fetch brought
+        self._is_small = False
+        self._consumer = RenewableConsumer(self._new_consumer)
         self._inputs = Inputs(self._consumer, spec.commit_timeout_s)
         self._partitioners = Partitioners(spec.keyed_inputs)
         self._growth = Growth(spec.keyed_inputs, spec.number, log, clock)
@@ -136,6 +138,10 @@ class Container:
         self._metrics: dict[str, TaskMetrics] = {}
         self.tasks: dict[str, TaskInstance] = {}
         self.seen_at = clock.monotonic()
+
+    def _new_consumer(self) -> Consumer:
+        self._is_small = self._clock.monotonic() < self._small_until
+        return self._log.consumer(self._spec.job.group_id, f"container-{self._spec.number}", self._is_small)
 
     # -- owning: tasks come and go -----------------------------------------------------------------------------------------------------
 
@@ -357,6 +363,8 @@ class Container:
         if now >= self._next_look:
             self._inputs.look_for_open_transactions(now)
             self._stalled += self._inputs.look_for_stalls(now)
+            if self._is_small and now >= self._small_until:
+                self._stalled.append("it has run long enough since a container died: no more single batches, it fetches as much as usual")
             self._next_look = now + 1.0
         if now >= self._next_sweep:
             self._sweep()

@@ -231,7 +231,7 @@ class MemoryLog:
         self._lease_s = lease_ms / 1000
         self._origin = origin
 
-    def consumer(self, group_id: str, name: str) -> MemoryConsumer:
+    def consumer(self, group_id: str, name: str, small: bool = False) -> MemoryConsumer:
         return MemoryConsumer(self._cluster, group_id, self._origin)
 
     def restore_consumer(self, name: str) -> MemoryConsumer:

@@ -34,7 +34,7 @@ class SilentOnOne(MemoryConsumer):
 class LogWithASilentConsumer(MemoryLog):
     made = 0
 
-    def consumer(self, group_id: str, name: str) -> MemoryConsumer:
+    def consumer(self, group_id: str, name: str, small: bool = False) -> MemoryConsumer:
         self.made += 1
         return SilentOnOne(self._cluster, group_id) if self.made == 1 else super().consumer(group_id, name)
 
@@ -78,7 +78,7 @@ def test_status_says_of_which_task_until_it_moves(tmp_path: Path) -> None:
 
 
 class AlwaysSilent(LogWithASilentConsumer):
-    def consumer(self, group_id: str, name: str) -> MemoryConsumer:
+    def consumer(self, group_id: str, name: str, small: bool = False) -> MemoryConsumer:
         self.made += 1
         return SilentOnOne(self._cluster, group_id)
 
