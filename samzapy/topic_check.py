@@ -251,12 +251,13 @@ def _told(facts: TopicFacts) -> str:
     return f"{facts.partitions} partitions, {facts.config.get('cleanup.policy', '?')}, replication {facts.replication}"
 
 
-def create_topics(settings: Settings, log: Log) -> list[str]:
+def create_topics(settings: Settings, log: Log, clock: Clock) -> list[str]:
     """Create outputs that give `partitions`, and internal topics; returns the names created.
 
     Raises:
-        TopicMissing: an input is missing, so the number of tasks is not known.
+        TopicMissing: an input is missing, so the number of tasks is not known. StateRefused: as `refuse_to_make_again`.
     """
+    refuse_to_make_again(settings, log, clock)
     with log.admin() as admin:
         existing = admin.topics([*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs)])
         specs = [TopicSpec(o.topic, o.partitions) for o in settings.outputs if o.partitions and o.topic not in existing]

@@ -146,5 +146,5 @@ def _topic_rows(job: Job) -> list[tuple[str, tuple[str, str, str, str, str]]]:
 
 
 def _create(job: Job) -> None:
-    for name in create_topics(job.settings, job.log):
+    for name in create_topics(job.settings, job.log, job.clock):
         say(f"created {name}")

@@ -14,7 +14,8 @@ from samzapy import failpoints
 from samzapy.api.errors import Superseded
 from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job
-from samzapy.model.ownership import ContainerRecord, Ledger
+from samzapy.model.ownership import ContainerRecord, FirstRun, Ledger
+from samzapy.plan.first_run import checkpoints_gone, differs_from_first_run
 from samzapy.ports import Clock, Log, TransactionalProducer
 
 
@@ -71,6 +72,27 @@ class Ownership:
         if named is None or named.incarnation != self.incarnation:
             raise self._superseded(named)
         self.ledger, self.epoch, self.named = ledger, named.epoch, named.tasks
+
+    def check_checkpoint_topic(self) -> None:
+        """To be asked after checkpoints were read: that they came from the topic of the job's first run. Another topic by its name is as empty
+        as the topic was before a first start. Ids never come back, so what was read before was read from this one.
+
+        Raises:
+            StateRefused: it was deleted, or deleted and created again.
+        """
+        first, topic = self.ledger.first_run, self._job.checkpoint_topic
+        if first is None:
+            return
+        admin = self._log.admin()
+        try:
+            facts = admin.topics([topic]).get(topic)
+        finally:
+            admin.close()
+        if facts is None:
+            raise checkpoints_gone(self._job)
+        refusal = differs_from_first_run(self._job, "", first, FirstRun(facts.topic_id, 0))
+        if refusal is not None:
+            raise refusal
 
     def _superseded(self, named: ContainerRecord | None) -> Superseded:
         who = "nobody" if named is None or not named.incarnation else f"incarnation {named.incarnation} (epoch {named.epoch})"

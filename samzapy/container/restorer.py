@@ -92,6 +92,7 @@ class Restorer:
             yield from self._look_first(consumer, tasks)
             barriers = self._barriers.write(tasks)  # T1
             yield from self._read_checkpoints(consumer, tasks, barriers)  # T2
+            self._own.check_checkpoint_topic()
             failpoints.hit("start.checkpoint.read")
             for task in tasks:
                 self._check_fingerprint(task)

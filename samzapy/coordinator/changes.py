@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from samzapy.api.errors import ConfigurationError, LogError, NotAuthorized, SamzapyError
+from samzapy.api.errors import ConfigurationError, LogError, NotAuthorized, SamzapyError, StateRefused
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Member
 from samzapy.coordinator.roster import Roster
@@ -150,6 +150,7 @@ class Changes:
                 self._is_unknown = True
                 return
             with self._roster.lock:
+                self._roster.ends_at_once = isinstance(error, StateRefused)  # a final commit would name what is there no more, or wait for it
                 self._roster.fail(
                     None, {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
                 )

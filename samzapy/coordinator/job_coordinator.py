@@ -272,7 +272,7 @@ class JobCoordinator:
 
     def _is_over(self, now: float) -> bool:
         roster = self.roster
-        if self._kill_now or all(m.is_done for m in roster.members.values()):
+        if self._kill_now or roster.ends_at_once or all(m.is_done for m in roster.members.values()):
             return True
         if roster.stop_asked_at is not None and now - roster.stop_asked_at > self._settings.stop_timeout_s:
             LOG.warning("containers did not stop within %.0f s; ending them", self._settings.stop_timeout_s)

@@ -67,6 +67,7 @@ class Roster:
         self.left: dict[str, tuple[int, float]] = {}
         self.failure: tuple[int, Mapping[str, Any]] | None = None
         self.stop_asked_at: float | None = None
+        self.ends_at_once = False  # without final commits
         self.url = ""
         self.caution = Caution()
         self._clock = clock

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from samzapy.api.errors import ClusterUnreachable, ConfigurationError, LauncherError, LogError, StateMismatch, Superseded, TopicMissing
+from samzapy.api.errors import (
+    ClusterUnreachable,
+    ConfigurationError,
+    LauncherError,
+    LogError,
+    StateMismatch,
+    StateRefused,
+    Superseded,
+    TopicMissing,
+)
 from samzapy.clock import SystemClock
 from samzapy.coordinator.membership import Launch, Member, Owner
 from samzapy.coordinator.roster import Roster
@@ -309,6 +318,21 @@ def test_a_look_at_the_topics_that_fails_ends_nothing(error: LogError) -> None:
         cast = Cast(stage)
         cast.play(lambda s: len(s["tasks"]) == 4 and settled(1)(s))
         assert stage.code is None
+
+
+def test_a_topic_that_is_gone_ends_the_job_without_waiting_for_final_commits() -> None:
+    is_lost = False
+
+    def check() -> None:
+        if is_lost:
+            raise StateRefused("in: deleted and created again while the job ran.", "Bring it back.")
+
+    with Stage(input_topics=InputTopics({}, check=check), growth_s=0.1) as stage:
+        cast = Cast(stage)
+        cast.play(settled(1))
+        is_lost = True
+        assert StateRefused.exit_code == stage.await_end()  # the container never answered
+        assert not cast.of(0).is_gone
 
 
 def test_a_container_that_finished_before_it_heard_of_a_task_is_started_again_for_it() -> None:
