@@ -167,6 +167,8 @@ def _say_what_stays(plan: Plan) -> None:
         if not step.chosen:
             at = "begins as at a first start" if step.before is None else f"stays at {step.before}"
             say(f"{step.task}: {step.place} is not among them and {at}")
+    for task, place, offset in plan.left:
+        say(f"{task}: {place} is no input now; where it was ({offset}) is forgotten with the state: if it comes back, it begins as a new input")
 
 
 def _remove_local(job: Job, tasks: list[str], execute: bool) -> None:

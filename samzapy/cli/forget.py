@@ -28,7 +28,13 @@ def drop(
     """Forget a store of a stopped job for good: its changelog, its local copies, and what the checkpoints say of it. Inputs stay where they are."""
     if not STORE_NAME.fullmatch(store) or len(store) > MAX_STORE_NAME:
         raise ConfigurationError(f"{store!r} cannot be a store's name.", "`samzapy checkpoint show JOB.yaml` lists the stores.")
-    with Job(file, more, sets) as job:
+    job = Job(file, more, sets)
+    if store in job.settings.stores:
+        raise ConfigurationError(
+            f"store {store!r} is in the job file.",
+            "To empty it, use `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, for example; to drop it, remove it from `stores:` first.",
+        )
+    with job:
         found = _forgetting(job).store(store, execute)
         if not found.before:
             raise ConfigurationError(f"no checkpoint of this job names a store {store!r}.", "`samzapy checkpoint show JOB.yaml` lists the stores.")

@@ -19,7 +19,7 @@ from samzapy.coordinator.coordinator_log import Written
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.log_reader import read_to_end
 from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
-from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
@@ -46,6 +46,9 @@ class Plan:
         steps: every input partition of the tasks touched.
         startpoints: by task.
         deletions: keys to delete, by changelog partition; only with `reset_state`.
+        forgotten: with `reset_state`, by task its next checkpoint, without the positions of topics that are no inputs now: what the state
+            knew of them is deleted.
+        left: those positions: (task, partition, next offset).
         first_run: to be written in place of the job's, whose checkpoint topic is lost; None: it stands.
     """
 
@@ -53,6 +56,8 @@ class Plan:
     startpoints: Mapping[str, Startpoint]
     deletions: Mapping[TopicPartition, list[bytes]]
     first_run: FirstRun | None = None
+    forgotten: Mapping[str, Checkpoint] = field(default_factory=dict)
+    left: tuple[tuple[str, str, int], ...] = ()
 
 
 class Rewinding:
@@ -107,6 +112,8 @@ class Rewinding:
                 yield place.topic, key, None, place.partition
         for task, startpoint in plan.startpoints.items():
             yield self._job.coordinator_topic, startpoint_key(task), startpoint.to_bytes(), 0
+        for task, checkpoint in plan.forgotten.items():
+            yield self._job.checkpoint_topic, CHECKPOINT_KEY, checkpoint.to_bytes(), self._tasks[task].partition
         if plan.first_run is not None:
             yield self._job.coordinator_topic, FIRST_RUN_KEY, plan.first_run.to_bytes(), 0
 
@@ -131,9 +138,20 @@ class Rewinding:
             found = steps(self._tasks, offsets, checkpoints, ledger.startpoints)
             startpoints = new_startpoints(self._alone.id, found, {n: f.topic_id for n, f in facts.items()}, checkpoints, ledger.startpoints)
             deletions = self._deletions(consumer, facts, startpoints, alive) if order.reset_state else {}
-            return Plan(found, startpoints, deletions, self._new_first_run(ledger, facts, found))
+            first_run = self._new_first_run(ledger, facts, found)
+            if not order.reset_state:
+                return Plan(found, startpoints, deletions, first_run)
+            leaving = {task: checkpoints[task] for task in startpoints if task in checkpoints and checkpoints[task].left}
+            left = tuple((task, place, mark.next_offset) for task, c in leaving.items() for place, mark in c.left.items())
+            forgotten = {task: c.advanced(left={}) for task, c in leaving.items()}
+            return Plan(found, {t: self._of_inputs(t, s) for t, s in startpoints.items()}, deletions, first_run, forgotten, left)
         finally:
             consumer.close()
+
+    def _of_inputs(self, task: str, order: Startpoint) -> Startpoint:
+        """The order without what an earlier one, not carried out yet, says of topics that are no inputs now."""
+        offsets = {str(place): order.offsets[str(place)] for place in self._tasks[task].inputs if str(place) in order.offsets}
+        return replace(order, offsets=offsets, topic_ids={place: order.topic_ids[place] for place in offsets})
 
     def _new_first_run(self, ledger: Ledger, facts: Mapping[str, TopicFacts], found: Iterable[Step]) -> FirstRun | None:
         """Where the checkpoint topic is another than that of the job's first run, this order has to say all that was lost with it."""

@@ -30,6 +30,33 @@ def test_state_and_offsets_agree_after_a_reset_as_if_it_had_run_once(tmp_path: P
     assert [("a", 1), ("b", 2), ("a", 4)] * 2 == story.bench.read("out")
 
 
+def test_with_the_state_the_positions_of_inputs_that_left_are_forgotten(tmp_path: Path) -> None:
+    story = Story(tmp_path, inputs={"in": {}, "more": {}})
+    story.bench.feed(("a", 1))
+    story.bench.feed(("a", 10), topic="more")
+    story.run()
+    story.bench.input_settings = {"in": {}}
+    story.run()
+    assert ((P0, "more[0]", 1),) == story.set(EARLIEST, reset=True).left
+    story.run()
+    assert {"a": 1} == story.bench.changelog()
+    story.bench.input_settings = {"in": {}, "more": {}}
+    story.run()
+    assert {"a": 11} == story.bench.changelog()
+
+
+def test_state_that_is_kept_keeps_them(tmp_path: Path) -> None:
+    story = Story(tmp_path, inputs={"in": {}, "more": {}})
+    story.bench.feed(("a", 10), topic="more")
+    story.run()
+    story.bench.input_settings = {"in": {}}
+    story.run()
+    assert () == story.set(EARLIEST).left
+    story.bench.input_settings = {"in": {}, "more": {}}
+    story.run()
+    assert {"a": 10} == story.bench.changelog()
+
+
 @pytest.mark.parametrize(("host", "source"), [("h", "local"), ("another", "changelog")])
 def test_every_host_learns_of_the_reset_from_the_changelog(tmp_path: Path, host: str, source: str) -> None:
     story = Story(tmp_path, ("a", 1), ("gone", 2))
