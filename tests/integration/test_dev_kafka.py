@@ -121,7 +121,7 @@ def test_a_port_that_is_taken_is_named_before_anything_is_done(place: Path) -> N
 
         said = refusal("start", place, "--port", str(port))
 
-    assert f"port {port} is in use by another program. Stop it, or choose another port:" in said
+    assert f"port {port} is in use by another program. Stop it, or take any free port: samzapy dev kafka start --port 0" in said
     assert LocalKafka.at(place) is None
 
 

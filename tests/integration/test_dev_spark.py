@@ -140,9 +140,7 @@ def test_a_port_that_is_taken_is_named_before_anything_is_done(place: Path) -> N
 
         result = dev_spark("start", place, "--port", str(port))
 
-    assert f"port {port} is in use by another program. Choose another: samzapy dev spark start --port P (0 = any free one)" == str(
-        result.exception
-    )
+    assert f"port {port} is in use by another program. Take any free one: samzapy dev spark start --port 0" == str(result.exception)
     assert LocalSpark.at(place) is None
 
 
