@@ -94,7 +94,7 @@ class SimDriver:
 
     def _new_coordinator(self, takeover: bool) -> JobCoordinator:
         sim = self.sim
-        url = f"http://{self.process.name}"
+        url = f"http://{self.process.name.replace(' ', '-')}:1"  # as a lease has it; nobody listens there
         made = JobCoordinator(
             sim.job, self.run_id, sim.models, {}, self.ends, replace(sim.pace, takeover=takeover), sim.new_log(self.process.name), sim.baton,
             self, Process("driver-host", self.number, "", sim.driver_is_gone), sim.driver_answers, sim.input_topics, sim.new_id,
