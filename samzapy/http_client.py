@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
+import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,22 +29,50 @@ class Answer:
         return self.status == http.client.OK
 
     def json(self) -> Any:
-        """Raises: ValueError: it is none."""
-        return json.loads(self.body)
+        """Raises: ValueError: it is none, or nested too deep."""
+        try:
+            return json.loads(self.body)
+        except RecursionError:
+            raise ValueError("nested too deep") from None
 
 
 def ask(
     method: str, host: str, port: int | None, path: str, timeout_s: float, body: bytes = b"", headers: Mapping[str, str] | None = None
 ) -> Answer:
-    """One request on a connection of its own.
+    """One request on a connection of its own; `timeout_s` is for all of it, however slowly the other end sends. Nothing is decompressed.
 
     Raises:
-        NO_ANSWER: nobody answers there, or not with HTTP.
+        NO_ANSWER: nobody answers there in time, or not with HTTP.
     """
+    deadline = time.monotonic() + timeout_s
     connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
+    cut: threading.Timer | None = None
     try:
+        connection.connect()
+        cut = threading.Timer(max(0.0, deadline - time.monotonic()), _cut, [connection.sock])
+        cut.daemon = True
+        cut.start()
         connection.request(method, path, body or None, dict(headers or {}))
         response = connection.getresponse()
-        return Answer(response.status, response.reason, response.read(MAX_ANSWER_BYTES))
+        answer = Answer(response.status, response.reason, response.read(MAX_ANSWER_BYTES))
+    except NO_ANSWER:
+        if time.monotonic() >= deadline:  # cut by us: what http.client makes of it says nothing
+            raise _late(timeout_s) from None
+        raise
     finally:
+        if cut is not None:
+            cut.cancel()
         connection.close()
+    if time.monotonic() >= deadline:  # it may have been cut in the middle
+        raise _late(timeout_s)
+    return answer
+
+
+def _late(timeout_s: float) -> TimeoutError:
+    return TimeoutError(f"no whole answer in {timeout_s:.1f} s")
+
+
+def _cut(connected: socket.socket) -> None:
+    """End whatever waits for this connection."""
+    with contextlib.suppress(OSError):  # it is closed already
+        connected.shutdown(socket.SHUT_RDWR)

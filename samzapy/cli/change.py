@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from samzapy.cli.common import JobFile, MoreFiles, Sets, say
-from samzapy.cli.coordinator_http import http_json
+from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json
 from samzapy.cli.inspect import NOT_RUNNING, last_run
 from samzapy.cli.job import Job
 from samzapy.coordinator.token import read_token, token_path
@@ -21,16 +22,17 @@ TokenFile = Annotated[
 ]
 AT_WORK = ("RUNNING", "STOPPED")  # stopped: all its tasks asked for shutdown()
 LOOK_S = 0.2
+SHORTEST_S = 1.0
 
 
 def stop(file: JobFile, more: MoreFiles = None, sets: Sets = None, timeout: Timeout = 60.0, token_file: TokenFile = None) -> int:
     """Stop the running job after a final commit; exit code 3 if it does not run."""
+    deadline = time.monotonic() + timeout
     with Job(file, more, sets) as job:
-        run = _Run.of(job, token_file)
+        run = _Run.of(job, token_file, deadline)
         if run is None:
             return NOT_RUNNING
-        run.post("stop", {})
-        deadline = time.monotonic() + timeout
+        run.post("stop", {}, _left(deadline))
         while time.monotonic() < deadline:
             lease = job.lease()
             if lease is None or lease.ended or lease.run_id != run.status["run_id"]:
@@ -103,6 +105,11 @@ def restart(
     return 0
 
 
+def _left(deadline: float) -> float:
+    """Seconds for one request: what is left, but enough that it can be answered at all."""
+    return max(SHORTEST_S, min(HTTP_TIMEOUT_S, deadline - time.monotonic()))
+
+
 def _is_settled(status: dict[str, Any]) -> bool:
     return status["state"] == "RUNNING" and not status["moves"] and all(c["state"] in AT_WORK for c in status["containers"])
 
@@ -115,17 +122,17 @@ class _Run:
         self.status = status
 
     @classmethod
-    def of(cls, job: Job, token_file: Path | None) -> _Run | None:
+    def of(cls, job: Job, token_file: Path | None, deadline: float = inf) -> _Run | None:
         """The running job; None, and said, if it does not run."""
-        status = job.status()
+        status = job.status(_left(deadline))
         if status is None:
             say(f"{job} is not running; {last_run(job.lease())}")
             return None
         path = token_file or token_path(Path(job.settings.state.dir), job.cluster_id(), str(job.names), status["run_id"])
         return cls(status, read_token(path, is_ours=token_file is None))
 
-    def post(self, verb: str, content: dict[str, Any]) -> dict[str, Any]:
-        return http_json("POST", f"{self.status['coordinator']}/api/v1/{verb}", self._token, content)
+    def post(self, verb: str, content: dict[str, Any], timeout_s: float = HTTP_TIMEOUT_S) -> dict[str, Any]:
+        return http_json("POST", f"{self.status['coordinator']}/api/v1/{verb}", self._token, content, timeout_s)
 
     def follow(self, timeout: float, is_done: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
         """The first status that is done, saying what is waited for; None: not in time."""

@@ -15,8 +15,10 @@ from samzapy.signing import signed_headers
 HTTP_TIMEOUT_S = 5.0
 
 
-def http_json(method: str, url: str, token: str | None = None, content: dict[str, Any] | None = None) -> dict[str, Any]:
-    """One request to a coordinator; with `token` it is signed, and the token not sent: whoever wrote the URL may be anybody.
+def http_json(
+    method: str, url: str, token: str | None = None, content: dict[str, Any] | None = None, timeout_s: float = HTTP_TIMEOUT_S
+) -> dict[str, Any]:
+    """One request to a coordinator, done in `timeout_s` at most; with `token` it is signed, and the token not sent: whoever wrote the URL may be anybody.
 
     Raises:
         ClusterUnreachable: nobody answers there, or not with what a coordinator says. ConfigurationError: it refuses, and says why.
@@ -25,7 +27,7 @@ def http_json(method: str, url: str, token: str | None = None, content: dict[str
         parts = urlsplit(url)
         sent = b"" if content is None else json.dumps(content).encode()
         headers = signed_headers(token, method, parts.path, sent, time.time()) if token else {}
-        answer = ask(method, parts.hostname or "127.0.0.1", parts.port, parts.path, HTTP_TIMEOUT_S, sent, headers)
+        answer = ask(method, parts.hostname or "127.0.0.1", parts.port, parts.path, timeout_s, sent, headers)
         if answer.status == http.client.FORBIDDEN:
             raise ConfigurationError(
                 f"{method} {url} was refused: {answer.json()['error']}.",
@@ -40,5 +42,20 @@ def http_json(method: str, url: str, token: str | None = None, content: dict[str
         if not isinstance(found, dict):
             raise ClusterUnreachable(f"{method} {url}: not an answer of samzapy's.", "")
         return found
-    except (*NO_ANSWER, KeyError) as error:
+    except (*NO_ANSWER, KeyError, TypeError, AttributeError) as error:
         raise ClusterUnreachable(f"no coordinator answers at {url}: {error}.", "It may have stopped just now.") from None
+
+
+def is_status(answer: dict[str, Any]) -> bool:
+    """Whether this has the form of a coordinator's status: whoever wrote the lease's URL may have anybody answer there."""
+    return (
+        all(isinstance(answer.get(name), str) for name in ("job", "id", "state", "run_id", "coordinator"))
+        and all(_are_objects(answer.get(name)) for name in ("containers", "tasks", "moves"))
+        and all({"id", "state", "pid", "tasks", "reason"} <= c.keys() and isinstance(c["tasks"], list) for c in answer["containers"])
+        and all({"name", "state", "stores"} <= t.keys() and isinstance(t["stores"], dict) for t in answer["tasks"])
+        and all({"task", "why"} <= m.keys() and isinstance(m["why"], str) for m in answer["moves"])
+    )
+
+
+def _are_objects(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)

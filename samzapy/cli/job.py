@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from samzapy.access_check import explained
 from samzapy.api.errors import ClusterUnreachable, NotAuthorized, OwnedElsewhere
-from samzapy.cli.coordinator_http import http_json
+from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json, is_status
 from samzapy.cli.loading import load
 from samzapy.clock import SystemClock
 from samzapy.config.load import LoadedJob
@@ -86,10 +86,10 @@ class Job:
         """What the coordinator topic says; nothing where there is none yet."""
         return self._read_coordinator_topic(lambda consumer, topic: read_ledger(consumer, topic, self.clock), Ledger())
 
-    def status(self) -> dict[str, Any] | None:
-        """The status that the running coordinator gives, or None where none answers."""
+    def status(self, timeout_s: float = HTTP_TIMEOUT_S) -> dict[str, Any] | None:
+        """The status that the running coordinator gives, or None where none answers in time."""
         url = self._lease_url()
-        return None if url is None else self._status_at(url)
+        return None if url is None else self._status_at(url, timeout_s)
 
     def url(self) -> str | None:
         """The running coordinator's URL, or None where none answers."""
@@ -108,10 +108,12 @@ class Job:
         if url is not None:
             raise OwnedElsewhere(f"{self} is running ({url}).", "Stop it first: `samzapy stop JOB.yaml`.")
 
-    def _status_at(self, url: str) -> dict[str, Any] | None:
+    def _status_at(self, url: str, timeout_s: float = HTTP_TIMEOUT_S) -> dict[str, Any] | None:
         try:
-            answer = http_json("GET", url + "/api/v1/status")
+            answer = http_json("GET", url + "/api/v1/status", timeout_s=timeout_s)
         except ClusterUnreachable:
+            return None
+        if not is_status(answer):
             return None
         return answer if answer.get("job") == self.settings.job and answer.get("id") == self.settings.id else None
 
