@@ -232,6 +232,7 @@ class Harness:
                     self.clock.advance(0.01)
         finally:
             self._until_end = False
+        self._run += 1  # whatever comes now is a run of its own: in this one its tasks have ended
 
     @property
     def container(self) -> Container:
