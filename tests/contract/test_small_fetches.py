@@ -25,6 +25,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
 
+@pytest.mark.prove  # the peak of a process that other tests have used says little
 def test_small_fetches_bound_what_compressed_records_take(kafka: str) -> None:
     topic = new_topic(KafkaWorld(kafka).log)
     for _ in range(20):  # each in a batch of its own

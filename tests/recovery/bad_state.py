@@ -100,7 +100,8 @@ def stamped(**changes: Any) -> Act:
 
     def act(ran: Ran) -> str:
         changed = {k: v(ran.stamp) if callable(v) else v for k, v in changes.items()}
-        return _restamped(ran, replace(ran.stamp, **changed).to_bytes())
+        whose = {k: changed.pop(k) for k in list(changed) if hasattr(ran.stamp.identity, k)}
+        return _restamped(ran, replace(ran.stamp, identity=replace(ran.stamp.identity, **whose), **changed).to_bytes())
 
     return act
 

@@ -37,7 +37,7 @@ def test_an_input_comes_back_the_coordinator_topic_is_lost_and_a_store_is_droppe
     run()
     feed(5)
     write(job, inputs=both[:1])
-    assert f"{more}[0] is no input any more; if it comes back, it is read from 10" in run()
+    assert f"{more}[0] is no longer an input; if it is added again, it is read from 10" in run()
 
     produce(kafka, f"__samza_coordinator_{job.name}_1", [(b"container/0", b"junk", 0)])
     assert 0 == job.command("reset", str(job.file), "--coordinator", "--execute").returncode
