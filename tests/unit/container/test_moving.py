@@ -220,7 +220,7 @@ def test_a_task_that_is_given_away_without_its_release_ends_the_container(tmp_pa
     bench = Bench(tmp_path, Summing, partitions=3)
     one = Actor(bench, 0, [P0, P1])
     one.named([P0])
-    with pytest.raises(Superseded, match="Partition 1 was given away"):
+    with pytest.raises(Superseded, match="Partition 1 was assigned to another container"):
         one.turn()
 
 
