@@ -16,9 +16,9 @@ from samzapy.cli.job import Job
 from samzapy.cli.this_process import this_process
 from samzapy.coordinator.rewinding import Order, Plan, Rewinding
 from samzapy.coordinator.settings import CoordinatorSettings
-from samzapy.inspection import look_around, read_checkpoints
+from samzapy.ops.inspection import look_around, read_checkpoints
+from samzapy.ops.topics import changelogs, prepare_topics
 from samzapy.plan.startpoints import EARLIEST, LATEST, Choice, Target, pending
-from samzapy.topic_check import changelogs, prepare_topics
 from samzapy.wiring import changelog_topic, remove_local_state
 
 app = typer.Typer(help="Show a job's checkpoints, and set where it continues.", no_args_is_help=True)

@@ -28,10 +28,10 @@ from samzapy.cli.loading import load
 from samzapy.clock import SystemClock
 from samzapy.config.load import LoadedJob
 from samzapy.dev.kafka import LocalKafka
-from samzapy.log_reader import read_to_end
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Log, Message, TopicSpec
+from samzapy.readers import read_to_end
 from samzapy.wiring import kafka_log
 
 SENTENCES, COUNTS = "sentences", "word-counts"

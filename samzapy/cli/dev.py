@@ -13,7 +13,6 @@ from typing import Annotated
 
 import typer
 
-from samzapy.access_check import access_of, principal_of
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.dev_spark import spark
@@ -21,6 +20,7 @@ from samzapy.cli.loading import load
 from samzapy.dev.kafka import DEFAULT_PORT, LocalKafka, default_directory
 from samzapy.dev.secure import ADMIN, JOB
 from samzapy.kafka import access
+from samzapy.ops.access import access_of, principal_of
 
 NOT_RUNNING = 3
 

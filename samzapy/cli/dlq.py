@@ -15,8 +15,8 @@ import typer
 from samzapy.api.errors import ConfigurationError, SamzapyError
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
 from samzapy.cli.job import Job
-from samzapy.dead_letters import DeadLetters, Entry
 from samzapy.model.dead_letter import Origin
+from samzapy.ops.dead_letters import DeadLetters, Entry
 from samzapy.printable import printable
 from samzapy.serde.registry import serde_named
 

@@ -1,4 +1,4 @@
-"""`samzapy doctor`: gathers what `samzapy.doctor` judges. Changes nothing, starts no JVM, and a check that fails does not hide the others."""
+"""`samzapy doctor`: gathers what `samzapy.ops.doctor` judges. Changes nothing, starts no JVM, and a check that fails does not hide the others."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from typing import Annotated
 
 import typer
 
-from samzapy import doctor as rules
-from samzapy.access_check import missing_access
 from samzapy.api.errors import ConfigurationError, SamzapyError
 from samzapy.cli.common import AsJson, MoreFiles, Sets, print_json
 from samzapy.cli.loading import load
@@ -31,14 +29,16 @@ from samzapy.dev.java import OLDEST_VERSION, look_for_java
 from samzapy.dev.places import state_dir
 from samzapy.dev.spark import LocalSpark
 from samzapy.dev.spark_probe import Master, ask_master
-from samzapy.doctor import Check, State
 from samzapy.http_client import NO_ANSWER, ask
-from samzapy.inspection import look_around
+from samzapy.ops import doctor as rules
+from samzapy.ops.access import missing_access
+from samzapy.ops.doctor import Check, State
+from samzapy.ops.inspection import look_around
+from samzapy.ops.topics import made_by_hand, topic_rows
 from samzapy.ports import Log
 from samzapy.private_files import private_directory
 from samzapy.spark.settings import LOOPBACK, is_local, master_addresses
 from samzapy.store.rocks import MAX_OPEN_FILES
-from samzapy.topic_check import made_by_hand, topic_rows
 from samzapy.wiring import kafka_log
 
 FAILED = 1

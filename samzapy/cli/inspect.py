@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from samzapy.access_check import access_of, grant_commands, principal_of
 from samzapy.api.errors import TopicMissing
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
 from samzapy.cli.job import Job
 from samzapy.model.ownership import LeaseRecord
-from samzapy.topic_check import ABSENT, OK, create_topics, topic_rows
+from samzapy.ops.access import access_of, grant_commands, principal_of
+from samzapy.ops.topics import ABSENT, OK, create_topics, topic_rows
 
 NOT_RUNNING = 3
 

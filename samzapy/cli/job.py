@@ -9,15 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from samzapy.access_check import explained
 from samzapy.api.errors import ClusterUnreachable, NotAuthorized, OwnedElsewhere
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json, is_status
 from samzapy.cli.loading import load
 from samzapy.clock import SystemClock
 from samzapy.config.load import LoadedJob
-from samzapy.ledger_reader import read_lease, read_ledger
 from samzapy.model.ownership import LeaseRecord, Ledger
+from samzapy.ops.access import explained
 from samzapy.ports import Consumer, Log
+from samzapy.readers import read_lease, read_ledger
 from samzapy.wiring import job_of, kafka_log, local_state
 
 HOST = "localhost"

@@ -13,13 +13,13 @@ from typing import Any
 from samzapy.api.errors import TopicMissing
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
 from samzapy.cli.job import Job
-from samzapy.inspection import look_around, read_checkpoints
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
+from samzapy.ops.inspection import look_around, read_checkpoints
+from samzapy.ops.topics import made_by_hand
 from samzapy.plan.lag import standings
 from samzapy.plan.startpoints import pending, standing
 from samzapy.ports import Log
-from samzapy.topic_check import made_by_hand
 
 HEADER = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
 Positions = dict[str, dict[TopicPartition, int]]

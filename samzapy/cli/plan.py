@@ -12,11 +12,11 @@ from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, as_called, prin
 from samzapy.cli.job import Job
 from samzapy.cli.loading import with_master
 from samzapy.config.schema import Settings
-from samzapy.inspection import look_around
 from samzapy.model.job_model import TaskModel
+from samzapy.ops.inspection import look_around
+from samzapy.ops.topics import ABSENT, MISSING, WRONG, topic_rows, what_run_refuses
 from samzapy.plan.assignment import check_slots
 from samzapy.plan.outlook import Outlook, outlook
-from samzapy.topic_check import ABSENT, MISSING, WRONG, topic_rows, what_run_refuses
 
 TOPICS = ("TOPIC", "ROLE", "EXPECTED", "ACTUAL", "STATE")
 

@@ -22,11 +22,11 @@ from samzapy.cli.common import AsJson, print_json, say
 from samzapy.cli.lines import BadLine, LineForm, Record, Shown, records_of
 from samzapy.clock import SystemClock
 from samzapy.kafka.log import KafkaLog
-from samzapy.log_reader import read_ranges
 from samzapy.model.names import TOPIC_NAME
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.topics import command_that_makes
 from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec
+from samzapy.readers import read_ranges
 from samzapy.serde.registry import serde_named
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)]

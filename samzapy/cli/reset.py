@@ -13,10 +13,10 @@ from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.job import Job
 from samzapy.clock import SystemClock
 from samzapy.config.schema import Settings
-from samzapy.inspection import owned_by_another, read_checkpoints
 from samzapy.model.checkpoint import Checkpoint
+from samzapy.ops.inspection import owned_by_another, read_checkpoints
+from samzapy.ops.topics import changelogs
 from samzapy.ports import Admin, Log
-from samzapy.topic_check import changelogs
 from samzapy.wiring import changelog_topic, job_of, remove_local_state
 
 LOOK_S = 0.5

@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import typer
 
 from samzapy import failpoints
-from samzapy.access_check import warn_of_missing
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.common import JobFile, MoreFiles, Relayed, Sets, say
 from samzapy.cli.job import Job
@@ -34,10 +33,11 @@ from samzapy.dev.java import find_java, java_for_spark
 from samzapy.memory import oom_kills
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun
+from samzapy.ops.access import warn_of_missing
+from samzapy.ops.topics import grown_tasks, prepare_topics, refuse_to_make_again
 from samzapy.plan.assignment import check_slots
 from samzapy.ports import Launcher, Log
 from samzapy.spark.settings import is_local
-from samzapy.topic_check import grown_tasks, prepare_topics, refuse_to_make_again
 from samzapy.wiring import ENTRY, changelog_topic, topic_names
 
 LOG = logging.getLogger("samzapy")

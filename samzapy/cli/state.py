@@ -15,9 +15,9 @@ from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, pri
 from samzapy.cli.job import Job
 from samzapy.cli.lines import text_of
 from samzapy.cli.output import unescaped
-from samzapy.inspection import changelog_of, committed_entries
-from samzapy.local_stores import LocalState, StoreReport
 from samzapy.model.names import task_name
+from samzapy.ops.inspection import changelog_of, committed_entries
+from samzapy.ops.local_stores import LocalState, StoreReport
 from samzapy.printable import printable
 from samzapy.serde.registry import serde_named
 

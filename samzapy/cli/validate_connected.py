@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from samzapy.access_check import missing_access
 from samzapy.api.errors import NotAuthorized, SamzapyError, TopicMisconfigured, TopicMissing
 from samzapy.cli.job import Job
-from samzapy.topic_check import topic_rows, what_run_refuses
+from samzapy.ops.access import missing_access
+from samzapy.ops.topics import topic_rows, what_run_refuses
 
 
 def problems_of(file: Path, more: list[Path] | None, sets: list[str] | None) -> tuple[list[str], int]:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from samzapy import failpoints
 from samzapy.api.errors import Superseded
-from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job
 from samzapy.model.ownership import ContainerRecord, FirstRun, Ledger
 from samzapy.plan.first_run import checkpoints_gone, differs_from_first_run
 from samzapy.ports import Clock, Log, TransactionalProducer
+from samzapy.readers import read_ledger
 
 
 class Ownership:

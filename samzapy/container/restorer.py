@@ -16,14 +16,12 @@ from typing import NoReturn, cast
 
 from samzapy import failpoints
 from samzapy.api.errors import StateMismatch, StateRefused
-from samzapy.checkpoint_reader import NewestCheckpoints, newest_checkpoints
 from samzapy.container.barriers import BATCH_RECORDS, STRANGER, Barriers, Steps, at
 from samzapy.container.generations import Opened, open_empty, open_store
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.container.task_instance import Restored, TaskInstance
 from samzapy.ids import random_id
-from samzapy.log_reader import FETCH_S, read_ranges, true_end
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition, next_offset
@@ -31,6 +29,7 @@ from samzapy.model.ownership import Startpoint
 from samzapy.plan.restore import Refuse, lost_end, unnamed, vanished
 from samzapy.plan.startpoints import decides, pending
 from samzapy.ports import Change, Clock, Consumer, Log, Message
+from samzapy.readers import FETCH_S, NewestCheckpoints, newest_checkpoints, read_ranges, true_end
 
 LOG = logging.getLogger("samzapy.restore")
 LOCKED_RETRY_S = 0.2

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from samzapy import failpoints
 from samzapy.api.errors import SamzapyError
-from samzapy.checkpoint_reader import read_checkpoint
 from samzapy.container.barriers import changes_of, runs
 from samzapy.container.generations import open_store
 from samzapy.container.spec import ContainerSpec, StoreSpec
@@ -23,6 +22,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.plan.restore import Refuse
 from samzapy.ports import Change, Clock, Consumer, Log, TaskStore
+from samzapy.readers import read_checkpoint
 
 LOG = logging.getLogger("samzapy.standby")
 BATCH_RECORDS = 2000

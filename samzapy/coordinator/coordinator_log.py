@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from samzapy.api.errors import ClusterUnreachable, Fenced, LogError
-from samzapy.checkpoint_reader import owners_known
-from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job
 from samzapy.model.ownership import Ledger
 from samzapy.ports import Clock, Log, TransactionalProducer
+from samzapy.readers import owners_known, read_ledger
 
 FENCE_PATIENCE_S = 120.0
 Written = tuple[str, bytes, bytes | None, int]  # topic, key, value, partition

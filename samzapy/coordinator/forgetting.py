@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from samzapy.checkpoint_reader import read_checkpoint
 from samzapy.coordinator.alone import Alone
 from samzapy.coordinator.coordinator_log import Written
 from samzapy.coordinator.settings import CoordinatorSettings, Process
@@ -19,6 +18,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Ledger, Startpoint, startpoint_key
 from samzapy.plan.forgetting import is_of, without_input, without_order, without_store
 from samzapy.ports import Clock, Log
+from samzapy.readers import read_checkpoint
 
 Checkpoints = Mapping[int, Checkpoint]
 

@@ -13,11 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from samzapy.api.errors import StateRefused
-from samzapy.checkpoint_reader import read_checkpoint
 from samzapy.coordinator.alone import Alone
 from samzapy.coordinator.coordinator_log import Written
 from samzapy.coordinator.settings import CoordinatorSettings, Process
-from samzapy.log_reader import read_to_end
 from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint
 from samzapy.model.job_model import TaskModel
@@ -27,6 +25,7 @@ from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger, Startpoint,
 from samzapy.plan.first_run import lost_checkpoints
 from samzapy.plan.startpoints import Choice, Step, Target, chosen_places, new_startpoints, resolve, steps
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
+from samzapy.readers import read_checkpoint, read_to_end
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,12 @@ from typing import Any
 from samzapy.api.errors import ConfigurationError, LogError
 from samzapy.clock import SystemClock
 from samzapy.config.load import LoadedJob, load_job
-from samzapy.log_reader import read_to_end
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.topics import internal_topics
 from samzapy.ports import Admin, Log, TopicSpec
+from samzapy.readers import read_to_end
 from samzapy.testing.chaos_compare import Difference, Outcome, Output, compare, result
 from samzapy.testing.chaos_plan import DELETE_STATE, KILL, KILL_DRIVER, PAUSE, Recorded, Strike, StrikeDone, due, placed, schedule
 from samzapy.testing.chaos_process import JobProcess

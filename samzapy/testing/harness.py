@@ -28,7 +28,6 @@ from samzapy.config.load import load_job, settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.config.task_class import import_task_class
 from samzapy.container.container import Container
-from samzapy.log_reader import read_to_end
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
 from samzapy.model.names import task_name
@@ -36,6 +35,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, container_key
 from samzapy.plan.grouping import group
 from samzapy.ports import Message, TopicSpec
+from samzapy.readers import read_to_end
 from samzapy.serde.registry import serde_named
 from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog

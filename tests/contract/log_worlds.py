@@ -20,9 +20,9 @@ from samzapy.api.errors import ClusterUnreachable, TopicMissing
 from samzapy.clock import SystemClock
 from samzapy.kafka.client import quiet
 from samzapy.kafka.log import KafkaLog
-from samzapy.log_reader import read_to_end
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import Consumer, Log, TopicSpec, TransactionalProducer
+from samzapy.readers import read_to_end
 from samzapy.testing.memory_log import Chance, MemoryCluster, MemoryLog
 
 PATIENCE_S = 20.0

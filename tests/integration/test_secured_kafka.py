@@ -23,7 +23,6 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from typer.testing import CliRunner
 
-from samzapy.access_check import access_of
 from samzapy.api.errors import ConfigurationError, LogError, NotAuthenticated, TlsFailed
 from samzapy.cli.dev import app
 from samzapy.config.load import load_job
@@ -37,6 +36,7 @@ from samzapy.kafka.admin import KafkaAdmin
 from samzapy.kafka.producer import KafkaTransactionalProducer
 from samzapy.kafka.refusals import silent_broker
 from samzapy.model.access import Access
+from samzapy.ops.access import access_of
 from tests.integration.job import TASK
 from tests.integration.processes import until
 

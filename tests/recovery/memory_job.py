@@ -20,12 +20,12 @@ from samzapy.container.container import Container
 from samzapy.container.heartbeat import STOP, orders_from
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
-from samzapy.log_reader import read_to_end
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun
+from samzapy.ops.topics import prepare_topics
 from samzapy.ports import Line, Orders, TopicSpec
+from samzapy.readers import read_to_end
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
-from samzapy.topic_check import prepare_topics
 from samzapy.wiring import container_spec, job_of, topic_names
 from tests.broker import Record
 from tests.recovery.chain import ChainTopics, Verdict, verdict

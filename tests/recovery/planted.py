@@ -28,9 +28,9 @@ from samzapy.container.spec import ContainerSpec
 from samzapy.container.starter import Starter
 from samzapy.container.task_instance import RUNNING
 from samzapy.coordinator.coordinator_log import CoordinatorLog
-from samzapy.ledger_reader import read_ledger
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan import restore
+from samzapy.readers import read_ledger
 from samzapy.store.committed import CommittedOverlay
 from samzapy.store.overlay import OverlayStore
 from samzapy.testing.memory_producers import MemoryTransactionalProducer

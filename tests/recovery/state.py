@@ -12,7 +12,7 @@ from pathlib import Path
 
 from samzapy.clock import SystemClock
 from samzapy.config.load import load_job
-from samzapy.local_stores import LocalState
+from samzapy.ops.local_stores import LocalState
 from samzapy.wiring import kafka_log
 
 AGREES = "agrees"

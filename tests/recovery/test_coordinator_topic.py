@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import StateRefused
-from samzapy.ledger_reader import read_lease, read_ledger
 from samzapy.model.barrier import BARRIER_KEY, Barrier
 from samzapy.model.ownership import FIRST_RUN_KEY, LEASE_KEY, Ledger, container_key
-from samzapy.topic_check import prepare_topics
+from samzapy.ops.topics import prepare_topics
+from samzapy.readers import read_lease, read_ledger
 from tests.recovery.memory_job import MemoryJob
 
 JUNK = b"[" * 1000

@@ -10,7 +10,6 @@ from typing import Any
 from samzapy.api.task import StreamTask
 from samzapy.container.container import Container
 from samzapy.container.spec import ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
-from samzapy.log_reader import read_to_end
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.dead_letter import DeadLetter, read_letter
 from samzapy.model.names import Job
@@ -18,6 +17,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, container_key
 from samzapy.plan.grouping import group
 from samzapy.ports import TopicSpec
+from samzapy.readers import read_to_end
 from samzapy.serde.registry import serde_named
 from samzapy.store.directory import LocalStoreDirectory, store_path
 from samzapy.store.overlay import OverlayStore

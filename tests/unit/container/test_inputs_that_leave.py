@@ -19,9 +19,9 @@ from samzapy.coordinator.forgetting import Forgetting
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.checkpoint import Checkpoint, checkpoint_from_bytes
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Startpoint, startpoint_key
+from samzapy.ops.topics import OK, prepare_topics, topic_rows
 from samzapy.ports import TopicSpec
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
-from samzapy.topic_check import OK, prepare_topics, topic_rows
 from tests.unit.container.bench import JOB, Bench, HandClock
 from tests.unit.coordinator.stopped_job import write
 

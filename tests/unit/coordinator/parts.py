@@ -10,12 +10,12 @@ from samzapy.coordinator.membership import RUNNING, Heard, Launch, Member, Owner
 from samzapy.coordinator.owning import Named, Owning
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
-from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job
 from samzapy.model.ownership import Ledger
 from samzapy.plan.grouping import group
 from samzapy.plan.members import Phase
 from samzapy.ports import TopicSpec
+from samzapy.readers import read_ledger
 from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 

@@ -10,14 +10,13 @@ from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.container.container import Container
 from samzapy.coordinator.rewinding import Order, Plan, Rewinding
 from samzapy.coordinator.settings import CoordinatorSettings, Process
-from samzapy.ledger_reader import read_ledger
-from samzapy.log_reader import read_to_end
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Ledger
 from samzapy.plan.grouping import group
 from samzapy.plan.startpoints import Choice, Target
 from samzapy.ports import TopicSpec, TransactionalProducer
+from samzapy.readers import read_ledger, read_to_end
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from tests.unit.container.bench import JOB, Bench
 

@@ -12,13 +12,13 @@ from samzapy.coordinator import liveness
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
-from samzapy.ledger_reader import read_ledger
 from samzapy.model.caution import Caution, piece_of
 from samzapy.model.dead_letter import Origin
 from samzapy.model.names import Job
 from samzapy.model.ownership import ContainerRecord, FirstRun, Ledger
 from samzapy.plan.grouping import group
 from samzapy.ports import TopicSpec
+from samzapy.readers import read_ledger
 from samzapy.signing import BODY, Gate, is_signed_body, signed_headers
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from tests.unit.coordinator.stepped import SteppedClock

@@ -8,11 +8,11 @@ from samzapy import failpoints
 from samzapy.api.errors import Fenced, InDoubt
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.coordinator.owning import Named, Owning
-from samzapy.ledger_reader import read_ledger
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import LEASE_KEY, ContainerRecord, LeaseRecord, Ledger
 from samzapy.ports import TopicSpec
+from samzapy.readers import read_ledger
 from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import Chance, MemoryCluster, MemoryLog
 from tests.unit.coordinator.parts import Parts

@@ -9,11 +9,11 @@ import pytest
 
 from samzapy.api.errors import ConfigurationError, LogError, OffsetOutOfRange, OwnedElsewhere, StateRefused
 from samzapy.coordinator.rewinding import Order
-from samzapy.log_reader import read_to_end
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FIRST_RUN_KEY, LEASE_KEY, FirstRun, LeaseRecord
 from samzapy.plan.startpoints import Choice, Target
+from samzapy.readers import read_to_end
 from tests.unit.container.bench import JOB
 from tests.unit.coordinator.stopped_job import CHANGELOG, EARLIEST, LATEST, P0, P1, AtTheWrite, FailingStart, Story, write
 

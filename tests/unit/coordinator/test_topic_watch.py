@@ -10,9 +10,9 @@ from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused
 from samzapy.config.load import settings_from_document
 from samzapy.coordinator.topic_watch import TopicWatch
 from samzapy.model.job_model import TaskModel
+from samzapy.ops.topics import grown_tasks, prepare_topics
 from samzapy.ports import TopicSpec
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
-from samzapy.topic_check import grown_tasks, prepare_topics
 from tests.unit.container.bench import HandClock
 
 TOPICS = {"in": 2, "changelog": 2}

@@ -10,9 +10,9 @@ from samzapy.api.errors import LogError, NotAuthorized
 from samzapy.config.schema import Settings
 from samzapy.container.failure import DEAD_LETTER
 from samzapy.model.access import TRANSACTIONAL_ID, Access, grant_command
+from samzapy.ops.topics import changelogs
 from samzapy.plan.access import needed_access
 from samzapy.ports import Log
-from samzapy.topic_check import changelogs
 from samzapy.wiring import job_of
 
 LOG = logging.getLogger("samzapy")

@@ -10,10 +10,8 @@ import logging
 from collections.abc import Mapping
 
 from samzapy.api.errors import ConfigurationError, SamzapyError, TopicMisconfigured, TopicMissing
-from samzapy.checkpoint_reader import read_checkpoint
 from samzapy.config.schema import Settings
 from samzapy.container.failure import DEAD_LETTER
-from samzapy.ledger_reader import read_ledger
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun, Ledger
@@ -21,6 +19,7 @@ from samzapy.plan.first_run import changelog_gone, checkpoints_gone, differs_fro
 from samzapy.plan.grouping import group
 from samzapy.plan.topics import command_that_makes, internal_topics, what_is_wrong
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec
+from samzapy.readers import read_checkpoint, read_ledger
 from samzapy.wiring import changelog_topic, job_of
 
 LOG = logging.getLogger("samzapy")

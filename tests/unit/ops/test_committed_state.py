@@ -11,9 +11,9 @@ import pytest
 from samzapy.api.errors import ClusterUnreachable, StateRefused
 from samzapy.config.load import settings_from_document
 from samzapy.config.schema import Settings
-from samzapy.inspection import committed_entries
-from samzapy.local_stores import LocalState, StoreReport
 from samzapy.model.offsets import TopicPartition
+from samzapy.ops.inspection import committed_entries
+from samzapy.ops.local_stores import LocalState, StoreReport
 from samzapy.plan.startpoints import Choice
 from samzapy.ports import Consumer
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog

@@ -12,9 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from samzapy.api.errors import ConfigurationError, StateRefused
-from samzapy.checkpoint_reader import newest_checkpoints
 from samzapy.config.schema import Settings
-from samzapy.log_reader import decided_bounds, read_ranges
 from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
@@ -22,6 +20,7 @@ from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.plan.grouping import group
 from samzapy.plan.restore import ChangelogFacts, Refuse, not_whole, replaced
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
+from samzapy.readers import decided_bounds, newest_checkpoints, read_ranges
 from samzapy.wiring import changelog_topic, job_of, topic_names
 
 AT_ONCE_S = 1.0  # a broker closes no segment and cleans it in so short a time

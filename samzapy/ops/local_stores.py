@@ -12,21 +12,19 @@ from pathlib import Path
 
 from samzapy.api.errors import ConfigurationError, StateRefused, TopicMissing
 from samzapy.api.task import StreamTask
-from samzapy.checkpoint_reader import read_checkpoint
 from samzapy.config.schema import Settings
 from samzapy.container.barriers import changes_of
 from samzapy.container.generations import close_all, kept_of, look_at_store
-from samzapy.inspection import changelog_of, fold_partition, look_around, read_checkpoints, refuse, refuse_foreign, refuse_replaced
-from samzapy.ledger_reader import read_ledger
-from samzapy.log_reader import decided_bounds, read_ranges
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
+from samzapy.ops.inspection import changelog_of, fold_partition, look_around, read_checkpoints, refuse, refuse_foreign, refuse_replaced
 from samzapy.plan.restore import Keep, Refuse, unnamed
 from samzapy.plan.startpoints import decides, pending
 from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
+from samzapy.readers import decided_bounds, read_checkpoint, read_ledger, read_ranges
 from samzapy.serde.registry import serde_named
 from samzapy.store.sorting import from_signed
 from samzapy.wiring import changelog_topic, container_spec, job_of

@@ -1,4 +1,4 @@
-"""The table of error codes: `python -m samzapy.errors_table --check | --write` keeps the one in samzapy/RELIABILITY.md.
+"""The table of error codes: `python -m tests.errors_table --check | --write` keeps the one in samzapy/RELIABILITY.md.
 
 Code, class, cause and exit code are read from the classes, so the page cannot differ from the code. Only the generic remedy of each
 class is written here; each error that is raised has a specific one. A class without its own code, two classes with the same code, or a
@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import samzapy
 from samzapy.api.errors import SamzapyError
 from samzapy.config import errors as config_errors
 from samzapy.store import problems as store_problems
 
-PAGE = Path(__file__).with_name("RELIABILITY.md")
+PAGE = Path(samzapy.__file__).with_name("RELIABILITY.md")
 BEGIN, END = "<!-- error codes: begin -->", "<!-- error codes: end -->"
 DEFINED_IN = ("samzapy.api.errors", config_errors.__name__, store_problems.__name__)
 
@@ -85,8 +86,8 @@ def rows() -> list[Row]:
     wrong = [f"{c.__name__} has no code of its own" for c in classes if "code" not in vars(c)]
     codes = [c.code for c in classes if "code" in vars(c)]
     wrong += [f"{code} is the code of several classes" for code in sorted(set(codes)) if codes.count(code) > 1]
-    wrong += [f"{code} has no remedy in samzapy/errors_table.py" for code in sorted(set(codes) - set(REMEDIES))]
-    wrong += [f"{code} has a remedy in samzapy/errors_table.py and no class" for code in sorted(set(REMEDIES) - set(codes))]
+    wrong += [f"{code} has no remedy in tests/errors_table.py" for code in sorted(set(codes) - set(REMEDIES))]
+    wrong += [f"{code} has a remedy in tests/errors_table.py and no class" for code in sorted(set(REMEDIES) - set(codes))]
     if wrong:
         raise ValueError("; ".join(wrong))
     raised = [Row(c.code, c.__name__, _first_sentence(c.__doc__ or ""), REMEDIES[c.code], c.exit_code) for c in classes]
@@ -136,7 +137,7 @@ def written(page: str) -> str:
 def main(arguments: list[str]) -> int:
     """Check or write the table of the page beside this module."""
     if arguments not in (["--check"], ["--write"]):
-        sys.stderr.write("usage: python -m samzapy.errors_table --check | --write\n")
+        sys.stderr.write("usage: python -m tests.errors_table --check | --write\n")
         return 2
     page = PAGE.read_text(encoding="utf-8")
     made = written(page)
@@ -144,7 +145,7 @@ def main(arguments: list[str]) -> int:
         PAGE.write_text(made, encoding="utf-8")
         return 0
     if page != made:
-        sys.stderr.write(f"{PAGE.name} is out of date: run python -m samzapy.errors_table --write\n")
+        sys.stderr.write(f"{PAGE.name} is out of date: run python -m tests.errors_table --write\n")
     return int(page != made)
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from samzapy.api.errors import StateRefused
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun
-from samzapy.topic_check import create_topics
+from samzapy.ops.topics import create_topics
 from tests.unit.container.bench import JOB
 from tests.unit.coordinator.stopped_job import CHANGELOG, Story, write
-from tests.unit.test_committed_state import settings_of
+from tests.unit.ops.test_committed_state import settings_of
 
 
 @pytest.mark.parametrize("topic", [CHANGELOG, JOB.checkpoint_topic])

@@ -28,7 +28,6 @@ from samzapy.api.errors import (
     TransactionAborted,
     shortened,
 )
-from samzapy.log_reader import read_ranges
 from samzapy.model.dead_letter import (
     BARRIER,
     DeadLetter,
@@ -43,6 +42,7 @@ from samzapy.model.dead_letter import (
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.ports import Clock, Consumer, Log, Message, TopicFacts, TransactionalProducer
+from samzapy.readers import read_ranges
 
 BATCH_RECORDS = 1000
 BATCH_BYTES = 16 << 20

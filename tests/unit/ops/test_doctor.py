@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from samzapy.doctor import (
+from samzapy.ops.doctor import (
     GIB,
     Check,
     State,

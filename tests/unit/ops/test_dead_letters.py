@@ -13,11 +13,11 @@ from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.api.errors import ConfigurationError, Fenced, LogError, RecordTooLarge, TopicMissing
 from samzapy.cli.dlq import _tell_passed_by, send_back
 from samzapy.container.container import Container
-from samzapy.dead_letters import DeadLetters, Entry, Found
-from samzapy.log_reader import read_to_end
 from samzapy.model.dead_letter import Origin, parse_origin
 from samzapy.model.offsets import TopicPartition
+from samzapy.ops.dead_letters import DeadLetters, Entry, Found
 from samzapy.ports import Consumer, Message, TopicSpec, TransactionalProducer
+from samzapy.readers import read_to_end
 from tests.unit.container.bench import JOB, Bench
 
 OUT = SystemStream("kafka", "out")
@@ -109,7 +109,7 @@ def test_a_forged_one_that_names_no_place_is_none(tmp_path: Path, header: str, v
 
 
 def test_dead_letters_that_age_away_while_they_are_read_are_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("samzapy.log_reader.BATCH", 1)
+    monkeypatch.setattr("samzapy.readers.BATCH", 1)
     bench, _ = bench_of(tmp_path, partitions=1)
 
     class Overtaken(DeadLetters):
@@ -171,7 +171,7 @@ def test_once_is_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
 def test_a_replay_that_is_cut_short_is_finished_by_the_next_and_nothing_goes_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, commit: int
 ) -> None:
-    monkeypatch.setattr("samzapy.dead_letters.BATCH_RECORDS", 2)
+    monkeypatch.setattr("samzapy.ops.dead_letters.BATCH_RECORDS", 2)
     bench, _ = bench_of(tmp_path)
     batches = itertools.count(1)
 
@@ -204,7 +204,7 @@ def test_a_replay_that_is_cut_short_is_finished_by_the_next_and_nothing_goes_twi
 def test_a_ctrl_c_says_how_far_it_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], batch: int, told: str
 ) -> None:
-    monkeypatch.setattr("samzapy.dead_letters.BATCH_RECORDS", 2)
+    monkeypatch.setattr("samzapy.ops.dead_letters.BATCH_RECORDS", 2)
     bench, _ = bench_of(tmp_path)
     batches = itertools.count(1)
 
