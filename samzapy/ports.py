@@ -240,6 +240,14 @@ class TopicFacts:
         return int(self.config.get("max.message.bytes", 1048588))
 
 
+@dataclass(frozen=True, slots=True)
+class TopicOutline:
+    """Of a topic what can be known by one request: its id, as in TopicFacts, and how many partitions it has."""
+
+    topic_id: str
+    partitions: int
+
+
 class Admin(Closing, Protocol):
     """Looks at the cluster and creates topics."""
 
@@ -258,11 +266,11 @@ class Admin(Closing, Protocol):
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         """Those of the named topics that exist, with their settings."""
 
-    def partition_counts(self, names: Iterable[str], timeout_s: float) -> dict[str, int]:
-        """How many partitions those of the named topics have that exist: one request, for which `timeout_s` seconds are waited.
+    def outlines(self, names: Iterable[str], timeout_s: float) -> dict[str, TopicOutline]:
+        """Those of the named topics that exist: one request, for which `timeout_s` seconds are waited.
 
         Raises:
-            ClusterUnreachable: no answer in time. NotAuthorized, LogError: another answer than a count.
+            ClusterUnreachable: no answer in time. NotAuthorized, LogError: another answer.
         """
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:

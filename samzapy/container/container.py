@@ -18,6 +18,7 @@ from samzapy.api.context import JobInfo
 from samzapy.api.errors import (
     BatchUnreadable,
     LogError,
+    OffsetOutOfRange,
     RecordRejected,
     SamzapyError,
     Superseded,
@@ -113,7 +114,7 @@ class Container:
         self._consumer = RenewableConsumer(self._new_consumer)
         self._inputs = Inputs(self._consumer, spec.commit_timeout_s)
         self._partitioners = Partitioners(spec.keyed_inputs)
-        self._growth = Growth(spec.keyed_inputs, spec.number, log, clock)
+        self._growth = Growth(spec.keyed_inputs, spec.topic_ids, spec.number, log, clock)
         self._stalled: list[str] = []
         self._committer = Committer(spec, self._own, self._outputs, self._consumer, clock, run_id)
         self._standbys = Standbys(spec, log, clock)
@@ -321,6 +322,9 @@ class Container:
             return had_some or self.is_starting
         except BatchUnreadable as error:
             return self._pass_by(error)
+        except OffsetOutOfRange:
+            self._growth.look()  # the topic may have been made again
+            raise
         except TransactionAborted as error:
             self._roll_back(error)
             return True
@@ -427,7 +431,7 @@ class Container:
         """Commit now, between two records. `is_last`: no other follows.
 
         Raises:
-            StateMismatch: an input of a job with state has grown; nothing more is committed.
+            StateMismatch, StateRefused: an input of a job with state has grown, or a topic was made again; nothing more is committed.
         """
         self._processing.release()
         raw = self._inputs.positions(self._processing.unprocessed)

@@ -1,20 +1,22 @@
-"""Whether an input of a job with state has grown: looked at before a commit, so that little is committed that may be in the wrong task.
+"""Whether a topic of the container was made again, or an input of a job with state has grown: looked at before a commit.
 
-When a topic gets more partitions, producers send keys to other partitions from then on, and so to tasks that do not have their state. A commit whose
-records were all read before a look that found nothing is right. There is at most one look a second: at the default commit interval, one before
-every commit. While the broker does not answer, commits go on, and what was committed meanwhile is named when growth is found.
+A topic that was deleted and created again has other records at the same offsets: none of them may be committed as the old topic's. When a topic
+gets more partitions, producers send keys to other partitions from then on, and so to tasks that do not have their state. A commit whose
+records were all read before a look that found nothing is right. There is at most one look a second, of one request: at the default commit
+interval, one before every commit. While the broker does not answer, commits go on, and what was committed meanwhile is named when something is found.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
-from samzapy.api.errors import LogError, StateMismatch
+from samzapy.api.errors import LogError, StateMismatch, StateRefused
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.first_run import STATE_IS_LOST
-from samzapy.ports import Admin, Clock, Log
+from samzapy.plan.first_run import MADE_AGAIN, STATE_IS_LOST, lost_while_running
+from samzapy.ports import Admin, Clock, Log, TopicOutline
 
 LOG = logging.getLogger("samzapy.container")
 LOOK_S = 1.0
@@ -23,22 +25,24 @@ NO_ANSWER_S = 5.0  # until the next look after one that brought no answer
 
 
 class Growth:
-    """Looks at the partition counts of a container's inputs.
+    """Looks at the ids and partition counts of a container's topics.
 
     Args:
-        planned: by input, how many partitions it had when the run was planned; only the inputs whose keys have state; none: nothing is looked at.
+        planned: by input, how many partitions it had when the run was planned; only the inputs whose keys have state.
+        ids: by topic, Kafka's id: of the inputs and the changelogs.
     """
 
-    def __init__(self, planned: Mapping[str, int], number: int, log: Log, clock: Clock) -> None:
+    def __init__(self, planned: Mapping[str, int], ids: Mapping[str, str], number: int, log: Log, clock: Clock) -> None:
         self._planned = planned
+        self._ids = ids
         self._number = number
         self._log = log
         self._clock = clock
         self._admin: Admin | None = None
-        self._found: StateMismatch | None = None
+        self._found: StateMismatch | StateRefused | None = None
         self._next_look = 0.0
         self._is_silent = False
-        self._sure: dict[TopicPartition, int] = {}  # what was read before these offsets was read before it grew
+        self._sure: dict[TopicPartition, int] = {}  # what was read before these offsets was read before the change
         self._sure_ms: int | None = None
 
     def check(self, read: Mapping[TopicPartition, int], committed: Mapping[TopicPartition, int], must_look: bool = False) -> None:
@@ -48,58 +52,78 @@ class Growth:
             read, committed: next offsets of the container's partitions: as the commit would have them, and as the last one left them.
 
         Raises:
-            StateMismatch: an input has grown; from then on at every call.
+            StateRefused: a topic was made again. StateMismatch: an input has grown. From then on at every call.
         """
-        if not self._planned:
-            return
         if self._found is not None:
             raise self._found
         self._sure = {place: self._sure.get(place, at) for place, at in committed.items()}
         if read == committed:
-            return  # nothing was read that could be in the wrong task
+            return  # nothing was read of another topic, or that could be in the wrong task
         now = self._clock.monotonic()
         if now < self._next_look and not must_look:
             return
         asked_ms = self._clock.now_ms()
-        counts = self._counts()
-        self._next_look = self._clock.monotonic() + (NO_ANSWER_S if self._is_silent else LOOK_S)
-        grown = {topic: count for topic, count in counts.items() if count > self._planned[topic]}
-        if grown:
-            self._found = self._mismatch(grown, committed)
-            raise self._found
+        self.look(committed)
         if not self._is_silent:
             self._sure, self._sure_ms = dict(read), asked_ms
 
-    def _counts(self) -> Mapping[str, int]:
+    def look(self, committed: Mapping[TopicPartition, int] = MappingProxyType({})) -> None:
+        """Look now; as `check`."""
+        outlines = self._outlines()
+        self._next_look = self._clock.monotonic() + (NO_ANSWER_S if self._is_silent else LOOK_S)
+        self._found = self._judge(outlines, committed)
+        if self._found is not None:
+            raise self._found
+
+    def _outlines(self) -> Mapping[str, TopicOutline]:
         try:
             self._admin = self._admin or self._log.admin()
-            counts = self._admin.partition_counts(self._planned, ANSWER_S)
+            outlines = self._admin.outlines(self._ids, ANSWER_S)
         except LogError as error:  # whoever needs the broker ends for it, this does not
             if not self._is_silent:
-                LOG.warning("container %d: whether its inputs have grown is not known, it is asked again: %s", self._number, error)
+                LOG.warning("container %d: whether its topics are as they were is not known, it is asked again: %s", self._number, error)
             self._is_silent = True
             return {}
         self._is_silent = False
-        return counts
+        return outlines
+
+    def _judge(
+        self, outlines: Mapping[str, TopicOutline], committed: Mapping[TopicPartition, int]
+    ) -> StateMismatch | StateRefused | None:
+        other = [topic for topic, now in outlines.items() if now.topic_id != self._ids[topic]]
+        if other:
+            doubtful = self._doubtful(other, committed)
+            more = f"{doubtful}. They may be records of the new topic." if doubtful else ""
+            return lost_while_running(other, MADE_AGAIN, more)
+        grown = {t: outlines[t].partitions for t, count in self._planned.items() if t in outlines and outlines[t].partitions > count}
+        return self._mismatch(grown, committed) if grown else None
+
+    def _doubtful(self, topics: Collection[str], committed: Mapping[TopicPartition, int]) -> str:
+        """What was committed of these topics since the last look that found nothing; "" if nothing was."""
+        places = [
+            f"{place} offsets {self._sure[place]} to {end - 1}"
+            for place, end in sorted(committed.items())
+            if place.topic in topics and end > self._sure[place]
+        ]
+        if not places:
+            return ""
+        return (
+            f"Container {self._number} committed records that it read between {self._since()} and {_told(self._clock.now_ms())} before this was noticed: "
+            f"{', '.join(places)}"
+        )
+
+    def _since(self) -> str:
+        return "this container began" if self._sure_ms is None else _told(self._sure_ms)
 
     def _mismatch(self, grown: Mapping[str, int], committed: Mapping[TopicPartition, int]) -> StateMismatch:
         told = ", ".join(f"input {topic} grew from {self._planned[topic]} to {count} partitions" for topic, count in sorted(grown.items()))
-        doubtful = [
-            f"{place} offsets {self._sure[place]} to {end - 1}"
-            for place, end in sorted(committed.items())
-            if place.topic in self._planned and end > self._sure[place]
-        ]
-        since = "this container began" if self._sure_ms is None else _told(self._sure_ms)
-        until = _told(self._clock.now_ms())
+        doubtful = self._doubtful(self._planned, committed)
         if doubtful:
-            what = (
-                f"Container {self._number} committed records that it read between {since} and {until} before this was noticed: "
-                f"{', '.join(doubtful)}. They may have been counted in the wrong task, and outputs may be wrong with them."
-            )
+            what = f"{doubtful}. They may have been counted in the wrong task, and outputs may be wrong with them."
         else:
             what = (
-                f"Container {self._number} has committed nothing that it read after {since}, when nothing had grown; "
-                f"what it read until {until} is not committed."
+                f"Container {self._number} has committed nothing that it read after {self._since()}, when nothing had grown; "
+                f"what it read until {_told(self._clock.now_ms())} is not committed."
             )
         return StateMismatch(
             f"{told} while the job ran: keys go to other partitions now, and their records to tasks that do not have their state. {what}", STATE_IS_LOST

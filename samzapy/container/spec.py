@@ -117,6 +117,12 @@ class ContainerSpec:
     keyed_inputs: Mapping[str, int] = field(default_factory=dict)
     sweep: Callable[[Collection[str]], Collection[str]] = lambda held: ()
 
+    @property
+    def topic_ids(self) -> dict[str, str]:
+        """Kafka's ids of the inputs and the changelogs, by name."""
+        changelogs = {s.changelog: s.topic_id for s in self.stores.values() if s.changelog}
+        return {**changelogs, **{name: spec.topic_id for name, spec in self.inputs.items()}}
+
     def checkpoint_of(self, task: TaskModel) -> TopicPartition:
         """The partition of the checkpoint topic that is the task's."""
         return TopicPartition(self.job.checkpoint_topic, task.partition)

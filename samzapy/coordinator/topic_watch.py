@@ -6,12 +6,12 @@ A topic that no broker shows once may only be unknown to the broker that was ask
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
-from samzapy.api.errors import ConfigurationError, SamzapyError, StateMismatch, StateRefused
+from samzapy.api.errors import ConfigurationError, SamzapyError, StateMismatch
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.first_run import STATE_IS_LOST
+from samzapy.plan.first_run import MADE_AGAIN, STATE_IS_LOST, lost_while_running
 from samzapy.ports import Admin, Clock, Log
 
 GONE_LOOKS = 2
@@ -51,9 +51,9 @@ class TopicWatch:
         self._missing = {t: self._missing.get(t, 0) + 1 for t in self._ids if t not in now}
         gone = sorted(t for t, looks in self._missing.items() if looks >= GONE_LOOKS)
         if other:
-            raise _lost(other, "deleted and created again")
+            raise lost_while_running(other, MADE_AGAIN)
         if gone:
-            raise _lost(gone, "deleted")
+            raise lost_while_running(gone, "deleted")
 
     def grown(self, look: Callable[[], Mapping[str, TaskModel]]) -> Mapping[str, TaskModel]:
         """The tasks that `look` finds. Where the job cannot go on with them, what is doubtful is said: keys go to other partitions from the
@@ -78,14 +78,6 @@ class TopicWatch:
         if self._admin is not None:
             self._admin.close()
             self._admin = None
-
-
-def _lost(topics: Iterable[str], what: str) -> StateRefused:
-    names = ", ".join(topics)
-    return StateRefused(
-        f"{names}: {what} while the job ran; nothing more is committed.",
-        "Bring it back with what it held; or run `samzapy reset JOB.yaml` to start over, once its inputs and outputs are there.",
-    )
 
 
 def _doubt(ends: Mapping[TopicPartition, int], at_ms: int) -> str:

@@ -18,7 +18,7 @@ from samzapy.kafka.permissions import missing_access
 from samzapy.kafka.refusals import Refusals, silent_broker
 from samzapy.model.access import Access
 from samzapy.model.offsets import TopicPartition
-from samzapy.ports import Closing, TopicFacts, TopicSpec
+from samzapy.ports import Closing, TopicFacts, TopicOutline, TopicSpec
 
 REACH_TIMEOUT_S = 10.0
 LOOK_S = 2.0  # between two looks, while nobody answers, at whether a login was refused
@@ -104,13 +104,13 @@ class KafkaAdmin(Closing):
             if name in settings
         }
 
-    def partition_counts(self, names: Iterable[str], timeout_s: float) -> dict[str, int]:
+    def outlines(self, names: Iterable[str], timeout_s: float) -> dict[str, TopicOutline]:
         wanted = sorted(set(names))
         if not wanted:
             return {}
         described = self._admin.describe_topics(TopicCollection(wanted), request_timeout=timeout_s)
         answers = {name: _existing(name, future) for name, future in described.items()}
-        return {name: len(found.partitions) for name, found in answers.items() if found is not None}
+        return {name: TopicOutline(str(found.topic_id), len(found.partitions)) for name, found in answers.items() if found is not None}
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._latest(partitions, IsolationLevel.READ_COMMITTED, MISSING)
@@ -157,7 +157,7 @@ class KafkaAdmin(Closing):
         for topic, future in self._admin.create_partitions([NewPartitions(name, partitions)], request_timeout=REQUEST_TIMEOUT_S).items():
             result_of(future, f"adding partitions to {topic}")
         deadline = time.monotonic() + VISIBLE_TIMEOUT_S
-        while self.partition_counts([name], REQUEST_TIMEOUT_S).get(name, 0) < partitions:
+        while (seen := self.outlines([name], REQUEST_TIMEOUT_S).get(name)) is None or seen.partitions < partitions:
             if time.monotonic() >= deadline:
                 raise LogError(f"topic {name} now has {partitions} partitions, but no broker reports them yet.", "See the brokers' logs.")
             time.sleep(0.05)

@@ -7,9 +7,13 @@ in a job whose keys' state lies with other tasks. The coordinator knows better: 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from samzapy.api.errors import SamzapyError, StateMismatch, StateRefused
 from samzapy.model.names import Job
 from samzapy.model.ownership import FirstRun
+
+MADE_AGAIN = "deleted and created again"
 
 
 def lost_checkpoints(job: Job, way_out: str) -> StateRefused:
@@ -36,6 +40,14 @@ def changelog_gone(topic: str, store: str, checkpoint: str) -> StateRefused:
         f"changelog topic {topic} of store {store!r} was deleted, but the checkpoint in {checkpoint} names it. samzapy does not create it "
         "again, because the store would start empty.",
         "Bring the topic back with its records, or run `samzapy reset JOB.yaml` to build the state again from the inputs.",
+    )
+
+
+def lost_while_running(topics: Iterable[str], what: str, more: str = "") -> StateRefused:
+    """Topics of a running job that are gone, or others by now. `more`: a sentence on what was committed."""
+    return StateRefused(
+        f"{', '.join(sorted(topics))}: {what} while the job ran; nothing more is committed.{' ' if more else ''}{more}",
+        "Bring it back with what it held; or run `samzapy reset JOB.yaml` to start over, once its inputs and outputs are there.",
     )
 
 

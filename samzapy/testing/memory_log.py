@@ -13,7 +13,7 @@ from typing import TypeVar
 from samzapy.api.errors import ClusterUnreachable, LogError
 from samzapy.model.access import Access
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ports import Closing, TopicFacts, TopicSpec, assigned_already
+from samzapy.ports import Closing, TopicFacts, TopicOutline, TopicSpec, assigned_already
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_partition import MemoryMessage
@@ -183,11 +183,11 @@ class MemoryAdmin(Closing):
         found = self._ask("looking at topics", lambda: [self._cluster.facts(name) for name in wanted])
         return {facts.name: facts for facts in found if facts is not None}
 
-    def partition_counts(self, names: Iterable[str], timeout_s: float) -> dict[str, int]:
+    def outlines(self, names: Iterable[str], timeout_s: float) -> dict[str, TopicOutline]:
         wanted = sorted(set(names))
         doing = "looking at topics"
         found = _ask(self._cluster, "admin", doing, self._origin, lambda: [self._cluster.facts(name) for name in wanted], timeout_s)
-        return {facts.name: facts.partitions for facts in found if facts is not None}
+        return {facts.name: TopicOutline(facts.topic_id, facts.partitions) for facts in found if facts is not None}
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         wanted = list(partitions)

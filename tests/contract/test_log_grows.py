@@ -6,7 +6,7 @@ import pytest
 
 from samzapy.api.errors import TopicMissing
 from samzapy.model.offsets import TopicPartition
-from samzapy.ports import Consumer, TransactionalProducer
+from samzapy.ports import Consumer, TopicOutline, TopicSpec, TransactionalProducer
 from tests.contract.log_worlds import World, new_topic, send, take
 
 BEFORE, AFTER = 1, 3
@@ -44,14 +44,30 @@ def test_a_plain_producer_reaches_them_too(world: World, consumer: Consumer) -> 
     assert [b"after"] == [m.value() for m in take(consumer, 1)]
 
 
-def test_the_numbers_of_partitions_are_told_as_they_are_now_and_of_what_there_is(world: World) -> None:
+def test_topics_are_told_as_they_are_now_and_only_those_that_there_are(world: World) -> None:
     grown, other = new_topic(world.log, BEFORE), new_topic(world.log, AFTER)
     with world.log.admin() as admin:
-        assert {grown: BEFORE, other: AFTER} == admin.partition_counts([grown, other, "no-such-topic"], 10.0)
+        ids = {name: facts.topic_id for name, facts in admin.topics([grown, other]).items()}
+        seen = {grown: TopicOutline(ids[grown], BEFORE), other: TopicOutline(ids[other], AFTER)}
+        assert seen == admin.outlines([grown, other, "no-such-topic"], 10.0)
         with world.log.admin() as another:
             another.grow(grown, AFTER)
-        assert {grown: AFTER} == admin.partition_counts([grown], 10.0)
-        assert {} == admin.partition_counts([], 10.0)
+        assert {grown: TopicOutline(ids[grown], AFTER)} == admin.outlines([grown], 10.0)
+        assert {} == admin.outlines([], 10.0)
+
+
+def test_a_topic_that_was_made_again_is_told_with_another_id(world: World) -> None:
+    topic = new_topic(world.log, BEFORE)
+    with world.log.admin() as admin:
+        before = admin.outlines([topic], 10.0)[topic]
+        admin.delete([topic])
+        while admin.outlines([topic], 10.0):
+            continue
+        admin.create([TopicSpec(topic, AFTER)])
+        after = admin.outlines([topic], 10.0)[topic]
+    assert AFTER == after.partitions
+    assert "" not in (before.topic_id, after.topic_id)
+    assert before.topic_id != after.topic_id
 
 
 def test_a_partition_that_there_is_not_is_said(world: World, topic: str, consumer: Consumer) -> None:

@@ -1,4 +1,5 @@
-"""An input of a job with state that grows: what was read after it grew is not committed, and what may be wrong is said with its offsets."""
+"""An input of a job with state that grows, or a topic that is made again: what was read after that is not committed, and what may be wrong is said with
+its offsets."""
 
 from __future__ import annotations
 
@@ -8,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from samzapy import StreamTask
-from samzapy.api.errors import StateMismatch
+from samzapy.api.errors import StateMismatch, StateRefused
 from samzapy.container.container import Container
+from samzapy.ports import TopicSpec
 from samzapy.testing.memory_log import MemoryLog
-from tests.unit.container.bench import Bench
+from tests.unit.container.bench import JOB, Bench
 
 HERE = "container"
 
@@ -22,6 +24,11 @@ class Counting(StreamTask):
 
     def process(self, envelope, collector, coordinator):
         self.store.put(envelope.key, (self.store.get(envelope.key) or 0) + 1)
+
+
+class Silent(StreamTask):
+    def process(self, envelope, collector, coordinator):
+        pass
 
 
 @pytest.fixture
@@ -92,6 +99,68 @@ def test_what_was_committed_between_two_looks_is_named_with_its_offsets(bench: B
     assert "d" not in bench.changelog(0)
 
 
+def _make_again(bench: Bench, topic: str) -> None:
+    admin = bench.log.admin()
+    admin.delete([topic])
+    admin.create([TopicSpec(topic, 2)])
+
+
+@pytest.mark.parametrize("stores", [{"s": {}}, {}], ids=["with state", "without"])
+def test_nothing_of_an_input_that_was_made_again_is_committed_as_the_old_ones(tmp_path: Path, stores: dict[str, object]) -> None:
+    bench = Bench(tmp_path, Counting if stores else Silent, partitions=2, commit_interval_s=1000.0, stores=stores)
+    container = bench.start()
+    _take(bench, container, "a", "b")
+    container.commit()
+    _make_again(bench, "in")
+    _take(bench, container, "c", "d", "e")  # the third is where the old topic was read to
+    bench.clock.sleep(1.0)
+    with pytest.raises(StateRefused, match=r"^in: deleted and created again while the job ran; nothing more is committed\. Bring") as caught:
+        container.commit()
+    assert "samzapy reset JOB.yaml" in caught.value.remedy
+    with pytest.raises(StateRefused):
+        container.stop()
+    assert {"in[0]": 2, "in[1]": 0} == {place: mark.next_offset for t in container.tasks.values() for place, mark in t.committed.inputs.items()}
+    container.close()
+
+
+def test_what_was_committed_of_a_topic_made_again_between_two_looks_is_named(bench: Bench) -> None:
+    container = bench.start()
+    _take(bench, container, "a")
+    container.commit()  # with a look
+    _make_again(bench, "in")
+    _take(bench, container, "b", "c")
+    bench.clock.sleep(0.5)
+    container.commit()  # too soon for another
+    _take(bench, container, "d")
+    bench.clock.sleep(0.5)
+    with pytest.raises(StateRefused, match=r"Container 0 committed records that it read between .*: in\[0\] offsets 1 to 1\. They may be records of the new"):
+        container.commit()
+    container.close()
+
+
+def test_a_topic_made_again_that_is_shorter_than_the_old_one_is_named_as_that(bench: Bench) -> None:
+    container = bench.start()
+    _take(bench, container, "a", "b")
+    container.commit()
+    _make_again(bench, "in")
+    with pytest.raises(StateRefused, match=r"^in: deleted and created again while the job ran"):
+        container.step(0.0)
+    container.close()
+
+
+def test_nothing_is_committed_into_a_changelog_that_was_made_again(bench: Bench) -> None:
+    container = bench.start()
+    _take(bench, container, "a")
+    container.commit()
+    _make_again(bench, JOB.changelog_topic("s"))
+    _take(bench, container, "b")
+    bench.clock.sleep(1.0)
+    with pytest.raises(StateRefused, match=r"^test-1-s-changelog: deleted and created again while the job ran"):
+        container.commit()
+    container.close()
+    assert {} == bench.changelog(0)
+
+
 class LogOfAnAdminThatIsAway(MemoryLog):
     """Whose admin clients alone are cut off from the cluster."""
 
@@ -108,7 +177,7 @@ def test_a_broker_that_does_not_tell_holds_a_commit_up_for_a_second_and_ends_not
     container.commit()
     assert bench.clock.monotonic() - before <= 1.5
     assert {"a": 1} == bench.changelog(0)
-    assert ["container 0: whether its inputs have grown is not known"] == [m.split(",")[0] for m in caplog.messages if "grown" in m]
+    assert ["container 0: whether its topics are as they were is not known"] == [m.split(",")[0] for m in caplog.messages if "is not known" in m]
     _take(bench, container, "b")
     at = bench.clock.monotonic()
     container.commit()  # not asked again so soon
