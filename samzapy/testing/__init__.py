@@ -1,5 +1,4 @@
-"""For tests of tasks and of samzapy itself: an in-memory log, a harness that runs the real container on it, a simulation of a whole job in
-virtual time, and a proxy that makes the requests of a real Kafka's clients go wrong."""
+"""For tests of tasks: a harness that runs the real container on an in-memory log. Also what `samzapy chaos` does to a job."""
 
 from __future__ import annotations
 
@@ -7,14 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samzapy.testing.faults import Rule
     from samzapy.testing.harness import Harness
-    from samzapy.testing.proxy import KafkaProxy
-    from samzapy.testing.simulation import Simulation
 
-__all__ = ["Harness", "KafkaProxy", "Rule", "Simulation"]
+__all__ = ["Harness"]
 
-_HOMES = {"Harness": "harness", "KafkaProxy": "proxy", "Rule": "faults", "Simulation": "simulation"}
+_HOMES = {"Harness": "harness"}
 
 
 if not TYPE_CHECKING:  # a checker that saw this would take every misspelt name for one that is there

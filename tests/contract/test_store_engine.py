@@ -22,8 +22,8 @@ from samzapy.ports import StoreEngine
 from samzapy.store.memory import MemoryEngine
 from samzapy.store.problems import StoreCorrupt, StoreLocked, is_set_aside
 from samzapy.store.rocks import RocksEngine, SharedMemory
-from samzapy.testing.memory_disk import DiskEngine, Generation, MemoryDisk
 from tests.contract.log_worlds import until
+from tests.simulation.disk import DiskEngine, Generation, MemoryDisk
 
 STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 0", "counts", "string", "integer"), "topic-id", 0, 0, 0)
 KEYS = st.binary(max_size=4) | st.sampled_from([b"", b"\x00", b"\x00stamp", b"a", b"a\x00", b"ab", b"\xff", b"\xff\xff", b"\x01", b"\x02"])

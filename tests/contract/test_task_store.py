@@ -21,7 +21,7 @@ from samzapy.serde.registry import serde_named
 from samzapy.store.memory import MemoryEngine
 from samzapy.store.overlay import OverlayStore
 from samzapy.store.rocks import RocksEngine, SharedMemory
-from samzapy.testing.memory_disk import DiskEngine, Generation
+from tests.simulation.disk import DiskEngine, Generation
 
 STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 0", "counts", "k", "v"), "topic-id", 0, 0, 0)
 MEMORY = SharedMemory(8 << 20)

@@ -112,6 +112,19 @@ def test_every_module_opens_with_what_it_is_for() -> None:
     assert [] == silent
 
 
+def test_what_only_tests_use_is_with_the_tests() -> None:
+    """Every module of samzapy is named in another one: what nothing else uses belongs into `tests`."""
+    modules = {path: path.read_text() for path in tracked() if path.suffix == ".py" and path.is_relative_to(ROOT / "samzapy")}
+
+    def is_used(path: Path) -> bool:
+        room, name = ".".join(path.relative_to(ROOT).parent.parts), path.stem
+        word = re.compile(rf"{room}.{name}\b|from {room} import [^\n]*\b{name}\b|\"{name}[\":]")
+        return any(word.search(text) for other, text in modules.items() if other != path)
+
+    unused = [str(path.relative_to(ROOT)) for path in modules if path.stem not in ("__init__", "__main__") and not is_used(path)]
+    assert [] == unused
+
+
 def test_no_test_sleeps() -> None:
     tests = [path for path in tracked() if path.suffix == ".py" and path.is_relative_to(ROOT / "tests")]
 

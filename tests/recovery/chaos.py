@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from samzapy.dev.kafka import LocalKafka
-from samzapy.testing.faults import storm
-from samzapy.testing.proxy import KafkaProxy
-from samzapy.testing.wire import Api
+from tests.proxy.faults import storm
+from tests.proxy.proxy import KafkaProxy
+from tests.proxy.wire import Api
 from tests.recovery.damage import copied, corrupt, delete, open_stores, put_back
 from tests.recovery.faults import Fault, Proc, is_alive, send
 from tests.recovery.scenario import (

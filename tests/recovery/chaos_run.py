@@ -16,9 +16,9 @@ from pathlib import Path
 
 from samzapy.dev.kafka import LocalKafka
 from samzapy.dev.spark import LocalSpark
-from samzapy.testing.proxy import KafkaProxy
 from tests.broker import ends
 from tests.errors_table import rows
+from tests.proxy.proxy import KafkaProxy
 from tests.recovery.aborted import AbortedReader
 from tests.recovery.chaos import DISK_FULL, LOCAL, OF_SPARK, SPARK, WEIGHTS, World, kinds_of, play, script
 from tests.recovery.chaos_report import ChaosReport, Struck, demands

@@ -13,8 +13,8 @@ from samzapy.api.errors import Fenced, InDoubt, TransactionAborted
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_log import MemoryLog
 from samzapy.testing.memory_producers import MemoryTransactionalProducer
-from samzapy.testing.simulation import Simulation
 from tests.recovery.sim_plan import PHASES
+from tests.simulation.simulation import Simulation
 
 REQUIRED = (
     "commits", "commits in doubt", "commits aborted", "suspicious commits", "fenced", "zombie containers", "zombie drivers", "moves",

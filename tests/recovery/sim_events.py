@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from samzapy.api.errors import ConfigurationError, LauncherError
-from samzapy.testing.simulated_process import SimContainer
-from samzapy.testing.simulation import SimDriver
 from tests.recovery.sim_plan import FAILURES, Event
 from tests.recovery.sim_stage import Stage
+from tests.simulation.process import SimContainer
+from tests.simulation.simulation import SimDriver
 
 
 def a_container(stage: Stage, event: Event) -> SimContainer | None:

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import CHECKPOINT_KEY, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition
-from samzapy.testing.memory_disk import Generation
 from samzapy.testing.memory_partition import State
-from samzapy.testing.simulation import Simulation
 from tests.recovery.audit import Event, Seen, audit, event_of
 from tests.recovery.sim_task import CHAIN, COUNTS, ENDED, ENDS, INPUT, OUTPUT, TABLE, USERS, In, Model, model
+from tests.simulation.disk import Generation
+from tests.simulation.simulation import Simulation
 
 FENCED_WITHIN_MS = 200_000  # a coordinator may be cut off between the record that ends an owner and the fence
 

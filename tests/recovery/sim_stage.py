@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition
-from samzapy.testing.baton import SimProcess
-from samzapy.testing.memory_disk import Generation, Place
 from samzapy.testing.memory_partition import State
-from samzapy.testing.simulation import SimDriver, Simulation
 from tests.recovery.sim_counting import Coverage
 from tests.recovery.sim_judge import History
 from tests.recovery.sim_plan import Plan
 from tests.recovery.sim_task import INPUT
+from tests.simulation.baton import SimProcess
+from tests.simulation.disk import Generation, Place
+from tests.simulation.simulation import SimDriver, Simulation
 
 LIVELY_S = 120.0  # within which a healed job must have come to rest
 

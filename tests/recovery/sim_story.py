@@ -11,8 +11,6 @@ from dataclasses import replace
 from samzapy.container import barriers, restorer, standby
 from samzapy.container.spec import ContainerSpec
 from samzapy.model.offsets import TopicPartition
-from samzapy.testing.baton import SimProcess
-from samzapy.testing.simulation import Simulation
 from tests.recovery.sim_counting import Coverage, counting
 from tests.recovery.sim_events import EVENTS
 from tests.recovery.sim_plan import LONGEST_S, Event, Plan, Strike
@@ -20,6 +18,8 @@ from tests.recovery.sim_stage import Stage, code_of, told
 from tests.recovery.sim_task import ENDS, INPUT, OUTPUT, TABLE, SimTask, document, pausing
 from tests.recovery.sim_watch import Strikes, Watch
 from tests.recovery.sim_world import OUT_OF_RANGE, REPLACED, Broker, Supervisor, Writers
+from tests.simulation.baton import SimProcess
+from tests.simulation.simulation import Simulation
 
 TOMBSTONES_STAY_MS = 120_000
 ENDS_WITHIN_S = 60.0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from samzapy.container.task_instance import TaskInstance
 from samzapy.model.offsets import TopicPartition
-from samzapy.testing.baton import SimProcess
-from samzapy.testing.simulated_process import SimContainer
-from samzapy.testing.simulation import SimDriver
 from tests.recovery.sim_counting import AT_POINTS
 from tests.recovery.sim_plan import CRASH, LATE_CRASH, Strike, phase_of
 from tests.recovery.sim_stage import Stage
 from tests.recovery.sim_task import INPUT
+from tests.simulation.baton import SimProcess
+from tests.simulation.process import SimContainer
+from tests.simulation.simulation import SimDriver
 
 
 class Strikes:

@@ -10,11 +10,11 @@ from collections import Counter
 
 from samzapy.api.errors import LogError
 from samzapy.model.offsets import TopicPartition
-from samzapy.testing.baton import Actor
 from samzapy.testing.memory_transactions import Session
-from samzapy.testing.simulation import SimDriver
 from tests.recovery.sim_stage import Stage, code_of, told
 from tests.recovery.sim_task import INPUT, KEYS, TABLE
+from tests.simulation.baton import Actor
+from tests.simulation.simulation import SimDriver
 
 TABLE_KEYS = 40
 BURSTS = 25

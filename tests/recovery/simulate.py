@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from samzapy.testing.baton import Stuck
 from tests.recovery.sim_counting import Totals
 from tests.recovery.sim_judge import judge
 from tests.recovery.sim_plan import plan_of
 from tests.recovery.sim_story import Story
+from tests.simulation.baton import Stuck
 
 TELL_EVERY_S = 30.0
 ROOT = Path(__file__).resolve().parents[2]

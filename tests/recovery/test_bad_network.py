@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from samzapy.testing.faults import DelayReply, Hold, LoseReply, Rule, storm
-from samzapy.testing.proxy import KafkaProxy, Trap
-from samzapy.testing.wire import Api
 from tests.broker import ends
 from tests.integration.job import Job
 from tests.integration.test_job import counted, each_once, sentences
+from tests.proxy.faults import DelayReply, Hold, LoseReply, Rule, storm
+from tests.proxy.proxy import KafkaProxy, Trap
+from tests.proxy.wire import Api
 
 pytestmark = pytest.mark.kafka
 PARTS, PART = 6, 600

@@ -19,10 +19,10 @@ from samzapy.container.ownership import Ownership
 from samzapy.kafka.log import KafkaLog
 from samzapy.model.names import Job
 from samzapy.model.ownership import ContainerRecord, container_key
-from samzapy.testing.faults import Hold, Rule
-from samzapy.testing.proxy import KafkaProxy, Trap
-from samzapy.testing.wire import Api
 from tests.broker import create_topic, produce, read_all
+from tests.proxy.faults import Hold, Rule
+from tests.proxy.proxy import KafkaProxy, Trap
+from tests.proxy.wire import Api
 
 pytestmark = pytest.mark.kafka
 ROUNDS = int(os.environ.get("SAMZAPY_TEST_ROUNDS", "3"))

@@ -6,10 +6,10 @@ import pytest
 
 from samzapy.api.errors import Fenced
 from samzapy.kafka.producer import KafkaTransactionalProducer
-from samzapy.testing.faults import Hold, Rule
-from samzapy.testing.proxy import KafkaProxy
-from samzapy.testing.wire import Api
 from tests.broker import create_topic, read_all
+from tests.proxy.faults import Hold, Rule
+from tests.proxy.proxy import KafkaProxy
+from tests.proxy.wire import Api
 
 pytestmark = pytest.mark.kafka
 

@@ -8,7 +8,7 @@ from samzapy.container.generations import Opened, look_at_store, open_empty, ope
 from samzapy.model.checkpoint import Checkpoint, StoreMark
 from samzapy.model.stamp import StoreIdentity, StoreStamp
 from samzapy.plan.restore import ChangelogFacts, Keep, Refuse
-from samzapy.testing.memory_disk import DiskDirectory, Generation
+from tests.simulation.disk import DiskDirectory, Generation
 
 Disk = dict[str, Generation]
 

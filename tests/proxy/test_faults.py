@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from samzapy.testing.faults import LoseReply, LoseRequest, Rule, storm
-from samzapy.testing.wire import Api, Request
+from tests.proxy.faults import LoseReply, LoseRequest, Rule, storm
+from tests.proxy.wire import Api, Request
 
 TRANSACTION = frozenset({Api.ADD_PARTITIONS_TO_TXN, Api.END_TXN})
 

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from samzapy import failpoints
-from samzapy.testing.baton import FOREVER, Baton, SimProcess, Stuck
-from samzapy.testing.simulated_process import BatonLock
+from tests.simulation.baton import FOREVER, Baton, SimProcess, Stuck
+from tests.simulation.process import BatonLock
 
 
 def story(seed: int) -> tuple[Baton, list[str]]:
@@ -138,8 +138,11 @@ def test_a_frozen_process_can_be_killed_and_a_freeze_can_be_ended() -> None:
 
 
 def test_an_error_of_an_actor_is_kept_for_whoever_asks() -> None:
+    def fail() -> None:
+        raise KeyError("missing")
+
     baton, _ = story(1)
-    baton.spawn("wrong", lambda: {}["missing"])
+    baton.spawn("wrong", fail)
     baton.sleep(1.0)
 
     assert [("wrong", KeyError)] == [(name, type(error)) for name, error in baton.errors]

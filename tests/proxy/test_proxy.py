@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka import Producer
 
 from samzapy.api.errors import ClusterUnreachable
-from samzapy.testing.faults import DelayReply, Hold, LoseReply, LoseRequest, Rule
-from samzapy.testing.proxy import KafkaProxy
-from samzapy.testing.wire import Api
 from tests.broker import create_topic, ends, produce, read_all
+from tests.proxy.faults import DelayReply, Hold, LoseReply, LoseRequest, Rule
+from tests.proxy.proxy import KafkaProxy
+from tests.proxy.wire import Api
 
 pytestmark = pytest.mark.kafka
 PRODUCE = frozenset({Api.PRODUCE})

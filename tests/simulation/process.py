@@ -16,10 +16,10 @@ from samzapy.container.container import Container
 from samzapy.container.runner import ContainerRunner
 from samzapy.coordinator.roster import Roster
 from samzapy.ports import Assignment, Line
-from samzapy.testing.baton import Actor, Baton, SimProcess
+from tests.simulation.baton import Actor, Baton, SimProcess
 
 if TYPE_CHECKING:
-    from samzapy.testing.simulation import SimDriver, Simulation
+    from tests.simulation.simulation import SimDriver, Simulation
 
 T = TypeVar("T")
 ANSWER_S = 1.0  # how long an answer of the driver is waited for
@@ -154,7 +154,7 @@ class SimContainer:
         )  # fmt: skip
         try:
             code = runner.run()
-        except Exception as error:  # noqa: BLE001  what samzapy did not foresee: a finding, and the process ends by it
+        except Exception as error:
             if not self.process.ended:  # else it was on its way out
                 sim.problem(f"{self.process.name}: {type(error).__name__}: {error}")
             code = 70

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from samzapy.testing.wire import Request
+from tests.proxy.wire import Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,15 @@
-"""The simulation as a user has it: a small job that lives through crashes, in some seconds of virtual time."""
+"""A small job that lives through crashes, in some seconds of virtual time: every sum is sent once, and a seed is a history."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
-from samzapy.testing import Simulation
 from samzapy.testing.memory_partition import State
+from tests.simulation.simulation import Simulation
 
 DOCUMENT = {
-    "job": "sums", "task": "tests.unit.testing.test_simulation:Summing", "kafka": {"bootstrap.servers": "memory:9092"},
+    "job": "sums", "task": "tests.simulation.test_simulated_job:Summing", "kafka": {"bootstrap.servers": "memory:9092"},
     "inputs": [{"topic": "in", "key": "string", "value": "integer"}], "outputs": [{"topic": "out", "key": "string", "value": "integer"}],
     "stores": {"sums": {"key": "string", "value": "integer"}}, "commit": {"interval": "300ms", "timeout": "10s"},
     "containers": {"count": 2, "lease": "3s", "heartbeat": "500ms"},

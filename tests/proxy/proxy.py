@@ -25,8 +25,8 @@ from typing import Any
 
 from samzapy.api.errors import ClusterUnreachable
 from samzapy.dev.probe import ask_cluster
-from samzapy.testing.faults import DelayReply, Hold, LoseReply, LoseRequest, Rule
-from samzapy.testing.wire import (
+from tests.proxy.faults import DelayReply, Hold, LoseReply, LoseRequest, Rule
+from tests.proxy.wire import (
     NAMES_BROKERS,
     Address,
     BrokenFrame,
@@ -38,7 +38,7 @@ from samzapy.testing.wire import (
     with_addresses,
 )
 
-LOG = logging.getLogger("samzapy.testing.proxy")
+LOG = logging.getLogger(__name__)
 HOST = "127.0.0.1"
 PATIENCE_S = 30.0
 LINGER_S = 30.0  # how long replies are waited for whose client is gone

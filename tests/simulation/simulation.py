@@ -32,13 +32,13 @@ from samzapy.model.ownership import FirstRun
 from samzapy.plan.grouping import group
 from samzapy.plan.topics import internal_topics
 from samzapy.ports import Log, StoreDirectory, TopicSpec
-from samzapy.testing.baton import Baton, SimProcess
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_cluster import MemoryCluster
-from samzapy.testing.memory_disk import MemoryDisk
 from samzapy.testing.memory_log import MemoryLog
-from samzapy.testing.simulated_process import BatonLock, SimContainer
 from samzapy.wiring import changelog_topic, container_spec, job_of, topic_names
+from tests.simulation.baton import Baton, SimProcess
+from tests.simulation.disk import MemoryDisk
+from tests.simulation.process import BatonLock, SimContainer
 
 STATE_DIRECTORY = Path("memory")
 
@@ -108,7 +108,7 @@ class SimDriver:
             self.exit_code = self.coordinator.run()
         except SamzapyError as error:
             self.error, self.exit_code = error, error.exit_code
-        except Exception as error:  # noqa: BLE001  what samzapy did not foresee: a finding, and the process ends by it
+        except Exception as error:
             if not self.process.ended:  # else it was on its way out
                 self.sim.problem(f"{self.process.name}: {type(error).__name__}: {error}")
             self.exit_code = 70

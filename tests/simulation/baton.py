@@ -171,7 +171,7 @@ class Baton:
         except failpoints.Crash:
             if actor.process is not None and not actor.process.ended:  # raised by a callback: the whole process goes
                 self._finish(actor.process, "crashed", actor)
-        except BaseException as error:  # noqa: BLE001  whoever waits for the story to end looks at it
+        except BaseException as error:
             if actor.process is None or not actor.process.ended:
                 self.errors.append((actor.name, error))
         self._actors.remove(actor)

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from samzapy.testing.wire import MOST_BYTES, Api, BrokenFrame, Request, checked_size, framed, read_correlation, read_request, with_addresses
+from tests.proxy.wire import MOST_BYTES, Api, BrokenFrame, Request, checked_size, framed, read_correlation, read_request, with_addresses
 
 
 def request(api: int, client: str | None, body: bytes = b"") -> bytes:
