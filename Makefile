@@ -56,7 +56,7 @@ JOBS ?= 2
 chaos: venv  ## half an hour of faults of every kind over three brokers, as child processes and on Spark (SEED=n MINUTES=n)
 	$(BIN)/python -m tests.recovery.run --chaos --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
 
-lock:  ## write the lock files anew from pyproject.toml
+lock:  ## write the lock files again from pyproject.toml
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet --upgrade pip pip-tools
 	$(WANTED) spark dev | $(COMPILE) --output-file requirements.lock -
@@ -72,5 +72,5 @@ WANTED := $(VENV)-lock/bin/python -c 'import sys, tomllib; \
 COMPILE := $(VENV)-lock/bin/pip-compile --quiet --upgrade --rebuild --generate-hashes --allow-unsafe --strip-extras --no-header --no-annotate \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
 
-clean:  ## remove .venv and what tools left behind
+clean:  ## remove .venv and the files of tools
 	rm -rf $(VENV) $(VENV)-lock .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

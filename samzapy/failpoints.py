@@ -38,13 +38,13 @@ EXIT_CODE = 86
 KILL, EXIT, STOP, RAISE, SLEEP = "kill", "exit", "stop", "raise", "sleep"
 
 # Rows of "What each crash point leaves" in PROTOCOL.md.
-START = "O1…T6: nothing decided has changed; a restore goes on from the position stored with the data"
+START = "O1…T6: no commit is affected; a restore goes on from the position stored with the data"
 OPEN = "polled, processed, C0–C3: aborted, invisible; inputs read again from the checkpoint"
-INSIDE_C4 = "inside C4: all of it or none"
+INSIDE_C4 = "inside C4: the whole transaction or none of it"
 DECIDED = "after C4: committed; each store catches up from its own position to the barrier"
-HANDED_OVER = "release and acknowledgement, last commit and report: the release or the end is found in Kafka"
-OWNING = "owning: the coordinator topic says what holds; an owner is ended and fenced before another is named"
-COPY = "a warm copy: a cache; it can be behind, never wrong"
+HANDED_OVER = "release and acknowledgement, last commit and report: the release or the end is in Kafka"
+OWNING = "owning: the coordinator topic says who owns what; an owner is ended and fenced before another is named"
+COPY = "a warm copy: a cache; it can lag, never wrong"
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ def wait_for_records(bootstrap: str, topic: str, count: int, limit_s: float = LI
 
 
 class _Reader:
-    """An assigned consumer that is told of partition ends: an end may lie behind markers and aborted records, where no record is."""
+    """An assigned consumer that reports partition ends: an end may come after markers and aborted records, where no record is."""
 
     def __init__(self, bootstrap: str, isolation: str) -> None:
         self._consumer = Consumer(

@@ -214,7 +214,7 @@ class KafkaTransactionalProducer:
                     raise InDoubt(f"flush of {self._id}: the brokers did not accept all records within {self._timeout_s:.0f} s.", "")
         except KafkaException as error:  # a fatal error of the client is raised by whatever serves its events
             raise transaction_error(error.args[0], f"flush of {self._id}") from None
-        # measured: what is still queued then is never sent, so waiting would last until the timeout (test_what_waits_behind_a_refused_record_is_not_waited_for)
+        # measured: what is still queued then is never sent, so waiting would last until the timeout (test_records_queued_after_a_refused_record_are_not_waited_for)
         if self._heard.rejected:
             raise RecordRejected(f"{self._id}: {self._heard.rejected}", REJECTED_REMEDY)
         self._raise_poison()

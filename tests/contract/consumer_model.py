@@ -2,7 +2,7 @@
 consumer, and what comes back is compared after each.
 
 Not compared, because the port leaves it open: which of several partitions a poll serves first; whether a position has passed the markers
-and aborted records behind the last record handed out; a partition that was found out of range, until it is assigned or sought anew.
+and aborted records after the last record handed out; a partition that was out of range, until it is assigned or sought again.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def test_an_open_transaction_hides_what_follows_it_until_it_is_decided(
     assert values(log, topic, count=2) == [b"open", b"plain"]
 
 
-def test_the_high_watermark_lies_behind_an_open_transaction_and_bounds_before_it(
+def test_the_high_watermark_is_after_an_open_transaction_and_bounds_are_before_it(
     log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer
 ) -> None:
     place = TopicPartition(topic, 0)

@@ -107,7 +107,7 @@ def test_what_is_younger_than_the_compaction_lag_stays_and_so_does_what_it_repla
 
 
 @pytest.mark.slow
-def test_compaction_drops_aborted_records_and_touches_nothing_behind_an_open_transaction(world: World, consumer: Consumer) -> None:
+def test_compaction_drops_aborted_records_and_touches_nothing_after_an_open_transaction(world: World, consumer: Consumer) -> None:
     topic = new_topic(world.log, 1, CLEANED_OFTEN)
     place = TopicPartition(topic, 0)
     producer = world.log.transactional_producer(topic)
@@ -123,7 +123,7 @@ def test_compaction_drops_aborted_records_and_touches_nothing_behind_an_open_tra
     opened.send(topic, b"open", b"c", 0)
     opened.flush()
     producer.begin()
-    producer.send(topic, b"third", b"a", 0)  # behind the open one: second stays the newest that the cleaner may see
+    producer.send(topic, b"third", b"a", 0)  # after the open one: second stays the newest that the cleaner may see
     producer.commit()
     world.compact(place, gone=b"first")
     assert [(1, b"second"), (2, b"b1")] == [(m.offset(), m.value()) for m in messages(world.log, topic)]

@@ -28,7 +28,7 @@ def flush_and_commit(producer: TransactionalProducer) -> None:
     producer.commit()
 
 
-def test_what_waits_behind_a_refused_record_is_not_waited_for(log: Log) -> None:
+def test_records_queued_after_a_refused_record_are_not_waited_for(log: Log) -> None:
     """A transaction that has failed is told as that: what librdkafka still holds of it would never be sent."""
     small, other = new_topic(log, 4, {"max.message.bytes": "1000"}), new_topic(log, 4)
     producer = log.transactional_producer(small)

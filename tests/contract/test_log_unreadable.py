@@ -1,4 +1,4 @@
-"""A batch that cannot be decompressed: where it begins and ends is told, and what lies behind it can be read. On both logs."""
+"""A batch that cannot be decompressed: the error says where it begins and ends, and the records after it can be read. On both logs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_batch_that_does_not_decompress_is_told_with_its_offsets(world: World,
     producer.send(topic, b"before", None, 0)
     producer.flush()
     world.send_unreadable(place, 3)
-    producer.send(topic, b"behind", None, 0)
+    producer.send(topic, b"after", None, 0)
     producer.flush()
     consumer.assign({place: 0})
     assert [(0, b"before")] == [(m.offset(), m.value()) for m in take(consumer, 1)]
@@ -34,7 +34,7 @@ def test_a_batch_that_does_not_decompress_is_told_with_its_offsets(world: World,
     batch = met(consumer)
     assert (2, 4) == (batch.begin, batch.end)
     consumer.seek({place: batch.end})
-    assert [(4, b"behind")] == [(m.offset(), m.value()) for m in take(consumer, 1)]
+    assert [(4, b"after")] == [(m.offset(), m.value()) for m in take(consumer, 1)]
 
 
 def test_a_batch_that_does_not_decompress_may_be_the_last(world: World, topic: str, consumer: Consumer) -> None:

@@ -1,7 +1,7 @@
 """A real Spark standalone cluster for tests: a master, and workers that are hosts of their own on 127.0.0.2, .3, …
 
 Processes are started by class name through PySpark's own `spark-class`. Whatever a test did to them (killed, stopped, decommissioned),
-`close` leaves none behind.
+`close` ends all of them.
 """
 
 from __future__ import annotations

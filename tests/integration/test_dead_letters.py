@@ -149,10 +149,10 @@ def test_a_record_too_large_to_decompress_is_set_aside_and_the_job_goes_on(kafka
     large = {"message_max_bytes": 200_000_000, "compression_type": "zstd", "queue_buffering_max_kbytes": 400_000}
     produce(kafka, job.input, [(None, b"before", 0)])
     produce(kafka, job.input, [(None, bytes(90_000_000), 0)], **large)
-    produce(kafka, job.input, [(None, b"behind", 0)])
+    produce(kafka, job.input, [(None, b"after", 0)])
     done = job.run_to_end()
     assert 0 == done.returncode, done.stderr
-    assert {"before", "behind"} == {word for (_, word) in job.stored()}
+    assert {"before", "after"} == {word for (_, word) in job.stored()}
     assert [(job.input, 0, 1)] == origins(job)
     assert f"{job.input}[0]@1 cannot be read" in done.stderr
 

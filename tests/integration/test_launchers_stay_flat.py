@@ -1,4 +1,4 @@
-"""A coordinator restarts containers for weeks: two hundred launches and ends leave nothing behind, in this process or in Spark's JVM."""
+"""A coordinator restarts containers for weeks: two hundred launches and ends leak nothing, in this process or in Spark's JVM."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def spark_launcher(java_home: str) -> Iterator[Any]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_child_processes_leave_nothing_behind() -> None:
+def test_child_processes_leave_nothing() -> None:
     launcher = ProcessLauncher(io.BytesIO())
     launch_and_end(launcher, WARM_UP)
     before = this_process()
@@ -81,7 +81,7 @@ def test_child_processes_leave_nothing_behind() -> None:
 @pytest.mark.prove  # three minutes
 @pytest.mark.spark
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_spark_containers_leave_nothing_behind(spark_launcher: Any) -> None:
+def test_spark_containers_leave_nothing(spark_launcher: Any) -> None:
     launch_and_end(spark_launcher, WARM_UP)
     python, jvm = this_process(), spark_jvm()
 

@@ -1,4 +1,4 @@
-"""The coordinator's two listeners with nobody behind them, and requests as a stranger might make them."""
+"""The coordinator's two listeners without a coordinator, and requests as a stranger might make them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Listening:
     def __init__(self, **limits: float) -> None:
         self.token = secrets.token_urlsafe(32)
         roster = Roster(JOB, "run", group({"in": 1}, set(), has_stores=False), 1, None, SystemClock())
-        stage = Stage()  # not started: nothing is running behind the web
+        stage = Stage()  # not started: only the web listener runs
         self._control = Listener(control_app(roster, self.token), "127.0.0.1", 0, **limits)  # type: ignore[arg-type]
         self._web = Listener(web_app(stage.coordinator, self.token), "127.0.0.1", 0, **limits)  # type: ignore[arg-type]
 

@@ -321,7 +321,7 @@ def input_removed(policy: str) -> Act:
 
 
 def input_rewound(policy: str) -> Act:
-    """The checkpoint is behind the input's end: it was restored from an older copy under the same id."""
+    """The checkpoint is after the input's end: the input was restored from an older copy under the same id."""
 
     def act(ran: Ran) -> str:
         ran.bench.input_settings = {"in": {"on_out_of_range": policy}}

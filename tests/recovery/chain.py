@@ -4,7 +4,7 @@
 is wrong (lost, doubled, reordered, altered, invented, wrong state, unread), with the first differing record of each partition. `verify` reads the
 topics as any read_committed consumer would, through nothing of samzapy's own Kafka code, and judges.
 
-A committed position that went past a record whose output is missing is a loss; records behind the committed position were not read yet, which
+A committed position that went past a record whose output is missing is a loss; records after the committed position were not read yet, which
 is a finding of its own unless the caller did not expect the job to have come to the end.
 """
 
@@ -134,7 +134,7 @@ def judge(
     Args:
         positions: the committed next offset of each input partition.
         exactly_once: outputs are those up to the position, once; else each of them at least once, and unaltered repetitions and outputs of
-            records behind the position are allowed (stores are exact under both guarantees).
+            records after the position are allowed (stores are exact under both guarantees).
         to_the_end: every input record must have been processed.
     """
     done = {p: [r for r in records if r.offset < positions.get(p, 0)] for p, records in inputs.items()}

@@ -149,7 +149,7 @@ def silent_offset_reset() -> AbstractContextManager[None]:
 
 
 def restore_off_by_one() -> AbstractContextManager[None]:
-    """A restore begins behind the first record that it should read. (One offset late would do no harm: after a commit comes its marker.)"""
+    """A restore begins after the first record that it should read. (One offset late would do no harm: after a commit comes its marker.)"""
     read = Barriers.read_to
 
     def late(self: Any, consumer: Any, ranges: Any, take: Any, whose: Any) -> Any:

@@ -52,7 +52,7 @@ class Report:
             f"local stores: {'intact' if not self.stores.problems else f'{len(self.stores.problems)} PROBLEMS'}: {self.stores.summary}",
             *(f"  {p}" for p in self.stores.problems),
             f"exit code of the last run: {self.exit_code}",
-            f"left behind: {'nothing' if not self.left_behind else ''}",
+            f"processes left: {'nothing' if not self.left_behind else ''}",
             *(f"  {p}" for p in self.left_behind),
         ]
 

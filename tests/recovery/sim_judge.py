@@ -139,7 +139,7 @@ class _Partition:
                 if self._exactly_once:
                     problems.append(f"doubled: outputs {seen[offset]} and {r.offset} are both of input {offset}")
                 continue
-            if offset < highest and self._exactly_once:  # else a record that was given up comes again, after those behind it
+            if offset < highest and self._exactly_once:  # else a record that was given up comes again, after later ones
                 problems.append(f"reordered: output {r.offset}, of input {offset}, comes after that of input {highest}")
             seen[offset], highest = r.offset, max(highest, offset)
         lost = [offset for offset in must.outputs if offset not in seen]

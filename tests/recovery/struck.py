@@ -88,7 +88,7 @@ class StruckJob:
             self.problems = audit(self._observer.finish())
 
     def _run(self) -> None:
-        """Under load, until the points of a run that goes on for ever are behind it."""
+        """Under load, until it has passed the points of a run that goes on for ever."""
         self.job.start()
         with Load(self._servers, self.job.topics.input, TASKS, RATE, KEYS, 0) as load:
             self._until(all_run, "every task running")
@@ -171,7 +171,7 @@ class StruckJob:
         self.job.wait()
         deadline = time.monotonic() + PATIENCE_S
         while marked(self.job.name):
-            assert time.monotonic() < deadline, f"left behind by the driver: {marked(self.job.name)}"
+            assert time.monotonic() < deadline, f"still running after the driver: {marked(self.job.name)}"
             self._pause.wait(LOOK_S)
         if not self._keep_state:
             shutil.rmtree(self.job.folder / "state", ignore_errors=True)

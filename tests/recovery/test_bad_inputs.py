@@ -43,13 +43,13 @@ STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
     "store before the changelog's start": (state.stamped(position=-1), GOES_ON, ("changelog:", "no longer has the records that it would read next")),
     "store ahead of the changelog": (state.stamped(position=10**6), GOES_ON, ("changelog:", "ahead of the changelog")),
     "store ahead of the checkpoint": (state.stamped(sequence=10**6), GOES_ON, ("changelog:", "ahead of the checkpoint")),
-    "store behind and old": (
+    "store that lags and is old": (
         state.stamped(position=state.behind, as_of_ms=state.older(0.6)), GOES_ON, ("changelog:", "too old: tombstones"),
     ),
-    "store behind and of the future": (
+    "store that lags and is of the future": (
         state.stamped(position=state.behind, as_of_ms=state.older(-1)), GOES_ON, ("changelog:", "too old: tombstones"),
     ),
-    "store behind and young": (state.stamped(position=state.behind, as_of_ms=state.older(0.4)), GOES_ON, ("local:", "recent enough")),
+    "store that lags and is young": (state.stamped(position=state.behind, as_of_ms=state.older(0.4)), GOES_ON, ("local:", "recent enough")),
     "store old and complete": (state.stamped(as_of_ms=state.older(400)), GOES_ON, ("local:", "all that the checkpoint names")),
     # directories
     "stamp that is no JSON": (state.stamp_of(b"\xff\xfe"), GOES_ON, ("changelog:", "its stamp cannot be read")),
@@ -111,9 +111,9 @@ STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
     "input records removed unread, fail": (state.input_removed("fail"), RANGE, ("in[0]", "removed unread", "on_out_of_range")),
     "input records removed unread, earliest": (state.input_removed("earliest"), GOES_ON, ("local:",)),
     "input records removed unread, latest": (state.input_removed("latest"), GOES_ON, ("local:",)),
-    "checkpoint behind the input's end, fail": (state.input_rewound("fail"), RANGE, ("is after the topic's end",)),
-    "checkpoint behind the input's end, earliest": (state.input_rewound("earliest"), GOES_ON, ("local:",)),
-    "checkpoint behind the input's end, latest": (state.input_rewound("latest"), GOES_ON, ("local:",)),
+    "checkpoint after the input's end, fail": (state.input_rewound("fail"), RANGE, ("is after the topic's end",)),
+    "checkpoint after the input's end, earliest": (state.input_rewound("earliest"), GOES_ON, ("local:",)),
+    "checkpoint after the input's end, latest": (state.input_rewound("latest"), GOES_ON, ("local:",)),
 }  # fmt: skip
 
 RECORDS: dict[str, tuple[Callable[[Path], object], str, tuple[str, ...]]] = {

@@ -43,7 +43,7 @@ POSITIONS = {0: 7, 1: 4}
 
 
 def found_of(outputs: dict[int, list[Link]]) -> dict[int, list[Found]]:
-    """The outputs in a transactional log: a marker behind every second one."""
+    """The outputs in a transactional log: a marker after every second one."""
     return {p: [Found(i + i // 2, made) for i, made in enumerate(links)] for p, links in outputs.items()}
 
 
@@ -192,7 +192,7 @@ def test_a_wrong_store_value_is_named(store: str, key: bytes, value: object) -> 
     assert f"store {store!r}, key {key!r} is {value!r}" in str(verdict)
 
 
-def test_records_behind_the_committed_position_are_unread() -> None:
+def test_records_after_the_committed_position_are_unread() -> None:
     world = World()
     world.inputs[2] = [InputRecord(10, b"x", b"y")]
     verdict = world.judged()

@@ -1,6 +1,6 @@
-"""A transaction that a stranger leaves open on a topic that a job reads: what lies behind it cannot be read, by anybody.
+"""A transaction that a stranger leaves open on a topic that a job reads: records after it cannot be read, by anybody.
 
-On an input the task waits at it and the others go on; on a changelog or a checkpoint partition the restore waits, for the barrier lies behind it.
+On an input the task waits at it and the others go on; on a changelog or a checkpoint partition the restore waits, because the barrier is after it.
 Either is told as the task's `reason`, and right when the transaction has ended.
 """
 
@@ -51,13 +51,13 @@ def at_the_ends(run: Running, job: Job) -> dict[str, Any]:
 
 @contextmanager
 def waiting_at_an_input(job: Job) -> Iterator[tuple[Running, Stranger]]:
-    """A job that has caught up, a stranger's transaction at the end of partition 0 with a word in it, and more words behind it and beside it."""
+    """A job that has caught up, a stranger's transaction at the end of partition 0 with a word in it, and more words after it and beside it."""
     with job.running("--local") as run:
         run.until_running()
         job.feed(["first", "first"])
         at_the_ends(run, job)
         stranger = Stranger(job.servers, job.input, 0, b"within")
-        produce(job.servers, job.input, [(None, b"behind", 0), (None, b"beside", 1)])
+        produce(job.servers, job.input, [(None, b"after", 0), (None, b"beside", 1)])
         wait_for_records(job.servers, job.output, 3)
         yield run, stranger
 
@@ -73,7 +73,7 @@ def test_on_an_input_the_task_waits_the_others_go_on_and_its_end_is_right(job: J
         wait_for_records(job.servers, job.output, 5 if end == "commit" else 4)
         assert 0 == run.stop()
     within = {(0, "within"): 1} if end == "commit" else {}
-    expected = {(0, "first"): 1, (1, "first"): 1, (1, "beside"): 1, (0, "behind"): 1, **within}
+    expected = {(0, "first"): 1, (1, "first"): 1, (1, "beside"): 1, (0, "after"): 1, **within}
     assert expected == job.stored()
     assert sorted(each_once(expected)) == sorted(job.updates())
 
@@ -91,7 +91,7 @@ def test_on_an_input_it_is_said_while_it_lasts(job: Job) -> None:
 def test_a_bounded_run_ends_before_it_and_says_so(job: Job) -> None:
     job.feed(["first", "first"])
     stranger = Stranger(job.servers, job.input, 0, b"within")
-    produce(job.servers, job.input, [(None, b"behind", 0)])
+    produce(job.servers, job.input, [(None, b"after", 0)])
 
     done = job.run_to_end()
 
@@ -103,7 +103,7 @@ def test_a_bounded_run_ends_before_it_and_says_so(job: Job) -> None:
 
     stranger.commit()
     done = job.run_to_end()
-    assert {(0, "first"): 1, (1, "first"): 1, (0, "within"): 1, (0, "behind"): 1} == job.stored()
+    assert {(0, "first"): 1, (1, "first"): 1, (0, "within"): 1, (0, "after"): 1} == job.stored()
     assert "transaction is open" not in done.stderr
 
 
@@ -147,7 +147,7 @@ def test_on_a_topic_of_its_own_it_is_said_while_it_lasts(job: Job, topic: str) -
 
 
 def test_one_that_was_open_before_the_last_commit_is_not_taken_for_a_lost_end(job: Job) -> None:
-    """The changelog's visible end lies before what the checkpoint says; what is behind it is hidden, not lost."""
+    """The changelog's visible end is before the checkpoint's position; the records after it are hidden, not lost."""
     with job.running("--local") as run:
         run.until_running()
         stranger = Stranger(job.servers, job.changelog, 0, b"\0" * 8)

@@ -75,7 +75,7 @@ def test_each_damage_is_named() -> None:
     assert {WRONG_STATE} == world.kinds()
 
 
-def test_records_behind_the_position_are_unread_and_what_was_done_with_them_is_invented() -> None:
+def test_records_after_the_position_are_unread_and_what_was_done_with_them_is_invented() -> None:
     world = World()
     world.positions[1] = 11
 

@@ -52,7 +52,7 @@ def nothing(bench: Bench) -> None:
 
 
 def transaction(records: int, end: str, transactional_id: str = "stranger") -> Act:
-    """Somebody's transaction behind the last commit: aborted, or left open, so that the next owner's init aborts it."""
+    """Somebody's transaction after the last commit: aborted, or left open, so that the next owner's init aborts it."""
 
     def act(bench: Bench) -> None:
         producer = bench.log.transactional_producer(transactional_id)
@@ -206,7 +206,7 @@ def test_records_deleted_ahead_of_a_restore_are_noticed_and_the_next_start_is_re
             bench.start()
 
 
-def test_records_deleted_behind_a_restore_are_not_missed(tmp_path: Path) -> None:
+def test_records_deleted_while_a_restore_reads_are_not_missed(tmp_path: Path) -> None:
     bench = ran(tmp_path, 3 * MANY)
     bench.adjust = while_restoring(bench, lambda: bench.cluster.delete_records(PLACE, 100))
 

@@ -1,7 +1,7 @@
 """A trial: a ChainTask job under load and observation, hit by faults, and what is to be said of it at the end.
 
 Open the block, hit, `finish`: load ends, the job catches up with its input and stops as a user would stop it; then the topics are verified, the
-owners audited, and the machine is searched for processes that were left behind.
+owners audited, and the machine is searched for processes that still run.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def test_what_is_no_directory_is_refused_on_every_level(tmp_path: Path, level: i
 
 
 @pytest.mark.parametrize("level", [4, 5, 6])
-def test_what_lies_behind_a_link_is_no_task_of_this_host(tmp_path: Path, level: int) -> None:
+def test_a_linked_folder_is_no_task_of_this_host(tmp_path: Path, level: int) -> None:
     """The sweep of stores whose tasks moved away deletes what it finds."""
     generation = filled(tmp_path / "state")
     assert ["Partition 0"] == tasks_there((tmp_path / "state").joinpath(*LEVELS[:3]))

@@ -96,7 +96,7 @@ def test_all_lines_are_sent_with_or_without_a_last_line_end(is_file: bool) -> No
     assert [(None, b"a"), (None, b"b"), (None, b" c")] == world.there()
 
 
-def test_the_last_records_are_found_behind_markers_and_aborted_records() -> None:
+def test_the_last_records_are_shown_past_markers_and_aborted_records() -> None:
     world = World()
     for number in range(20):
         producer = world.log.transactional_producer("x")

@@ -213,7 +213,7 @@ def test_what_names_the_cluster_is_the_same_everywhere(folder: Path) -> None:
     assert "real:9092" == settings_from_document(job.document, {}).kafka_client["bootstrap.servers"]
 
 
-def test_secrets_stay_behind_and_are_resolved_where_they_are_used(folder: Path) -> None:
+def test_secrets_stay_unresolved_until_they_are_used(folder: Path) -> None:
     write(folder, "in-a-file", "pw.txt")
     text = HEAD.replace("{boot", '{sasl.password: "${KEY_A}", ssl.key.password: "${file:pw.txt}", boot')
     text += 'params: {dsn: "postgres://u:${DB_PASSWORD}@h/d", other: "${file:pw.txt}", api_token: "${T}"}\n'
@@ -265,7 +265,7 @@ def test_a_secret_put_under_a_key_that_holds_none_is_not_shown_either(key: str, 
         assert "hunter" not in raised.value.render()
 
 
-def test_a_secret_may_lie_behind_links_as_kubernetes_lays_it(folder: Path) -> None:
+def test_a_secret_may_be_reached_through_links_as_in_kubernetes(folder: Path) -> None:
     (folder / "..2026").mkdir()
     (folder / "..2026" / "password").write_text("hunter2\n")
     (folder / "..data").symlink_to("..2026")

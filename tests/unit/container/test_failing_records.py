@@ -95,7 +95,7 @@ def test_while_a_record_waits_the_heartbeat_and_commits_go_on_and_it_is_not_comm
     assert 1 == container.tasks["Partition 0"].committed.inputs["in[0]"].next_offset
 
 
-def test_records_before_and_behind_one_that_is_tried_again_all_count(tmp_path: Path) -> None:
+def test_records_before_and_after_one_that_is_tried_again_all_count(tmp_path: Path) -> None:
     bench = Bench(tmp_path, failing(1), retries=1, partitions=2)
     for partition in (0, 1):
         bench.feed(*[("a", 1), ("boom", 1), ("b", 1), ("boom", 1), ("c", 1)] * 20, partition=partition)
@@ -383,7 +383,7 @@ def test_when_the_culprit_is_passed_transactions_grow_again(tmp_path: Path) -> N
 
 def test_with_fail_the_record_that_kafka_refuses_is_named_and_what_came_before_is_committed(tmp_path: Path) -> None:
     bench, container = refusing(tmp_path, retries=1)
-    bench.feed(*((f"k{i}", 1) for i in range(10)), ("x" * 600, 1), ("behind", 1))
+    bench.feed(*((f"k{i}", 1) for i in range(10)), ("x" * 600, 1), ("after", 1))
     with pytest.raises(
         TaskError, match=r"Partition 0: what it sends or stores failed 2 times on record in\[0\]@10: .*larger than the topic"
     ):

@@ -71,7 +71,7 @@ def test_every_host_learns_of_the_reset_from_the_changelog(tmp_path: Path, host:
 
 
 def test_what_an_order_deleted_is_no_lost_checkpoint_afterwards(tmp_path: Path) -> None:
-    """Deletions lie behind what the checkpoint before the order names; the one that carries it out names them."""
+    """Deletions come after the changes that the checkpoint before the order names; the one that carries it out names them."""
     story = Story(tmp_path, inputs={"in": {}, "more": {}})
     story.bench.feed(("a", 1), ("gone", 2))
     story.run()

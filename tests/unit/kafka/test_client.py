@@ -27,7 +27,7 @@ def test_a_partition_that_was_just_made_is_asked_again() -> None:
 
 
 def test_a_broker_whose_connection_was_made_anew_is_asked_again() -> None:
-    """Met by a chaos run behind connections that were cut: a container failed with SZ300."""
+    """Seen in a chaos run after connections were cut: a container failed with SZ300."""
     assert 42 == asked("the bounds", Broker(KafkaError._DESTROY_BROKER))
 
 

@@ -42,7 +42,7 @@ def test_the_end_by_the_alarm_is_told_with_what_to_look_at() -> None:
     assert "Kafka client" in told
 
 
-def test_a_client_that_can_be_made_leaves_no_alarm_behind() -> None:
+def test_a_client_that_can_be_made_leaves_no_alarm_set() -> None:
     text = """
 import signal, sys
 from samzapy.kafka.consumer import KafkaConsumer

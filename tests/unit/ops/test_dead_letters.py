@@ -254,13 +254,13 @@ def test_the_second_of_two_replays_fences_the_first(tmp_path: Path) -> None:
     assert [7, 7] == [len(records(bench, partition)) for partition in (0, 1)]
 
 
-def test_traces_behind_an_open_transaction_are_waited_for(tmp_path: Path) -> None:
+def test_traces_after_an_open_transaction_are_waited_for(tmp_path: Path) -> None:
     bench, container = bench_of(tmp_path, partitions=1)
 
     class Racing(DeadLetters):
         def _send(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
             bench.feed(("boom", 1))
-            container.step(0.0)  # a dead letter, not committed: the traces will lie behind it
+            container.step(0.0)  # a dead letter, not committed: the traces will come after it
             return super()._send(producer, batch)
 
     assert 3 == len(Racing(JOB, ["in"], bench.log, bench.clock).replay(None, quiet))

@@ -27,7 +27,7 @@ def checkpoint(task: str, startpoint_id: str = "", **inputs: int) -> Checkpoint:
         (Target("earliest"), {}, {A: 10, B: 0}),
         (Target("latest"), {}, {A: 20, B: 5}),
         (Target(time_ms=1), {A: 15, B: 5}, {A: 15, B: 5}),
-        (Target(time_ms=1), {A: 25, B: 5}, {A: 20, B: 5}),  # behind an open transaction: not beyond what can be read
+        (Target(time_ms=1), {A: 25, B: 5}, {A: 20, B: 5}),  # after an open transaction: not beyond what can be read
     ],
 )
 def test_a_target_is_an_offset_in_each_partition(

@@ -91,7 +91,7 @@ def test_absence_is_remembered() -> None:
     engine = MemoryEngine()
     store = store_of(engine=engine)
     assert store.get("a") is None
-    engine.write([(b"a", b"\x00" * 8)], STAMP)  # behind its back: it does not look again
+    engine.write([(b"a", b"\x00" * 8)], STAMP)  # not through the store: it does not look again
     assert store.get("a") is None
 
 

@@ -1,4 +1,4 @@
-"""The harness answers wrong questions with what there is, lets work stay uncommitted, and leaves nothing behind."""
+"""The harness answers wrong questions with the names that exist, can leave work uncommitted, and deletes all its files."""
 
 from __future__ import annotations
 

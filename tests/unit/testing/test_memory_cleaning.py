@@ -49,7 +49,7 @@ def test_what_is_younger_than_the_compaction_lag_stays_and_so_does_what_it_repla
     assert [2] == world.offsets()
 
 
-def test_a_key_whose_tombstone_lies_behind_an_open_transaction_stays() -> None:
+def test_a_key_whose_tombstone_is_after_an_open_transaction_stays() -> None:
     world = World(config=COMPACTED)
     put(world, ("a", "1"))
     opened = begun(world.producer(), "open")
@@ -61,7 +61,7 @@ def test_a_key_whose_tombstone_lies_behind_an_open_transaction_stays() -> None:
     assert [] == world.offsets()
 
 
-def test_a_position_in_a_hole_goes_on_behind_it() -> None:
+def test_a_position_in_a_hole_goes_on_after_it() -> None:
     world = World(config=COMPACTED)
     put(world, ("a", "1"), ("a", "2"), ("a", "3"), ("b", "1"))
     world.cluster.compact(TOPIC)
