@@ -15,11 +15,12 @@ from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, pri
 from samzapy.cli.job import Job
 from samzapy.cli.this_process import this_process
 from samzapy.coordinator.rewinding import Order, Plan, Rewinding
-from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.ops.inspection import look_around, read_checkpoints
 from samzapy.ops.topics import changelogs, prepare_topics
 from samzapy.plan.startpoints import EARLIEST, LATEST, Choice, Target, pending
-from samzapy.wiring import changelog_topic, remove_local_state
+from samzapy.wiring.coordinator import coordinator_settings
+from samzapy.wiring.job_topics import JobTopics
+from samzapy.wiring.local_state import remove_local_state
 
 app = typer.Typer(help="Show a job's checkpoints, and set where it continues.", no_args_is_help=True)
 Earliest = Annotated[bool, typer.Option("--to-earliest", help="To the oldest record.")]
@@ -148,9 +149,8 @@ def _rewinding(job: Job) -> Rewinding:
             f"there are not all of the input topics {', '.join(i.topic for i in settings.inputs)}.",
             "See `samzapy topics JOB.yaml`, and create those that are missing.",
         )
-    topics = {store: topic for store in settings.stores if (topic := changelog_topic(settings, store)) is not None}
-    pace = CoordinatorSettings(settings.containers.count, lease_s=settings.containers.lease_ms / 1000)
-    return Rewinding(job.names, tasks, topics, pace, job.log, job.clock, this_process(), job.answers)
+    changelogs = JobTopics.of(settings).changelogs
+    return Rewinding(job.names, tasks, changelogs, coordinator_settings(settings), job.log, job.clock, this_process(), job.answers)
 
 
 def _print(plan: Plan, as_json: bool) -> None:

@@ -32,7 +32,7 @@ from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Log, Message, TopicSpec
 from samzapy.readers import read_to_end
-from samzapy.wiring import kafka_log
+from samzapy.wiring.clients import kafka_log
 
 SENTENCES, COUNTS = "sentences", "word-counts"
 PARTITIONS = 4

@@ -39,7 +39,7 @@ from samzapy.ports import Log
 from samzapy.private_files import private_directory
 from samzapy.spark.settings import LOOPBACK, is_local, master_addresses
 from samzapy.store.rocks import MAX_OPEN_FILES
-from samzapy.wiring import kafka_log
+from samzapy.wiring.clients import kafka_log
 
 FAILED = 1
 NEEDS_PYTHON = ">=3.11"

@@ -12,8 +12,8 @@ from samzapy.cli.job import Job
 from samzapy.cli.this_process import this_process
 from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
 from samzapy.coordinator.forgetting import Forgetting, Forgotten
-from samzapy.coordinator.settings import CoordinatorSettings
-from samzapy.wiring import remove_local_state
+from samzapy.wiring.coordinator import coordinator_settings
+from samzapy.wiring.local_state import remove_local_state
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")]
 
@@ -70,10 +70,8 @@ def forget(
 
 
 def _forgetting(job: Job) -> Forgetting:
-    settings = job.settings
     job.refuse_running(job.url())
-    pace = CoordinatorSettings(settings.containers.count, lease_s=settings.containers.lease_ms / 1000)
-    return Forgetting(job.names, pace, job.log, job.clock, this_process(), job.answers)
+    return Forgetting(job.names, coordinator_settings(job.settings), job.log, job.clock, this_process(), job.answers)
 
 
 def _say_tasks(found: Forgotten, what: str, execute: bool) -> None:

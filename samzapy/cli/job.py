@@ -18,7 +18,9 @@ from samzapy.model.ownership import LeaseRecord, Ledger
 from samzapy.ops.access import explained
 from samzapy.ports import Consumer, Log
 from samzapy.readers import read_lease, read_ledger
-from samzapy.wiring import job_of, kafka_log, local_state
+from samzapy.wiring.clients import kafka_log
+from samzapy.wiring.job_topics import job_of
+from samzapy.wiring.local_state import local_state
 
 HOST = "localhost"
 T = TypeVar("T")

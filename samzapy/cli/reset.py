@@ -17,7 +17,8 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.ops.inspection import owned_by_another, read_checkpoints
 from samzapy.ops.topics import changelogs
 from samzapy.ports import Admin, Log
-from samzapy.wiring import changelog_topic, job_of, remove_local_state
+from samzapy.wiring.job_topics import JobTopics
+from samzapy.wiring.local_state import remove_local_state
 
 LOOK_S = 0.5
 
@@ -58,8 +59,9 @@ def reset(
 def foreign_changelogs(settings: Settings, log: Log, admin: Admin) -> dict[str, str]:
     """The changelog topics that the job file names and that are not this job's: why, by topic."""
     clock = SystemClock()
-    logs = {topic: store for store in settings.stores if (topic := changelog_topic(settings, store)) is not None}
-    there = admin.topics([*logs, job_of(settings).checkpoint_topic])
+    names = JobTopics.of(settings)
+    logs = {topic: store for store, topic in names.changelogs.items()}
+    there = admin.topics([*logs, names.job.checkpoint_topic])
     checkpoints: dict[int, Checkpoint] = {}
     with suppress(StateRefused):  # one that cannot be read vouches for nothing, and may be what the reset is for
         checkpoints = read_checkpoints(settings, there, log, clock)

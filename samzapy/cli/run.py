@@ -25,24 +25,17 @@ from samzapy.coordinator.control_app import control_app, control_connections
 from samzapy.coordinator.host_names import HostNames
 from samzapy.coordinator.http import Listener
 from samzapy.coordinator.job_coordinator import JobCoordinator
-from samzapy.coordinator.settings import CoordinatorSettings, InputTopics
 from samzapy.coordinator.token import token_path, write_token
-from samzapy.coordinator.topic_watch import TopicWatch
 from samzapy.coordinator.web_app import web_app
-from samzapy.dev.java import find_java, java_for_spark
-from samzapy.memory import oom_kills
 from samzapy.model.offsets import TopicPartition
-from samzapy.model.ownership import FirstRun
 from samzapy.ops.access import warn_of_missing
 from samzapy.ops.topics import grown_tasks, prepare_topics, refuse_to_make_again
 from samzapy.plan.assignment import check_slots
 from samzapy.ports import Launcher, Log
-from samzapy.spark.settings import is_local
-from samzapy.wiring import ENTRY, changelog_topic, topic_names
+from samzapy.wiring.coordinator import container_payload, coordinator_settings, input_topics, is_one_host, process_launcher, spark_launcher
 
 LOG = logging.getLogger("samzapy")
 KILLED = 128
-LOCALHOST = "localhost"
 LOOPBACK = "127.0.0.1"
 
 
@@ -63,9 +56,7 @@ def run(
 class _Run:
     def __init__(self, job: Job, local: bool, until_end: bool, takeover: bool) -> None:
         self._job = job
-        self._loaded = job.loaded
         self._settings = job.settings
-        self._log = job.log
         self._local = local
         self._until_end = until_end
         self._takeover = takeover
@@ -74,101 +65,69 @@ class _Run:
     def run(self) -> int:
         failpoints.arm(os.environ)
         open_files_limit()
-        settings, containers = self._settings, self._settings.containers
-        refuse_to_make_again(settings, self._log, self._job.clock)
-        tasks = prepare_topics(settings, self._log)
-        warn_of_missing(settings, self._log)
-        job, run_id, clock = self._job.names, secrets.token_hex(8), self._job.clock
-        count = min(containers.count, len(tasks))
-        self._warn_of_idle(count)
-        ends = ends_now([p for t in tasks.values() for p in t.inputs], self._log) if self._until_end else None
-        cluster_id = self._job.cluster_id()
-        token_file = token_path(Path(settings.state.dir), cluster_id, str(job), run_id)
+
+        # Everything that can be refused is refused before a process is started.
+        settings, log = self._settings, self._job.log
+        refuse_to_make_again(settings, log, self._job.clock)
+        tasks = prepare_topics(settings, log)
+        warn_of_missing(settings, log)
+        wanted = coordinator_settings(settings, len(tasks), takeover=self._takeover)
+        self._warn_of_idle(wanted.containers)
+        ends = ends_now([p for t in tasks.values() for p in t.inputs], log) if self._until_end else None
+
+        run_id, cluster_id = secrets.token_hex(8), self._job.cluster_id()
+        token_file = token_path(Path(settings.state.dir), cluster_id, str(self._job.names), run_id)
         token = _new_token(token_file, settings.state.dir)
         launcher = self._launcher()
         coordinator: JobCoordinator | None = None
         try:
             if not self._local:
-                check_slots(count, launcher.slots(), settings.spark.master)
-            payload = {
-                "entry": ENTRY, "document": self._loaded.document, "folders": [str(f) for f in self._job.loaded.folders],
-                "host": LOCALHOST if self._local or is_local(settings.spark.master) else "",  # elsewhere the executor knows
-                "cluster_id": cluster_id, "token": token,
-            }  # fmt: skip
-            pace = CoordinatorSettings(
-                count, containers.standby, containers.host_affinity_ms / 1000, containers.heartbeat_ms / 1000, containers.lease_ms / 1000,
-                containers.max_restarts, containers.restart_window_ms / 1000, stop_timeout_s=settings.commit.timeout_ms / 1000,
-                takeover=self._takeover, has_changelogs=any(changelog_topic(settings, s) for s in settings.stores),
-                memory_bytes=containers.memory_bytes, oom_kills=oom_kills,
-            )  # fmt: skip
-            process = this_process()
+                check_slots(wanted.containers, launcher.slots(), settings.spark.master)
+            loaded = self._job.loaded
+            payload = container_payload(settings, loaded.document, loaded.folders, cluster_id, token, local=self._local)
+            topics = input_topics(settings, len(tasks), lambda: grown_tasks(settings, log), log, self._job.clock)
             coordinator = JobCoordinator(
-                job, run_id, tasks, payload, ends, pace, self._log, clock, launcher, process, self._job.answers, self._input_topics(len(tasks))
+                self._job.names, run_id, tasks, payload, ends, wanted, log, self._job.clock, launcher, this_process(), self._job.answers, topics
             )
-            names = HostNames(settings.web.host, settings.web.names)
-            listeners = [
-                Listener(web_app(coordinator, token, names), settings.web.host, settings.web.port),
-                Listener(control_app(coordinator.roster, token), self._control_host(launcher), 0, control_connections(len(tasks))),
-            ]
-            coordinator.listens_at(listeners[0].url, listeners[1].url)
-            for listener in listeners:
-                listener.start()
-            self._take_signals(coordinator)
-            try:
-                code = coordinator.run()
-            finally:
-                token_file.unlink(missing_ok=True)
-                for listener in listeners:
-                    listener.stop()
-            return KILLED + self._signals[-1] if len(self._signals) > 1 and code == 0 else code
+            return self._until_over(coordinator, launcher, token, token_file, len(tasks))
         finally:
             if coordinator is None:
                 launcher.close()
 
+    def _until_over(self, coordinator: JobCoordinator, launcher: Launcher, token: str, token_file: Path, tasks: int) -> int:
+        """Listen for people and containers while the job runs; the exit code."""
+        web = self._settings.web
+        control_host = str(getattr(launcher, "driver_host", LOOPBACK))  # where containers can reach this driver
+        listeners = [
+            Listener(web_app(coordinator, token, HostNames(web.host, web.names)), web.host, web.port),
+            Listener(control_app(coordinator.roster, token), control_host, 0, control_connections(tasks)),
+        ]
+        coordinator.listens_at(listeners[0].url, listeners[1].url)
+        for listener in listeners:
+            listener.start()
+        self._take_signals(coordinator)
+        try:
+            code = coordinator.run()
+        finally:
+            token_file.unlink(missing_ok=True)
+            for listener in listeners:
+                listener.stop()
+        return KILLED + self._signals[-1] if len(self._signals) > 1 and code == 0 else code
+
     def _launcher(self) -> Launcher:
         if self._local:
-            from samzapy.local.launcher import ProcessLauncher
-
-            return ProcessLauncher(Relayed())
-        from samzapy.spark.launcher import SparkLauncher
-        from samzapy.spark.session import start_session
-
-        settings = self._settings
+            return process_launcher(Relayed())
         say("starting Spark …")
         started = time.monotonic()
-        java = java_for_spark(find_java())
-        session = start_session(
-            settings.spark.master,
-            {k: str(v) for k, v in settings.spark.conf.items()},
-            f"samzapy {settings.job}-{settings.id}",
-            str(java.home),
-            max(5.0, settings.containers.host_affinity_ms / 1000),
-        )
+        launcher = spark_launcher(self._settings)
         say(f"Spark runs ({time.monotonic() - started:.1f} s)")
-        return SparkLauncher(session)
-
-    def _control_host(self, launcher: Launcher) -> str:
-        """Where containers can reach this driver."""
-        return str(getattr(launcher, "driver_host", LOOPBACK))
+        return launcher
 
     def _warn_of_idle(self, containers: int) -> None:
-        if self._settings.containers.standby and (self._local or is_local(self._settings.spark.master)):
+        if self._settings.containers.standby and is_one_host(self._settings, local=self._local):
             LOG.warning("containers.standby: no warm copies are kept: all containers are on this host, and a copy belongs on another one")
         if containers < self._settings.containers.count:
             LOG.warning("%d containers for %d tasks: the others are not started", self._settings.containers.count, containers)
-
-    def _input_topics(self, tasks: int) -> Any:
-        """The inputs as they are now, how to look for partitions that come later, and what is compared with the job's first run."""
-        job = self._job.names
-        with self._log.admin() as admin:
-            facts = admin.topics([*topic_names(self._settings), job.checkpoint_topic, job.coordinator_topic])
-        inputs = {i.topic: facts[i.topic] for i in self._settings.inputs}
-        first_run = FirstRun(facts[job.checkpoint_topic].topic_id, tasks if self._settings.stores else 0)
-        watch = TopicWatch(
-            self._log, self._job.clock, {t: f.topic_id for t, f in facts.items()}, {t: f.partitions for t, f in inputs.items()}
-        )
-        known = {f.topic_id: (f.name, f.partitions) for f in inputs.values()}
-        return InputTopics(known, lambda: watch.grown(lambda: grown_tasks(self._settings, self._log)), first_run, watch.check)
 
     def _take_signals(self, coordinator: Any) -> None:
         def handle(number: int, _: Any) -> None:

@@ -13,7 +13,7 @@ from samzapy.model.access import TRANSACTIONAL_ID, Access, grant_command
 from samzapy.ops.topics import changelogs
 from samzapy.plan.access import needed_access
 from samzapy.ports import Log
-from samzapy.wiring import job_of
+from samzapy.wiring.job_topics import job_of
 
 LOG = logging.getLogger("samzapy")
 _BY_NAME = re.compile(r"PLAIN|SCRAM-SHA-\d+", re.IGNORECASE)

@@ -17,11 +17,10 @@ from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.plan.grouping import group
 from samzapy.plan.restore import ChangelogFacts, Refuse, not_whole, replaced
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 from samzapy.readers import decided_bounds, newest_checkpoints, read_ranges
-from samzapy.wiring import changelog_topic, job_of, topic_names
+from samzapy.wiring.job_topics import JobTopics, job_of
 
 AT_ONCE_S = 1.0  # a broker closes no segment and cleans it in so short a time
 
@@ -41,13 +40,13 @@ def look_around(settings: Settings, log: Log) -> Surroundings:
     Raises:
         ClusterUnreachable: no broker answered.
     """
+    names = JobTopics.of(settings)
     with log.admin() as admin:
         cluster_id = admin.cluster_id()
-        topics = admin.topics([*topic_names(settings), job_of(settings).checkpoint_topic, job_of(settings).coordinator_topic])
-    inputs = {i.topic for i in settings.inputs}
+        topics = admin.topics([*names.all, names.job.checkpoint_topic, names.job.coordinator_topic])
     tasks: dict[str, TaskModel] = {}
-    if inputs <= set(topics):
-        tasks = group({t: topics[t].partitions for t in inputs}, {i.topic for i in settings.inputs if i.broadcast}, bool(settings.stores))
+    if set(names.inputs) <= set(topics):
+        tasks = names.tasks({topic: facts.partitions for topic, facts in topics.items()})
     return Surroundings(cluster_id, topics, tasks)
 
 
@@ -75,7 +74,7 @@ def changelog_of(settings: Settings, store: str) -> str:
     """
     if store not in settings.stores:
         raise ConfigurationError(f"there is no store {store!r}.", f"The job file has: {', '.join(sorted(settings.stores)) or 'no stores'}.")
-    topic = changelog_topic(settings, store)
+    topic = JobTopics.of(settings).changelogs.get(store)
     if topic is None:
         raise ConfigurationError(
             f"store {store!r} has `changelog: false`: none of it is committed.", "Only stores with a changelog can be read."

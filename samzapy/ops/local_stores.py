@@ -27,7 +27,8 @@ from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
 from samzapy.readers import decided_bounds, read_checkpoint, read_ledger, read_ranges
 from samzapy.serde.registry import serde_named
 from samzapy.store.sorting import from_signed
-from samzapy.wiring import changelog_topic, container_spec, job_of
+from samzapy.wiring.container import container_spec
+from samzapy.wiring.job_topics import JobTopics, job_of
 
 Progress = Callable[[str, int, int, float], None]  # (what, have, need, seconds so far)
 
@@ -64,7 +65,7 @@ class LocalState:
         self._clock = clock
         self._around = look_around(settings, log)
         self._checkpoints = read_checkpoints(settings, self._around.topics, log, clock)
-        logs = {s: t for s in settings.stores if (t := changelog_topic(settings, s))}
+        logs = JobTopics.of(settings).changelogs
         missing = sorted(set(logs.values()) - set(self._around.topics))
         for store, topic in logs.items():
             if topic in missing:

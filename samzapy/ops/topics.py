@@ -16,11 +16,10 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun, Ledger
 from samzapy.plan.first_run import changelog_gone, checkpoints_gone, differs_from_first_run, grown_inputs
-from samzapy.plan.grouping import group
 from samzapy.plan.topics import command_that_makes, internal_topics, what_is_wrong
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec
 from samzapy.readers import read_checkpoint, read_ledger
-from samzapy.wiring import changelog_topic, job_of
+from samzapy.wiring.job_topics import JobTopics, job_of
 
 LOG = logging.getLogger("samzapy")
 MAX_LARGEST = 100_000_000  # bytes: no producer of ours sends more in one record
@@ -30,7 +29,7 @@ Row = tuple[str, tuple[str, str, str, str, str]]  # kind, (topic, role, expected
 
 def changelogs(settings: Settings) -> list[str]:
     """Changelog topics, in the order of the stores."""
-    return [topic for topic in (changelog_topic(settings, store) for store in settings.stores) if topic is not None]
+    return list(JobTopics.of(settings).changelogs.values())
 
 
 def internal_specs(settings: Settings, facts: Mapping[str, TopicFacts]) -> list[TopicSpec]:
@@ -47,8 +46,7 @@ def tasks_of(settings: Settings, facts: Mapping[str, TopicFacts]) -> dict[str, T
     Raises:
         ConfigurationError: unequal partition counts in a job with stores.
     """
-    counts = {i.topic: facts[i.topic].partitions for i in settings.inputs}
-    return group(counts, {i.topic for i in settings.inputs if i.broadcast}, bool(settings.stores))
+    return JobTopics.of(settings).tasks({topic: f.partitions for topic, f in facts.items()})
 
 
 def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:

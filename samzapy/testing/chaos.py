@@ -31,7 +31,8 @@ from samzapy.readers import read_to_end
 from samzapy.testing.chaos_compare import Difference, Outcome, Output, compare, result
 from samzapy.testing.chaos_plan import DELETE_STATE, KILL, KILL_DRIVER, PAUSE, Recorded, Strike, StrikeDone, due, placed, schedule
 from samzapy.testing.chaos_process import JobProcess
-from samzapy.wiring import changelog_topic, kafka_log
+from samzapy.wiring.clients import kafka_log
+from samzapy.wiring.job_topics import JobTopics
 
 CALM, STORMY = "a", "b"  # at the end of the job's id: of the run without faults, of the other
 LEASE_S = 3.0
@@ -231,7 +232,7 @@ class Chaos:
 
     def _changelogs(self, which: str) -> list[str]:
         settings = self._jobs[which].settings
-        return [t for t in (changelog_topic(settings, s) for s in settings.stores) if t is not None]
+        return list(JobTopics.of(settings).changelogs.values())
 
     # -- records -----------------------------------------------------------------------------------------------------------------------
 
@@ -246,7 +247,7 @@ class Chaos:
         }  # fmt: skip
         states: dict[str, dict[int, dict[bytes, bytes]]] = {}
         for store in settings.stores:
-            topic = changelog_topic(settings, store)
+            topic = JobTopics.of(settings).changelogs.get(store)
             if topic is not None:
                 states[store] = self._folded(topic)
         return Outcome(outputs, states)

@@ -33,13 +33,13 @@ from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from
 from samzapy.model.names import task_name
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, container_key
-from samzapy.plan.grouping import group
 from samzapy.ports import Message, TopicSpec
 from samzapy.readers import read_to_end
 from samzapy.serde.registry import serde_named
 from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
-from samzapy.wiring import changelog_topic, container_spec, job_of, topic_names
+from samzapy.wiring.container import container_spec
+from samzapy.wiring.job_topics import JobTopics
 
 CONTAINER = 0
 HOST = "localhost"
@@ -65,6 +65,7 @@ class Harness:
         self._new_scratch()
         self._folders: Sequence[Path] = (Path.cwd(),)
         self._settings, self._make_task = self._understand(job, sets, sections)
+        self._topics = JobTopics.of(self._settings)
         self.clock = ManualClock()
         self.cluster = MemoryCluster(self.clock)
         self.log = MemoryLog(self.cluster)
@@ -144,7 +145,7 @@ class Harness:
             ConfigurationError: no store has that name, or no such task. ValueError: it has no changelog.
         """
         _named("store", name, self._settings.stores)
-        topic = changelog_topic(self._settings, name)
+        topic = self._topics.changelogs.get(name)
         if topic is None:
             raise ValueError(f"store {name!r} has no changelog: nothing of it is committed")
         spec = self._settings.stores[name]
@@ -158,7 +159,7 @@ class Harness:
 
     def checkpoint(self, task: int = 0) -> Checkpoint | None:
         """The newest checkpoint of a task."""
-        newest = [m.value() for m in self.records(job_of(self._settings).checkpoint_topic, task) if m.key() == CHECKPOINT_KEY]
+        newest = [m.value() for m in self.records(self._topics.job.checkpoint_topic, task) if m.key() == CHECKPOINT_KEY]
         return checkpoint_from_bytes(newest[-1] or b"") if newest else None
 
     def metric(self, name: str, task: int | None = None) -> float:
@@ -283,8 +284,8 @@ class Harness:
         return settings, import_task_class(settings.task, self._folders)
 
     def _create_topics(self) -> None:
-        job, admin = job_of(self._settings), self.log.admin()
-        logs = [t for t in (changelog_topic(self._settings, s) for s in self._settings.stores) if t]
+        job, admin = self._topics.job, self.log.admin()
+        logs = self._topics.changelogs.values()
         specs = [TopicSpec(i.topic, self._tasks) for i in self._settings.inputs]
         specs += [TopicSpec(o.topic, o.partitions or self._tasks) for o in self._settings.outputs]
         specs += [TopicSpec(t, self._tasks, {"cleanup.policy": "compact"}) for t in [*logs, job.checkpoint_topic]]
@@ -297,12 +298,8 @@ class Harness:
         self._incarnations += 1
         incarnation, run_id = f"incarnation-{self._incarnations}", f"run-{self._run}"
         admin = self.log.admin()
-        topics = admin.topics(topic_names(self._settings))
-        model = group(
-            {i.topic: topics[i.topic].partitions for i in self._settings.inputs},
-            {i.topic for i in self._settings.inputs if i.broadcast},
-            bool(self._settings.stores),
-        )
+        topics = admin.topics(self._topics.all)
+        model = self._topics.tasks({topic: facts.partitions for topic, facts in topics.items()})
         self._name_owner(incarnation, run_id, tuple(model))
         spec = container_spec(self._settings, model, topics, CONTAINER, HOST, self._scratch, "memory", self._make_task, self._folders)
         ends = self._ends() if self._until_end else None
@@ -312,7 +309,7 @@ class Harness:
 
     def _name_owner(self, incarnation: str, run_id: str, tasks: tuple[str, ...]) -> None:
         """What the coordinator would do: name the container's new incarnation in the coordinator topic."""
-        job = job_of(self._settings)
+        job = self._topics.job
         producer = self.log.transactional_producer(job.coordinator_transactional_id)
         producer.init()
         producer.begin()

@@ -26,7 +26,8 @@ from samzapy.ops.topics import prepare_topics
 from samzapy.ports import Line, Orders, TopicSpec
 from samzapy.readers import read_to_end
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
-from samzapy.wiring import container_spec, job_of, topic_names
+from samzapy.wiring.container import container_spec
+from samzapy.wiring.job_topics import JobTopics, job_of
 from tests.broker import Record
 from tests.recovery.chain import ChainTopics, Verdict, verdict
 from tests.recovery.chain_task import CHAIN, COUNTS, ChainTask
@@ -323,7 +324,7 @@ class MemoryJob:
             actor.kill()
 
     def spec(self, number: int, host: str) -> Any:
-        topics = self.log.admin().topics(topic_names(self.settings))
+        topics = self.log.admin().topics(JobTopics.of(self.settings).all)
         return container_spec(self.settings, self._models, topics, number, host, self._disks[host], "memory", ChainTask, ())
 
     def lose(self, host: str) -> None:

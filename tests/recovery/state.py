@@ -13,7 +13,7 @@ from pathlib import Path
 from samzapy.clock import SystemClock
 from samzapy.config.load import load_job
 from samzapy.ops.local_stores import LocalState
-from samzapy.wiring import kafka_log
+from samzapy.wiring.clients import kafka_log
 
 AGREES = "agrees"
 

@@ -29,13 +29,14 @@ from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun
-from samzapy.plan.grouping import group
 from samzapy.plan.topics import internal_topics
 from samzapy.ports import Log, StoreDirectory, TopicSpec
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_log import MemoryLog
-from samzapy.wiring import changelog_topic, container_spec, job_of, topic_names
+from samzapy.wiring.container import container_spec
+from samzapy.wiring.coordinator import coordinator_settings
+from samzapy.wiring.job_topics import JobTopics, job_of
 from tests.simulation.baton import Baton, SimProcess
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.process import BatonLock, SimContainer
@@ -205,7 +206,7 @@ class Simulation:
 
     def look_at_topics(self) -> None:
         """What containers know of the topics is as it is now."""
-        facts = {name: found for name in topic_names(self.settings) if (found := self.cluster.facts(name)) is not None}
+        facts = {name: found for name in JobTopics.of(self.settings).all if (found := self.cluster.facts(name)) is not None}
         spec = container_spec(self.settings, self.models, facts, 0, "", STATE_DIRECTORY, self.cluster.cluster_id, self.make_task, ())
         self._spec = self._adjust(spec)
 
@@ -217,20 +218,17 @@ class Simulation:
 
     def _create_topics(self, topics: Mapping[str, int]) -> None:
         inputs = {i.topic: topics[i.topic] for i in self.settings.inputs}
-        self.models = group(inputs, {i.topic for i in self.settings.inputs if i.broadcast}, bool(self.settings.stores))
-        changelogs = [t for s in self.settings.stores if (t := changelog_topic(self.settings, s)) is not None]
+        names = JobTopics.of(self.settings)
+        self.models = names.tasks(inputs)
+        changelogs = list(names.changelogs.values())
         for name, partitions in topics.items():
             self.cluster.create(TopicSpec(name, partitions))
         for spec in internal_topics(self.job, len(self.models), changelogs, False):
             self.cluster.create(replace(spec, config={**spec.config, "min.compaction.lag.ms": "0"}))  # else no history is long enough
 
     def _pace(self, tick_s: float) -> CoordinatorSettings:
-        c = self.settings.containers
-        return CoordinatorSettings(
-            containers=c.count, standby=c.standby, host_affinity_s=c.host_affinity_ms / 1000, heartbeat_s=c.heartbeat_ms / 1000,
-            lease_s=c.lease_ms / 1000, max_restarts=c.max_restarts, restart_window_s=c.restart_window_ms / 1000, stop_timeout_s=20.0,
-            register_timeout_s=15.0, tick_s=tick_s, has_changelogs=bool(self.settings.stores),
-        )  # fmt: skip
+        settings = coordinator_settings(self.settings, oom_kills=lambda: 0)
+        return replace(settings, stop_timeout_s=20.0, register_timeout_s=15.0, tick_s=tick_s, memory_bytes=0)
 
     def __enter__(self) -> Simulation:
         self._calling.__enter__()

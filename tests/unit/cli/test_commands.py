@@ -13,9 +13,7 @@ from samzapy.cli.commands import COMMANDS, Commands
 
 CLI = Path(__file__).parents[3] / "samzapy" / "cli"
 LARGE = {"confluent_kafka", "pydantic", "pyspark", "rocksdict", "starlette", "uvicorn"}
-ON_DEMAND = {  # what only some runs of a command need: a JVM's client, the process that stands in for it, Kafka, the example jobs
-    "samzapy.cli.validate_connected", "samzapy.spark.launcher", "samzapy.spark.session", "samzapy.local.launcher", "jobs.word_count",
-}  # fmt: skip
+ON_DEMAND = {"samzapy.cli.validate_connected", "jobs.word_count"}  # what only some runs of a command need: Kafka, the example jobs
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -1,13 +1,9 @@
-"""From configuration to objects: the one place that knows concrete classes.
-
-A configuration key travels: YAML line → schema field → here → one constructor argument. Nothing below this file sees `Settings`.
-"""
+"""A container from its job's settings: the values that it needs, and its process from the payload that starts it."""
 
 from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import StateMismatch, TopicMissing
+from samzapy.api.errors import TopicMissing
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
 from samzapy.clock import SystemClock
@@ -24,25 +20,23 @@ from samzapy.config.schema import Settings
 from samzapy.config.task_class import import_task_class
 from samzapy.container.container import Container
 from samzapy.container.control_client import HttpControl
-from samzapy.container.failure import DEAD_LETTER
 from samzapy.container.runner import ContainerRunner
 from samzapy.container.spec import ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
 from samzapy.container.trace import Trace
-from samzapy.kafka.log import KafkaLog
 from samzapy.kafka.making import LONGEST_S, guard_clients
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel, tasks_from_json
-from samzapy.model.names import Job
-from samzapy.plan.forgetting import store_subject
-from samzapy.ports import Assignment, Clock, Line, Log, StoreDirectory, StoreEngine, TaskStore, TopicFacts
-from samzapy.private_files import private_directory
+from samzapy.ports import Assignment, Clock, Line, StoreDirectory, StoreEngine, TaskStore, TopicFacts
 from samzapy.serde.registry import serde_named
 from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path, sweep, tasks_there
 from samzapy.store.overlay import OverlayStore
 from samzapy.store.rocks import RocksEngine, SharedMemory
+from samzapy.wiring.clients import kafka_log
+from samzapy.wiring.job_topics import JobTopics, fingerprint
+from samzapy.wiring.local_state import local_state
 
 LOG = logging.getLogger("samzapy")
-ENTRY = "samzapy.wiring:run_container"
+ENTRY = "samzapy.wiring.container:run_container"
 DEFAULT_DELETE_RETENTION_MS = 86_400_000
 CACHE_SHARE = (
     0.25  # of containers.memory: read caches and committed overlays; as much again goes to RocksDB's block cache and write buffers
@@ -50,58 +44,6 @@ CACHE_SHARE = (
 EXIT_LEASE_LOST = 5
 MOVED_AWAY_S = 86_400.0
 TRACES = ".traces"  # beside the tasks' folders
-
-
-def job_of(settings: Settings) -> Job:
-    return Job(settings.job, settings.id)
-
-
-def kafka_log(settings: Settings) -> Log:
-    """Clients of the job's cluster."""
-    return KafkaLog(
-        client=settings.kafka_client,
-        producer=settings.kafka_producer,
-        consumer=settings.kafka_consumer,
-        commit_timeout_ms=settings.commit.timeout_ms,
-        lease_ms=settings.containers.lease_ms,
-        written=[*(o.topic for o in settings.outputs), *_logs(settings), *_dead_letter_topics(settings)],
-        group_id=job_of(settings).group_id,
-    )
-
-
-def changelog_topic(settings: Settings, store: str) -> str | None:
-    """The store's changelog topic, or None for a scratch store."""
-    named = settings.stores[store].changelog
-    if named is False:
-        return None
-    return named if isinstance(named, str) else job_of(settings).changelog_topic(store)
-
-
-def fingerprint(settings: Settings, tasks: int) -> dict[str, str]:
-    """What must not change between runs while there is state: subject → how it is now."""
-    if not settings.stores:
-        return {}
-    result = {"task count": str(tasks)}
-    for name, store in sorted(settings.stores.items()):
-        topic = changelog_topic(settings, name)
-        if topic is not None:
-            result[store_subject(name, "key serde")] = store.key
-            result[store_subject(name, "value serde")] = store.value
-            result[store_subject(name, "changelog")] = topic
-    return result
-
-
-def topic_names(settings: Settings) -> list[str]:
-    """Inputs, outputs, changelogs, dead letters: what a container has to know the facts of."""
-    return [*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs), *_logs(settings), *_dead_letter_topics(settings)]
-
-
-def _logs(settings: Settings) -> list[str]:
-    return [t for t in (changelog_topic(settings, s) for s in settings.stores) if t]
-
-
-def _dead_letter_topics(settings: Settings) -> list[str]:
-    return [job_of(settings).dead_letter_topic] if settings.on_error.then == DEAD_LETTER else []
 
 
 def container_spec(
@@ -115,15 +57,16 @@ def container_spec(
     make_task: Callable[[], StreamTask],
     folders: Sequence[Path],
 ) -> ContainerSpec:
-    """The values that one container needs. `topics` holds the facts of `topic_names(settings)`, and of the checkpoint topic."""
+    """The values that one container needs. `topics` holds the facts of `JobTopics.all`, and of the checkpoint topic."""
 
     def serde(name: str) -> Serde:
         return serde_named(name, folders)
 
-    job = job_of(settings)
+    names = JobTopics.of(settings)
+    job, letters = names.job, names.dead_letters
     seconds = 1000.0
     job_folder = state.expanduser() / cluster_id / host / str(job)
-    stores = _store_specs(settings, topics, len(tasks), host, state, cluster_id, serde)
+    stores = _store_specs(settings, names, topics, len(tasks), host, state, cluster_id, serde)
     return ContainerSpec(
         job=job,
         number=number,
@@ -147,7 +90,7 @@ def container_spec(
         window_s=settings.window_ms / seconds if settings.window_ms else None,
         retries=settings.on_error.retries,
         on_error=settings.on_error.then,
-        dead_letters=next((DeadLetterSpec(t, topics[t].max_message_bytes) for t in _dead_letter_topics(settings) if t in topics), None),
+        dead_letters=DeadLetterSpec(letters, topics[letters].max_message_bytes) if letters is not None and letters in topics else None,
         max_checkpoint_bytes=topics[job.checkpoint_topic].max_message_bytes if job.checkpoint_topic in topics else MAX_BYTES,
         lease_s=settings.containers.lease_ms / seconds,
         heartbeat_s=settings.containers.heartbeat_ms / seconds,
@@ -163,6 +106,7 @@ def container_spec(
 
 def _store_specs(
     settings: Settings,
+    names: JobTopics,
     topics: Mapping[str, TopicFacts],
     task_count: int,
     host: str,
@@ -173,10 +117,10 @@ def _store_specs(
     stores = len(settings.stores) * max(1, -(-task_count // settings.containers.count))
     cache_bytes = int(settings.containers.memory_bytes * CACHE_SHARE / max(1, stores))
     memory = SharedMemory(int(settings.containers.memory_bytes * CACHE_SHARE)) if settings.stores else None
-    job = job_of(settings)
+    job = names.job
     result = {}
     for name, store in settings.stores.items():
-        topic = changelog_topic(settings, name)
+        topic = names.changelogs.get(name)
         facts = topics[topic] if topic else None
         key, value = serde(store.key), serde(store.value)
         limit = facts.max_message_bytes if facts else 1 << 30
@@ -211,6 +155,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
             sys.path.insert(0, str(folder))
     number, host = int(payload["container"]), str(payload["host"])
     failpoints.arm(os.environ, number)
+    names = JobTopics.of(settings)
     clock: Clock = SystemClock()
     log = kafka_log(settings)
     heartbeat_s, lease_s = settings.containers.heartbeat_ms / 1000, settings.containers.lease_ms / 1000
@@ -220,8 +165,8 @@ def run_container(payload: Mapping[str, Any]) -> int:
     def build(assignment: Assignment, incarnation: str, line: Line) -> Container:
         tasks = tasks_from_json(payload["model"]["tasks"])
         with log.admin() as admin:
-            topics = admin.topics([*topic_names(settings), job_of(settings).checkpoint_topic])
-        gone = [t for t in topic_names(settings) if t not in topics]
+            topics = admin.topics([*names.all, names.job.checkpoint_topic])
+        gone = [t for t in names.all if t not in topics]
         if gone:
             raise TopicMissing(
                 f"there is no topic {', no topic '.join(gone)}: deleted since the job began to run.", "Stop the job, and see to it."
@@ -237,7 +182,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
         os._exit(EXIT_LEASE_LOST)
 
     holds = tasks_there(local_state(settings, str(payload["cluster_id"]), host).expanduser())
-    traces = store_path(Path(settings.state.dir), str(payload["cluster_id"]), host, str(job_of(settings)), TRACES, str(number))
+    traces = store_path(Path(settings.state.dir), str(payload["cluster_id"]), host, str(names.job), TRACES, str(number))
     trace = Trace(traces, lease_s, Path(settings.state.dir))
     facts = {"host": host, "pid": os.getpid(), "holds": holds, "predecessor_at": trace.predecessor_at}
     hang_s = settings.commit.timeout_ms / 1000
@@ -245,21 +190,3 @@ def run_container(payload: Mapping[str, Any]) -> int:
         return ContainerRunner(number, build, control, log, clock, facts, heartbeat_s, lease_s, hang_s, die, arm=trace.arm).run()
     finally:
         trace.close()
-
-
-def local_state(settings: Settings, cluster_id: str, host: str) -> Path:
-    """The folder of a job's local stores on this host."""
-    return Path(settings.state.dir) / cluster_id / host / str(job_of(settings))
-
-
-def remove_local_state(folder: Path, state: Path) -> None:
-    """Delete a job's local stores. Always safe while the job is stopped.
-
-    Raises:
-        StateMismatch: the folder is a symbolic link, so what is behind it may be somebody else's. ConfigurationError: so is one above it.
-    """
-    if folder.is_symlink():
-        raise StateMismatch(f"{folder} is a symbolic link.", "Remove it by hand if that is meant.")
-    private_directory(folder, state, make=False)
-    if folder.exists():
-        shutil.rmtree(folder)

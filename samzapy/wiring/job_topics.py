@@ -1,0 +1,85 @@
+"""What a job file says about topics and tasks, derived once: every command, every run and every test asks here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from samzapy.config.schema import Settings
+from samzapy.container.failure import DEAD_LETTER
+from samzapy.model.job_model import TaskModel
+from samzapy.model.names import Job
+from samzapy.plan.forgetting import store_subject
+from samzapy.plan.grouping import group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobTopics:
+    """The topics of one job.
+
+    Attributes:
+        job: name and id, and the names of the checkpoint and the coordinator topic.
+        inputs, outputs: in the order of the job file.
+        broadcast: the inputs that every task reads whole.
+        changelogs: by store, in the order of the job file; scratch stores have none.
+        dead_letters: where failed records are set aside; None: they are not.
+        has_stores: whether tasks keep state, so that inputs must have equal partition counts.
+    """
+
+    job: Job
+    inputs: tuple[str, ...]
+    broadcast: frozenset[str]
+    outputs: tuple[str, ...]
+    changelogs: Mapping[str, str]
+    dead_letters: str | None
+    has_stores: bool
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        job = job_of(settings)
+        named = {name: store.changelog for name, store in settings.stores.items() if store.changelog is not False}
+        return cls(
+            job=job,
+            inputs=tuple(i.topic for i in settings.inputs),
+            broadcast=frozenset(i.topic for i in settings.inputs if i.broadcast),
+            outputs=tuple(o.topic for o in settings.outputs),
+            changelogs={name: topic if isinstance(topic, str) else job.changelog_topic(name) for name, topic in named.items()},
+            dead_letters=job.dead_letter_topic if settings.on_error.then == DEAD_LETTER else None,
+            has_stores=bool(settings.stores),
+        )
+
+    @property
+    def written(self) -> list[str]:
+        """Outputs, changelogs, dead letters: what containers write besides checkpoints."""
+        return [*self.outputs, *self.changelogs.values(), *([self.dead_letters] if self.dead_letters else [])]
+
+    @property
+    def all(self) -> list[str]:
+        """Inputs and what is written: the topics whose facts a container needs, besides the checkpoint topic's."""
+        return [*self.inputs, *self.written]
+
+    def tasks(self, partitions: Mapping[str, int]) -> dict[str, TaskModel]:
+        """The job's tasks, where each input has so many partitions.
+
+        Raises:
+            ConfigurationError: unequal partition counts in a job with stores.
+        """
+        return group({topic: partitions[topic] for topic in self.inputs}, self.broadcast, self.has_stores)
+
+
+def job_of(settings: Settings) -> Job:
+    return Job(settings.job, settings.id)
+
+
+def fingerprint(settings: Settings, tasks: int) -> dict[str, str]:
+    """What must not change between runs while there is state: subject → how it is now."""
+    if not settings.stores:
+        return {}
+    result = {"task count": str(tasks)}
+    for name, topic in sorted(JobTopics.of(settings).changelogs.items()):
+        store = settings.stores[name]
+        result[store_subject(name, "key serde")] = store.key
+        result[store_subject(name, "value serde")] = store.value
+        result[store_subject(name, "changelog")] = topic
+    return result
