@@ -47,19 +47,24 @@ def run(
     local: Annotated[bool, typer.Option("--local", help="Containers as child processes, without Spark.")] = False,
     until_end: Annotated[bool, typer.Option("--until-end", help="Stop by itself at the inputs' ends as they are now.")] = False,
     takeover: Annotated[bool, typer.Option("--takeover", help="Replace another run that seems alive.")] = False,
+    profile: Annotated[
+        Path | None,
+        typer.Option(help="Write a flame graph of each container's loop into this folder, on the container's host.", show_default=False),
+    ] = None,
 ) -> int:
     """Run a job in the foreground. Ctrl-C: final commit, exit 0; a second one: stop now."""
     with Job(file, more, with_master(sets, local, master), classes=True) as job:
-        return _Run(job, local, until_end, takeover).run()
+        return _Run(job, local, until_end, takeover, profile).run()
 
 
 class _Run:
-    def __init__(self, job: Job, local: bool, until_end: bool, takeover: bool) -> None:
+    def __init__(self, job: Job, local: bool, until_end: bool, takeover: bool, profile: Path | None) -> None:
         self._job = job
         self._settings = job.settings
         self._local = local
         self._until_end = until_end
         self._takeover = takeover
+        self._profile = profile
         self._signals: list[int] = []
 
     def run(self) -> int:
@@ -68,6 +73,8 @@ class _Run:
 
         # Everything that can be refused is refused before a process is started.
         settings, log = self._settings, self._job.log
+        if self._profile and is_one_host(settings, local=self._local):
+            _check_folder(self._profile)
         refuse_to_make_again(settings, log, self._job.clock)
         tasks = prepare_topics(settings, log)
         warn_of_missing(settings, log)
@@ -84,7 +91,7 @@ class _Run:
             if not self._local:
                 check_slots(wanted.containers, launcher.slots(), settings.spark.master)
             loaded = self._job.loaded
-            payload = container_payload(settings, loaded.document, loaded.folders, cluster_id, token, local=self._local)
+            payload = container_payload(settings, loaded.document, loaded.folders, cluster_id, token, local=self._local, profile=self._profile)
             topics = input_topics(settings, len(tasks), lambda: grown_tasks(settings, log), log, self._job.clock)
             coordinator = JobCoordinator(
                 self._job.names, run_id, tasks, payload, ends, wanted, log, self._job.clock, launcher, this_process(), self._job.answers, topics
@@ -154,6 +161,13 @@ def ends_now(places: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:
                 "%s: another application's transaction is open at %d; that transaction and the records after it are not part of this run", place, end
             )
     return {str(place): end for place, end in ends.items()}
+
+
+def _check_folder(profile: Path) -> None:
+    try:
+        profile.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(f"--profile {profile}: {error.strerror}.", "Name a folder that this user can write to.") from None
 
 
 def _new_token(path: Path, state: Path) -> str:

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from samzapy.config.schema import Settings
 from samzapy.config.task_class import import_task_class
 from samzapy.container.container import Container
 from samzapy.container.control_client import HttpControl
+from samzapy.container.profile import LoopProfile
 from samzapy.container.runner import ContainerRunner
 from samzapy.container.spec import ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
 from samzapy.container.trace import Trace
@@ -146,7 +148,7 @@ def _store_specs(
 def run_container(payload: Mapping[str, Any]) -> int:
     """A container's process: everything it needs is in `payload` (JSON), secrets excepted, which are resolved here.
 
-    `payload`: container, launch_id, control_url, token, document, folders, host, model, cluster_id. Returns the exit code.
+    `payload`: container, launch_id, control_url, token, document, folders, host, model, cluster_id; with `run --profile`, profile: a folder. Returns the exit code.
     """
     settings = settings_from_document(payload["document"], os.environ)
     folders = [Path(f) for f in payload["folders"]]
@@ -186,7 +188,9 @@ def run_container(payload: Mapping[str, Any]) -> int:
     trace = Trace(traces, lease_s, Path(settings.state.dir))
     facts = {"host": host, "pid": os.getpid(), "holds": holds, "predecessor_at": trace.predecessor_at}
     hang_s = settings.commit.timeout_ms / 1000
+    profile = payload.get("profile")
     try:
-        return ContainerRunner(number, build, control, log, clock, facts, heartbeat_s, lease_s, hang_s, die, arm=trace.arm).run()
+        with LoopProfile(Path(profile), f"container-{number}-{time.strftime('%Y%m%dT%H%M%S')}") if profile else nullcontext():
+            return ContainerRunner(number, build, control, log, clock, facts, heartbeat_s, lease_s, hang_s, die, arm=trace.arm).run()
     finally:
         trace.close()

@@ -44,9 +44,12 @@ def coordinator_settings(
 
 
 def container_payload(
-    settings: Settings, document: Mapping[str, Any], folders: Sequence[Path], cluster_id: str, token: str, *, local: bool
+    settings: Settings, document: Mapping[str, Any], folders: Sequence[Path], cluster_id: str, token: str, *, local: bool, profile: Path | None = None
 ) -> dict[str, Any]:
-    """What every container of a run is started with (JSON). Secrets are in it as references, but for the run's token."""
+    """What every container of a run is started with (JSON). Secrets are in it as references, but for the run's token.
+
+    `profile`: the folder, on each container's host, that takes the profiles of the run loops.
+    """
     return {
         "entry": ENTRY,
         "document": document,
@@ -54,6 +57,7 @@ def container_payload(
         "host": LOCALHOST if is_one_host(settings, local=local) else "",  # elsewhere the executor knows
         "cluster_id": cluster_id,
         "token": token,
+        **({"profile": str(profile.absolute())} if profile else {}),
     }
 
 

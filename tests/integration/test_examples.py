@@ -36,8 +36,8 @@ class Example:
         command = [sys.executable, "-m", "samzapy", *arguments, *self.sets]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL, check=False)
 
-    def run_to_end(self) -> None:
-        done = self._run("run", str(self.file), "--local", "--until-end")
+    def run_to_end(self, *arguments: str) -> None:
+        done = self._run("run", str(self.file), "--local", "--until-end", *arguments)
         assert done.returncode == 0, done.stderr
 
     def status(self) -> dict[str, object] | None:
@@ -117,6 +117,8 @@ def test_every_page_view_meets_its_user_though_the_users_come_last_in_time(kafka
     produce(kafka, "page-views", views)
     produce(kafka, "users", people)
     job = Example(kafka, "page-views.yaml", tmp_path)
-    job.run_to_end()
+    job.run_to_end("--profile", str(tmp_path / "profiles"))
+    profiles = [path.read_text() for path in (tmp_path / "profiles").glob("container-*.folded")]
+    assert any("jobs.page_views:" in text for text in profiles)  # the loop was seen in the task's code
     joined = sorted(json.dumps(json.loads(r.value or b""), sort_keys=True) for r in read_all(kafka, "page-views-enriched"))
     assert joined == sorted(json.dumps(v, sort_keys=True) for _, v in direct_join(iter(people), iter(views)))
