@@ -110,7 +110,7 @@ class Container:
         self._own = Ownership(spec.job, spec.number, incarnation, log, clock)
         self._outputs = None if spec.exactly_once else log.plain_producer(f"container-{spec.number}")
         self._small_until = clock.monotonic() + caution.watch_s  # a death may have been for want of memory, for what one fetch brought
-        self._is_small = False
+        self._is_small = self._must_grow = False
         self._consumer = RenewableConsumer(self._new_consumer)
         self._inputs = Inputs(self._consumer, spec.commit_timeout_s)
         self._partitioners = Partitioners(spec.keyed_inputs)
@@ -260,9 +260,10 @@ class Container:
             self._init(task)
         if any((p.topic, p.partition) in self._inputs.lanes for t in going for p in t.model.inputs):
             self.commit()  # so that the checkpoints of those who read the same say where they stand
-        self._inputs.assign(going, {t.name: {lane.partition: self._offset_to_read(lane) for lane in t.lanes} for t in going})
-        for lane in [lane for t in going for lane in t.lanes] if self._caution.condemned else ():
-            self._search.condemn(culprits_of(self._caution, lane.partition, self._offset_to_read(lane)))
+        begins = {t.name: {lane.partition: self._offset_to_read(lane) for lane in t.lanes} for t in going}
+        self._inputs.assign(going, begins)
+        for place, begin in [at for places in begins.values() for at in places.items()] if self._caution.condemned else ():
+            self._search.condemn(culprits_of(self._caution, place, begin))
         if self._search.is_on:
             self.commit()  # what init() put is not laid at a record's door
         self._line.published(True)
@@ -303,7 +304,7 @@ class Container:
             watching = self._watching()
             is_busy = self._joining is not None or self._copies_lag
             timeout = 0.0 if is_busy else max(0.0, min(wait_s, self.next_duty - now, WATCH_S if watching else wait_s))
-            if self._stalled:
+            if self._stalled or self._must_grow:
                 self._read_anew()
             batch = self._inputs.poll(min(self._spec.poll_records, self._search.room(self._processing.held)), timeout)
             if batch and not self._partitioners.is_done:
@@ -337,10 +338,12 @@ class Container:
         return True
 
     def _read_anew(self) -> None:
-        """The watchdog's hand: the consumer may have fallen silent, so it is made anew where the tasks stand."""
+        """A new consumer where the tasks stand: because the watchdog found this one silent, or it is time to fetch more at once."""
         for why in self._stalled:
             LOG.warning("container %d: %s. It gets a new consumer", self._spec.number, why)
-        self._stalled = []
+        if self._must_grow:
+            LOG.info("container %d has run for long enough since its last death: it fetches more than one batch at once again", self._spec.number)
+        self._stalled, self._must_grow = [], False
         self._inputs.read_anew(self._consumer.renew)
         self._line.published(True)
 
@@ -367,8 +370,7 @@ class Container:
         if now >= self._next_look:
             self._inputs.look_for_open_transactions(now)
             self._stalled += self._inputs.look_for_stalls(now)
-            if self._is_small and now >= self._small_until:
-                self._stalled.append("it has run long enough since a container died: no more single batches, it fetches as much as usual")
+            self._must_grow = self._is_small and now >= self._small_until
             self._next_look = now + 1.0
         if now >= self._next_sweep:
             self._sweep()

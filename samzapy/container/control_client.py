@@ -10,11 +10,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from samzapy.api.errors import ClusterUnreachable, Superseded
+from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
 from samzapy.model.caution import caution_from_json
 from samzapy.ports import Assignment
 from samzapy.signing import signed_headers
 
-_dumps, _loads = json.dumps, json.loads  # bound here: a task may put other functions in their place
+_dumps = json.dumps  # bound here: a task may put another function in its place
 REGISTER_PATIENCE_S = 60.0
 RETRY_S = 0.3
 NOT_YET_S = 0.05
@@ -45,12 +46,20 @@ class HttpControl:
             try:
                 answer = self._post("register", {"launch_id": self._launch_id, "incarnation": incarnation, "facts": dict(facts)})
                 if answer.get("named"):
-                    return Assignment(str(answer["run_id"]), answer.get("end_offsets"), caution_from_json(answer.get("caution")))
+                    return self._assignment(answer)
                 time.sleep(NOT_YET_S)
             except ClusterUnreachable:
                 if time.monotonic() >= deadline:
                     raise
                 time.sleep(RETRY_S)
+
+    def _assignment(self, answer: Mapping[str, Any]) -> Assignment:
+        try:
+            ends = answer.get("end_offsets")
+            offsets = None if ends is None else {str(place): int(at) for place, at in ends.items()}
+            return Assignment(str(answer["run_id"]), offsets, caution_from_json(answer.get("caution")))
+        except NOT_UNDERSTOOD as error:
+            raise ClusterUnreachable(f"the coordinator's answer to register is not understood: {type(error).__name__}: {error}.", "") from None
 
     def heartbeat(self, incarnation: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
         return self._post("heartbeat", {"incarnation": incarnation, "report": dict(report)})
@@ -80,11 +89,11 @@ class HttpControl:
             raise ClusterUnreachable(f"the coordinator at {self._host}:{self._port} does not answer {verb}: {error}.", "") from None
         if status == CONFLICT:
             raise Superseded(str(answer.get("error", "this incarnation was replaced.")), "")
-        if status != http.client.OK or not isinstance(answer, dict):
+        if status != http.client.OK:
             raise ClusterUnreachable(f"the coordinator refused {verb}: {status} {answer}.", "")
         return answer
 
-    def _ask(self, path: str, body: bytes) -> tuple[int, Any]:
+    def _ask(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
         """Status and answer; on a connection that was used before if there is one, which the coordinator may have closed meanwhile."""
         try:
             connection = self._idle.pop()
@@ -95,12 +104,12 @@ class HttpControl:
         except (ConnectionError, http.client.BadStatusLine):
             return self._ask_on(self._connection(), path, body)
 
-    def _ask_on(self, connection: http.client.HTTPConnection, path: str, body: bytes) -> tuple[int, Any]:
+    def _ask_on(self, connection: http.client.HTTPConnection, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
         try:
             headers = {"Content-Type": "application/json", **signed_headers(self._token, "POST", path, body, time.time())}
             connection.request("POST", path, body, headers)
             response = connection.getresponse()
-            answer = _loads(response.read(MAX_ANSWER_BYTES) or b"{}")
+            answer = read_object(response.read(MAX_ANSWER_BYTES + 1) or b"{}", MAX_ANSWER_BYTES)
         except BaseException:
             connection.close()
             raise

@@ -6,6 +6,7 @@ fork the child finds a request pending, as if its hook had asked for something.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import sys
 import traceback
@@ -23,6 +24,8 @@ def watch(requests: Requests) -> None:
 
 
 def _in_child() -> None:
+    if _watched:
+        faulthandler.disable()  # its crash is not the container's, and the file is
     for requests in _watched:
         requests.is_forked = requests.pending = True
 

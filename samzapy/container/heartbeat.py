@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from samzapy.api.errors import SamzapyError, Superseded
+from samzapy.api.errors import ClusterUnreachable, SamzapyError, Superseded
+from samzapy.model.bounded_json import NOT_UNDERSTOOD
 from samzapy.model.job_model import tasks_from_json
 from samzapy.ports import Clock, Control, Joinable, Orders, Spawn
 
@@ -92,8 +93,8 @@ class Heartbeat:
             sent = self._clock.monotonic()
             try:
                 answer = self._control.heartbeat(self._incarnation, self._report())
-                last_answer = sent  # the coordinator counts from when it heard us: never assume later than we spoke
                 self._take(answer)
+                last_answer = sent  # the coordinator counts from when it heard us: never assume later than we spoke
             except Superseded as error:
                 self._give_up(error.message)
             except SamzapyError as error:
@@ -116,8 +117,15 @@ class Heartbeat:
         return min(self._heartbeat_s, self._again_s, max(left, SHORTEST_S))
 
     def _take(self, answer: Mapping[str, Any]) -> None:
-        self.orders = orders_from(answer)
-        self._again_s = float(answer.get("again_s", self._heartbeat_s))
+        """
+        Raises:
+            ClusterUnreachable: it cannot be the coordinator's.
+        """
+        try:
+            orders, again_s = orders_from(answer), float(answer.get("again_s", self._heartbeat_s))
+        except NOT_UNDERSTOOD as error:
+            raise ClusterUnreachable(f"the coordinator's answer is not understood: {type(error).__name__}: {error}.", "") from None
+        self.orders, self._again_s = orders, again_s
         if self.command != EXIT:
             self.command = str(answer.get("command", RUN))
 

@@ -1,7 +1,8 @@
 """Where the code of a container stood when its process could not say so itself: native code that crashed, or that held the interpreter's lock.
 
 Python's faulthandler needs no lock: it writes the stacks of all threads into a file when the process crashes, or when the heartbeat's thread
-has not run for most of the lease. The next container on this host reads the file, says what is in it, and removes it.
+has not run for most of the lease. The next container on this host reads the file, says what is in it, and removes it. That may be long after: so
+the file begins with its process's id, and where a container died elsewhere meanwhile, nobody takes an old stack for that death's.
 """
 
 from __future__ import annotations
@@ -21,13 +22,17 @@ from samzapy.private_files import private_directory, read_private
 LOG = logging.getLogger("samzapy.container")
 MAX_BYTES = 256 << 10
 MAX_FRAMES = 5
+MAX_DIGITS = 20
 CUT = "..."
+_OF = re.compile(r"process (\d+)\n")
 WRITE_AT = 0.75  # of the lease: the coordinator ends a container that was silent for the whole of it
 _FRAME = re.compile(r'\s+File "(?P<path>[^"\n]*)", line (?P<line>\d+) in (?P<name>.*)')
 
 
 class Trace:
-    """The file of one container on one host. `predecessor_at`: where the one before it stood when it ended; "" where that is not known.
+    """The file of one container on one host.
+
+    `predecessor_at`: where the process stood that wrote the file before, when it ended; "" where that is not known. `predecessor_pid`: its id; or 0.
 
     Every directory from `base` (`state.dir`) down is a private one of this user's. If one is not, or the file is not, nothing is read, written
     or removed there: that is logged, and the process goes on without.
@@ -37,13 +42,16 @@ class Trace:
         self._path = path = path.expanduser().absolute()
         self._after_s = lease_s * WRITE_AT
         self._file: int | None = None
-        self.predecessor_at = ""
+        self._head = f"process {os.getpid()}\n".encode()
+        self.predecessor_at, self.predecessor_pid = "", 0
         try:
             private_directory(path.parent, base or path.parent)
-            self.predecessor_at = printable(place_in(_taken(path)))
+            text = _taken(path)
+            self.predecessor_at, self.predecessor_pid = printable(place_in(text)), _process_of(text)
             if self.predecessor_at:
-                LOG.warning("the process before this one ended at %s", self.predecessor_at)
+                LOG.warning("process %d, the last of this container here, ended at %s", self.predecessor_pid, self.predecessor_at)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            os.write(self._file, self._head)
             faulthandler.enable(self._file)
         except ConfigurationError as error:
             LOG.warning("crashes of this process leave no trace: %s", error)
@@ -55,10 +63,10 @@ class Trace:
         if self._file is None:
             return
         faulthandler.cancel_dump_traceback_later()
-        if os.fstat(self._file).st_size:
+        if os.fstat(self._file).st_size > len(self._head):
             text = os.pread(self._file, MAX_BYTES, 0).decode("utf-8", "replace")
-            os.ftruncate(self._file, 0)
-            os.lseek(self._file, 0, os.SEEK_SET)
+            os.ftruncate(self._file, len(self._head))
+            os.lseek(self._file, 0, os.SEEK_END)
             LOG.warning(
                 "for more than %.1f s no other thread of this process could run: its code held the interpreter's lock, or the machine was "
                 "busy or stopped; it was at %s", self._after_s, place_in(text) or "no hook",
@@ -85,6 +93,11 @@ def _taken(path: Path) -> str:
         return ""
     path.unlink()
     return text
+
+
+def _process_of(text: str) -> int:
+    found = _OF.match(text)
+    return int(found[1]) if found and len(found[1]) < MAX_DIGITS else 0
 
 
 def place_in(text: str) -> str:

@@ -3,7 +3,6 @@ of what is not, the body is never kept."""
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ from starlette.routing import Route
 from samzapy.api.errors import SamzapyError, Superseded
 from samzapy.coordinator.http import BAD, CONFLICT, FORBIDDEN, TOO_LARGE, UNAVAILABLE, TooLarge, body_of, knows, throw_away
 from samzapy.coordinator.roster import Roster
+from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
 from samzapy.signing import NOT_SIGNED, Gate, is_signed_body
 
 MAX_BODY_BYTES = 8 << 20
@@ -117,10 +117,10 @@ async def _act(request: Request, act: Act, body: bytes) -> Response:
     if not is_signed_body(request.headers, body):
         return JSONResponse({"error": f"{NOT_SIGNED}: the body is another one"}, FORBIDDEN)
     try:
-        return JSONResponse(await run_in_threadpool(act, json.loads(body)))
+        return JSONResponse(await run_in_threadpool(act, read_object(body, MAX_BODY_BYTES)))
     except Superseded as error:
         return JSONResponse({"error": error.message}, CONFLICT)
     except SamzapyError as error:
         return JSONResponse({"error": str(error)}, UNAVAILABLE)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except NOT_UNDERSTOOD as error:
         return JSONResponse({"error": f"not understood: {type(error).__name__}"}, BAD)

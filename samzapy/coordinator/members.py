@@ -82,12 +82,14 @@ class Members(Mapping[int, Member]):
             self._happens(member, Event.APPLY)
         member.applicant = Applicant(incarnation, facts)
 
-    def note_place(self, member: Member, place: str) -> None:
-        """It has found where the code of the one before it was when that ended."""
+    def note_place(self, member: Member, place: str, where: str) -> bool:
+        """It has found where the code of an earlier process of it, `where`, was when that ended; False: it is not the one that died last."""
         past = member.history
-        if past.deaths and not past.deaths[-1].place:
-            last = replace(past.deaths[-1], place=place)
-            member.history = replace(past, deaths=(*past.deaths[:-1], last), last_restart=last)
+        if not past.deaths or past.deaths[-1].place or past.deaths[-1].where != where:
+            return False
+        last = replace(past.deaths[-1], place=place)
+        member.history = replace(past, deaths=(*past.deaths[:-1], last), last_restart=last)
+        return True
 
     # -- while it is live ----------------------------------------------------------------------------------------------------------------
 

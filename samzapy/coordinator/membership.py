@@ -239,7 +239,12 @@ class Member:
     @property
     def where(self) -> str:
         """Its process, as log lines and status name it."""
-        return f"process {self.owner.pid} on {self.host}" if self.is_named else "before it registered"
+        return process_named(self.owner.pid, self.host) if self.is_named else "before it registered"
+
+
+def process_named(pid: object, host: object) -> str:
+    """A process, as log lines, status and deaths name it."""
+    return f"process {pid} on {host}"
 
 
 def task_json(

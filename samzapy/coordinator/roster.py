@@ -14,7 +14,7 @@ from typing import Any
 
 from samzapy.api.errors import Superseded
 from samzapy.coordinator.members import Members
-from samzapy.coordinator.membership import STARTING, STOPPING, WAITING, Member, task_json
+from samzapy.coordinator.membership import STARTING, STOPPING, WAITING, Member, process_named, task_json
 from samzapy.model.caution import Caution
 from samzapy.model.job_model import JobModel, TaskModel
 from samzapy.model.names import Job
@@ -95,10 +95,9 @@ class Roster:
             if named:
                 return Assignment(self.run_id, self.ends, self.caution)
             self.members.apply(member, incarnation, facts)
-            if facts.get("predecessor_at"):
-                place = str(facts["predecessor_at"])[:MAX_PLACE]
+            place = str(facts.get("predecessor_at", ""))[:MAX_PLACE]
+            if place and self.members.note_place(member, place, process_named(facts.get("predecessor_pid"), facts.get("host"))):
                 self.caution = with_place(self.caution, container, place)
-                self.members.note_place(member, place)
             return None
 
     def heartbeat(self, container: int, incarnation: str, report: Mapping[str, Any]) -> dict[str, Any]:

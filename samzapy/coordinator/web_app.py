@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ from samzapy.coordinator.exposition import exposition
 from samzapy.coordinator.host_names import HostNames
 from samzapy.coordinator.http import BAD, CONFLICT, FORBIDDEN, MISDIRECTED, TOO_LARGE, UNAVAILABLE, TooLarge, body_of, throw_away
 from samzapy.coordinator.job_coordinator import JobCoordinator
+from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
 from samzapy.printable import printable_json
 from samzapy.signing import NOT_SIGNED, SIGNATURE, is_signed_body
 
@@ -121,7 +121,7 @@ def _only_with(token: str) -> Callable[[Act], Endpoint]:
                 body = await body_of(request, MAX_REQUEST_BYTES)
                 if is_signed and not is_signed_body(request.headers, body):
                     return JSONResponse({"error": f"{NOT_SIGNED}: the body is another one"}, FORBIDDEN)
-                return JSONResponse(await run_in_threadpool(act, dict(json.loads(body or b"{}"))))
+                return JSONResponse(await run_in_threadpool(act, read_object(body or b"{}", MAX_REQUEST_BYTES)))
             except TooLarge as error:
                 await throw_away(request)
                 return JSONResponse({"error": str(error)}, TOO_LARGE)
@@ -129,7 +129,7 @@ def _only_with(token: str) -> Callable[[Act], Endpoint]:
                 return Response(status_code=BAD)  # nobody reads it
             except SamzapyError as error:
                 return JSONResponse({"error": error.message, "remedy": error.remedy, "code": error.code}, CONFLICT)
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
+            except NOT_UNDERSTOOD as error:
                 return JSONResponse({"error": f"not understood: {type(error).__name__}: {error}"}, BAD)
 
         return endpoint

@@ -28,11 +28,14 @@ from samzapy.dev.process import Server, end_all, explain_end, first_complaint
 from samzapy.dev.secure import ADMIN, BROKER, JOB, Secure
 from samzapy.dev.settings import HOST, JVM_OPTIONS, LOGGING, Node, node_settings, properties_text
 from samzapy.kafka.access import set_passwords
+from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
+from samzapy.private_files import read_regular
 
 DEFAULT_PORT = 9092
 MOST_BROKERS = 9
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 20.0
+MAX_BYTES = 1 << 20  # of cluster.json
 _ATTEMPTS = 3
 _POLL_S = 0.1
 
@@ -53,12 +56,13 @@ class LocalKafka:
         """The cluster that this directory holds, if it holds one."""
         directory = directory.expanduser().resolve()
         try:
-            told = json.loads((directory / "cluster.json").read_text())
+            data = read_regular(directory / "cluster.json", MAX_BYTES)
         except FileNotFoundError:
             return None
         try:
+            told = read_object(data, MAX_BYTES)
             return cls(directory, told["cluster_id"], tuple(Node(**node) for node in told["nodes"]), told.get("secure", False) is True)
-        except (TypeError, KeyError) as error:
+        except NOT_UNDERSTOOD as error:
             raise ConfigurationError(
                 f"{directory}/cluster.json is not one of ours: {error}.", "Delete the directory, or name another with --dir."
             ) from error

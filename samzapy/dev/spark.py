@@ -41,9 +41,12 @@ from samzapy.dev.spark_settings import (
     worker_arguments,
     worker_hosts,
 )
+from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
+from samzapy.private_files import read_regular
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 20.0
+MAX_BYTES = 1 << 20  # of cluster.json
 MARK = "SAMZAPY_DEV_SPARK"
 _ATTEMPTS = 3
 _POLL_S = 0.1
@@ -65,12 +68,13 @@ class LocalSpark:
         """The cluster that this directory holds, if it holds one."""
         directory = directory.expanduser().resolve()
         try:
-            told = json.loads((directory / "cluster.json").read_text())
+            data = read_regular(directory / "cluster.json", MAX_BYTES)
         except FileNotFoundError:
             return None
         try:
+            told = read_object(data, MAX_BYTES)
             return cls(directory, int(told["port"]), int(told["ui_port"]), Size(**told["size"]))
-        except (TypeError, KeyError, ValueError) as error:
+        except NOT_UNDERSTOOD as error:
             raise ConfigurationError(
                 f"{directory}/cluster.json is not one of ours: {error}.", "Delete the directory, or name another with --dir."
             ) from error

@@ -1,7 +1,8 @@
 """The barrier record: the reserved key under which an owner marks, in a log that it is about to read, where its reading ends.
 
-A reader that has seen the barrier with its own nonce (or any record at an offset at or behind it) has read all that was committed before.
-The key is one per partition, so that compaction leaves at most the newest barrier.
+A reader that has come to the offset at which the broker took its barrier (it reads that record, or one behind it) has read all that was
+committed before. The key is one per partition, so that compaction leaves at most the newest barrier. Who wrote it is decided by job, task, store and
+epoch; the nonce only tells people which barriers were written in one transaction, and is compared with nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ MAX_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Who is about to read: job, id, task, store ("" in a checkpoint partition), epoch, incarnation, and a nonce of this very attempt."""
+    """Who is about to read: job, id, task, store ("" in a checkpoint partition), epoch, incarnation, and the nonce of its transaction."""
 
     job: str
     id: str

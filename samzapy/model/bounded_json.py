@@ -13,6 +13,7 @@ from typing import Any
 from samzapy.api.errors import check
 
 SHOWN = 120
+NOT_UNDERSTOOD = (ValueError, KeyError, TypeError, AttributeError, OverflowError)  # what is raised where an object has not the fields that it should
 _loads = json.loads  # bound here: a task may put another function in its place
 _as_told, _sorted = (json.JSONEncoder(separators=(",", ":"), sort_keys=is_sorted).encode for is_sorted in (False, True))
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from samzapy.model.bounded_json import NOT_UNDERSTOOD
 from samzapy.model.dead_letter import Origin
 from samzapy.model.offsets import last_offset_before, next_offset
 
@@ -74,7 +75,7 @@ def piece_from_json(raw: object) -> Piece | None:
     try:
         spans = tuple(Span(str(t), int(p), int(b), int(e)) for t, p, b, e in raw["spans"])  # type: ignore[index]
         count = int(raw["count"])  # type: ignore[index]
-    except (TypeError, ValueError, KeyError):
+    except NOT_UNDERSTOOD:
         return None
     return Piece(spans, count) if 0 < len(spans) <= MAX_SPANS and count > 0 else None
 

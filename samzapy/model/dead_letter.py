@@ -161,7 +161,8 @@ def read_trace(headers: Headers | None) -> tuple[int, int] | None:
     """(offset of the dead letter that was sent back, when); None if the record is no trace."""
     own = {name: _text(data) for name, data in headers or ()}
     offset, time_ms = own.get(REPLAYED, ""), own.get(TIME, "")
-    return (int(offset), int(time_ms)) if offset.isdecimal() and time_ms.isdecimal() and TOPIC not in own else None
+    is_trace = all(re.fullmatch(r"[0-9]{1,18}", n, re.ASCII) for n in (offset, time_ms)) and TOPIC not in own
+    return (int(offset), int(time_ms)) if is_trace else None
 
 
 def replay_headers(letter: DeadLetter, place: Origin) -> list[tuple[str, bytes | None]]:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from samzapy.model.bounded_json import brief, read_object, to_bytes
+from samzapy.model.bounded_json import NOT_UNDERSTOOD, brief, read_object, to_bytes
 
 VERSION = 1
 MAX_BYTES = 4 << 20
@@ -155,7 +155,7 @@ class Ledger:
             return
         try:
             take(self, name, value)
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        except NOT_UNDERSTOOD as error:
             raise UnreadableRecord(f"coordinator record {brief(text)}: {brief(str(error))}") from None
 
 

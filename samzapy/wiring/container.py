@@ -186,7 +186,8 @@ def run_container(payload: Mapping[str, Any]) -> int:
     holds = tasks_there(local_state(settings, str(payload["cluster_id"]), host).expanduser())
     traces = store_path(Path(settings.state.dir), str(payload["cluster_id"]), host, str(names.job), TRACES, str(number))
     trace = Trace(traces, lease_s, Path(settings.state.dir))
-    facts = {"host": host, "pid": os.getpid(), "holds": holds, "predecessor_at": trace.predecessor_at}
+    before = {"predecessor_at": trace.predecessor_at, "predecessor_pid": trace.predecessor_pid}
+    facts = {"host": host, "pid": os.getpid(), "holds": holds, **before}
     hang_s = settings.commit.timeout_ms / 1000
     profile = payload.get("profile")
     try:

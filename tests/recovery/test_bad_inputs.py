@@ -254,6 +254,7 @@ CONTROL: dict[str, tuple[dict[str, object], int, str]] = {
     "a list": ({"body": b"[]"}, 400, "not understood"),
     "nested deep": ({"body": b"[" * 100_000}, 400, "not understood"),
     "a container that is text": ({"body": b'{"container":"x","incarnation":"i","report":{}}'}, 400, "not understood"),
+    "a container without end": ({"body": b'{"container":1e999,"incarnation":"i","report":{}}'}, 400, "not understood"),
     "of an incarnation that nobody named": ({}, 409, "nobody"),
 }
 
@@ -276,7 +277,10 @@ def test_a_bad_control_request_is_refused(name: str, control: Listening) -> None
 
 @pytest.mark.parametrize(
     ("authorization", "body", "status"),
-    [("", b"", 403), ("Bearer wrong", b"", 403), ("Bearer \xff", b"", 403), ("good", b"x" * (65 << 10), 413), ("good", b"[" * 50_000, 400)],
+    [
+        ("", b"", 403), ("Bearer wrong", b"", 403), ("Bearer \xff", b"", 403), ("good", b"x" * (65 << 10), 413), ("good", b"[" * 50_000, 400),
+        ("good", b'{"containers": 1e999}', 400), ("good", b"[]", 400),
+    ],
 )
 def test_a_bad_request_to_change_something_is_refused(authorization: str, body: bytes, status: int, control: Listening) -> None:
     given = f"Bearer {control.token}" if authorization == "good" else authorization

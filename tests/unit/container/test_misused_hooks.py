@@ -18,10 +18,12 @@ import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError
 from samzapy.api.errors import InternalError
+from samzapy.clock import start_thread
 from samzapy.container import failure
 from samzapy.container.control_client import HttpControl
+from samzapy.container.heartbeat import Heartbeat
 from samzapy.model import bounded_json
-from tests.unit.container.bench import Bench
+from tests.unit.container.bench import Bench, HandClock
 
 OUT = SystemStream("kafka", "out")
 LIMIT_S = 20.0
@@ -162,7 +164,7 @@ FORKING = """
 import os, sys
 from pathlib import Path
 from samzapy import StreamTask
-from tests.unit.container.bench import Bench
+from tests.unit.container.bench import Bench, HandClock
 
 class Forking(StreamTask):
     def init(self, context):
@@ -235,6 +237,35 @@ def test_heartbeats_are_written_and_read_all_the_same(monkeypatch: pytest.Monkey
         assert {"command": "run"} == control.heartbeat("one", {"state": "RUNNING"})
         thread.join(LIMIT_S)
     assert [b'{"container": 0, "incarnation": "one", "report": {"state": "RUNNING"}}'] == heard
+
+
+@pytest.mark.parametrize(
+    "answer", [b"[" * 100_000, b"[1]", b"no json", b'{"command": "run", "epoch": 1e999}', b'{"models": {"t": 1}}', b'{"release": 7}', b'{"again_s": {}}']
+)
+def test_an_answer_that_is_no_coordinators_counts_as_none(answer: bytes) -> None:
+    """Else it would end the thread that watches the lease."""
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *arguments: object) -> None:
+            """Nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Answering) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        control = HttpControl(f"http://127.0.0.1:{server.server_port}", "token", 0, "launch")
+        dead: list[str] = []
+        try:
+            Heartbeat(control, "one", 2.0, 10.0, HandClock(), dict, lambda: None, dead.append, start_thread)._beat()
+        finally:
+            server.shutdown()
+            thread.join(LIMIT_S)
+    assert ["SZ313: the coordinator was silent for most of the lease of 10 s"] == dead
 
 
 def test_what_is_not_read_back_as_it_was_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
+
+import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.container.container import Container
@@ -24,7 +27,8 @@ class Noting(MemoryLog):
         return super().consumer(group_id, name, small)
 
 
-def test_small_fetches_begin_after_a_death_and_end_with_the_watch(tmp_path: Path) -> None:
+def test_small_fetches_begin_after_a_death_and_end_with_the_watch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "samzapy.container")
     bench = Bench(tmp_path, Passing)
     bench.log = log = Noting(bench.cluster)
     bench.drain(bench.start())
@@ -44,3 +48,8 @@ def test_small_fetches_begin_after_a_death_and_end_with_the_watch(tmp_path: Path
     bench.drain(container)
     assert [False, True, False] == log.asked
     assert [("a", 1), ("b", 2)] == bench.read("out")
+    ends = [r for r in caplog.records if "its last death" in r.getMessage()]
+    assert [("INFO", "container 0 has run for long enough since its last death: it fetches more than one batch at once again")] == [
+        (r.levelname, r.getMessage()) for r in ends
+    ]
+    assert [] == [r for r in caplog.records if r.levelno >= logging.WARNING]  # nothing stands, nothing is wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import subprocess
@@ -58,6 +59,7 @@ def test_a_crash_and_a_lock_that_is_held_leave_the_line_of_the_users_code(tmp_pa
     found = Trace(trace, 60.0)
     try:
         assert found.predecessor_at.startswith("deadly.py:6 in process > deadly.py:8 in work > ")
+        assert process.pid == found.predecessor_pid
     finally:
         found.close()
     assert not trace.exists()
@@ -89,6 +91,40 @@ def test_who_ends_after_its_successor_began_leaves_the_successors_trace(tmp_path
     assert path.exists()
     successor.close()
     assert not path.exists()
+
+
+def test_what_was_overcome_is_cleared_and_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / ".traces" / "0"
+    trace = Trace(path, 60.0)
+    faulthandler.dump_traceback(path.open("ab"))  # as if the watch had come to its end
+    trace.arm()
+    trace.arm()
+    assert 1 == sum("no other thread of this process could run" in message for message in caplog.messages)
+    assert f"process {os.getpid()}\n" == path.read_text()
+    trace.close()
+
+
+CRASHING_CHILD = """
+import ctypes, os
+from pathlib import Path
+from samzapy.container.forked import watch
+from samzapy.container.requests import Requests
+from samzapy.container.trace import Trace
+requests = Requests()
+watch(requests)
+trace = Trace(Path({trace!r}), 60.0)
+child = os.fork()
+if not child:
+    ctypes.string_at(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) < 0
+"""
+
+
+def test_the_crash_of_a_child_that_a_hook_forked_is_not_told_as_the_containers(tmp_path: Path) -> None:
+    path = tmp_path / ".traces" / "0"
+    process = subprocess.Popen([sys.executable, "-c", CRASHING_CHILD.format(trace=str(path))])
+    assert 0 == process.wait(60)
+    assert f"process {process.pid}\n" == path.read_text()
 
 
 def test_a_link_that_somebody_laid_there_is_not_followed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -144,7 +180,7 @@ def test_a_trace_says_nothing_to_a_terminal(tmp_path: Path) -> None:
     path.write_text(f'Thread 0x1 (most recent call first):\n  File "/x/\x1b[2Ja.py", line 3 in f\n  File "{caller}", line 1 in g\n')
     trace = Trace(path, 60.0)
     trace.close()
-    assert r"\x1b[2Ja.py:3 in f" == trace.predecessor_at
+    assert (r"\x1b[2Ja.py:3 in f", 0) == (trace.predecessor_at, trace.predecessor_pid)
 
 
 def test_what_is_no_trace_of_a_hook_tells_no_place() -> None:

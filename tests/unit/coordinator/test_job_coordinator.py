@@ -213,13 +213,30 @@ def test_a_budget_that_is_used_up_fails_the_job_with_the_story() -> None:
         assert "exit code 9" in error
 
 
+def after(pid: int, predecessor: int) -> dict[str, Any]:
+    """The facts of a process that found the trace of another."""
+    return {"host": "h", "pid": pid, "predecessor_pid": predecessor, "predecessor_at": "task.py:3 in process"}
+
+
+def test_the_stack_of_one_death_is_not_told_of_another() -> None:
+    with Stage(max_restarts=2) as stage:
+        for pid, facts in enumerate([{"host": "h", "pid": 1}, {"host": "other", "pid": 2}, after(3, 1)], 1):  # back on h, the first one's stack lies there
+            _, launch, handle = stage.await_launch(pid)
+            stage.register(0, launch, f"i{pid}", facts)
+            handle.ended = f"killed by SIGKILL {pid}"
+        assert stage.await_end() == 1
+        error = stage.roster.status()["containers"][0]["last_error"]
+        assert "killed by SIGKILL 2;" in error
+        assert "task.py:3" not in error
+
+
 def test_deaths_that_bring_the_search_for_a_record_nearer_do_not_use_the_budget_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(liveness, "FIRST_BACKOFF_S", 0.0)
     with Stage(max_restarts=1) as stage:
         pieces = [None, (0, 500), (15, 30), (20, 21), (20, 21)]
         for number, bounds in enumerate(pieces, 1):
             _, launch, handle = stage.await_launch(number)
-            stage.register(0, launch, f"i{number}", {"predecessor_at": "task.py:3 in process"} if number > 1 else {})
+            stage.register(0, launch, f"i{number}", after(number, number - 1) if number > 1 else {"host": "h", "pid": 1})
             at = None if bounds is None else piece_of(("in", 0, offset) for offset in range(*bounds)).to_json()
             stage.roster.heartbeat(0, f"i{number}", {"state": "RUNNING", "number": 2, "under_way": at})
             stage.roster.heartbeat(0, f"i{number}", {"state": "RUNNING", "number": 1, "under_way": None})  # an older one that was late
@@ -227,7 +244,7 @@ def test_deaths_that_bring_the_search_for_a_record_nearer_do_not_use_the_budget_
         _, launch, handle = stage.await_launch(6)
         given = None
         while given is None:
-            given = stage.roster.register(0, launch, "i6", {"predecessor_at": "task.py:3 in process"})
+            given = stage.roster.register(0, launch, "i6", after(6, 5))
         assert [(Origin("in", 0, 20), 2, "task.py:3 in process")] == [(c.record, c.deaths, c.place) for c in given.caution.condemned]
         assert stage.code is None
         handle.ended = "killed by SIGSEGV"  # and nobody knows where

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
+from samzapy.model.caution import piece_from_json
 from samzapy.model.checkpoint import Checkpoint, InputMark, StoreMark, UnreadableCheckpoint, checkpoint_from_bytes
+from samzapy.model.dead_letter import read_trace, trace_headers
 from samzapy.model.ownership import (
     LEASE_KEY,
     ContainerRecord,
@@ -112,3 +115,15 @@ def test_a_lease_that_no_coordinator_writes_is_refused_where_it_is_read(field: s
         assert ledger.lease is not None
     with pytest.raises(UnreadableRecord, match=f"field '{field}'"):
         Ledger().apply(LEASE_KEY, dataclasses.replace(lease, **{field: value}).to_bytes())
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "-1", "", "\u0663", "1e9"])
+def test_a_record_that_is_no_trace_of_a_replay_is_taken_for_none(number: str) -> None:
+    assert (7, 1) == read_trace(trace_headers(7, 1))
+    for offset, time_ms in ((number, "1"), ("7", number)):
+        assert read_trace([("samzapy-replayed", offset.encode()), ("samzapy-time", time_ms.encode())]) is None
+
+
+def test_what_a_report_says_is_under_way_may_be_anything() -> None:
+    for spans in ([["in", 0, 0, math.inf]], [["in", math.nan, 0, 1]], [[]], {}, "x", None):
+        assert piece_from_json({"spans": spans, "count": 1}) is None
