@@ -7,8 +7,11 @@ Every text that leaves samzapy for a person goes through here: tables, records, 
 from __future__ import annotations
 
 import json
+import logging
+import sys
 import unicodedata
 from collections.abc import Callable
+from typing import TextIO
 
 UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # categories of Unicode
 LINES = "\n\t"
@@ -31,6 +34,14 @@ def printable_json(document: str) -> str:
         if document.isprintable()
         else _replaced(document, LINES, lambda c: json.dumps(c)[1:-1] if c > "\x7f" else f"\\u{ord(c):04x}")
     )
+
+
+class StandardError(logging.StreamHandler[TextIO]):
+    """A log's handler that writes to `sys.stderr` as it is at each line: one that stood in for it meanwhile may be closed by then."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
 
 
 def _replaced(text: str, keep: str, escape: Callable[[str], str]) -> str:

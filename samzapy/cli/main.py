@@ -19,7 +19,7 @@ from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
 from samzapy.cli.output import Escaped, checked_output
 from samzapy.config.errors import ConfigError
 from samzapy.config.secrets import SecretsHidden, without_secrets
-from samzapy.printable import printable_lines
+from samzapy.printable import StandardError, printable_lines
 
 USAGE = 2
 # typer brings click, or lately a copy of its own: its exceptions are, either way, those that typer's public ones come from
@@ -44,7 +44,7 @@ def _options(
 
 def configure_logging(verbose: bool) -> None:
     """One line per event on stderr."""
-    logging.basicConfig(stream=sys.stderr, level=logging.DEBUG if verbose else logging.INFO, force=True)
+    logging.basicConfig(handlers=[StandardError()], level=logging.DEBUG if verbose else logging.INFO, force=True)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(PrintableLines("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))
         handler.addFilter(NamesJob())

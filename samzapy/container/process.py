@@ -22,7 +22,7 @@ from typing import Any
 
 from samzapy.api.errors import SamzapyError
 from samzapy.config.secrets import SecretsHidden
-from samzapy.printable import printable_lines
+from samzapy.printable import StandardError, printable_lines
 
 LOG = logging.getLogger("samzapy")
 EXIT_CRASHED = 70  # EX_SOFTWARE: the entry raised what it should have handled
@@ -75,7 +75,7 @@ class _PrefixedLines(logging.Formatter):
 
 def log_to_stderr(prefix: str = "") -> None:
     """One line per event, from INFO on."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = StandardError()
     handler.setFormatter(_PrefixedLines(prefix))
     handler.addFilter(SecretsHidden())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import logging
+import sys
+from collections.abc import Callable
+
 import pytest
 
 from samzapy.cli import main
-from samzapy.cli.main import exit_code
+from samzapy.cli.main import configure_logging, exit_code
+from samzapy.container.process import log_to_stderr
 
 
 def test_what_nobody_foresaw_is_a_sentence_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,3 +45,21 @@ def test_what_cannot_be_is_refused_before_anybody_is_asked(arguments: list[str],
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == exit_code(["--version"])
     assert capsys.readouterr().out.startswith("samzapy ")
+
+
+@pytest.mark.parametrize("configure", [lambda: configure_logging(verbose=False), log_to_stderr], ids=["of a command", "of a container"])
+def test_a_log_goes_on_where_standard_error_was_another_stream_for_a_while(
+    configure: Callable[[], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in any process in which a command is called as a function."""
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", root.level)
+    with io.StringIO() as stands_in, monkeypatch.context() as within:
+        within.setattr(sys, "stderr", stands_in)
+        configure()
+
+    logging.getLogger("samzapy.test").warning("a line")
+
+    told = capsys.readouterr().err
+    assert ("a line", 1) == (told.splitlines()[-1].rpartition("WARNING")[2].strip(), len(told.splitlines()))
