@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The tests start hundreds of Python processes: each would compile samzapy anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help venv demo test prove simulate chaos bench bench-check lint check lock clean
 .DEFAULT_GOAL := help
@@ -36,10 +38,10 @@ check: lint  ## lint and the tests that need neither Kafka nor Spark
 	$(BIN)/pytest -m "not kafka and not spark and not slow and not prove"
 
 test: lint  ## everything, three tests at a time (their time goes into waiting)
-	$(BIN)/pytest -n 3 --dist loadgroup --durations=15
+	$(BIN)/pytest -n 3 --durations=15
 
 prove: venv  ## the long proofs: every failpoint in every way, 500 simulated histories, planted bugs, three hosts; half an hour
-	$(BIN)/pytest -n 3 --dist loadgroup -m prove
+	$(BIN)/pytest -n 3 -m prove
 
 bench: venv  ## samzapy beside hand-written loops: a table, and JSON in .bench/results; ONLY=w2 ROUNDS=5 SMALL=1
 	$(BIN)/python -m tests.bench run --only "$(ONLY)" --rounds $(or $(ROUNDS),5) $(if $(SMALL),--small)

@@ -4,7 +4,7 @@
 Docker engine answers, else `samzapy dev kafka` in a temporary directory. `unique`: a name that no other test uses, so tests share the
 broker without meeting.
 
-Where tests run side by side (`pytest -n 3 --dist loadgroup`), they share the one broker, and one process runs all that need Spark.
+Where tests run side by side (`pytest -n 3`), they share the one broker; `tests/side_by_side.py` says which stay together.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Figures())
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from tests.side_by_side import SideBySide
+
+    return SideBySide(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)

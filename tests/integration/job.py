@@ -8,15 +8,20 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
+from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tests.broker import create_topic, produce, read_all
 from tests.commands import PLACEHOLDER, what_does_not_run
 
 PATIENCE_S = 90.0
+HTTP_S = 5.0
+LOOK_S = 0.05
 BARRIER = b"\x00samzapy/barrier"
 
 TASK = """
@@ -86,6 +91,7 @@ class Job:
         }
         self.file = folder / f"{name}.yaml"
         self.file.write_text(json.dumps(document))
+        self._coordinator = Coordinator(name, lambda: self.of("status", "--json"))
 
     # -- the world outside -----------------------------------------------------------------------------------------------------------
 
@@ -150,8 +156,8 @@ class Job:
         return total
 
     def status(self) -> dict[str, Any] | None:
-        done = self.of("status", "--json")
-        return json.loads(done.stdout) if done.returncode == 0 else None
+        """What its coordinator answers; None where none does."""
+        return self._coordinator.status()
 
     @contextlib.contextmanager
     def running(self, *arguments: str, limit: str = "") -> Iterator[Running]:
@@ -172,21 +178,53 @@ class Job:
             process.wait()
 
 
+class Coordinator:
+    """What a running job's coordinator answers, over HTTP. Where it is, `samzapy status --json` tells, once for each run: a command for
+    each look would cost more processor time than the job.
+    """
+
+    def __init__(self, job: str, command: Callable[[], subprocess.CompletedProcess[str]]) -> None:
+        self._job, self._command, self._url = job, command, ""
+
+    def status(self) -> dict[str, Any] | None:
+        if not self._url:
+            done = self._command()
+            if done.returncode != 0:
+                return None
+            self._url = json.loads(done.stdout)["coordinator"]
+        try:
+            with urllib.request.urlopen(f"{self._url}/api/v1/status", timeout=HTTP_S) as answer:
+                found: dict[str, Any] = json.load(answer)
+        except (OSError, ValueError, HTTPException):
+            self._url = ""
+            return None
+        return found if found["job"] == self._job else None
+
+
+class Observed(Protocol):
+    """A job whose folder has the log of its run."""
+
+    folder: Path
+
+    def status(self) -> dict[str, Any] | None: ...
+
+
 class Running:
     """A running job."""
 
-    def __init__(self, job: Job, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, job: Observed, process: subprocess.Popen[bytes]) -> None:
         self.job, self.process = job, process
 
     def until(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The first status that meets the condition."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline, pause = time.monotonic() + PATIENCE_S, threading.Event()
         status: dict[str, Any] | None = None
         while time.monotonic() < deadline:
             assert self.process.poll() is None, f"the job ended: {(self.job.folder / 'run.log').read_text()[-3000:]}"
             status = self.job.status()
             if status is not None and condition(status):
                 return status
+            pause.wait(LOOK_S)
         raise AssertionError(f"never so: {json.dumps(status)}\n{(self.job.folder / 'run.log').read_text()[-3000:]}")
 
     def until_running(self) -> dict[str, Any]:

@@ -69,6 +69,7 @@ def chaos(job: Path, records: Path, *options: str) -> Result:
     )  # fmt: skip
 
 
+@pytest.mark.prove
 @pytest.mark.slow
 def test_a_job_that_keeps_its_word_is_clean_and_nothing_is_left(kafka: str, job: Path, records: Path, unique: str) -> None:
     told = chaos(job, records, "--seed", str(KILL_FIRST), "--minutes", "0.1", "--partitions", "2", "--ordered")

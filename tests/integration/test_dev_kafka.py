@@ -66,6 +66,7 @@ def test_start_answers_and_data_outlives_stop(place: Path) -> None:
     assert [b"before", b"after"] == [record.value for record in read_all(bootstrap, "kept")]
 
 
+@pytest.mark.prove
 def test_a_broker_that_was_killed_is_seen_and_started_again(place: Path) -> None:
     cluster = LocalKafka.start(port=0, directory=place, overrides={"transaction.max.timeout.ms": "60000"})
     assert "transaction.max.timeout.ms=60000\n" in (place / "node-1.properties").read_text()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from jobs.page_views import direct_join, page_views, users
 from jobs.wikipedia import Totals, direct_pass, sum_of_windows
 from jobs.wikipedia_feed import lines
 from tests.broker import create_topic, delete_topic, ends, produce, read_all
-from tests.integration.job import PATIENCE_S, Running
+from tests.integration.job import PATIENCE_S, Coordinator, Running
 
 pytestmark = pytest.mark.kafka
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,8 +30,10 @@ class Example:
 
     def __init__(self, servers: str, file: str, folder: Path, *sets: str) -> None:
         self.folder, self.file = folder, ROOT / "config" / file
-        own = [f"job={self.file.stem}-{secrets.token_hex(3)}", f"kafka.bootstrap.servers={servers}", f"state.dir={folder / 'state'}"]
+        name = f"{self.file.stem}-{secrets.token_hex(3)}"
+        own = [f"job={name}", f"kafka.bootstrap.servers={servers}", f"state.dir={folder / 'state'}"]
         self.sets = [word for s in [*own, "commit.interval=200ms", *sets] for word in ("--set", s)]
+        self._coordinator = Coordinator(name, lambda: self._run("status", str(self.file), "--json"))
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "samzapy", *arguments, *self.sets]
@@ -40,9 +43,8 @@ class Example:
         done = self._run("run", str(self.file), "--local", "--until-end", *arguments)
         assert done.returncode == 0, done.stderr
 
-    def status(self) -> dict[str, object] | None:
-        done = self._run("status", str(self.file), "--json")
-        return json.loads(done.stdout) if done.returncode == 0 else None
+    def status(self) -> dict[str, Any] | None:
+        return self._coordinator.status()
 
     def start(self) -> Running:
         process = subprocess.Popen(
@@ -53,7 +55,7 @@ class Example:
             stderr=(self.folder / "run.log").open("ab"),
             start_new_session=True,
         )
-        return Running(self, process)  # type: ignore[arg-type]
+        return Running(self, process)
 
 
 def fresh(servers: str, *topics: str) -> None:

@@ -111,7 +111,7 @@ def test_a_second_run_goes_on_from_local_state_or_from_the_changelog_alike(kafka
     assert set(job.updates()) == each_once(counted(lines))
 
 
-@pytest.mark.parametrize(("task", "on_error"), [("Silent", "fail"), ("Counting", "skip")])
+@pytest.mark.parametrize(("task", "on_error"), [("Silent", "fail"), pytest.param("Counting", "skip", marks=pytest.mark.prove)])
 def test_a_job_without_any_output_commits_to_the_end(kafka: str, tmp_path: Path, name: str, task: str, on_error: str) -> None:
     job = Job(kafka, tmp_path, name, task=task, on_error={"then": on_error})
     job.feed(["boom"] * 400)
@@ -258,6 +258,7 @@ def test_the_same_on_spark_with_a_killed_container(kafka: str, tmp_path: Path, n
     assert set(updates) == each_once(counted(lines))
 
 
+@pytest.mark.prove
 @pytest.mark.spark
 def test_more_containers_than_slots_are_refused_with_both_numbers(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name, containers={"count": 3})

@@ -66,6 +66,7 @@ def spark_launcher(java_home: str) -> Iterator[Any]:
     launcher.close()
 
 
+@pytest.mark.prove
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_child_processes_leave_nothing() -> None:
     launcher = ProcessLauncher(io.BytesIO())

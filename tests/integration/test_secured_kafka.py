@@ -40,7 +40,7 @@ from samzapy.ops.access import access_of
 from tests.integration.job import TASK
 from tests.integration.processes import until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.xdist_group("secured")]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 PRINCIPAL = "User:samzapy"
 LIMIT_S = 90.0
 

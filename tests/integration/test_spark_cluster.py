@@ -17,7 +17,7 @@ from tests.integration.standalone import Cluster
 if TYPE_CHECKING:
     from samzapy.spark.launcher import SparkHandle, SparkLauncher
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
 
 A, B, UNKNOWN = "127.0.0.2", "127.0.0.3", "127.0.0.9"
 LOCALITY_WAIT_S = 5.0
@@ -87,7 +87,6 @@ def test_a_container_starts_on_the_host_it_prefers_and_on_another_if_that_stays_
     assert [B, A] == [first["host"], second["host"]]
 
 
-@pytest.mark.prove
 def test_a_container_that_prefers_a_host_that_is_not_there_starts_all_the_same(runs: Runs) -> None:
     _, facts = runs.start(UNKNOWN)
 
@@ -114,7 +113,6 @@ def test_a_killed_daemon_ends_its_container(runs: Runs, cluster: Cluster) -> Non
     until(lambda: is_gone(facts["pid"]), "the end of its process")
 
 
-@pytest.mark.prove
 def test_spark_does_not_start_a_container_again_whose_worker_was_killed(runs: Runs, cluster: Cluster, tmp_path: Path) -> None:
     handle, facts = runs.start(A)
 
@@ -126,7 +124,6 @@ def test_spark_does_not_start_a_container_again_whose_worker_was_killed(runs: Ru
     cluster.add(A)
 
 
-@pytest.mark.prove
 def test_a_decommissioned_host_leaves_when_its_container_has_ended(runs: Runs, cluster: Cluster, launcher: SparkLauncher) -> None:
     handle, facts = runs.start(A)
 
@@ -148,7 +145,6 @@ def test_a_decommissioned_host_leaves_when_its_container_has_ended(runs: Runs, c
     cluster.add(A)
 
 
-@pytest.mark.prove
 def test_an_executor_that_is_decommissioned_alone_is_replaced(runs: Runs, cluster: Cluster, launcher: SparkLauncher) -> None:
     (executor,) = cluster.executors(B)
 

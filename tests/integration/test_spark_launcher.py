@@ -142,6 +142,7 @@ def test_ctrl_c_is_not_for_spark_and_nothing_outlives_a_killed_driver(java_home:
             until(lambda pid=pid: is_gone(pid), f"the end of process {pid}")  # type: ignore[misc]
 
 
+@pytest.mark.prove
 def test_a_dead_jvm_is_told(java_home: str, tmp_path: Path) -> None:
     driver = subprocess.run(
         [sys.executable, "-c", JVM_DIES, java_home, str(tmp_path)], capture_output=True, text=True, timeout=120, check=False
@@ -186,7 +187,7 @@ print("children", [pid for pid in descendants(os.getpid()) if is_alive(pid)])
     ("master", "memory", "why"),
     [
         ("local[2]", "much", r"did not start: .*Invalid maximum heap size: -Xmxmuch"),
-        ("local[much]", "1g", r"local\[much\]: .*parse Master URL"),
+        pytest.param("local[much]", "1g", r"local\[much\]: .*parse Master URL", marks=pytest.mark.prove),
     ],
 )
 def test_a_session_that_cannot_start_says_why_and_leaves_no_jvm(java_home: str, master: str, memory: str, why: str) -> None:

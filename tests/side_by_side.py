@@ -1,0 +1,32 @@
+"""Which tests stay together where tests run in several processes (`pytest -n 3`).
+
+Everything else is given out test by test, in the order of collection. What is in one group runs in one process, so what its module starts
+(Spark sessions, a cluster, a secured broker) is started once. pytest-xdist's own `--dist loadgroup` cannot be used: with pytest 9.2 it
+groups nothing, and says nothing.
+"""
+
+from __future__ import annotations
+
+from xdist.scheduler import LoadScopeScheduling
+
+GROUPS = {
+    "tests/integration/test_spark_launcher.py": "spark",
+    "tests/integration/test_spark_cluster.py": "spark",
+    "tests/integration/test_launchers_stay_flat.py": "spark",
+    "tests/integration/test_secured_kafka.py": "secured",
+    "tests/recovery/test_hosts.py": "three hosts",
+    "tests/recovery/test_scale.py": "three hosts",
+    "tests/recovery/test_standby.py": "three hosts",
+}
+
+
+def group_of(nodeid: str) -> str:
+    """The group of a test; its own id if it is in none."""
+    return GROUPS.get(nodeid.partition("::")[0], nodeid)
+
+
+class SideBySide(LoadScopeScheduling):
+    """Groups first, each to one process; then test by test."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid)
