@@ -63,9 +63,9 @@ POINTS: Mapping[str, Point] = {
     "start.barrier.sent": Point("T1: barriers flushed, not committed", START),
     "start.barrier.committed": Point("T1 done", START),
     "start.checkpoint.read": Point("T2: a task's checkpoint is read", START),
-    "store.create.made": Point("T3: a generation's directory is there, no store in it", START),
+    "store.create.made": Point("T3: a generation's directory exists, without a store", START),
     "store.set_aside.marked": Point("T3: a generation is marked, its lock still held", START),
-    "store.delete.emptied": Point("T3: a generation that was set aside is empty but for its mark", START),
+    "store.delete.emptied": Point("T3: of a generation that was set aside only the mark is left", START),
     "restore.chosen": Point("T3 done for a store: kept or new, nothing loaded yet", START),
     "restore.batch.applied": Point("T4: a batch and its position are in the store", START),
     "restore.done.before_flush": Point("T4: a store is complete and not flushed", START),
@@ -76,7 +76,7 @@ POINTS: Mapping[str, Point] = {
     "inputs.assigned": Point("T6 done: inputs are at the checkpoint", START),
     # -- a container: processing, commit -------------------------------------------------------------------------------------------
     "process.batch": Point("a batch is processed and sent, not committed", OPEN),
-    "release.before": Point("what hooks sent is not handed to the producer yet", OPEN),
+    "release.before": Point("before the records of hooks are handed to the producer", OPEN),
     "commit.C0.cut": Point("C0 done", OPEN),
     "commit.C1.sent": Point("C1: the changes of a task are sent", OPEN),
     "commit.C2.flushed": Point("C2 done", OPEN),
@@ -91,13 +91,13 @@ POINTS: Mapping[str, Point] = {
     "store.flush.before": Point("before a store's memtable is flushed", DECIDED),
     "store.flush.after": Point("a store's memtable is flushed", DECIDED),
     # -- a container: giving back, ending ------------------------------------------------------------------------------------------
-    "move.commit.before_release": Point("a task that leaves is committed, not closed", HANDED_OVER),
-    "move.released.before_ack": Point("a task is closed, nobody was told", HANDED_OVER),
-    "end.final_commit.before": Point("end_of_stream() has returned, nothing of it is committed", OPEN),
+    "move.commit.before_release": Point("a task that is to be released is committed, not closed", HANDED_OVER),
+    "move.released.before_ack": Point("a task is closed, not reported", HANDED_OVER),
+    "end.final_commit.before": Point("end_of_stream() has returned, its effects are not committed", OPEN),
     "end.final_commit.after": Point("the commit with the run's id is done, the task is not closed", HANDED_OVER),
     "stop.final_commit.before": Point("a graceful stop, before its commit", OPEN),
     "stop.final_commit.after": Point("a graceful stop, after its commit, before close()", HANDED_OVER),
-    "end.report.before": Point("all is done, the coordinator was not told", HANDED_OVER),
+    "end.report.before": Point("all is done, not reported to the coordinator", HANDED_OVER),
     "standby.opened": Point("a warm copy's store is chosen or made", COPY),
     "standby.batch.applied": Point("a warm copy has taken a batch", COPY),
     "standby.flush.before": Point("before a warm copy is flushed", COPY),
@@ -106,10 +106,10 @@ POINTS: Mapping[str, Point] = {
     "coordinator.taken_over": Point("earlier coordinators are fenced, earlier containers are not", OWNING),
     "coordinator.fenced": Point("every container id of earlier runs is fenced, nothing assigned", OWNING),
     "coordinator.named.before": Point("before owners are named", OWNING),
-    "coordinator.named.after": Point("owners are named, nobody was told", OWNING),
+    "coordinator.named.after": Point("owners are named, no container knows it", OWNING),
     "coordinator.moved.before": Point("before released tasks change hands", OWNING),
-    "coordinator.moved.after": Point("tasks have changed hands, nobody was told", OWNING),
-    "coordinator.lost.before": Point("a container is given up, nothing is written", OWNING),
+    "coordinator.moved.after": Point("tasks have changed hands, no container knows it", OWNING),
+    "coordinator.lost.before": Point("a container is declared lost, nothing is written", OWNING),
     "coordinator.end.a": Point("(a) the record that ends an incarnation is committed", OWNING),
     "coordinator.end.b": Point("(b) it was read back", OWNING),
     "coordinator.end.c": Point("(c) a container's id is fenced, its tasks not assigned", OWNING),
@@ -156,7 +156,7 @@ def arm(environment: Mapping[str, str], container: int | None = None) -> None:
     if environment.get(CONSENT) != "1":
         raise ConfigurationError(
             f"{VARIABLE} is set: this process will fail on purpose at {text!r}.",
-            f"Unset it; it is for tests. To have it done all the same, set {CONSENT}=1.",
+            f"Unset it; it is for tests. To allow it, set {CONSENT}=1.",
         )
     where = "the driver" if container is None else f"container {container}"
     rules = [rule for rule in parsed(text) if rule.container is None or rule.container == container]
@@ -202,7 +202,7 @@ def parsed(text: str) -> list[Rule]:
 def _rule(part: str) -> Rule:
     found = _RULE.fullmatch(part)
     if found is None:
-        raise ConfigurationError(f"{VARIABLE}: {part!r} is no failpoint.", "Write name=action[@nth][/container].")
+        raise ConfigurationError(f"{VARIABLE}: {part!r} is not a failpoint.", "Write name=action[@nth][/container].")
     name, action, seconds = found["name"], found["action"], found["seconds"]
     if name not in POINTS:
         raise ConfigurationError(f"{VARIABLE}: there is no failpoint {name!r}.", f"There are: {', '.join(POINTS)}.")
@@ -213,7 +213,7 @@ def _rule(part: str) -> Rule:
     try:
         wait_s = float(seconds or 0)
     except ValueError:
-        raise ConfigurationError(f"{VARIABLE}: {seconds!r} in {part!r} is no number of seconds.", "Write e.g. sleep:0.5.") from None
+        raise ConfigurationError(f"{VARIABLE}: {seconds!r} in {part!r} is not a number of seconds.", "Write e.g. sleep:0.5.") from None
     container = found["container"]
     return Rule(name, action, wait_s, int(found["nth"] or 1), None if container is None else int(container))
 

@@ -129,7 +129,7 @@ def _steps(base: Path) -> Iterator[tuple[Path, os.stat_result]]:
         if stat.S_ISLNK(found.st_mode):
             links += 1
             if links > MAX_LINKS:
-                raise _refused(here, "leads in a circle of symbolic links", "Name another directory.")
+                raise _refused(here, "is in a loop of symbolic links", "Name another directory.")
             target = Path(os.readlink(here))
             at = Path("/") if target.is_absolute() else at
             left = [*(target.parts[1:] if target.is_absolute() else target.parts), *left]
@@ -197,9 +197,9 @@ def _unmapped() -> set[int]:
 def _kind(found: os.stat_result) -> str:
     kinds = {
         stat.S_IFLNK: "is a symbolic link", stat.S_IFIFO: "is a pipe", stat.S_IFSOCK: "is a socket", stat.S_IFCHR: "is a device",
-        stat.S_IFBLK: "is a device", stat.S_IFREG: "is a file and no directory", stat.S_IFDIR: "is a directory and no file",
+        stat.S_IFBLK: "is a device", stat.S_IFREG: "is a file, not a directory", stat.S_IFDIR: "is a directory, not a file",
     }  # fmt: skip
-    return kinds.get(stat.S_IFMT(found.st_mode), "is no directory")
+    return kinds.get(stat.S_IFMT(found.st_mode), "is not a directory")
 
 
 def _owner(found: os.stat_result) -> str:

@@ -68,7 +68,7 @@ def read_ranges(
             elif clock.monotonic() - last_progress > patience_s:
                 stuck = ", ".join(f"{p} at {positions[p]} of {end}" for p, end in open_ends.items())
                 raise ClusterUnreachable(
-                    f"nothing more came in {patience_s:.0f} s while reading {stuck}.", "Check the brokers; then run this again."
+                    f"nothing more arrived in {patience_s:.0f} s while reading {stuck}.", "Check the brokers; then run this again."
                 )
     finally:
         consumer.unassign(open_ends)

@@ -16,9 +16,9 @@ from samzapy.cli.inspect import NOT_RUNNING, last_run
 from samzapy.cli.job import Job
 from samzapy.coordinator.token import read_token, token_path
 
-Timeout = Annotated[float, typer.Option(help="Seconds to wait until it is done.", min=0)]
+Timeout = Annotated[float, typer.Option(help="How long to wait for it to finish, in seconds.", min=0)]
 TokenFile = Annotated[
-    Path | None, typer.Option(help="The run's token, where it is not in this machine's state directory.", show_default=False)
+    Path | None, typer.Option(help="File with the run's token, if it is not in this machine's state directory.", show_default=False)
 ]
 AT_WORK = ("RUNNING", "STOPPED")  # stopped: all its tasks asked for shutdown()
 LOOK_S = 0.2
@@ -45,7 +45,7 @@ def stop(file: JobFile, more: MoreFiles = None, sets: Sets = None, timeout: Time
 
 def scale(
     file: JobFile,
-    containers: Annotated[int, typer.Option(min=1, help="How many containers the job is to run in.", show_default=False)],
+    containers: Annotated[int, typer.Option(min=1, help="The new number of containers.", show_default=False)],
     more: MoreFiles = None,
     sets: Sets = None,
     timeout: Timeout = 300.0,
@@ -72,7 +72,7 @@ def scale(
     for task in done["tasks"]:
         move = task.get("last_move")
         if move and move != before.get(task["name"]) and move["from"] != move["to"]:
-            say(f"{task['name']}: container {move['from']} -> {move['to']}, {move['seconds']:.1f} s without it")
+            say(f"{task['name']}: container {move['from']} -> {move['to']}, {move['seconds']:.1f} s without an owner")
     say(f"{wanted} containers")
     return 0
 

@@ -38,14 +38,14 @@ JSON, TEXT = "json", "text"
 def chaos(
     job: JobFile,
     source: Annotated[
-        Path, typer.Option("--input", metavar="FILE", help="The records, a line each; - reads them from stdin, as a generator prints them.")
+        Path, typer.Option("--input", metavar="FILE", help="File with the records, one per line; - reads them from stdin, for example from a generator.")
     ],
     more: MoreFiles = None,
     sets: Sets = None,
     seed: Annotated[
-        int | None, typer.Option(help="Decides the faults and their times; a random one by default.", show_default=False)
+        int | None, typer.Option(help="Determines the faults and their times; random by default.", show_default=False)
     ] = None,
-    minutes: Annotated[float, typer.Option(min=0.1, help="How long the job is hit.")] = 1.0,
+    minutes: Annotated[float, typer.Option(min=0.1, help="For how long faults are injected.")] = 1.0,
     form: Annotated[
         str,
         typer.Option(
@@ -54,20 +54,20 @@ def chaos(
             " with the input's serdes; text: as `samzapy send --key` takes them, key<TAB>value of the first input.",
         ),
     ] = JSON,
-    partitions: Annotated[int, typer.Option(min=1, help="Of each topic; more if a record names one.")] = 4,
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions of each topic; more if a record names a higher one.")] = 4,
     ordered: Annotated[
         bool,
-        typer.Option("--ordered", help="Demand the order of outputs within each key too: for jobs in which one task alone writes a key."),
+        typer.Option("--ordered", help="Also compare the order of outputs within each key: for jobs in which only one task writes a key."),
     ] = False,
     on_this_cluster: Annotated[
         bool,
-        typer.Option("--yes-on-this-cluster", help="Use the job file's cluster, where none of the job's topics may exist; a test cluster!"),
+        typer.Option("--yes-on-this-cluster", help="Use the job file's cluster: a test cluster, in which none of the job's topics exists."),
     ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the job files, logs and state of both runs, and print their folder.")] = False,
 ) -> int:
     """Kill, stop and wipe a running job, and compare what it commits with a run without faults. Nothing of yours is touched."""
     if form not in (JSON, TEXT):
-        raise ConfigurationError(f"--format {form}: there are json and text.", "See `samzapy chaos --help`.")
+        raise ConfigurationError(f"--format {form}: must be json or text.", "See `samzapy chaos --help`.")
     loaded = load(job, more, sets, classes=True)
     records = _records(source, loaded, form)
     chosen = secrets.randbelow(10**6) if seed is None else seed
@@ -121,7 +121,7 @@ def _records(source: Path, loaded: LoadedJob, form: str) -> list[Any]:
         records = list(_of_json(lines, loaded, bad) if form == JSON else _of_text(lines, loaded, bad))
     if bad:
         first = "; ".join(map(str, bad[:MOST_BAD_LINES]))
-        raise ConfigurationError(f"{source}: {len(bad)} lines are no records: {first}.", "See --format in `samzapy chaos --help`.")
+        raise ConfigurationError(f"{source}: {len(bad)} lines are not records: {first}.", "See --format in `samzapy chaos --help`.")
     if not records:
         topic, servers = loaded.settings.inputs[0].topic, str(loaded.settings.kafka_client["bootstrap.servers"])
         recorded = f"samzapy tail {topic} --from-beginning --json --kafka {shlex.quote(servers)}"
@@ -167,11 +167,11 @@ def _of_document(line: bytes, loaded: LoadedJob) -> Any:
     """
     told = value_of(JSON, line.decode())
     if not isinstance(told, dict) or not {"value", "tombstone"} & set(told):
-        raise ValueError('no document with "value"')
+        raise ValueError('not a document with "value"')
     topic = told.get("topic", loaded.settings.inputs[0].topic)
     spec = next((i for i in loaded.settings.inputs if i.topic == topic), None)
     if spec is None:
-        raise ValueError(f"topic {topic!r} is no input of the job")
+        raise ValueError(f"topic {topic!r} is not an input of the job")
     partition, timestamp = told.get("partition"), told.get("timestamp", 0)
     if not (partition is None or (isinstance(partition, int) and partition >= 0)) or not isinstance(timestamp, int):
         raise ValueError("partition and timestamp must be numbers")

@@ -38,7 +38,7 @@ Time = Annotated[
 Topic = Annotated[str | None, typer.Option("--topic", help="Only this input.", show_default=False)]
 Partition = Annotated[int | None, typer.Option("--partition", min=0, metavar="P", help="Only this partition.", show_default=False)]
 Keep = Annotated[bool, typer.Option("--keep-state", help="Keep the stores: records that are read again count again.")]
-Reset = Annotated[bool, typer.Option("--reset-state", help="The stores of the tasks that are touched are emptied, changelogs too.")]
+Reset = Annotated[bool, typer.Option("--reset-state", help="Empty the stores of the tasks concerned, and their changelogs.")]
 
 
 @app.command("show")
@@ -105,7 +105,7 @@ def target_of(earliest: bool, latest: bool, offset: int | None, time: str | None
     """Where to, as the options say.
 
     Raises:
-        ConfigurationError: not exactly one of them, or a time that is none.
+        ConfigurationError: none or several of them, or a time that cannot be read.
     """
     given = [
         n for n, is_given in (("earliest", earliest), ("latest", latest), ("offset", offset is not None), ("datetime", time)) if is_given
@@ -126,11 +126,11 @@ def _milliseconds(text: str) -> int:
 
 def _check_state(job: Job, keep: bool, reset: bool) -> None:
     if keep and reset:
-        raise ConfigurationError("--keep-state and --reset-state: it cannot be both.", "Give one of them.")
+        raise ConfigurationError("--keep-state and --reset-state exclude each other.", "Give one of them.")
     if changelogs(job.settings) and not keep and not reset:
         raise ConfigurationError(
             f"the job has stores ({', '.join(job.settings.stores)}): choose what happens to them.",
-            "--reset-state empties them, so that state and offsets agree from --to-earliest on; --keep-state keeps what they count.",
+            "--reset-state empties them, so that after --to-earliest they are built again from all records; --keep-state keeps them, so records that are read again count again.",
         )
 
 
@@ -146,7 +146,7 @@ def _rewinding(job: Job) -> Rewinding:
     tasks = look_around(settings, job.log).tasks
     if not tasks:
         raise TopicMissing(
-            f"there are not all of the input topics {', '.join(i.topic for i in settings.inputs)}.",
+            f"not all of the input topics {', '.join(i.topic for i in settings.inputs)} exist.",
             "See `samzapy topics JOB.yaml`, and create those that are missing.",
         )
     changelogs = JobTopics.of(settings).changelogs
@@ -166,9 +166,9 @@ def _say_what_stays(plan: Plan) -> None:
     for step in plan.steps:
         if not step.chosen:
             at = "begins as at a first start" if step.before is None else f"stays at {step.before}"
-            say(f"{step.task}: {step.place} is not among them and {at}")
+            say(f"{step.task}: {step.place} is not selected and {at}")
     for task, place, offset in plan.left:
-        say(f"{task}: {place} is no input now; where it was ({offset}) is forgotten with the state: if it comes back, it begins as a new input")
+        say(f"{task}: {place} is not an input any more; its offset ({offset}) is forgotten with the state: if it is added again, it begins as a new input")
 
 
 def _remove_local(job: Job, tasks: list[str], execute: bool) -> None:

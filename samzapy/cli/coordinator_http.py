@@ -31,7 +31,7 @@ def http_json(
         if answer.status == http.client.FORBIDDEN:
             raise ConfigurationError(
                 f"{method} {url} was refused: {answer.json()['error']}.",
-                "See that the token is this run's (--token-file), and that the clocks of both machines agree.",
+                "Check that the token is this run's (--token-file), and that the clocks of both machines agree.",
             )
         if answer.status == http.client.CONFLICT:
             refused = answer.json()
@@ -40,7 +40,7 @@ def http_json(
             raise ClusterUnreachable(f"{method} {url}: {answer.status} {answer.reason}.", "See the coordinator's log.")
         found = answer.json()
         if not isinstance(found, dict):
-            raise ClusterUnreachable(f"{method} {url}: not an answer of samzapy's.", "")
+            raise ClusterUnreachable(f"{method} {url}: the answer is not from samzapy.", "")
         return found
     except (*NO_ANSWER, KeyError, TypeError, AttributeError) as error:
         raise ClusterUnreachable(f"no coordinator answers at {url}: {error}.", "It may have stopped just now.") from None

@@ -152,7 +152,7 @@ class _Demo:
                 raise LauncherError(f"the job ended by itself with exit code {process.returncode}:\n{self._tail()}", "")
             yield Job.of(loaded, log).status()
             time.sleep(LOOK_S)
-        raise ClusterUnreachable(f"the demo waited {PATIENCE_S:.0f} s in vain. The job's last words:\n{self._tail()}", "")
+        raise ClusterUnreachable(f"the demo waited {PATIENCE_S:.0f} s without success. The end of the job's log:\n{self._tail()}", "")
 
     def _tail(self) -> str:
         lines = self._log_file.read_text(errors="replace").splitlines()

@@ -30,7 +30,7 @@ app.add_typer(kafka, name="kafka")
 app.add_typer(spark, name="spark")
 
 Port = Annotated[int | None, typer.Option(help=f"The first broker's port, {DEFAULT_PORT} by default.", show_default=False)]
-Directory = Annotated[Path | None, typer.Option("--dir", help="Where it lives; one place per port by default.", show_default=False)]
+Directory = Annotated[Path | None, typer.Option("--dir", help="Its directory; by default one for each port.", show_default=False)]
 
 
 @kafka.command()
@@ -48,7 +48,7 @@ def start(
     if cluster.secure is None:
         print(cluster.bootstrap_servers)
         return
-    say(f"user {JOB} may do nothing yet; what a job needs it is given by: samzapy dev kafka grant JOB.yaml --dir {cluster.directory}")
+    say(f"user {JOB} may do nothing yet; grant it what a job needs with: samzapy dev kafka grant JOB.yaml --dir {cluster.directory}")
     say(f"user {ADMIN} may do everything; for Kafka's own tools: --command-config {cluster.secure.admin_properties}")
     say("for a job file:")
     print(cluster.secure.job_file_lines(cluster.bootstrap_servers), end="")

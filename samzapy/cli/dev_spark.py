@@ -14,10 +14,10 @@ from samzapy.dev.spark_settings import DEFAULT_CORES, DEFAULT_MEMORY, DEFAULT_WO
 
 NOT_RUNNING = 3
 
-spark = typer.Typer(help="A local Spark cluster on loopback, each worker a host of its own; from PySpark's jars.", no_args_is_help=True)
+spark = typer.Typer(help="A local Spark cluster on loopback, from PySpark's jars; each worker counts as a host of its own.", no_args_is_help=True)
 
 Port = Annotated[int | None, typer.Option(help="The master's port, if it was started with one.", show_default=False)]
-Directory = Annotated[Path | None, typer.Option("--dir", help="Where it lives.", show_default=False)]
+Directory = Annotated[Path | None, typer.Option("--dir", help="Its directory.", show_default=False)]
 
 
 @spark.command()
@@ -26,9 +26,9 @@ def start(
         int | None, typer.Option(help=f"How many workers, {DEFAULT_WORKERS} by default, on 127.0.0.2 and on.", show_default=False)
     ] = None,
     cores: Annotated[
-        int | None, typer.Option(help=f"Cores of each, {DEFAULT_CORES} by default; a container takes one.", show_default=False)
+        int | None, typer.Option(help=f"Cores of each worker, {DEFAULT_CORES} by default; a container takes one.", show_default=False)
     ] = None,
-    memory: Annotated[str | None, typer.Option(help=f"What each may hand out, {DEFAULT_MEMORY} by default.", show_default=False)] = None,
+    memory: Annotated[str | None, typer.Option(help=f"Memory that each worker offers, {DEFAULT_MEMORY} by default.", show_default=False)] = None,
     port: Annotated[int | None, typer.Option(help="The master's port, any free one by default.", show_default=False)] = None,
     directory: Directory = None,
 ) -> None:

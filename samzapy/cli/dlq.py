@@ -41,7 +41,7 @@ def list_letters(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_js
     else:
         say("no dead letters")
     if found.strangers:
-        say(f"{found.strangers} records there are no dead letters")
+        say(f"{found.strangers} records in it are not dead letters")
 
 
 @app.command("show")
@@ -79,7 +79,7 @@ def replay(
             metavar="[NUMBER]...", help="The numbers that `list` gives, or TOPIC[PARTITION]@OFFSET of the records.", show_default=False
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that were not sent back before.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All dead letters that were not sent back yet.")] = False,
     more: MoreFiles = None,
     sets: Sets = None,
     execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
@@ -87,7 +87,7 @@ def replay(
     """Send records back to the topic and partition they came from, each at most once."""
     job = Job(file, more, sets)
     if everything == bool(which):
-        raise ConfigurationError("either --all, or the records to replay.", "`samzapy dlq list JOB.yaml` shows their numbers.")
+        raise ConfigurationError("give either --all or the records to replay.", "`samzapy dlq list JOB.yaml` shows their numbers.")
     with _opened(job) as letters:
         found = letters.read()
         wanted = None if everything else [e.letter.origin for text in which or () for e in found.named(text)]
@@ -114,7 +114,7 @@ def _tell_passed_by(why: Sequence[SamzapyError]) -> None:
     for error in why:
         kinds.setdefault(type(error), []).append(error)
     for errors in kinds.values():
-        say(f"{len(errors)} dead letter{'' if len(errors) == 1 else 's'} passed by; the first: {errors[0]}")
+        say(f"{len(errors)} dead letter{'' if len(errors) == 1 else 's'} skipped; the first: {errors[0]}")
 
 
 def send_back(letters: DeadLetters, wanted: Sequence[Origin] | None) -> list[Entry]:

@@ -42,14 +42,14 @@ def drop(
         for topic in found.topics:
             say(f"{'deleted' if execute else 'would delete'} topic {topic}")
         for topic in found.replaced:
-            say(f"topic {topic} is another than the checkpoints name and stays")
+            say(f"topic {topic} is not the topic that the checkpoints name, and stays")
         _remove_local(job, store, found, execute)
     _say_whether(execute)
 
 
 def forget(
     file: JobFile,
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="A topic that is no input of the job any more.", show_default=False)],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="A topic that is not an input of the job any more.", show_default=False)],
     execute: Execute = False,
     more: MoreFiles = None,
     sets: Sets = None,

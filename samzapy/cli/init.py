@@ -23,7 +23,7 @@ from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 
 
 class Counter(StreamTask):
-    """One object for each partition of the input; what must survive a crash belongs into a store, not into `self`."""
+    """One object for each partition of the input; state that must survive a crash belongs in a store, not in `self`."""
 
     OUT = SystemStream("kafka", "{job}-counts")
 

@@ -82,7 +82,7 @@ def _encoded(what: str, name: str, serde: Serde, raw: bytes) -> bytes:
     except UnicodeDecodeError as error:
         raise ValueError(f"the {what} is not UTF-8: {error.reason} at byte {error.start}") from None
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"the {what} is no JSON, as serde {name} wants it: {error}") from None
+        raise ValueError(f"the {what} is not JSON, which serde {name} requires: {error}") from None
     except SerdeError as error:
         raise ValueError(f"the {what}: {error.message.rstrip('.')}") from None
 

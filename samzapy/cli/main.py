@@ -93,7 +93,7 @@ def exit_code(arguments: list[str]) -> int:
         where = traceback.extract_tb(error.__traceback__)[-1]
         told.write(
             f"error[{InternalError.code}]: {type(error).__name__}: {without_secrets(str(error))} ({Path(where.filename).name}:{where.lineno})\n"
-            "  This is a fault of samzapy's: report it with what SAMZAPY_DEBUG=1 shows. Only committed work is kept.\n"
+            "  This is a bug in samzapy: report it with the output of SAMZAPY_DEBUG=1. Only committed work is kept.\n"
         )
         return InternalError.exit_code
     if result == EXIT_OF_SIGINT:  # typer makes that of a KeyboardInterrupt, or of an Abort

@@ -60,7 +60,7 @@ def send(
     if key_serde is not None and not keyed:
         raise ConfigurationError("--key-serde without --key: the lines have no keys.", "Add --key, and write key<TAB>value.")
     if not TOPIC_NAME.fullmatch(topic):
-        raise ConfigurationError(f"{topic!r} is no name of a topic.", "Letters, digits, '.', '_' and '-', at most 249 of them.")
+        raise ConfigurationError(f"{topic!r} is not a topic name.", "Letters, digits, '.', '_' and '-', at most 249 of them.")
     log = _log(servers)
     facts = _facts(log, topic, servers, partitions)
     if "compact" in facts.config.get("cleanup.policy", "") and not keyed:
@@ -94,7 +94,7 @@ def send_lines(source: IO[bytes], is_file: bool, form: LineForm, topic: str, log
         at = source.tell()
         lines = sum(1 for _ in records_of(source, form, note)) + len(bad)
         if bad:
-            raise ConfigurationError(f"{len(bad)} of {lines} lines are no records; nothing was sent.", remedy)
+            raise ConfigurationError(f"{len(bad)} of {lines} lines are not records; nothing was sent.", remedy)
         source.seek(at)
     producer = log.plain_producer("samzapy-send")
     try:
@@ -103,7 +103,7 @@ def send_lines(source: IO[bytes], is_file: bool, form: LineForm, topic: str, log
         producer.flush()
         producer.close()
     if bad:
-        raise ConfigurationError(f"{len(bad)} of {count + len(bad)} lines are no records; the other {count} were sent.", remedy)
+        raise ConfigurationError(f"{len(bad)} of {count + len(bad)} lines are not records; the other {count} were sent.", remedy)
     return count
 
 

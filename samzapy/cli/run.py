@@ -45,8 +45,8 @@ def run(
     sets: Sets = None,
     master: Annotated[str | None, typer.Option(help="Spark's master, in place of the job file's.", show_default=False)] = None,
     local: Annotated[bool, typer.Option("--local", help="Containers as child processes, without Spark.")] = False,
-    until_end: Annotated[bool, typer.Option("--until-end", help="Stop by itself at the inputs' ends as they are now.")] = False,
-    takeover: Annotated[bool, typer.Option("--takeover", help="Replace another run that seems alive.")] = False,
+    until_end: Annotated[bool, typer.Option("--until-end", help="Stop at the end offsets that the inputs have now.")] = False,
+    takeover: Annotated[bool, typer.Option("--takeover", help="Take the job over from another run, even if that still answers.")] = False,
     profile: Annotated[
         Path | None,
         typer.Option(help="Write a flame graph of each container's loop into this folder, on the container's host.", show_default=False),
@@ -140,7 +140,7 @@ class _Run:
         def handle(number: int, _: Any) -> None:
             self._signals.append(number)
             if len(self._signals) == 1:
-                say("stopping: final commit (once more: stop now)")
+                say("stopping after a final commit (interrupt again to stop now)")
                 # not here: the handler may have interrupted the holder of the coordinator's lock
                 threading.Thread(target=coordinator.request_stop, daemon=True).start()
             else:

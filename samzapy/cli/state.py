@@ -31,7 +31,7 @@ Entry = tuple[int, bytes, bytes]  # partition, key, value
 def get(
     file: JobFile,
     store: StoreName,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The key, as text; JSON where the serde is not string.", show_default=False)],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The key, as text; as JSON if the serde is not string.", show_default=False)],
     more: MoreFiles = None,
     sets: Sets = None,
     as_json: AsJson = False,
@@ -51,7 +51,7 @@ def scan(
     file: JobFile,
     store: StoreName,
     prefix: Annotated[str, typer.Argument(metavar="[PREFIX]", help="Only keys that start with this.")] = "",
-    limit: Annotated[int, typer.Option(help="At most so many entries; 0 = all.", min=0)] = 0,
+    limit: Annotated[int, typer.Option(help="Show at most this many entries; 0 = all.", min=0)] = 0,
     more: MoreFiles = None,
     sets: Sets = None,
     as_json: AsJson = False,
@@ -158,7 +158,7 @@ def _key_bytes(job: Job, store: str, text: str) -> bytes:
         return encoded
     except (ValueError, SamzapyError) as error:
         raise ConfigurationError(
-            f"key {text!r} is none of the serde {job.settings.stores[store].key}: {error}", "Write it as JSON."
+            f"key {text!r} does not fit serde {job.settings.stores[store].key}: {error}", "Write it as JSON."
         ) from None
 
 

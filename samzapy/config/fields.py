@@ -185,7 +185,7 @@ def topic(value: Any) -> str:
     name = text(value, "a topic")
     if not TOPIC_NAME.fullmatch(name):
         hint = "Give each topic its own entry." if "," in name else "Kafka allows letters, digits, '.', '_' and '-', at most 249."
-        raise wrong(f"{shown(name)} is no name of a Kafka topic", hint)
+        raise wrong(f"{shown(name)} is not a Kafka topic name", hint)
     return name
 
 
@@ -227,10 +227,10 @@ def directory(value: Any) -> Path:
 def spark_master(value: Any) -> str:
     master = text(value, "a Spark master")
     if not _SPARK_MASTER.fullmatch(master):
-        raise wrong(f"{shown(master)} is no Spark master", "Write local[2], spark://host:7077, yarn or k8s://….")
+        raise wrong(f"{shown(master)} is not a Spark master", "Write local[2], spark://host:7077, yarn or k8s://….")
     ports = re.findall(r":(\d+)(?=,|$)", master) if master.startswith("spark://") else []
     if any(not 0 < int(port) < 65536 for port in ports):
-        raise wrong(f"{shown(master)} names a port that cannot be", "Ports go from 1 to 65535; Spark's is 7077.")
+        raise wrong(f"{shown(master)} names an impossible port", "Ports go from 1 to 65535; Spark's is 7077.")
     if re.match(r"local\[0+[],]", master):
         raise wrong(f"{shown(master)} has no slot for a container", "Write local[2], or local[*] for a slot per core.")
     return master

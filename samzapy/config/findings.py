@@ -72,7 +72,7 @@ def _unknown_key(path: Route, value: Any, document: dict[str, Any]) -> Finding:
     *parent, last = path
     key = str(last)
     if (not parent and key in RESERVED) or (len(parent) == 2 and parent[0] in MAPS and key in RESERVED_OF_STORES):
-        return Finding(path, f"{key!r} is known, not yet built", "Remove it.", at_key=True)
+        return Finding(path, f"{key!r} is not implemented yet", "Remove it.", at_key=True)
     samza = ours_for(path, value)
     if samza:
         return Finding(path, f"{samza[0]!r} is a key of Samza", f"Here it is {samza[1]}.", at_key=True)

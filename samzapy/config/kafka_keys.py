@@ -11,7 +11,7 @@ GROUPS = ("producer", "consumer")  # maps below kafka
 
 OWNED: dict[str, str] = {
     "acks": OURS,
-    "allow.auto.create.topics": "create topics on purpose: `samzapy topics JOB.yaml --create`",
+    "allow.auto.create.topics": "create topics explicitly: `samzapy topics JOB.yaml --create`",
     "auto.commit.enable": "set `commit.interval`",
     "auto.commit.interval.ms": "set `commit.interval`",
     "auto.offset.reset": "set `start` and `on_out_of_range` of the input",
@@ -86,7 +86,7 @@ COMMON = frozenset({
 def refusal(key: str) -> tuple[str, str] | None:
     """(message, hint) for a key that may not be set; None for one that may."""
     if key in OWNED:
-        return f"{key!r} is the framework's own", OWNED[key]
+        return f"{key!r} is set by samzapy itself", OWNED[key]
     if key in LOADS_CODE or key.endswith(("_cb", "_callback")):
         return f"{key!r} would run code", CODE
     if JAVA.get(key, key) != key:

@@ -125,7 +125,7 @@ def _read(paths: Sequence[Path], problems: list[Problem]) -> Node | None:
         elif not isinstance(node, Table):
             place = node.place or source.place(0, 0)
             message = f"expected keys and values, found {shown(plain(node))}"
-            problems.append(place.problem((), message, "A job file begins like `job: page-views`."))
+            problems.append(place.problem((), message, "A job file begins with a line such as `job: page-views`."))
             readable = False
         else:
             hide_secrets(node)

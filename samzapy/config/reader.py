@@ -95,7 +95,7 @@ def parse(source: Source, problems: list[Problem]) -> Node | None:
     except MarkedYAMLError as error:
         raise Stop(_syntax_problem(source, error)) from None
     except (YAMLError, ValueError) as error:
-        raise Stop(source.place(0, 0).problem((), f"this is no YAML: {str(error).splitlines()[0]}")) from None
+        raise Stop(source.place(0, 0).problem((), f"this is not YAML: {str(error).splitlines()[0]}")) from None
     source.parsed = True
     return node
 
@@ -136,7 +136,7 @@ class _Builder:
         """A node, and how deep it goes."""
         place = self._start(event)
         if depth > MAX_DEPTH:
-            self._refuse(place, path[:3], f"nested more than {MAX_DEPTH} deep", "No key of a job file lies that deep.")
+            self._refuse(place, path[:3], f"nested more than {MAX_DEPTH} deep", "No key of a job file is nested that deep.")
         if isinstance(event, AliasEvent):
             return self._alias(event, place, path, depth)
         before = self._count
@@ -161,7 +161,7 @@ class _Builder:
         node, size, height = self._anchors[event.anchor]
         self._add(size, place, path)
         if depth + height - 1 > MAX_DEPTH:
-            self._refuse(place, path[:3], f"nested more than {MAX_DEPTH} deep", "No key of a job file lies that deep.")
+            self._refuse(place, path[:3], f"nested more than {MAX_DEPTH} deep", "No key of a job file is nested that deep.")
         return node, height
 
     def _table(self, place: Place, path: Route, depth: int) -> tuple[Node, int]:
@@ -209,7 +209,7 @@ class _Builder:
         for base in node.items if isinstance(node, Items) else (node,):
             if not isinstance(base, Table):
                 self._problems.append(
-                    place.problem((*path, "<<"), "'<<' merges maps, this is none", "Write `<<: *name` of a map's anchor.")
+                    place.problem((*path, "<<"), "'<<' merges maps; this is not a map", "Write `<<: *name` of a map's anchor.")
                 )
                 return
             self._add(len(base.entries), place, path)
@@ -267,7 +267,7 @@ def _syntax_problem(source: Source, error: MarkedYAMLError) -> Problem:
     place = source.place(mark.line, mark.column) if mark else source.place(0, 0)
     raw = source.text.split("\n")[mark.line] if mark and mark.line < source.text.count("\n") + 1 else ""
     what = " ".join(part for part in (error.problem, error.context) if part)
-    return place.problem((), f"this is no YAML: {what}", _syntax_hint(what, raw[mark.column :] if mark else "", raw))
+    return place.problem((), f"this is not YAML: {what}", _syntax_hint(what, raw[mark.column :] if mark else "", raw))
 
 
 def _syntax_hint(what: str, rest: str, line: str) -> str:

@@ -141,7 +141,7 @@ def _value(inside: str, environ: Mapping[str, str], index: int) -> str:
     rest = inside[name.end() :] if name else inside
     if name is None or (rest and not rest.startswith(":-")):
         hint = f"References are ${{NAME}}, ${{NAME:-default}} and ${{file:PATH}}. {ESCAPE_HINT}"
-        raise Unresolved(f"'${{{inside}}}' is no reference", hint, index)
+        raise Unresolved(f"'${{{inside}}}' is not a reference", hint, index)
     if "${" in rest:
         raise Unresolved("a default cannot contain another reference", "Set the variable instead.", index)
     value = environ.get(name[0])

@@ -92,7 +92,7 @@ class OutputSettings(Section):
     topic: Topic = Field(description="The topic.", examples=["page-view-counts"])
     key: Serde = Field("bytes", description="Serde of keys.")
     value: Serde = Field("bytes", description="Serde of values.")
-    partitions: Partitions | None = Field(None, description="With how many partitions `samzapy topics --create` makes it.")
+    partitions: Partitions | None = Field(None, description="Number of partitions with which `samzapy topics --create` creates it.")
 
 
 class StoreSettings(Section):
@@ -119,12 +119,12 @@ class CommitSettings(Section):
 
 
 class OnErrorSettings(Section):
-    """What an exception in `process` leads to."""
+    """What to do about an exception in `process`."""
 
-    retries: Times = Field(0, description="How often the record is tried again first, after 10 ms, 20 ms and so on, up to 1 s.")
+    retries: Times = Field(0, description="How often the record is retried before `then` applies, after 10 ms, 20 ms and so on, up to 1 s.")
     then: Policy = Field(
         "fail",
-        description="fail: the job stops, the record is named; skip: it is counted and passed; dead_letter: it is set aside in the topic"
+        description="fail: stop the job and name the record; skip: count it and go on; dead_letter: write it to the topic"
         " `<job>-<id>-dead-letter`, see `samzapy dlq`.",
     )
 
@@ -144,7 +144,7 @@ class ContainerSettings(Section):
         2000, alias="heartbeat", description="Time between a container's reports; two intervals must be shorter than `lease`."
     )
     lease_ms: Duration = Field(
-        10_000, alias="lease", description="How long a silent container owns its tasks; shorter than `commit.timeout`."
+        10_000, alias="lease", description="How long a container without heartbeats keeps its tasks; shorter than `commit.timeout`."
     )
 
 
@@ -185,19 +185,19 @@ class Settings(Section):
         description="The StreamTask: module:Class. The file's folder and the working directory are importable.",
         examples=["jobs.page_views:PageViewCounter"],
     )
-    params: Params = Field(default_factory=dict, description="Free; the task reads them as `context.params`.")
+    params: Params = Field(default_factory=dict, description="Any names and values; the task reads them as `context.params`.")
     kafka: KafkaProperties = Field(
         description="librdkafka's keys, `bootstrap.servers` first; maps `producer` and `consumer` in it override for one kind of client.",
         examples=['{bootstrap.servers: "localhost:9092"}'],
     )
     inputs: tuple[InputSettings, ...] = Field(
-        min_length=1, description="What tasks read. Task i reads partition i of every input.", examples=["[{topic: page-views}]"]
+        min_length=1, description="Topics that tasks read. Task i reads partition i of every input.", examples=["[{topic: page-views}]"]
     )
-    outputs: tuple[OutputSettings, ...] = Field((), description="What tasks may send to.")
+    outputs: tuple[OutputSettings, ...] = Field((), description="Topics that tasks may send to.")
     stores: dict[str, StoreSettings] = Field(default_factory=dict, description="Stores by name.")
     commit: CommitSettings = Field(default_factory=lambda: CommitSettings.model_validate({}), description="Commits.")
     window_ms: Duration | None = Field(None, alias="window", description="How often `window()` is called; not at all by default.")
-    on_error: OnErrorSettings = Field(default_factory=lambda: OnErrorSettings.model_validate({}), description="Exceptions in `process`.")
+    on_error: OnErrorSettings = Field(default_factory=lambda: OnErrorSettings.model_validate({}), description="What to do about exceptions in `process`.")
     containers: ContainerSettings = Field(default_factory=lambda: ContainerSettings.model_validate({}), description="Containers.")
     state: StateSettings = Field(default_factory=lambda: StateSettings.model_validate({}), description="Local state.")
     spark: SparkSettings = Field(default_factory=lambda: SparkSettings.model_validate({}), description="Spark.")

@@ -15,12 +15,12 @@ OWNED: Mapping[str, tuple[str, str]] = {
     "spark.python.worker.reuse": ("false", "each container gets its own process"),
     "spark.python.worker.idleTimeoutSeconds": ("0", "a container may be silent for long"),
     "spark.python.worker.killOnIdleTimeout": ("false", "a container may be silent for long"),
-    "spark.task.reaper.enabled": ("true", "a cancelled container has to be seen to its end"),
+    "spark.task.reaper.enabled": ("true", "samzapy waits until a cancelled container has ended"),
     "spark.excludeOnFailure.enabled": ("false", "the coordinator decides where containers run"),
     "spark.excludeOnFailure.application.enabled": ("false", "the coordinator decides where containers run"),
     "spark.excludeOnFailure.taskAndStage.enabled": ("false", "the coordinator decides where containers run"),
     "spark.scheduler.mode": ("FIFO", "every container gets its own slot"),
-    "spark.submit.deployMode": ("client", "the coordinator is the driver, here"),
+    "spark.submit.deployMode": ("client", "the coordinator runs in the driver, on this host"),
 }
 # setting -> the key of the job file that decides it
 NAMED_ELSEWHERE: Mapping[str, str] = {
@@ -41,5 +41,5 @@ def refusal(key: str) -> tuple[str, str]:
     if key in NAMED_ELSEWHERE:
         return f"{key!r} is not set here", f"It is set by {NAMED_ELSEWHERE[key]}."
     if not key.startswith("spark."):
-        return f"{key!r} is no property of Spark", f"did you mean 'spark.{key}'?"
+        return f"{key!r} is not a property of Spark", f"did you mean 'spark.{key}'?"
     return "", ""

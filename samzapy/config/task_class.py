@@ -26,13 +26,13 @@ def import_task_class(task: str, folders: Sequence[Path]) -> type[StreamTask]:
     """The StreamTask that `module:Class` names; `folders` are put in front of sys.path.
 
     Raises:
-        ConfigError: it cannot be imported, is no StreamTask, has no usable `process`, or cannot be made without arguments.
+        ConfigError: it cannot be imported, is not a StreamTask, has no usable `process`, or cannot be made without arguments.
     """
     found, module = _import("task", task, folders)
     name = task.partition(":")[2]
     if not inspect.isclass(found) or not issubclass(found, StreamTask):
         hint = f"did you mean {_meant_task(module, name)}?" if _tasks_of(module) else f"Write class {name}(StreamTask)."
-        raise _refusal("task", f"{name} in {module.__name__} is no StreamTask", hint)
+        raise _refusal("task", f"{name} in {module.__name__} is not a StreamTask", hint)
     if found.process is StreamTask.process:
         raise _refusal("task", f"{name} has no method `process`", "Define process(self, envelope, collector, coordinator).")
     hooks = {"init": 1, "process": 3, "window": 2, "end_of_stream": 2, "close": 0}
@@ -41,7 +41,7 @@ def import_task_class(task: str, folders: Sequence[Path]) -> type[StreamTask]:
     needed = _required_arguments(found)
     if needed:
         hint = "It is created without arguments: read `context.params` in `init`."
-        raise _refusal("task", f"{name}.__init__ wants {', '.join(needed)}", hint)
+        raise _refusal("task", f"{name}.__init__ requires {', '.join(needed)}", hint)
     return found
 
 
@@ -53,7 +53,7 @@ def import_serde_class(name: str, folders: Sequence[Path]) -> type[Any]:
     """
     found, _ = _import("serde", name, folders)
     if not inspect.isclass(found):
-        raise _refusal("serde", f"{name} is no class", "Name a class with `encode` and `decode`.")
+        raise _refusal("serde", f"{name} is not a class", "Name a class with `encode` and `decode`.")
     missing = [method for method in ("encode", "decode") if not callable(getattr(found, method, None))]
     if missing:
         raise _refusal(
@@ -61,7 +61,7 @@ def import_serde_class(name: str, folders: Sequence[Path]) -> type[Any]:
         )
     needed = _required_arguments(found)
     if needed:
-        raise _refusal("serde", f"serde {name} wants {', '.join(needed)} to be created", "Give its arguments defaults.")
+        raise _refusal("serde", f"serde {name} requires {', '.join(needed)} to be created", "Give its arguments defaults.")
     return found
 
 
@@ -111,7 +111,7 @@ def _no_module(key: str, name: str, folders: Sequence[Path]) -> ConfigError:
         places = list(getattr(sys.modules[parent], "__path__", places))
     meant = near(last, [info.name for info in pkgutil.iter_modules(places)])
     looked = " and ".join(dict.fromkeys(str(folder) for folder in folders)) or "sys.path"
-    hint = f"did you mean {f'{parent}.{meant}' if parent else meant!r}?" if meant else f"It was looked for in {looked}."
+    hint = f"did you mean {f'{parent}.{meant}' if parent else meant!r}?" if meant else f"Searched: {looked}."
     return _refusal(key, f"there is no module {name!r}", hint)
 
 

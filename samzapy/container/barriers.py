@@ -178,7 +178,7 @@ class Barriers:
             return
         self.refuse_later(f"{at(message)} a barrier", barrier.epoch, store == "", task)
         LOG.warning(
-            "%s a barrier of epoch %d, passed over: this container owns %s, with epoch %d. %s",
+            "%s a barrier of epoch %d, ignored: this container owns %s, with epoch %d. %s",
             at(message), barrier.epoch, task.name, self._own.epoch, STRANGER,
         )  # fmt: skip
 

@@ -134,7 +134,7 @@ def _text(error: BaseException) -> str:
     except BaseException as worse:  # it is told instead: SystemExit would end the container before the record is named
         if not is_users(worse):
             raise
-        return f"(its text cannot be had: {type(worse).__name__})"
+        return f"(its message cannot be shown: {type(worse).__name__})"
     return printable(text if len(text) <= MAX_TOLD else text[:MAX_TOLD] + "…")
 
 

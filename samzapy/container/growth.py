@@ -81,7 +81,7 @@ class Growth:
             outlines = self._admin.outlines(self._ids, ANSWER_S)
         except LogError as error:  # whoever needs the broker ends for it, this does not
             if not self._is_silent:
-                LOG.warning("container %d: whether its topics are as they were is not known, it is asked again: %s", self._number, error)
+                LOG.warning("container %d: cannot check whether its topics have changed, trying again: %s", self._number, error)
             self._is_silent = True
             return {}
         self._is_silent = False

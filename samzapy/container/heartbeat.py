@@ -83,7 +83,7 @@ class Heartbeat:
         try:
             self._control.heartbeat(self._incarnation, self._report())
         except SamzapyError as error:
-            LOG.debug("a report was not heard: %s", error)
+            LOG.debug("a report did not reach the coordinator: %s", error)
 
     def _beat(self) -> None:
         last_answer = self._clock.monotonic()

@@ -56,7 +56,7 @@ class Partitioners:
                 continue
             before = seen.places.setdefault(key, message.partition())
             if before != message.partition():
-                self._warn(message.topic(), f"key {shortened(key)} lies in partition {before} and in partition {message.partition()}")
+                self._warn(message.topic(), f"key {shortened(key)} is in partition {before} and in partition {message.partition()}")
                 continue
             if len(seen.places) >= AT_LEAST and self._are_joined and (why := misplaced(seen.places, seen.partitions)):
                 self._warn(message.topic(), why)

@@ -20,7 +20,7 @@ from samzapy.model.ownership import LEASE_KEY, Ledger
 from samzapy.ports import Clock, Log
 
 NOTHING = "Nothing has changed."
-AGAIN = "Run it again; with much state to delete, with a longer `--set commit.timeout=10m`."
+AGAIN = "Run it again; if it deletes much state, add `--set commit.timeout=10m`."
 
 
 class Alone:
@@ -121,4 +121,4 @@ class Alone:
         return LogError(f"{self._failed}: {error.message}", f"{NOTHING} {AGAIN}")
 
     def _replaced(self) -> OwnedElsewhere:
-        return OwnedElsewhere(f"another run has taken over job {self._job} meanwhile; {self._failed}.", "Stop it first: `samzapy stop JOB.yaml`.")
+        return OwnedElsewhere(f"another run has taken over job {self._job}; {self._failed}.", "Stop it first: `samzapy stop JOB.yaml`.")

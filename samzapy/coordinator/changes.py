@@ -81,7 +81,7 @@ class Changes:
                 raise ConfigurationError(
                     f"there is no container {container}.", f"There are: {', '.join(map(str, sorted(self._roster.members)))}."
                 )
-            self._roll_reason = "its restart was asked for"
+            self._roll_reason = "its restart was requested"
             if container is None:
                 self._roll_homes = dict(self._replan({}))
             numbers = [container] if container is not None else sorted(n for n, m in self._roster.members.items() if not m.is_done)
@@ -146,7 +146,7 @@ class Changes:
         except SamzapyError as error:
             if isinstance(error, LogError) and not isinstance(error, NotAuthorized):  # passes, or is found by who needs the topic
                 if not self._is_unknown:
-                    LOG.warning("the job's topics could not be looked at, trying again every %.0f s: %s", self._settings.growth_s, error)
+                    LOG.warning("the job's topics could not be checked, trying again every %.0f s: %s", self._settings.growth_s, error)
                 self._is_unknown = True
                 return
             with self._roster.lock:

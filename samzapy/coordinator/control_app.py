@@ -115,7 +115,7 @@ def _expected_bytes(request: Request) -> int:
 
 async def _act(request: Request, act: Act, body: bytes) -> Response:
     if not is_signed_body(request.headers, body):
-        return JSONResponse({"error": f"{NOT_SIGNED}: the body is another one"}, FORBIDDEN)
+        return JSONResponse({"error": f"{NOT_SIGNED}: the body does not match the signature"}, FORBIDDEN)
     try:
         return JSONResponse(await run_in_threadpool(act, read_object(body, MAX_BODY_BYTES)))
     except Superseded as error:
@@ -123,4 +123,4 @@ async def _act(request: Request, act: Act, body: bytes) -> Response:
     except SamzapyError as error:
         return JSONResponse({"error": str(error)}, UNAVAILABLE)
     except NOT_UNDERSTOOD as error:
-        return JSONResponse({"error": f"not understood: {type(error).__name__}"}, BAD)
+        return JSONResponse({"error": f"request not understood: {type(error).__name__}"}, BAD)

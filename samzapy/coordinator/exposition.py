@@ -17,7 +17,7 @@ OF_TASKS: Mapping[str, tuple[Any, str, str]] = {
     "dead_letters": (CounterMetricFamily, "dead_letters", "Records set aside (on_error: dead_letter), since the container started."),
     "lag": (GaugeMetricFamily, "lag_records", "read_committed end minus next offset, over the task's partitions."),
     "running": (GaugeMetricFamily, "task_running", "1 while the task runs."),
-    "moved": (GaugeMetricFamily, "task_moved_seconds", "How long the task was away when it last changed its container."),
+    "moved": (GaugeMetricFamily, "task_moved_seconds", "How long no container ran the task when it was last moved."),
 }
 
 
@@ -38,7 +38,7 @@ class _Collector:
         records = GaugeMetricFamily("samzapy_restored_records", "Changelog records that the last restore of a store read.", labels=RESTORE)
         seconds = GaugeMetricFamily("samzapy_restore_seconds", "How long the last restore of a store took.", labels=RESTORE)
         remaining = GaugeMetricFamily(
-            "samzapy_restore_remaining_records", "Offsets of the changelog that a restore under way has still to read.", labels=RESTORE
+            "samzapy_restore_remaining_records", "Changelog offsets that a running restore has still to read.", labels=RESTORE
         )
         behind = GaugeMetricFamily("samzapy_standby_lag_records", "Changelog records that a warm copy has not read yet.", labels=labels)
         for task in self._status["tasks"]:
@@ -63,8 +63,8 @@ class _Collector:
         labels = ["job", "container"]
         commits = SummaryMetricFamily("samzapy_commit_seconds", "Commits of the container and how long they took.", labels=labels)
         restarts = CounterMetricFamily("samzapy_container_restarts", "Restarts of the container in this run.", labels=labels)
-        hits = CounterMetricFamily("samzapy_affinity_hits", "Starts of the container on the host it was wanted on.", labels=labels)
-        misses = CounterMetricFamily("samzapy_affinity_misses", "Starts of the container on another host than wanted.", labels=labels)
+        hits = CounterMetricFamily("samzapy_affinity_hits", "Starts of the container on its preferred host.", labels=labels)
+        misses = CounterMetricFamily("samzapy_affinity_misses", "Starts of the container on another host than the preferred one.", labels=labels)
         for container in self._status["containers"]:
             values, report = [self._job, str(container["id"])], self._reports.get(container["id"], {})
             commits.add_metric(values, report.get("commits", 0), report.get("commit_seconds_sum", 0.0))

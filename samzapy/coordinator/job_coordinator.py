@@ -116,7 +116,7 @@ class JobCoordinator:
             except (Fenced, InDoubt, TransactionAborted) as error:
                 if attempt == ATTEMPTS:
                     raise
-                LOG.warning("the coordinator topic could not be written, beginning again: %s: %s", error.code, error)
+                LOG.warning("the coordinator topic could not be written, starting again: %s: %s", error.code, error)
                 self._owning.close()
                 self._clock.sleep(FENCED_S if isinstance(error, Fenced) else RETRY_S)
 
@@ -149,11 +149,11 @@ class JobCoordinator:
             told_of = failure[1] if failure else None
             self._lease.give_up(self.roster.state, f"{told_of['code']}: {told_of['message']}" if told_of else "")
         except LogError as error:
-            LOG.warning("the end of this run could not be written; the next run waits for the lease to be over: %s", error)
+            LOG.warning("the end of this run could not be written; the next run waits until the lease has ended: %s", error)
         self._owning.close()
         if failure is None:
             LOG.info(
-                "job %s %s; all that it did is committed",
+                "job %s %s; all its work is committed",
                 self._job,
                 "was stopped" if self.roster.stop_asked_at is not None else "has finished",
             )
@@ -229,7 +229,7 @@ class JobCoordinator:
         try:
             lease = self._topic.read().lease
         except (ClusterUnreachable, InDoubt, TransactionAborted) as unknown:
-            LOG.warning("whether another coordinator has taken over cannot be read yet: %s", unknown)
+            LOG.warning("cannot read yet whether another coordinator has taken over: %s", unknown)
         else:
             if lease is not None and lease.run_id != self._run_id:
                 raise error

@@ -154,4 +154,4 @@ class Movement:
                 took = {"seconds": round(now - at, 2), "at_ms": self._clock.now_ms()}
                 roster.moved[task] = {"from": number, "to": owner.number, **took}
                 if number != owner.number:
-                    LOG.info("%s moved from container %d to %d; it was away for %.1f s", task, number, owner.number, now - at)
+                    LOG.info("%s moved from container %d to %d; no container ran it for %.1f s", task, number, owner.number, now - at)

@@ -67,7 +67,7 @@ class Owning:
             self._replaces = holder
         elif holder not in ("", self._run_id, self._replaces):
             self.is_in_doubt = True
-            raise Fenced(f"run {holder} has taken over meanwhile.", "")
+            raise Fenced(f"run {holder} has taken over.", "")
         if not ledger.containers:
             self._learn_from_checkpoints(ledger)
         self.locality = {task: dict(hosts) for task, hosts in ledger.locality.items()}

@@ -209,13 +209,13 @@ class Rewinding:
     def _refuse_foreign(self, place: TopicPartition, barrier: bytes | None, task: str, store: str) -> None:
         """Deleting what another job wrote is not what was asked for; every changelog has the mark of its owner."""
         if barrier is None:
-            raise StateRefused(f"{place} has records, but no mark of job {self._job}; they are not deleted.", "Find out whose they are.")
+            raise StateRefused(f"{place} has records, but no barrier of job {self._job}; they are not deleted.", "Find out which application wrote them.")
         try:
             found = barrier_from_bytes(barrier)
         except ValueError as error:
             raise StateRefused(
                 f"{place}: {error}; another application writes to this topic.",
-                "Start the job once, so that its own mark replaces that; then run this again.",
+                "Start the job once: its own barrier replaces that record. Then run this again.",
             ) from None
         if (found.job, found.id, found.task, found.store) != (self._job.name, self._job.id, task, store):
             raise StateRefused(

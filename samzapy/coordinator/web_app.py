@@ -120,7 +120,7 @@ def _only_with(token: str) -> Callable[[Act], Endpoint]:
                     return JSONResponse({"error": refused}, FORBIDDEN)
                 body = await body_of(request, MAX_REQUEST_BYTES)
                 if is_signed and not is_signed_body(request.headers, body):
-                    return JSONResponse({"error": f"{NOT_SIGNED}: the body is another one"}, FORBIDDEN)
+                    return JSONResponse({"error": f"{NOT_SIGNED}: the body does not match the signature"}, FORBIDDEN)
                 return JSONResponse(await run_in_threadpool(act, read_object(body or b"{}", MAX_REQUEST_BYTES)))
             except TooLarge as error:
                 await throw_away(request)
@@ -130,7 +130,7 @@ def _only_with(token: str) -> Callable[[Act], Endpoint]:
             except SamzapyError as error:
                 return JSONResponse({"error": error.message, "remedy": error.remedy, "code": error.code}, CONFLICT)
             except NOT_UNDERSTOOD as error:
-                return JSONResponse({"error": f"not understood: {type(error).__name__}: {error}"}, BAD)
+                return JSONResponse({"error": f"request not understood: {type(error).__name__}: {error}"}, BAD)
 
         return endpoint
 

@@ -74,7 +74,7 @@ def _check(libs: Path, known: Mapping[str, str], remedy: str) -> None:
     """See that these are Kafka's jars, all of them, and nothing else: whatever lies there is run."""
     found = {path.name: _sha256(path) for path in libs.iterdir()}
     wrong = [f"{name} is missing" for name in sorted(known.keys() - found.keys())]
-    wrong += [f"{name} is none of them" for name in sorted(found.keys() - known.keys())]
+    wrong += [f"{name} is not one of them" for name in sorted(found.keys() - known.keys())]
     wrong += [f"{n} has SHA-256 {found[n]} and should have {known[n]}" for n in sorted(found) if n in known and found[n] != known[n]]
     if wrong:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
@@ -83,7 +83,7 @@ def _check(libs: Path, known: Mapping[str, str], remedy: str) -> None:
 
 def _sha256(path: Path) -> str:
     if not path.is_file():
-        return "none, it is no file"
+        return "none, it is not a file"
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -64,7 +64,7 @@ class LocalKafka:
             return cls(directory, told["cluster_id"], tuple(Node(**node) for node in told["nodes"]), told.get("secure", False) is True)
         except NOT_UNDERSTOOD as error:
             raise ConfigurationError(
-                f"{directory}/cluster.json is not one of ours: {error}.", "Delete the directory, or name another with --dir."
+                f"{directory}/cluster.json was not written by samzapy: {error}.", "Delete the directory, or name another with --dir."
             ) from error
 
     @property
@@ -151,7 +151,7 @@ class LocalKafka:
         server = self.server(self._node(number))
         server.signal(signal.SIGKILL)
         if not server.ended(STOP_TIMEOUT_S):
-            raise ClusterUnreachable(f"broker {number} outlived its SIGKILL by {STOP_TIMEOUT_S:.0f} s.", f"See {server.log}.")
+            raise ClusterUnreachable(f"broker {number} still runs {STOP_TIMEOUT_S:.0f} s after its SIGKILL.", f"See {server.log}.")
 
     def pause_broker(self, number: int) -> None:
         """SIGSTOP: it keeps its connections and answers nobody."""

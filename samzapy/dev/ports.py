@@ -25,7 +25,7 @@ def is_free(host: str, port: int) -> bool:
         try:
             candidate.bind((host, port))
         except PermissionError:
-            raise ConfigurationError(f"port {port} is not ours to bind.", "Choose one from 1024 on, or 0 for any free one.") from None
+            raise ConfigurationError(f"port {port} may not be used by this user.", "Choose one from 1024 on, or 0 for any free one.") from None
         except OSError:
             return False
     return True

@@ -76,7 +76,7 @@ class LocalSpark:
             return cls(directory, int(told["port"]), int(told["ui_port"]), Size(**told["size"]))
         except NOT_UNDERSTOOD as error:
             raise ConfigurationError(
-                f"{directory}/cluster.json is not one of ours: {error}.", "Delete the directory, or name another with --dir."
+                f"{directory}/cluster.json was not written by samzapy: {error}.", "Delete the directory, or name another with --dir."
             ) from error
 
     @property
@@ -229,7 +229,7 @@ class LocalSpark:
 
     def _known(self, host: str) -> str:
         if host not in self.hosts:
-            raise ConfigurationError(f"{host} is no host of {self.url}.", f"Its hosts are {', '.join(self.hosts)}.")
+            raise ConfigurationError(f"{host} is not a host of {self.url}.", f"Its hosts are {', '.join(self.hosts)}.")
         return host
 
     # -- the processes --------------------------------------------------------------------------------------------------------------
@@ -348,6 +348,6 @@ def _check_address(host: str) -> None:
             candidate.bind((host, 0))
         except OSError as error:
             raise ConfigurationError(
-                f"{host} is no address of this machine: {error.strerror}.",
+                f"{host} is not an address of this machine: {error.strerror}.",
                 f"On macOS, add it until the next boot: sudo ifconfig lo0 alias {host}",
             ) from None

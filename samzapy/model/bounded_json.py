@@ -25,7 +25,7 @@ def read_object(data: bytes | None, max_bytes: int) -> dict[str, Any]:
         ValueError: none, too large, nested too deep, no JSON, or no object.
     """
     if data is None:
-        raise ValueError("there is nothing in it")
+        raise ValueError("it is empty")
     if len(data) > max_bytes:
         raise ValueError(f"{len(data)} bytes, more than samzapy ever writes ({max_bytes})")
     try:

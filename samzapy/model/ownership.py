@@ -193,9 +193,9 @@ def _into(table: Callable[[Ledger], dict[str, Any]], read: Callable[[bytes], Any
 def _lease(value: bytes) -> LeaseRecord:
     lease = LeaseRecord(**_fields(value, LeaseRecord))
     if not 0 <= lease.renewed_ms < LATEST_MS:
-        raise ValueError(f"field 'renewed_ms' is {brief(lease.renewed_ms)}, no time in milliseconds since 1970")
+        raise ValueError(f"field 'renewed_ms' is {brief(lease.renewed_ms)}, not a time in milliseconds since 1970")
     if not 0 <= lease.pid < MAX_PID:
-        raise ValueError(f"field 'pid' is {brief(lease.pid)}, no process")
+        raise ValueError(f"field 'pid' is {brief(lease.pid)}, not a process id")
     if lease.url and not _is_address(lease.url):
         raise ValueError(f"field 'url' is {brief(lease.url)}, not the http://HOST:PORT of a coordinator")
     return lease

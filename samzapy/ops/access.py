@@ -86,7 +86,7 @@ def explained(error: NotAuthorized, settings: Settings, log: Log) -> NotAuthoriz
     if not missing:
         return error
     lines = "".join(f"\n  {one.command}" for one in missing)
-    return NotAuthorized(f"{error.message} {'; '.join(map(str, missing))}.", f"These lines of Kafka's own tool allow it:{lines}")
+    return NotAuthorized(f"{error.message} {'; '.join(map(str, missing))}.", f"These commands of Kafka's own tool allow it:{lines}")
 
 
 def _command(settings: Settings, access: Access) -> str:

@@ -137,7 +137,7 @@ class DeadLetters:
             done += sent
             if is_over:
                 return done
-        raise LogError(f"no commit went well in {MAX_ROUNDS} attempts.", "Check the brokers; then run this again: nothing is sent twice.")
+        raise LogError(f"all {MAX_ROUNDS} attempts to commit failed.", "Check the brokers; then run this again: nothing is sent twice.")
 
     def _round(self, origins: Sequence[Origin] | None, say: Callable[[str], None], before: int) -> tuple[list[Entry], bool]:
         """With one producer, until nothing is left or a commit was suspicious: then another producer has to look again."""
@@ -192,7 +192,7 @@ class DeadLetters:
         origin, facts = entry.letter.origin, self._facts.get(entry.letter.origin.topic)
         if origin.topic not in self._inputs:
             return ConfigurationError(
-                f"the dead letter of {origin}: {origin.topic} is no input of this job, and nothing is sent to any other topic.",
+                f"the dead letter of {origin}: {origin.topic} is not an input of this job, and nothing is sent to any other topic.",
                 f"Look at it: `samzapy dlq show JOB.yaml {entry.number}`. Name others to replay.",
             )
         if facts is None or facts.partitions <= origin.partition:
@@ -200,7 +200,7 @@ class DeadLetters:
         size = record_size(entry.letter.key, entry.letter.value, replay_headers(entry.letter, entry.place))
         if size > facts.max_message_bytes:
             return RecordTooLarge(
-                f"the dead letter of {origin}: with the header that says so it has {size} bytes, the topic takes {facts.max_message_bytes}.",
+                f"the dead letter of {origin}: with the header that marks it as sent back it has {size} bytes, the topic takes {facts.max_message_bytes}.",
                 f"Raise max.message.bytes of {origin.topic}, or name others to replay.",
             )
         return None
@@ -227,7 +227,7 @@ class DeadLetters:
             return None
         missing = [p for p in self._partitions() if p not in ends]
         if missing:
-            raise InternalError(f"the broker did not tell where the barrier in {missing[0]} went.", "Run this again: nothing was sent.")
+            raise InternalError(f"the broker did not report the offset of the barrier in {missing[0]}.", "Run this again: nothing was sent.")
         with self._log.restore_consumer("dead-letters") as consumer:
             return self._read(consumer, ends)
 

@@ -115,7 +115,7 @@ def check_state_dir(directory: str, is_writable: bool, free_bytes: int, is_here:
 def check_open_files(allowed: int, stores: int, files_per_store: int) -> Check:
     """`stores`: how many one container may have open."""
     wanted = OTHER_FILES + stores * files_per_store
-    found = f"{allowed} allowed, {wanted} may be wanted by a container with {stores} local {'store' if stores == 1 else 'stores'}"
+    found = f"{allowed} allowed, {wanted} may be needed by a container with {stores} local {'store' if stores == 1 else 'stores'}"
     return _of("open files", allowed >= wanted, found, f"ulimit -n {max(wanted, 65536)}", State.WARN)
 
 
@@ -155,14 +155,14 @@ def check_topics(rows: Iterable[TopicRow], job_file: str, by_hand: Callable[[str
             fact, _, command = row.state.partition("; ")
             checks.append(Check(f"topic {row.topic}", State.FAIL, fact, command[:1].upper() + command[1:] if command else f"samzapy topics {job_file}"))
     absent = sum(row.kind == "absent" for row in rows)
-    told = f"{len(rows) - absent} as they must be" + (f", {absent} that run creates" if absent else "")
+    told = f"{len(rows) - absent} correct" + (f", {absent} that run creates" if absent else "")
     return checks or [Check("topics", State.OK, told)]
 
 
 def check_access(missing: Iterable[tuple[str, str]]) -> list[Check]:
     """`missing`: what the job lacks, and the line that allows it."""
     lacking = [Check("access", State.FAIL, found, command) for found, command in missing]
-    return lacking or [Check("access", State.OK, "Kafka refuses nothing that the job needs")]
+    return lacking or [Check("access", State.OK, "the job has all permissions that it needs")]
 
 
 # -- Spark -----------------------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def check_spark_settings(
         if _loses(key, value, owned)
     ]
     if losing:
-        return [ours, Check("spark-defaults", State.WARN, f"{where} is overruled in {'; '.join(losing)}", f"Remove it from {where}.")]
+        return [ours, Check("spark-defaults", State.WARN, f"{where} is overridden in {'; '.join(losing)}", f"Remove it from {where}.")]
     others = sorted(set(defaults) - set(owned))
     told = f"{where} sets {', '.join(others)}" if others else "nothing is set there" if where else "there is no spark-defaults.conf"
     return [ours, Check("spark-defaults", State.OK, told)]

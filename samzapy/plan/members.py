@@ -208,7 +208,7 @@ def _judge_report(facts: Facts, job: JobFacts) -> Judgement | None:
     """What its final report alone decides; None: nothing, or there is none."""
     error = facts.error
     if facts.outcome == FINISHED and not job.is_stopping and facts.not_taken_up:
-        return Leave(f"it finished before it heard that it also has {', '.join(facts.not_taken_up)}")
+        return Leave(f"it finished before it learned that it also has {', '.join(facts.not_taken_up)}")
     if facts.outcome == FINISHED or (facts.outcome == STOPPED and job.is_stopping):
         return Finish()
     if facts.outcome == STOPPED:

@@ -18,7 +18,7 @@ def killed_for_memory(resident: int | None, budget: int, heard_s: float, kernel_
     if resident is not None:
         told = f"its memory was {resident / MIB:.0f} MiB {heard_s:.1f} s before, containers.memory is {budget / MIB:.0f} MiB"
     if kernel_killed:
-        cause = "the kernel has killed a process for want of memory since it started: that is the likely cause"
+        cause = "the kernel has killed a process for lack of memory since it started: that is the likely cause"
     elif resident is not None and resident >= NEAR * budget:
         cause = "the kernel or the cluster may have killed it for its memory: that is the likely cause"
     else:

@@ -91,7 +91,7 @@ def _why_wait(task: str, owner: Holder, target: Holder | None, has_changelogs: b
         return ""  # what lies on disk there is what the owner closes
     behind = target.copies.get(task)
     if behind is None or behind > WARM_RECORDS:
-        return "warming up in container {to}: " + ("not begun" if behind is None else f"{behind} records behind")
+        return "warming up in container {to}: " + ("not started" if behind is None else f"{behind} records behind")
     return ""
 
 

@@ -51,7 +51,7 @@ def why_it_stands(place: str, position: int, end: int, run_end: int | None, limi
     """
     if position < end:
         bounded = "" if run_end is None else f"; this run ends at {run_end}"
-        return f"{place} stands at {position} of {end}, and no record came for {limit_s:g} s, although it is not paused{bounded}"
+        return f"{place} is at {position} of {end}, and no record came for {limit_s:g} s, although it is not paused{bounded}"
     if run_end is not None and end < run_end:
-        return f"{place} stands at {position}, and this run ends at {run_end}, but no readable record is left before that end: the topic ends at {end}"
+        return f"{place} is at {position}, and this run ends at {run_end}, but no readable record is left before that end: the topic ends at {end}"
     return ""

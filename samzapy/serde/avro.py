@@ -65,7 +65,7 @@ class AvroSerde:
         except _ENCODE_ERRORS as error:
             raise SerdeError(
                 f"serde {self.name} cannot write {shown(value)}: {type(error).__name__}: {shown(str(error), 200)}.",
-                "Give it what the schema says.",
+                "Give it a value that fits the schema.",
             ) from None
         return out.getvalue()
 
@@ -90,7 +90,7 @@ def avro_serde(name: str, path: Path) -> AvroSerde:
     """The serde of the schema in the file at `path`.
 
     Raises:
-        ConfigurationError: the file cannot be read or is no Avro schema.
+        ConfigurationError: the file cannot be read or is not an Avro schema.
     """
     remedy = "Name a file with an Avro schema in JSON: `avro:schemas/user.avsc`."
     try:
@@ -101,7 +101,7 @@ def avro_serde(name: str, path: Path) -> AvroSerde:
     except OSError as error:
         raise ConfigurationError(f"serde {name}: {path} cannot be read: {error.strerror}.", remedy) from None
     except (SchemaParseException, ValueError, TypeError, LookupError, RecursionError, AttributeError) as error:
-        raise ConfigurationError(f"serde {name}: {path} is no Avro schema: {error}.", remedy) from None
+        raise ConfigurationError(f"serde {name}: {path} is not an Avro schema: {error}.", remedy) from None
 
 
 # -- the walk ----------------------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ LOCALHOST = "localhost"
 GIVEN_UP = "Spark gave the application up"
 _GIVEN_UP_REMEDY = (
     "See the master's log. A standalone master gives up after 10 executors in a row that did not start: "
-    "on a single host, let SPARK_MASTER_OPTS hold -Dspark.deploy.maxExecutorRetries=-1."
+    "on a single host, set SPARK_MASTER_OPTS=-Dspark.deploy.maxExecutorRetries=-1 where the master starts."
 )
 LOST_WITH_HOST = "its executor was lost, with its worker or its host"
 EXECUTORS_PATIENCE_S = 60.0

@@ -50,7 +50,7 @@ def problem(path: Path, doing: str, text: str) -> StoreProblem:
             f"{where}: this process may not open more files (a store takes some eight).",
             "Raise the hard limit where the job, or Spark's worker, is started (`ulimit -n`), or run in more containers.",
         )
-    return StoreProblem(f"{where}: {text}", "See that the directory can be written.")
+    return StoreProblem(f"{where}: {text}", "Make sure that the directory can be written.")
 
 
 def mark_set_aside(path: Path, reason: str) -> None:

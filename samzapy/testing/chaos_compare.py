@@ -126,7 +126,7 @@ def result(strikes: Sequence[StrikeDone], differences: Sequence[Difference], cal
         return INVALID, "the job committed nothing, with or without faults"
     at_work = [s for s in strikes if s.met_work]
     killed = sum(s.kind in KILLS for s in at_work)
-    evidence = f"{len(at_work)} of {len(strikes)} faults met the job at work, {killed} of them as SIGKILL"
+    evidence = f"{len(at_work)} of {len(strikes)} faults hit the job while it was working, {killed} of them as SIGKILL"
     if not killed:
         return INVALID, f"{evidence}; run it for more minutes or with more records"
     return CLEAN, f"{calm.records()} records and {calm.entries()} store entries are as they are without faults; {evidence}"

@@ -78,7 +78,7 @@ class JobProcess:
         deadline = time.monotonic() + GONE_S
         while any(CHILD in command_line(pid) for pid in pids):
             if time.monotonic() > deadline:
-                raise LauncherError(f"containers outlived their driver by {GONE_S:.0f} s.", "Please report this.")
+                raise LauncherError(f"containers still ran {GONE_S:.0f} s after their driver.", "Please report this.")
             time.sleep(LOOK_S)
 
     def end(self) -> None:

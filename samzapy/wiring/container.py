@@ -171,7 +171,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
         gone = [t for t in names.all if t not in topics]
         if gone:
             raise TopicMissing(
-                f"there is no topic {', no topic '.join(gone)}: deleted since the job began to run.", "Stop the job, and see to it."
+                f"there is no topic {', no topic '.join(gone)}: deleted after the job started.", "Stop the job and find out who deleted it."
             )
         task_class = import_task_class(settings.task, folders)
         spec = container_spec(

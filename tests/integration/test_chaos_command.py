@@ -76,7 +76,7 @@ def test_a_job_that_keeps_its_word_is_clean_and_nothing_is_left(kafka: str, job:
 
     assert 0 == told.return_value, told.output + str(told.exception)
     assert "CLEAN: 2000 records and 20 store entries are as they are without faults; " in told.output
-    assert re.search(r"[1-9]\d* of \d+ faults met the job at work, [1-9]\d* of them as SIGKILL; seed 1\n", told.output), told.output
+    assert re.search(r"[1-9]\d* of \d+ faults hit the job while it was working, [1-9]\d* of them as SIGKILL; seed 1\n", told.output), told.output
     assert [] == [topic for topic in admin(kafka).list_topics(timeout=30).topics if unique in topic]
 
 
@@ -106,8 +106,8 @@ def test_topics_that_are_there_are_never_touched(kafka: str, job: Path, records:
     ("line", "complaint"),
     [
         ("nonsense", "line 1: Expecting value"),
-        ('{"key": "k"}', 'line 1: no document with "value"'),
-        ('{"value": 1, "topic": "other"}', "line 1: topic 'other' is no input of the job"),
+        ('{"key": "k"}', 'line 1: not a document with "value"'),
+        ('{"value": 1, "topic": "other"}', "line 1: topic 'other' is not an input of the job"),
         ('{"key": 7, "value": 1}', "line 1: "),
         ("", "holds no records"),
     ],

@@ -108,7 +108,7 @@ def test_what_died_is_started_again_and_what_does_not_fit_is_refused(place: Path
     cluster = LocalSpark.start(workers=1, cores=1, memory="1GiB", directory=place)
     with pytest.raises(ConfigurationError, match=r"runs with 1 worker of 1 cores and 1024 MiB at port .*, not 2 workers of 1 cores"):
         LocalSpark.start(workers=2, directory=place)
-    with pytest.raises(ConfigurationError, match=f"{SECOND} is no host of {cluster.url}"):
+    with pytest.raises(ConfigurationError, match=f"{SECOND} is not a host of {cluster.url}"):
         cluster.kill_worker(SECOND)
 
     cluster.kill_host(FIRST)

@@ -70,7 +70,7 @@ def test_bad_topics_are_refused_each_by_its_name_and_a_mended_job_goes_on(job: J
 
     in_the_way = job.folder / "a-file"
     in_the_way.write_text("")
-    refused(job.run_to_end("--set", f"state.dir={in_the_way}"), 2, "SZ100", "a-file", "is a file and no directory")
+    refused(job.run_to_end("--set", f"state.dir={in_the_way}"), 2, "SZ100", "a-file", "is a file, not a directory")
     set_policy(job, job.changelog, "compact,delete")
     refused(job.run_to_end(), 1, "SZ303", job.changelog, "cleanup.policy=compact,delete", "set cleanup.policy=compact for")
     set_policy(job, job.changelog, "compact")

@@ -82,12 +82,12 @@ def test_what_is_asked_for(text: str, rule: Rule) -> None:
     ("text", "message"),
     [
         ("commit.C4.befor=kill", "no failpoint 'commit.C4.befor'"),
-        ("commit.C4.before", "is no failpoint"),
-        ("commit.C4.before=kill@0", "is no failpoint"),
+        ("commit.C4.before", "is not a failpoint"),
+        ("commit.C4.before=kill@0", "is not a failpoint"),
         ("commit.C4.before=burn", "no such action"),
         ("commit.C4.before=sleep", "no such action"),
         ("commit.C4.before=exit:1", "no such action"),
-        ("commit.C4.before=sleep:1.2.3", "no number of seconds"),
+        ("commit.C4.before=sleep:1.2.3", "is not a number of seconds"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(text: str, message: str) -> None:

@@ -87,7 +87,7 @@ def replaced_by_a_file(path: Path) -> None:
 @pytest.mark.parametrize("level", range(1, len(LEVELS) + 1))
 @pytest.mark.parametrize(
     ("prepare", "words"),
-    [(moved_behind_a_link, "is a symbolic link"), (replaced_by_a_pipe, "is a pipe"), (replaced_by_a_file, "is a file and no directory")],
+    [(moved_behind_a_link, "is a symbolic link"), (replaced_by_a_pipe, "is a pipe"), (replaced_by_a_file, "is a file, not a directory")],
 )
 def test_what_is_no_directory_is_refused_on_every_level(tmp_path: Path, level: int, prepare: Callable[[Path], None], words: str) -> None:
     filled(tmp_path / "state")

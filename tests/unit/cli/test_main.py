@@ -33,7 +33,7 @@ def test_what_nobody_foresaw_is_a_sentence_too(capsys: pytest.CaptureFixture[str
     ("arguments", "words"),
     [
         (["run", "no.yaml", "--local", "--master", "local[2]"], "--local runs without Spark, --master names one"),
-        (["send", "bad topic/name"], "'bad topic/name' is no name of a topic"),
+        (["send", "bad topic/name"], "'bad topic/name' is not a topic name"),
         (["scale", "no.yaml", "--containers", "2", "--timeout", "-5"], "--timeout"),
     ],
 )

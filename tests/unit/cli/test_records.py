@@ -62,9 +62,9 @@ def test_a_line_becomes_a_record(line: bytes, form: LineForm, record: tuple[byte
     [
         (b"no tab", LineForm(STRING, STRING), "there is no tab between key and value"),
         (b"\xff", LineForm(STRING), "the value is not UTF-8: invalid start byte at byte 0"),
-        (b"x\t1", LineForm(INTEGER, INTEGER), "the key is no JSON, as serde integer wants it"),
+        (b"x\t1", LineForm(INTEGER, INTEGER), "the key is not JSON, which serde integer requires"),
         (b"1.5", LineForm(INTEGER), "the value: serde integer takes int, not 1.5"),
-        (b"[" * 100_000, LineForm(JSON), "the value is no JSON"),
+        (b"[" * 100_000, LineForm(JSON), "the value is not JSON"),
         (b"x" * 100, LineForm(STRING, max_bytes=150), "about 170 bytes, more than the topic takes (150, max.message.bytes)"),
     ],
 )
@@ -75,7 +75,7 @@ def test_a_line_that_is_no_record_says_why(line: bytes, form: LineForm, why: str
 
 def test_of_a_file_with_bad_lines_nothing_is_sent_and_every_one_is_named() -> None:
     world = World()
-    with pytest.raises(ConfigurationError, match="2 of 4 lines are no records; nothing was sent"):
+    with pytest.raises(ConfigurationError, match="2 of 4 lines are not records; nothing was sent"):
         world.send(b"1\nx\n2\n\n", LineForm(INTEGER), is_file=True)
     assert [2, 4] == [int(told.split(":")[0].removeprefix("line ")) for told in world.told]
     assert [] == world.there()
@@ -83,7 +83,7 @@ def test_of_a_file_with_bad_lines_nothing_is_sent_and_every_one_is_named() -> No
 
 def test_of_a_stream_the_good_lines_are_sent_and_the_bad_ones_named() -> None:
     world = World()
-    with pytest.raises(ConfigurationError, match="1 of 3 lines are no records; the other 2 were sent"):
+    with pytest.raises(ConfigurationError, match="1 of 3 lines are not records; the other 2 were sent"):
         world.send(b"a\t1\nb\nc\t3\n", LineForm(STRING, STRING))
     assert ["line 2: there is no tab between key and value"] == world.told
     assert [(b"a", b"1"), (b"c", b"3")] == world.there()

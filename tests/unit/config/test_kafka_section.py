@@ -27,13 +27,13 @@ def problems(tmp_path: Path, kafka: str, more: str = "") -> list[Problem]:
     ("kafka", "column", "path", "message", "hint"),
     [
         ("{}", 1, "kafka.bootstrap.servers", "missing required key 'bootstrap.servers'", "localhost:9092"),
-        ("{bootstrap.servers: h, metadata.broker.list: i}", 31, "kafka.metadata.broker.list", "the framework's own", "another name of bootstrap.servers"),
+        ("{bootstrap.servers: h, metadata.broker.list: i}", 31, "kafka.metadata.broker.list", "set by samzapy itself", "another name of bootstrap.servers"),
         (
-            "{bootstrap.servers: h, producer: {metadata.broker.list: i}}", 42, "kafka.producer.metadata.broker.list", "the framework's own",
+            "{bootstrap.servers: h, producer: {metadata.broker.list: i}}", 42, "kafka.producer.metadata.broker.list", "set by samzapy itself",
             "another name of bootstrap.servers",
         ),
-        ("{bootstrap.servers: h, default.topic.config: x}", 31, "kafka.default.topic.config", "the framework's own", "in `kafka` itself"),
-        ("{bootstrap.servers: h, test.mock.num.brokers: 3}", 31, "kafka.test.mock.num.brokers", "the framework's own", "simulated ones"),
+        ("{bootstrap.servers: h, default.topic.config: x}", 31, "kafka.default.topic.config", "set by samzapy itself", "in `kafka` itself"),
+        ("{bootstrap.servers: h, test.mock.num.brokers: 3}", 31, "kafka.test.mock.num.brokers", "set by samzapy itself", "simulated ones"),
         ("{bootstrap.servers: h, retries: 0}", 40, "kafka.retries", "must be set >= 1", "CONFIGURATION.md"),
         ("{bootstrap.servers: h, linger.ms: soon}", 42, "kafka.linger.ms", "queue.buffering.max.ms", "CONFIGURATION.md"),
         ("{bootstrap.servers: h, message.max.bytes: 4294968296}", 50, "kafka.message.max.bytes", "too large for Kafka's client", "2147483647"),

@@ -156,7 +156,7 @@ def test_set_takes_yaml_scalars_and_items_by_index(folder: Path) -> None:
         ("job.x.y=1", "--set:1:1: error: job.x.y: 'job.x.y' is a key of Samza"),
         ("window.x=1", "--set:1:8: error: window.x"),
         ("a..b=1", "--set:1:3: error: an empty part"),
-        ("params.a=[1", "--set:1:12: error: this is no YAML"),
+        ("params.a=[1", "--set:1:12: error: this is not YAML"),
         ("task.commit.ms=5", "Here it is `commit.interval`"),
     ],
 )

@@ -95,7 +95,7 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     "path as job": (head("job: j", "job: ../j"), [Error(1, 6, "job", "found '../j'", "no path")]),
     "id": (HEAD + "id: a-b\n", [added(5, "id", "letters and digits only", "Write an id")]),
     "path as store": (HEAD + "stores:\n  a/b: {}\n", [added(3, "stores.a/b", "expected a store name", "no path", line=2)]),
-    "illegal topic": (head("topic: a", 'topic: "a b"'), [Error(5, 13, "inputs.0.topic", "'a b' is no name of a Kafka topic", "letters")]),
+    "illegal topic": (head("topic: a", 'topic: "a b"'), [Error(5, 13, "inputs.0.topic", "'a b' is not a Kafka topic name", "letters")]),
     "path as task": (
         head("cfg_tasks:Good", "cfg_tasks.py"),
         [Error(2, 7, "task", "expected module:Class", "the module's name, not its path")],
@@ -107,7 +107,7 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     # classes
     "no module": (head("cfg_tasks", "cfg_taks"), [Error(2, 7, "task", "there is no module 'cfg_taks'", "did you mean 'cfg_tasks'?")]),
     "no class": (head("Good", "Goood"), [Error(2, 7, "task", "has no class 'Goood'", "did you mean Good?")]),
-    "no StreamTask": (head("Good", "NoTask"), [Error(2, 7, "task", "is no StreamTask", "did you mean")]),
+    "no StreamTask": (head("Good", "NoTask"), [Error(2, 7, "task", "is not a StreamTask", "did you mean")]),
     "constructor with arguments": (head("Good", "NeedsArguments"), [Error(2, 7, "task", "wants size", "context.params")]),
     "no process": (head("Good", "NoProcess"), [Error(2, 7, "task", "no method `process`", "Define process(")]),
     "coroutine": (head("Good", "Coroutine"), [Error(2, 7, "task", "would never run", "plain def")]),
@@ -147,7 +147,7 @@ CASES: dict[str, tuple[str, list[Error]]] = {
         head('"h:9092"', '"${CFG_NOPE}"'),
         [Error(3, 29, "kafka.bootstrap.servers", "CFG_NOPE is not set", "${CFG_NOPE:-")],
     ),
-    "no reference": (HEAD + 'params: {a: "x${A-b}"}\n', [added(15, "params.a", "'${A-b}' is no reference", "${NAME:-default}")]),
+    "no reference": (HEAD + 'params: {a: "x${A-b}"}\n', [added(15, "params.a", "'${A-b}' is not a reference", "${NAME:-default}")]),
     "reference left open": (HEAD + 'params: {a: "${A"}\n', [added(14, "params.a", "without a '}'", "$${")]),
     "file not there": (HEAD + 'params: {a: "${file:nope}"}\n', [added(14, "params.a", "nope cannot be read", "job file's folder")]),
     "file that never answers": (
@@ -206,15 +206,15 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     "key of ours": (
         head("{boot", "{acks: 1, transactional.id: x, boot"),
         [
-            Error(3, 9, "kafka.acks", "'acks' is the framework's own", "samzapy sets it"),
-            Error(3, 18, "kafka.transactional.id", "'transactional.id' is the framework's own", "samzapy sets it"),
+            Error(3, 9, "kafka.acks", "'acks' is set by samzapy itself", "samzapy sets it"),
+            Error(3, 18, "kafka.transactional.id", "'transactional.id' is set by samzapy itself", "samzapy sets it"),
         ],
     ),
     "key of ours with a name": (
         head("{boot", "{transaction.timeout.ms: 1, message.timeout.ms: 2, boot"),
         [
-            Error(3, 9, "kafka.transaction.timeout.ms", "framework's own", "commit.timeout"),
-            Error(3, 36, "kafka.message.timeout.ms", "framework's own", "containers.lease"),
+            Error(3, 9, "kafka.transaction.timeout.ms", "set by samzapy itself", "commit.timeout"),
+            Error(3, 36, "kafka.message.timeout.ms", "set by samzapy itself", "containers.lease"),
         ],
     ),
     "key that loads code": (
@@ -249,11 +249,11 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     "reserved": (
         HEAD + "time: 1\nside_inputs: []\nsnapshots: {}\nstores: {s: {ttl: 1d, partition_by: x}}\n",
         [
-            added(1, "time", "known, not yet built", "Remove"),
-            added(1, "side_inputs", "known, not yet built", "Remove", line=2),
-            added(1, "snapshots", "known, not yet built", "Remove", line=3),
-            added(14, "stores.s.ttl", "known, not yet built", "Remove", line=4),
-            added(23, "stores.s.partition_by", "known, not yet built", "Remove", line=4),
+            added(1, "time", "not implemented yet", "Remove"),
+            added(1, "side_inputs", "not implemented yet", "Remove", line=2),
+            added(1, "snapshots", "not implemented yet", "Remove", line=3),
+            added(14, "stores.s.ttl", "not implemented yet", "Remove", line=4),
+            added(23, "stores.s.partition_by", "not implemented yet", "Remove", line=4),
         ],
     ),
     # YAML

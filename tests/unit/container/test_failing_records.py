@@ -262,7 +262,7 @@ def test_an_exception_that_cannot_be_told_is_set_aside_all_the_same(
     bench = Bench(tmp_path, Failing, on_error="dead_letter")
     bench.feed(("a", 1))
     bench.drain(bench.start())
-    assert [f"Mute: (its text cannot be had: {worse.__name__})"] == [letter.error for letter in bench.letters()]
+    assert [f"Mute: (its message cannot be shown: {worse.__name__})"] == [letter.error for letter in bench.letters()]
 
 
 # -- a record that several tasks read -----------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_a_partition_on_which_the_consumer_is_silent_is_read_by_a_new_one(tmp_pa
     _step_for(bench, container, 30)
     assert [("a", 1), ("b", 2)] == bench.read("out", 1)
     assert [("a", 1), ("b", 2)] == bench.read("out", 0)  # and nothing twice
-    assert "in[1] stands at 0 of 2, and no record came for 60 s, although it is not paused. It gets a new consumer" in caplog.text
+    assert "in[1] is at 0 of 2, and no record came for 60 s, although it is not paused. It gets a new consumer" in caplog.text
     assert 2 == log.made
     _step_for(bench, container, 200)
     assert (2, ["", ""]) == (log.made, [t["reason"] for t in container.status()["tasks"]])
@@ -79,7 +79,7 @@ def test_status_says_of_which_task_until_it_moves(tmp_path: Path) -> None:
     container = bench.start()
     _step_for(bench, container, 150)
     assert log.made >= 3
-    assert [False, True] == ["in[1] stands at 0 of 2" in t["reason"] for t in container.status()["tasks"]]
+    assert [False, True] == ["in[1] is at 0 of 2" in t["reason"] for t in container.status()["tasks"]]
 
 
 class AlwaysSilent(LogWithASilentConsumer):
@@ -94,7 +94,7 @@ def test_a_bounded_run_that_cannot_end_says_why(tmp_path: Path, caplog: pytest.L
     container = bench.start(ends={"in[0]": 2, "in[1]": 7})
     _step_for(bench, container, 100)
     assert not container.finished
-    said = "in[1] stands at 2, and this run ends at 7, but no readable record is left before that end: the topic ends at 2"
+    said = "in[1] is at 2, and this run ends at 7, but no readable record is left before that end: the topic ends at 2"
     assert said in caplog.text
     assert said in [t["reason"] for t in container.status()["tasks"]]
 

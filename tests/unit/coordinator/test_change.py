@@ -185,7 +185,7 @@ def test_a_rolling_restart_takes_one_at_a_time_and_brings_each_back() -> None:
         assert max(down) <= 1
         assert first.isdisjoint(p.incarnation for p in cast.puppets[3:])
         assert [0, 0, 0] == [c["restarts"] for c in status["containers"]], "a restart that was asked for is no death"
-        assert ["its restart was asked for"] * 3 == [c["last_restart"]["reason"] for c in status["containers"]]
+        assert ["its restart was requested"] * 3 == [c["last_restart"]["reason"] for c in status["containers"]]
         with pytest.raises(ConfigurationError, match="no container 7"):
             stage.coordinator.changes.restart(7)
 

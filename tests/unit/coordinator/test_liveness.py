@@ -264,14 +264,14 @@ def test_each_further_death_waits_longer_until_the_budget_is_used_up() -> None:
 def test_one_that_was_asked_to_stop_costs_no_budget() -> None:
     parts = Parts(max_restarts=0)
     member = parts.add(0, (T0,))
-    parts.roster.members.ask_to_stop(member, "its restart was asked for")
+    parts.roster.members.ask_to_stop(member, "its restart was requested")
     say(parts, member, "stopped")
 
     look(parts, member)
     liveness(parts).end_lost()
 
     assert (0, (), STARTING, None) == (member.history.restarts, member.history.deaths, member.state, parts.roster.failure)
-    assert "its restart was asked for" in str(member.history.last_restart)
+    assert "its restart was requested" in str(member.history.last_restart)
 
 
 def test_one_too_many_is_not_started_again() -> None:

@@ -95,7 +95,7 @@ def removed(libs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("act", "words"), [(altered, "and should have e3b0c442"), (added, "zzz.jar is none of them"), (removed, "is missing")]
+    ("act", "words"), [(altered, "and should have e3b0c442"), (added, "zzz.jar is not one of them"), (removed, "is missing")]
 )
 def test_jars_that_are_others_are_not_run(ivy: Java, act: Callable[[Path], None], words: str) -> None:
     libs = kafka_jars(ivy, lambda _: None, checksums())

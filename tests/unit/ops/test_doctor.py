@@ -107,7 +107,7 @@ def test_the_state_directory_can_be_written_and_has_room(is_writable: bool, free
 def test_every_store_wants_open_files() -> None:
     assert State.OK == check_open_files(1024, 2, 256).state
     assert Check(
-        "open files", State.WARN, "1024 allowed, 1536 may be wanted by a container with 4 local stores", "ulimit -n 65536"
+        "open files", State.WARN, "1024 allowed, 1536 may be needed by a container with 4 local stores", "ulimit -n 65536"
     ) == check_open_files(1024, 4, 256)  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def test_topics_in_order_make_one_check_and_every_other_one_of_its_own() -> None
     missing = TopicRow("missing", "out", "output", "missing")
     wrong = TopicRow("wrong", "log2", "changelog", "has cleanup.policy=delete, under which …; with Kafka's own tools, set it")
 
-    assert [Check("topics", State.OK, "1 as they must be, 1 that run creates")] == check_topics(fine, "job.yaml", "make {}".format)
+    assert [Check("topics", State.OK, "1 correct, 1 that run creates")] == check_topics(fine, "job.yaml", "make {}".format)
     first, second = check_topics([*fine, missing, wrong], "job.yaml", "make {}".format)
     assert "the output topic is missing" == first.found
     assert "Create it: make out; or give its `partitions` under `outputs:` and run `samzapy topics job.yaml --create`" == first.remedy
@@ -151,7 +151,7 @@ def test_defaults_that_are_overruled_are_named() -> None:
 
     assert (State.OK, True) == (ours.state, "spark.speculation=false, spark.task.maxFailures=1" in ours.found)
     assert Check(
-        "spark-defaults", State.WARN, "conf/file is overruled in spark.speculation=TRUE (here always false: a container must not run twice)",
+        "spark-defaults", State.WARN, "conf/file is overridden in spark.speculation=TRUE (here always false: a container must not run twice)",
         "Remove it from conf/file.",
     ) == defaults  # fmt: skip
 

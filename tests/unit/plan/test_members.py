@@ -99,7 +99,7 @@ def test_what_is_seen_of_a_container(facts: Facts, job: JobFacts, expected: Judg
     [
         ("finished", {}, GOES_ON, Finish()),
         ("finished", {}, STOPS, Finish()),
-        ("finished", {"not_taken_up": ("c",)}, GOES_ON, Leave("it finished before it heard that it also has c")),
+        ("finished", {"not_taken_up": ("c",)}, GOES_ON, Leave("it finished before it learned that it also has c")),
         ("finished", {"not_taken_up": ("c",)}, STOPS, Finish()),
         ("stopped", {}, GOES_ON, Leave()),
         ("stopped", {}, STOPS, Finish()),

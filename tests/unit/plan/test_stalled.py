@@ -33,9 +33,9 @@ def test_look(
         (5, None, ""),
         (5, 5, ""),
         (4, None, ""),
-        (9, None, "in[0] stands at 5 of 9, and no record came for 60 s, although it is not paused"),
-        (9, 7, "in[0] stands at 5 of 9, and no record came for 60 s, although it is not paused; this run ends at 7"),
-        (5, 7, "in[0] stands at 5, and this run ends at 7, but no readable record is left before that end: the topic ends at 5"),
+        (9, None, "in[0] is at 5 of 9, and no record came for 60 s, although it is not paused"),
+        (9, 7, "in[0] is at 5 of 9, and no record came for 60 s, although it is not paused; this run ends at 7"),
+        (5, 7, "in[0] is at 5, and this run ends at 7, but no readable record is left before that end: the topic ends at 5"),
     ],
 )
 def test_why_it_stands(end: int, run_end: int | None, said: str) -> None:

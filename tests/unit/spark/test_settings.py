@@ -57,7 +57,7 @@ def test_every_wrong_key_is_named_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         session_settings("local[2]", {"spark.speculation": "true", "executor.memory": "1g"}, "a", 5.0)
 
-    assert "spark.conf: 'executor.memory' is no property of Spark: did you mean 'spark.executor.memory'?; " in caught.value.message
+    assert "spark.conf: 'executor.memory' is not a property of Spark: did you mean 'spark.executor.memory'?; " in caught.value.message
     assert "'spark.speculation' is always false with samzapy: A container must not run twice" in caught.value.message
 
 

@@ -182,7 +182,7 @@ def test_a_full_disk_is_no_reason_to_give_a_store_up(tmp_path: Path) -> None:
 
 def test_where_nothing_can_be_made_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ConfigurationError, match="file is a file and no directory"):
+    with pytest.raises(ConfigurationError, match="file is a file, not a directory"):
         LocalStoreDirectory(tmp_path / "file" / "counts", RocksEngine).create()
     with pytest.raises(StoreProblem, match="cannot be created: File name too long"):
         LocalStoreDirectory(tmp_path / ("x" * 300), RocksEngine).create()

@@ -99,7 +99,7 @@ def test_a_run_that_proved_nothing_is_invalid() -> None:
     paused, missed = hit._replace(kind=PAUSE), hit._replace(note="it was gone already")
 
     assert CLEAN == result([hit], [], CALM)[0]
-    assert result([hit, late, paused, missed], [], CALM)[1].endswith("2 of 4 faults met the job at work, 1 of them as SIGKILL")
+    assert result([hit, late, paused, missed], [], CALM)[1].endswith("2 of 4 faults hit the job while it was working, 1 of them as SIGKILL")
     assert INVALID == result([paused], [], CALM)[0]
     assert INVALID == result([missed], [], CALM)[0]
     assert DIFFERS == result([hit], compare(CALM, outcome(A1), True, False), CALM)[0]
