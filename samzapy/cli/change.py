@@ -26,7 +26,7 @@ SHORTEST_S = 1.0
 
 
 def stop(file: JobFile, more: MoreFiles = None, sets: Sets = None, timeout: Timeout = 60.0, token_file: TokenFile = None) -> int:
-    """Stop the running job after a final commit; exit code 3 if it does not run."""
+    """Stop the running job after a final commit; exit code 3 if it is not running."""
     deadline = time.monotonic() + timeout
     with Job(file, more, sets) as job:
         run = _Run.of(job, token_file, deadline)
@@ -51,7 +51,7 @@ def scale(
     timeout: Timeout = 300.0,
     token_file: TokenFile = None,
 ) -> int:
-    """Run in more or fewer containers from now on; only the tasks that must move do. The job file keeps its number for the next run."""
+    """Change the number of containers; only tasks that have to move are moved. The job file keeps its number for the next run."""
     with Job(file, more, sets) as job:
         run = _Run.of(job, token_file)
         if run is None:

@@ -84,7 +84,7 @@ def checkpoint_set(
     sets: Sets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Set where the tasks of a stopped job go on, at their next start."""
+    """Set the offsets at which the tasks of a stopped job continue at their next start."""
     job = Job(file, more, sets)
     target = target_of(to_earliest, to_latest, to_offset, to_datetime)
     _check_state(job, keep_state, reset_state)

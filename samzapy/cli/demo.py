@@ -45,7 +45,7 @@ def demo(
     sentences: Annotated[int, typer.Option(help="How many sentences to count.", min=1000)] = 60_000,
     local: Annotated[bool, typer.Option("--local", help="Containers as child processes, without Spark.")] = False,
 ) -> int:
-    """See it work: a word count on Spark over a real Kafka, one container killed, the result checked. Ctrl-C leaves nothing running."""
+    """A demonstration: a word count on Spark and a real Kafka; one container is killed, and the result is checked. Ctrl-C leaves nothing running."""
     # a polite kill ends the demo as Ctrl-C does
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     folder = Path(tempfile.mkdtemp(prefix="samzapy-demo-"))

@@ -84,7 +84,7 @@ def replay(
     sets: Sets = None,
     execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
 ) -> None:
-    """Send records back to the topic and partition they came from, each at most once."""
+    """Send records back to the topic and partition that they came from, each at most once."""
     job = Job(file, more, sets)
     if everything == bool(which):
         raise ConfigurationError("give either --all or the records to replay.", "`samzapy dlq list JOB.yaml` shows their numbers.")

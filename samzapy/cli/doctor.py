@@ -57,7 +57,7 @@ def doctor(
     sets: Sets = None,
     as_json: AsJson = False,
 ) -> int:
-    """What is missing on this machine, or for a job, and the line that mends it; exit code 1 if a job could not run."""
+    """Check this machine, or a job, and print a fix for each problem; exit code 1 if a job could not run."""
     checks = list(_checks(job, more, sets))
     failed = rules.has_failed(checks)
     if as_json:

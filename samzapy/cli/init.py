@@ -80,7 +80,7 @@ Without `--until-end` it runs until Ctrl-C, without `--local` on Spark; `samzapy
 
 
 def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.", show_default=False)]) -> None:
-    """Write a job that runs into a new directory: task, job file, unit test, README."""
+    """Create a working example job in a new directory: task, job file, unit test, README."""
     for name in write_skeleton(directory):
         say(f"wrote {directory / name}")
     say(f"next: cd {directory}, and see README.md")

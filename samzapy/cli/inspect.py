@@ -29,7 +29,7 @@ def status(
     as_json: AsJson = False,
     watch: Annotated[bool, typer.Option("--watch", help="Again every two seconds, until Ctrl-C.")] = False,
 ) -> int:
-    """How the running job is, from its coordinator; exit code 3 if it does not run."""
+    """Status of the running job, from its coordinator; exit code 3 if it is not running."""
     with Job(file, more, sets) as job:
         while True:
             answer = job.status()

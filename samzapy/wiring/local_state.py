@@ -23,7 +23,7 @@ def remove_local_state(folder: Path, state: Path) -> None:
         StateMismatch: the folder is a symbolic link, so what it leads to may be somebody else's. ConfigurationError: so is one above it.
     """
     if folder.is_symlink():
-        raise StateMismatch(f"{folder} is a symbolic link.", "Remove it by hand if that is meant.")
+        raise StateMismatch(f"{folder} is a symbolic link.", "Remove it by hand if that is intended.")
     private_directory(folder, state, make=False)
     if folder.exists():
         shutil.rmtree(folder)
