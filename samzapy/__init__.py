@@ -1,6 +1,6 @@
 """samzapy: stream processing in Python on Kafka, RocksDB and Spark, in Apache Samza's model.
 
-A name's module is imported when the name is asked for: the `samzapy` command passes here before it can answer a Ctrl-C.
+A name's module is imported at the first access to the name, because the `samzapy` command imports this file before it can handle a Ctrl-C.
 """
 
 from importlib import import_module
@@ -56,7 +56,7 @@ _MODULES = {
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
-if not TYPE_CHECKING:  # a checker that saw this would take every misspelt name for one that is there
+if not TYPE_CHECKING:  # a type checker that saw this would accept every misspelt name
 
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:

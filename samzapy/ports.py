@@ -1,7 +1,7 @@
-"""The small protocols between decisions and hands: log, stores, clock, control, launcher.
+"""The interfaces between code that decides and code that acts: log, stores, clock, control, launcher.
 
 Each has a real and an in-memory implementation that pass the same suite (tests/contract). What the running part (`container`,
-`coordinator`) knows of the outside world is in this file.
+`coordinator`) needs from outside is in this file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Message(Protocol):
 
 
 class Closing(Protocol):
-    """What is closed when its `with` block ends."""
+    """An object that is closed when its `with` block ends."""
 
     def close(self) -> None: ...
 
@@ -51,11 +51,11 @@ class Closing(Protocol):
 class Consumer(Closing, Protocol):
     """Reads assigned partitions, read_committed. Never joins a group, never resets an offset by itself, never commits by itself.
 
-    Where a call names a partition that is not assigned, `unassign`, `seek`, `pause` and `resume` pass over it. After `close` nothing is assigned.
+    `unassign`, `seek`, `pause` and `resume` ignore partitions that are not assigned. After `close` nothing is assigned.
 
-    Left open: which of several partitions a poll serves first; whether a position has passed the markers and aborted records behind the
-    last record handed out; whether a partition that is out of range is told of while it is paused,
-    and what it does after it was told of, until it is assigned or sought anew.
+    Not defined: which of several partitions a poll serves first; whether a position has passed the markers and aborted records after the
+    last record handed out; whether a partition that is out of range is reported while it is paused, and what it does after the report
+    until it is assigned or sought again.
     """
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
@@ -66,7 +66,7 @@ class Consumer(Closing, Protocol):
         """
 
     def unassign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Stop reading these. Records of theirs that were fetched already are not handed out any more; a pause ends."""
+        """Stop reading these. Their fetched records are not handed out any more; a pause ends."""
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """Go on from these next offsets; records fetched before the seek are not handed out any more; a pause ends."""
@@ -79,47 +79,47 @@ class Consumer(Closing, Protocol):
     def poll(self, max_records: int, timeout_s: float) -> Sequence[Message]:
         """Up to `max_records` records; waits at most `timeout_s` seconds for the first and not at all for more.
 
-        Where it raises, no records are lost: those that came with the error were handed out before.
+        If it raises, no records are lost: those that came with the error were handed out before.
 
         Raises:
             BatchUnreadable: the position stays before it.
-            OffsetOutOfRange: names partition, position and bounds. TopicMissing, NotAuthorized, LogError: not to be helped by waiting.
+            OffsetOutOfRange: names partition, position and bounds. TopicMissing, NotAuthorized, LogError: waiting would not help.
             RuntimeError: the consumer is closed.
         """
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Next offset of each assigned partition: after the last record handed out, markers and aborted records behind it passed if known.
+        """Next offset of each assigned partition: after the last record handed out, and after markers and aborted records that follow, if known.
 
         Raises:
             KeyError: one is not assigned.
         """
 
     def bounds(self, partition: TopicPartition) -> Bounds:
-        """Start, and end for a read_committed reader (the last stable offset), asked of the broker now.
+        """Start and read_committed end (the last stable offset), as the broker answers now.
 
         Raises:
             ClusterUnreachable: no answer in time. TopicMissing.
         """
 
     def bounds_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
-        """As `bounds`, of many partitions: by two requests a broker, however many there are.
+        """As `bounds`, for many partitions, with two requests per broker.
 
         Raises:
-            ClusterUnreachable: no answer in time. TopicMissing: names one that is not there.
+            ClusterUnreachable: no answer in time. TopicMissing: names one that does not exist.
         """
 
     def high_watermark(self, partition: TopicPartition) -> int:
-        """The end as it was last fetched, open transactions included; -1 while it is not known. Asks nobody."""
+        """The end at the last fetch, open transactions included; -1 while it is not known. Sends no request."""
 
     def offset_for_time(self, partition: TopicPartition, timestamp_ms: int) -> int:
         """The offset of the first record at or after that time; the end if none."""
 
     def mirror(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Tell the consumer group these positions, without waiting and without raising: for Kafka's tools, never read back."""
+        """Commit these positions for the consumer group, without waiting and without raising: for Kafka's tools, never read back."""
 
 
 def assigned_already(partitions: Iterable[TopicPartition]) -> LogError:
-    """What `Consumer.assign` raises: two who read one partition by one consumer would each move the other."""
+    """The error of `Consumer.assign`: two readers of one partition through one consumer would move each other's position."""
     return LogError(f"{', '.join(map(str, partitions))}: assigned already to this consumer.", "Seek in it, or unassign it first.")
 
 
@@ -131,11 +131,11 @@ Outgoing = tuple[str, bytes | None, bytes | None, int, int, Sequence[tuple[str, 
 class TransactionalProducer(Protocol):
     """One producer with a transactional.id. Order of calls: init, then (begin, send…, flush, commit | abort) for ever.
 
-    Anything else raises InDoubt (a second `init`: LogError) and does nothing: what is sent outside a transaction is never lost without a word.
+    Any other order raises InDoubt (a second `init`: LogError) and does nothing, so that no record sent outside a transaction is lost silently.
     """
 
     def init(self) -> None:
-        """Fence every earlier producer of this id and have its open transaction decided; both hold when this returns.
+        """Fence every earlier producer of this id and have its open transaction decided; both are done when this returns.
 
         Raises:
             ClusterUnreachable, NotAuthorized, LogError.
@@ -153,27 +153,27 @@ class TransactionalProducer(Protocol):
         headers: Sequence[tuple[str, bytes | None]] | None = None,
         delivered: Delivered | None = None,
     ) -> None:
-        """Queue a record; partition −1: by the key's murmur2 hash; timestamp 0: now. A full queue is waited for.
+        """Queue a record; partition −1: by the key's murmur2 hash; timestamp 0: now. Waits while the queue is full.
 
         `delivered` is called with the record's offset, at the latest before `flush` returns. Any error poisons the transaction.
         """
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
-        """Each as by `send`, in order: what a task's hooks sent comes by the batch."""
+        """`send` for each, in order: the records of a task's hooks come in batches."""
 
     def flush(self) -> None:
         """Wait until the broker has everything.
 
         Raises:
-            TransactionAborted: abort it (RecordRejected: for what lies in a record). Fenced. InDoubt.
+            TransactionAborted: abort it (RecordRejected: because of a record). Fenced. InDoubt.
         """
 
     def commit(self) -> bool:
         """Commit; True: clean. False: committed, but suspicious (slow, retried, reconnected): the next `begin` needs a new producer.
 
         Raises:
-            TransactionAborted: it can be aborted, nothing of it will be seen (RecordRejected: for what lies in a record). Fenced.
-            InDoubt: it is not known what became of it.
+            TransactionAborted: it can be aborted, none of it becomes visible (RecordRejected: because of a record). Fenced.
+            InDoubt: it is not known whether it was committed.
         """
 
     def abort(self) -> bool:
@@ -184,11 +184,11 @@ class TransactionalProducer(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of it without deciding anything; an open transaction is left to the next init of its id, or to its timeout."""
+        """Close without deciding anything; an open transaction is decided by the next init of its id, or by its timeout."""
 
 
 class PlainProducer(Protocol):
-    """An idempotent producer outside transactions: for the outputs of at_least_once. After `close` every call but `close` raises InDoubt."""
+    """An idempotent producer outside transactions, for the outputs of at_least_once. After `close` every call but `close` raises InDoubt."""
 
     def send(
         self,
@@ -201,7 +201,7 @@ class PlainProducer(Protocol):
     ) -> None: ...
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
-        """Each as by `send`, in order."""
+        """`send` for each, in order."""
 
     def poll(self) -> None:
         """Serve delivery reports, without waiting."""
@@ -210,7 +210,7 @@ class PlainProducer(Protocol):
         """Wait until all is acknowledged.
 
         Raises:
-            LogError: a record was not delivered; named. RecordRejected: for what lies in the record.
+            LogError: a record was not delivered; named. RecordRejected: because of the record itself.
         """
 
     def close(self) -> None: ...
@@ -218,7 +218,7 @@ class PlainProducer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TopicSpec:
-    """A topic as it should be: partitions, and the settings (name → value as Kafka prints it) that matter to us."""
+    """A topic as it should be: partitions, and the settings (name → value as Kafka prints it) that samzapy requires."""
 
     name: str
     partitions: int
@@ -227,7 +227,7 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """A topic as it is. `topic_id` is Kafka's own id: another one under the same name is another topic."""
+    """A topic as it is. `topic_id` is Kafka's own id: a topic that was deleted and made again has another."""
 
     name: str
     topic_id: str
@@ -261,7 +261,7 @@ class Admin(Closing, Protocol):
     def broker_count(self) -> int: ...
 
     def broker_setting(self, name: str) -> str | None:
-        """A setting of a broker; None where it has none of that name, or does not show it to us."""
+        """A setting of a broker; None if it has none of that name, or does not show it to this user."""
 
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         """Those of the named topics that exist, with their settings."""
@@ -274,35 +274,35 @@ class Admin(Closing, Protocol):
         """
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The read_committed ends as they are now, by one request a broker; partitions that do not exist are left out.
+        """The current read_committed ends, with one request per broker; partitions that do not exist are left out.
 
         Raises:
             ClusterUnreachable: no answer in time. LogError: another answer than an end.
         """
 
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The ends as they are now, open transactions included. What `Consumer.bounds` says later is less only before one that is open."""
+        """The current ends, open transactions included. `Consumer.bounds` gives less later only while a transaction is open."""
 
     def create(self, specs: Iterable[TopicSpec]) -> None:
-        """Create each (replication min(3, brokers), min.insync.replicas 2 where replication ≥ 2); one that has come to exist is fine."""
+        """Create each (replication min(3, brokers), min.insync.replicas 2 where replication ≥ 2); one that exists by then is left alone."""
 
     def grow(self, name: str, partitions: int) -> None:
-        """Give a topic so many partitions; those it has stay as they are."""
+        """Raise a topic's number of partitions to `partitions`; existing ones stay unchanged."""
 
     def delete(self, names: Iterable[str]) -> None: ...
 
     def missing_access(self, wanted: Iterable[Access]) -> list[Access]:
-        """Of each the operations that Kafka does not allow us, where there are any; what cannot be known yet is not told. Changes nothing."""
+        """The wanted operations that Kafka does not allow this user; those that cannot be known yet are left out. Changes nothing."""
 
 
 class Log(Protocol):
     """Makes clients of one cluster."""
 
     def consumer(self, group_id: str, name: str, small: bool = False) -> Consumer:
-        """`small`: it fetches little at a time, however many bytes that little becomes when it is decompressed."""
+        """`small`: it fetches few bytes at a time, which may be many more after decompression."""
 
     def restore_consumer(self, name: str) -> Consumer:
-        """For bulk reads to a barrier or an end: no waiting for batches to fill."""
+        """For bulk reads to a barrier or an end: does not wait for batches to fill."""
 
     def transactional_producer(self, transactional_id: str) -> TransactionalProducer: ...
     def plain_producer(self, name: str) -> PlainProducer: ...
@@ -315,7 +315,7 @@ Change = tuple[bytes, bytes | None]
 
 
 class Scan(Protocol):
-    """Entries of an engine in key order over a fixed view. `close` lets go of the view; the end does so too."""
+    """Entries of an engine in key order over a fixed view. `close` releases the view; so does the end."""
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]: ...
     def __next__(self) -> tuple[bytes, bytes]: ...
@@ -337,14 +337,14 @@ class StoreEngine(Protocol):
         """The stamp of the newest batch; None in an empty store."""
 
     def flush(self, wait: bool = True) -> None:
-        """What was written survives a crash when this returns; without `wait`, some time after."""
+        """Everything written survives a crash when this returns; without `wait`, some time later."""
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What was found in one generation directory: an opened engine with its stamp, or why it cannot be used.
+    """The content of one generation directory: an opened engine with its stamp, or why it cannot be used.
 
     `locked`: another process has it open. `path` is for messages.
     """
@@ -367,10 +367,10 @@ class StoreDirectory(Protocol):
         """A new, empty generation: its name and engine."""
 
     def set_aside(self, claim: Claim, reason: str) -> None:
-        """Mark a generation as not to be used again, under its lock if it can be had, and close it; the cleaner removes it later."""
+        """Mark a generation as not to be used again, under its lock if that is free, and close it; the cleaner removes it later."""
 
     def clean(self) -> None:
-        """Remove generations that were set aside and that nobody has open."""
+        """Remove generations that were set aside and that no process has open."""
 
 
 class TaskStore(KeyValueStore, Protocol):
@@ -400,7 +400,7 @@ class TaskStore(KeyValueStore, Protocol):
         """C0: the live overlay becomes the frozen one. Returns its changes as changelog records: (log key, value), None for a deletion."""
 
     def apply(self, stamp: StoreStamp) -> None:
-        """C5, C6: what was frozen is committed, and the stamp says where that leads. The engine may get both later."""
+        """C5, C6: the frozen overlay is committed, and `stamp` has its changelog position. The engine may get both later."""
 
     @property
     def unwritten(self) -> int:
@@ -411,45 +411,45 @@ class TaskStore(KeyValueStore, Protocol):
         """Whether the committed entries that the engine does not have take too much memory."""
 
     def write_out(self, max_entries: int | None = None) -> bool:
-        """Write committed entries to the engine, at most so many (None: all). True: the write-out that was under way is done.
+        """Write committed entries to the engine, at most `max_entries` (None: all). True: the write-out that was under way is done.
 
         Raises:
             InDoubt, StoreProblem: the engine could not take them; nothing is lost, the changelog has them.
         """
 
     def discard(self) -> None:
-        """Abort: drop live and frozen overlays and the read cache; what is committed stays."""
+        """Abort: drop live and frozen overlays and the read cache; committed changes stay."""
 
     def load(self, records: Sequence[Change], stamp: StoreStamp) -> None:
-        """Restore: write changelog records (log keys) and the position they lead to, in one batch."""
+        """Restore: write changelog records (log keys) and their position, in one batch."""
 
     def attach(self, engine: StoreEngine) -> None:
-        """Use this engine from now on; any before it has been closed."""
+        """Use this engine from now on; an earlier one has been closed."""
 
     def refuse_writes(self) -> None:
         """From now on put and delete raise StoreClosed (during `close()`)."""
 
     def flush(self) -> None:
-        """What was applied survives a crash when this returns."""
+        """Everything applied survives a crash when this returns."""
 
     def start_flush(self) -> None:
-        """What was written to the engine will survive a crash soon; nobody waits for it."""
+        """Start a flush of the engine without waiting for it."""
 
     def close(self) -> None:
-        """Write out what is committed and let go of the engine. Closing twice does nothing."""
+        """Write out committed changes and close the engine. Closing twice does nothing."""
 
 
 # -- time, chance, control -----------------------------------------------------------------------------------------------------------
 
 
 class Clock(Protocol):
-    """Time is an argument: `monotonic` for durations, `now_ms` (milliseconds since 1970) for stamps and people."""
+    """Time, passed as an argument: `monotonic` (seconds) for durations, `now_ms` (milliseconds since 1970) for stamps and for people."""
 
     def monotonic(self) -> float: ...
     def now_ms(self) -> int: ...
     def sleep(self, seconds: float) -> None: ...
     def wait(self, event: threading.Event, seconds: float) -> None:
-        """Until somebody sets the event, at most so long."""
+        """Wait until the event is set, at most `seconds`."""
 
 
 class Joinable(Protocol):
@@ -473,13 +473,13 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What the coordinator wants of a container, said with every heartbeat. What a container owns is said by the coordinator topic alone.
+    """The coordinator's orders to a container, in every response to a heartbeat. Which tasks it owns is only in the coordinator topic.
 
     Attributes:
         epoch: of the newest record that names this container; one that is not adopted yet makes it read the topic again.
         release: tasks to commit, close and give back.
         standby: tasks to keep a warm copy of.
-        models: tasks that came into being after this container was started, by name.
+        models: tasks that were added after this container was started, by name.
     """
 
     epoch: int = 0
@@ -490,13 +490,13 @@ class Orders:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What the run loop has of its process: look whether to go on, tell how it is, see what is wanted.
+    """The run loop's connections to its process: whether to go on, reports, orders.
 
     Attributes:
-        alive: called while something is waited for; raises to stop it.
-        published: called when the state changed in a way that people may want to see soon; with True, at once.
+        alive: called during waits; raises to end them.
+        published: called when the status has changed and should be reported soon; with True, at once.
         orders: the newest orders.
-        under_way: tells the coordinator what is about to be processed, or with None that it has been; returns when it knows.
+        under_way: reports to the coordinator the records about to be processed, or with None that they are done; returns when it has the report.
     """
 
     alive: Callable[[], None] = lambda: None
@@ -506,7 +506,7 @@ class Line:
 
 
 class Control(Protocol):
-    """A container's line to the coordinator. Every call is retried inside; a heartbeat's answer carries commands and orders."""
+    """A container's connection to the coordinator. Every call is retried inside; the answer to a heartbeat has commands and orders."""
 
     def register(self, incarnation: str, facts: Mapping[str, Any]) -> Assignment:
         """Ask to be named in the coordinator topic; waits until it is.
@@ -516,42 +516,42 @@ class Control(Protocol):
         """
 
     def heartbeat(self, incarnation: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Tell how we are; the answer is `{"command": "run" | "stop" | "exit", "epoch": …, "release": […], "standby": […], …}`.
+        """Report the container's status; the answer is `{"command": "run" | "stop" | "exit", "epoch": …, "release": […], "standby": […], …}`.
 
         Raises:
-            LogError: nobody answered. Superseded: we are not wanted any more.
+            LogError: no answer. Superseded: this incarnation was replaced.
         """
 
     def finished(self, incarnation: str, report: Mapping[str, Any]) -> bool:
-        """The last word: how it ended; best effort. Whether the coordinator took it."""
+        """The final report: how it ended; best effort. Returns whether the coordinator accepted it."""
 
 
 class ContainerHandle(Protocol):
     """A launched container as its launcher sees it."""
 
     def exited(self) -> str | None:
-        """None while it runs; else how it ended, in words."""
+        """None while it runs; else how it ended, as text."""
 
     def kill(self) -> None:
-        """Make it end now; returns without waiting."""
+        """Kill it; returns without waiting."""
 
 
 class Launcher(Protocol):
     """Starts containers: as child processes or as Spark tasks."""
 
     def slots(self) -> int | None:
-        """How many containers can run at once; None = no limit known. May wait for hosts to come."""
+        """How many containers can run at once; None = no limit known. May wait for hosts to register."""
 
     def hosts(self) -> Mapping[str, int | None]:
         """Hosts that can take containers now, with their slots (None: no limit known), without waiting.
 
-        Slots are what the host has, taken or not. Hosts whose executors are being decommissioned are left out.
+        A host's slots include those in use. Hosts whose executors are being decommissioned are left out.
         """
 
     def leaving(self) -> Collection[str]:
-        """Hosts that are being decommissioned: their containers run on, but should be moved in good time. Without waiting."""
+        """Hosts that are being decommissioned: their containers keep running, but should be moved before the host ends. Without waiting."""
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> ContainerHandle: ...
 
     def close(self) -> None:
-        """End whatever still runs."""
+        """End all containers that still run."""

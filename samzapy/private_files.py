@@ -1,8 +1,8 @@
-"""Directories that nobody else may read, and into which nobody else may have put anything.
+"""Directories that no other user can read or has written to.
 
-Below a *base* (`state.dir`) every level is a directory of this user's with mode 0700: made so from the start, tightened if it is wider. What
-is not as it should be is refused and never followed: a symbolic link, another owner, a pipe or a device. On the way to the base links are
-followed, if whoever made them may be trusted with it: root or this user. Each directory there must be one in which only those can rename.
+Below a *base* (`state.dir`) every level is a directory of this user with mode 0700: created so, tightened if it is wider. A symbolic link,
+another owner, a pipe or a device is refused and never followed. On the way to the base links are followed if root or this user made them,
+and only those two may be able to rename entries of the directories there.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _make_all(path: Path) -> None:
 def _make(path: Path) -> None:
     try:
         os.mkdir(path, PRIVATE)
-    except FileExistsError:  # made meanwhile, by another container of ours: it is looked at as any other
+    except FileExistsError:  # another container of this user has just made it: it is checked like any other
         return
 
 

@@ -1,10 +1,10 @@
-"""Reading a log to an end that was fixed before: of any partition, of the coordinator topic, of the checkpoint topic. Over the Consumer port.
+"""Reads of a log up to an end that was fixed before: of any partition, the coordinator topic, the checkpoint topic. Over the Consumer port.
 
-Why a read ends, and ends right: a reader is done at a record at or after the end's last offset, or when its position has reached the end
-(markers and aborted records occupy offsets that no record will ever come from). It is an error, not an end, when nothing moves for
+When a read ends: at a record at or after the end's last offset, or when the position has reached the end (no record ever comes from
+the offsets of markers and aborted records). It is an error, not an end, if the position does not move for
 `PATIENCE_S` seconds. Deadlines are on progress, never on the total.
 
-Readers that may not write read up to the read_committed end as it is now; a restore reads up to its barrier.
+Readers that may not write read up to the current read_committed end; a restore reads up to its barrier.
 """
 
 from __future__ import annotations
@@ -232,8 +232,8 @@ def read_checkpoint(consumer: Consumer, place: TopicPartition, clock: Clock) -> 
 
 
 def owners_known(consumer: Consumer, topic: str, partitions: int, clock: Clock) -> tuple[dict[int, tuple[str, ...]], int]:
-    """What a checkpoint topic tells of those who wrote it: the tasks of each container number, and the highest epoch. What cannot be read there
-    is passed over: whoever starts those tasks refuses it.
+    """The owners that a checkpoint topic names: the tasks of each container number, and the highest epoch. Unreadable records are
+    ignored here: the start of their tasks refuses them.
 
     Raises:
         ClusterUnreachable: no progress for 30 s.

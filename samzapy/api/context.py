@@ -1,4 +1,4 @@
-"""What a task is told about itself, and what it may ask of its container."""
+"""A task's context (stores, partitions, metrics) and what it may request from its container."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Gauge(Protocol):
 
 
 class Timer(Protocol):
-    """How long things took, in seconds: count, sum, maximum."""
+    """Durations in seconds: count, sum, maximum."""
 
     def update(self, seconds: float) -> None: ...
 
@@ -68,7 +68,7 @@ class TaskContext(Protocol):
 
 
 class RequestScope(enum.Enum):
-    """Whom a request to the coordinator is about."""
+    """Which tasks a request to the coordinator concerns."""
 
     CURRENT_TASK = "current_task"
     ALL_TASKS_IN_CONTAINER = "all_tasks_in_container"
@@ -81,8 +81,8 @@ class TaskCoordinator(Protocol):
         """Commit the container (a commit is always the whole container's)."""
 
     def shutdown(self, scope: RequestScope = RequestScope.CURRENT_TASK) -> None:
-        """Stop this task, or all of the container's, after a commit, for the rest of the run: wherever they would be started again (another
-        container after a crash or `scale`) they stay stopped. The next `samzapy run` starts them, from the record behind the last one."""
+        """Stop this task, or all of the container's, after a commit, for the rest of the run. If they are started again (another
+        container after a crash or `scale`) they stay stopped. The next `samzapy run` starts them at the record after the last one."""
 
 
 class MessageCollector(Protocol):

@@ -1,4 +1,4 @@
-"""What goes into a task and what comes out of it."""
+"""The records that a task receives and sends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class IncomingMessageEnvelope:
     Attributes:
         key: the key, decoded by the input's key serde; None where the record has none.
         message: the value, decoded by the input's value serde; None for a tombstone.
-        system_stream_partition: where it came from.
+        system_stream_partition: the topic and partition it was read from.
     """
 
     __slots__ = ("_record", "key", "message", "system_stream_partition")
@@ -56,7 +56,7 @@ class IncomingMessageEnvelope:
 
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
-        """The record's headers, in order; decoded only when asked for."""
+        """The record's headers, in order; decoded at each access."""
         return self._record.headers() or []
 
     @property
@@ -79,15 +79,15 @@ class IncomingMessageEnvelope:
 
 
 class OutgoingMessageEnvelope:
-    """One record to send. Wrong arguments are refused here, where it is made: key and message are encoded when it is sent.
+    """One record to send. Wrong arguments are refused here, in the constructor; key and message are encoded when it is sent.
 
     Args:
-        system_stream: where to, a topic's name or a SystemStream; the topic must be listed under `outputs`.
+        system_stream: the topic, by name or as a SystemStream; it must be listed under `outputs`.
         message: the value, encoded by the output's value serde; None is a tombstone.
         key: the key, encoded by the output's key serde.
-        partition: the partition's number; by default the hash (murmur2, as Java's clients) of the partition key or key decides.
-        partition_key: decides the partition in place of the key; encoded by the key serde.
-        timestamp: milliseconds since 1970, from 1 on (Kafka's client takes 0 for the time of sending); by default the time of sending.
+        partition: the partition's number; by default chosen by the hash (murmur2, as in Java's clients) of the partition key or key.
+        partition_key: chooses the partition in place of the key; encoded by the key serde.
+        timestamp: milliseconds since 1970, 1 or more (Kafka's client treats 0 as the time of sending); by default the time of sending.
         headers: (name, value) pairs; a value is bytes, None, or text, which is sent as UTF-8.
 
     Raises:
@@ -142,7 +142,7 @@ def _time(given: object) -> int:
 
 
 def _pairs(given: object) -> Headers:
-    """As the client takes them: tuples of text and bytes."""
+    """In the form that the client accepts: tuples of text and bytes."""
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
         raise TypeError(f"headers: a list of (name, bytes) pairs is needed, not {given!r}; of a dict, list(d.items())")
     found = []

@@ -22,7 +22,7 @@ class SamzapyError(Exception):
 
 
 def shortened(key: object, limit: int = 80) -> str:
-    """A key as messages show it."""
+    """A key, shortened for messages."""
     text = repr(key[: limit + 1]) if isinstance(key, str | bytes) else repr(key)
     return text if len(text) <= limit else text[:limit] + "…"
 
@@ -73,7 +73,7 @@ class RecordTooLarge(TaskError):
 
 
 class StoreClosed(TaskError):
-    """A store was used after `close()`, by another task, or written when that is not allowed."""
+    """A store was used after `close()`, by another task, or written at a time when writes are refused."""
 
     code = "SZ212"
 
@@ -183,8 +183,8 @@ class BatchUnreadable(LogError):
     """A batch of records cannot be decompressed within the memory allowed for it (`kafka.receive.message.max.bytes`), or is damaged.
 
     Attributes:
-        topic, partition: where it lies.
-        begin, end: its offsets, as far as they were not read before: from `begin` to before `end`.
+        topic, partition: where it is.
+        begin, end: its unread offsets: from `begin`, `end` not included.
     """
 
     code = "SZ321"
@@ -195,7 +195,7 @@ class BatchUnreadable(LogError):
         super().__init__(
             f"{topic}[{partition}]{offsets} cannot be read: it needs more memory to decompress than is allowed, or is damaged ({why}).",
             "To read it, allow more memory: `kafka: {receive.message.max.bytes: 1000000000}` (the default is 100000000); "
-            "to pass it by, set `on_error: {then: skip}` or dead_letter.",
+            "to skip it, set `on_error: {then: skip}` or dead_letter.",
         )
         self.topic, self.partition, self.begin, self.end = topic, partition, begin, end
 
@@ -213,7 +213,7 @@ class LauncherError(SamzapyError):
     exit_code = 4
 
 
-# -- ourselves -------------------------------------------------------------------------------------------------------------------
+# -- samzapy itself -------------------------------------------------------------------------------------------------------------------
 
 
 class OutputFailed(SamzapyError):

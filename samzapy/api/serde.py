@@ -1,4 +1,4 @@
-"""What a serde is. A user's own serde is a class with these two methods, named `module:Class` in the job file."""
+"""The interface of serdes. A user's own serde is a class with these two methods, named `module:Class` in the job file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Protocol, is_typeddict
 
 
 class Serde(Protocol):
-    """Turns values into bytes and back. `encode` and `decode` are never called with None: that is the absent key or the tombstone."""
+    """Turns values into bytes and back. `encode` and `decode` are never called with None, which stands for an absent key or a tombstone."""
 
     def encode(self, value: Any) -> bytes:
         """Bytes for Kafka and for stores.
@@ -19,12 +19,12 @@ class Serde(Protocol):
         """The value; `data` is not trusted.
 
         Raises:
-            SerdeError: `data` is not what this serde writes.
+            SerdeError: `data` was not written by this serde.
         """
 
 
 def holds_records(cls: type) -> bool:
-    """Whether `record:module:Class` may name a class: it says what its fields are, as a dataclass, msgspec.Struct, NamedTuple, TypedDict and
-    pydantic model do."""
+    """Whether `record:module:Class` may name a class: it declares its fields, as a dataclass, msgspec.Struct, NamedTuple, TypedDict or
+    pydantic model does."""
     marks = ("__dataclass_fields__", "__struct_fields__", "_field_defaults", "model_validate_json")
     return is_typeddict(cls) or any(hasattr(cls, mark) for mark in marks)

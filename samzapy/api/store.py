@@ -1,4 +1,4 @@
-"""The store as a task sees it: typed keys and values, by the serdes that the job file names."""
+"""The interface of a store for a task: typed keys and values, encoded by the serdes that the job file names."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class StoreIterator(Protocol):
 class KeyValueStore(Protocol):
     """A task's own local store. Writes are seen by its own reads at once and become durable with the next commit.
 
-    Order is that of the serialised key's bytes; integers are in numeric order. Values got from the store are the caller's own copies:
-    changing one changes nothing in the store until it is put.
+    Entries are ordered by the bytes of the serialised key; integers are in numeric order. `get` returns a copy:
+    changing it does not change the store until it is put.
     """
 
     def get(self, key: Any) -> Any:
@@ -33,20 +33,20 @@ class KeyValueStore(Protocol):
         """Set; None deletes.
 
         Raises:
-            SerdeError: the key or value does not encode. RecordTooLarge: beyond what the changelog topic takes. StoreClosed: too late.
+            SerdeError: the key or value does not encode. RecordTooLarge: larger than the changelog topic's limit. StoreClosed: the task is closing.
         """
 
     def delete(self, key: Any) -> None:
-        """Remove, if there."""
+        """Remove the key, if it exists."""
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, Any]:
-        """A dict with every asked key, None where absent."""
+        """A dict with a value for each of the keys; None for a key that is absent."""
 
     def put_all(self, entries: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
-        """Each as by `put`."""
+        """`put` for each entry."""
 
     def delete_all(self, keys: Iterable[Any]) -> None:
-        """Each as by `delete`."""
+        """`delete` for each key."""
 
     def range(self, from_key: Any, to_key: Any) -> StoreIterator:
         """Entries with from_key <= key < to_key, in order."""

@@ -9,15 +9,15 @@ from samzapy.api.envelope import IncomingMessageEnvelope
 class StreamTask:
     """A task of a stream job: one instance per task, single-threaded, records of a partition in offset order.
 
-    Only `process` is required. What an instance keeps in `self` is not rolled back when `process` raises and does not survive a restart:
-    what must, belongs into a store.
+    Only `process` is required. Attributes of `self` are not rolled back when `process` raises and do not survive a restart: keep state that
+    must survive in a store.
     """
 
     def init(self, context: TaskContext) -> None:
         """Called once, after the task's stores are restored and before any record."""
 
     def process(self, envelope: IncomingMessageEnvelope, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
-        """Called for each record. Its puts and sends take effect together when it returns; if it raises, none does."""
+        """Called for each record. Its puts and sends take effect together when it returns; if it raises, none of them does."""
         raise NotImplementedError(f"{type(self).__name__} must define process(envelope, collector, coordinator)")
 
     def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:

@@ -43,9 +43,9 @@ Reset = Annotated[bool, typer.Option("--reset-state", help="Empty the stores of 
 
 @app.command("show")
 def checkpoint_show(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
-    """The newest checkpoint of each task: next offsets, and the changelog positions that belong to them. What was set is told on stderr.
+    """The newest checkpoint of each task: next offsets and changelog positions. A `checkpoint set` that waits is printed on stderr.
 
-    `left input`: it is not in the job file any more, and goes on from there if it comes back."""
+    `left input`: it is not in the job file any more; if it is added again, it continues at that offset."""
     with Job(file, more, sets) as job:
         found = read_checkpoints(job.settings, look_around(job.settings, job.log).topics, job.log, job.clock)
         orders = job.ledger().startpoints
@@ -130,7 +130,7 @@ def _check_state(job: Job, keep: bool, reset: bool) -> None:
     if changelogs(job.settings) and not keep and not reset:
         raise ConfigurationError(
             f"the job has stores ({', '.join(job.settings.stores)}): choose what happens to them.",
-            "--reset-state empties them, so that after --to-earliest they are built again from all records; --keep-state keeps them, so records that are read again count again.",
+            "--reset-state empties them, so that --to-earliest builds them again; --keep-state keeps them: records that are read again count again.",
         )
 
 

@@ -24,16 +24,16 @@ Sets = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document (or lines) on stdout.")]
 
 
-_called_with: list[str] = []  # the job file of this process's command, and what was laid over it
+_called_with: list[str] = []  # the job file of this process's command, and its --file and --set options
 
 
 def called_with(words: list[str]) -> None:
-    """Says what this process's command was called with: the job file, and what was laid over it."""
+    """Remember what this process's command was called with: the job file, and its --file and --set options."""
     _called_with[:] = words
 
 
 def as_called(text: str) -> str:
-    """A text in which the commands that are told to be run have the job file of this command, and its --file and --set, for JOB.yaml."""
+    """A text in which JOB.yaml in commands is replaced by this command's job file, with its --file and --set."""
     return text.replace("JOB.yaml", shlex.join(_called_with)) if _called_with else text
 
 

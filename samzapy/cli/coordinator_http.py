@@ -18,10 +18,12 @@ HTTP_TIMEOUT_S = 5.0
 def http_json(
     method: str, url: str, token: str | None = None, content: dict[str, Any] | None = None, timeout_s: float = HTTP_TIMEOUT_S
 ) -> dict[str, Any]:
-    """One request to a coordinator, done in `timeout_s` at most; with `token` it is signed, and the token not sent: whoever wrote the URL may be anybody.
+    """One request to a coordinator, done in `timeout_s` at most; with `token` it is signed.
+
+    The token itself is not sent, because the URL comes from a topic that others may have written.
 
     Raises:
-        ClusterUnreachable: nobody answers there, or not with what a coordinator says. ConfigurationError: it refuses, and says why.
+        ClusterUnreachable: no answer, or not a coordinator's. ConfigurationError: it refuses, and says why.
     """
     try:
         parts = urlsplit(url)
@@ -47,7 +49,7 @@ def http_json(
 
 
 def is_status(answer: dict[str, Any]) -> bool:
-    """Whether this has the form of a coordinator's status: whoever wrote the lease's URL may have anybody answer there."""
+    """Whether this has the form of a coordinator's status: the lease's URL may lead to another server."""
     return (
         all(isinstance(answer.get(name), str) for name in ("job", "id", "state", "run_id", "coordinator"))
         and all(_are_objects(answer.get(name)) for name in ("containers", "tasks", "moves"))

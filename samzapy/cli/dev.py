@@ -42,7 +42,7 @@ def start(
     directory: Directory = None,
     secure: Annotated[bool | None, typer.Option("--secure", help="With TLS, users with passwords, and ACLs.", show_default=False)] = None,
 ) -> None:
-    """Start it, or what of it does not run; return when it answers. Prints the bootstrap servers, of a secured one a job file's `kafka:`."""
+    """Start it, or those of its brokers that are not running; return when it answers. Prints the bootstrap servers; for a secured cluster a job file's `kafka:`."""
     cluster = LocalKafka.start(port=port, brokers=brokers, directory=directory, secure=secure, say=say)
     say(f"Kafka answers; stop it with: samzapy dev kafka stop --dir {cluster.directory}")
     if cluster.secure is None:
@@ -84,7 +84,7 @@ def grant(
     job: JobFile, more: MoreFiles = None, sets: Sets = None, port: Port = None, directory: Directory = None,
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Revoke them instead.")] = False,
 ) -> None:  # fmt: skip
-    """Allow the job's user, on a cluster started with --secure, the least that the job needs."""
+    """Give the job's user, on a cluster started with --secure, the permissions that the job needs and no more."""
     cluster = _cluster(port, directory)
     if cluster is None or not cluster.is_running():
         raise ClusterUnreachable(f"no Kafka runs in {_place(port, directory)}.", "Start it: samzapy dev kafka start --secure")

@@ -118,7 +118,7 @@ def _tell_passed_by(why: Sequence[SamzapyError]) -> None:
 
 
 def send_back(letters: DeadLetters, wanted: Sequence[Origin] | None) -> list[Entry]:
-    """As `DeadLetters.replay`; if that is interrupted, it is said how far it came, as far as a confirmed commit says so."""
+    """As `DeadLetters.replay`; if that is interrupted, says how many records confirmed commits have sent."""
     told: list[str] = []
 
     def tell(progress: str) -> None:

@@ -25,7 +25,7 @@ def drop(
     more: MoreFiles = None,
     sets: Sets = None,
 ) -> None:
-    """Forget a store of a stopped job for good: its changelog, its local copies, and what the checkpoints say of it. Inputs stay where they are."""
+    """Forget a store of a stopped job for good: its changelog, its local stores, and its entries in checkpoints. Input offsets stay unchanged."""
     if not STORE_NAME.fullmatch(store) or len(store) > MAX_STORE_NAME:
         raise ConfigurationError(f"{store!r} cannot be a store's name.", "`samzapy checkpoint show JOB.yaml` lists the stores.")
     job = Job(file, more, sets)
@@ -54,7 +54,7 @@ def forget(
     more: MoreFiles = None,
     sets: Sets = None,
 ) -> None:
-    """Forget where a stopped job was in a topic that is no input any more: if it comes back, it begins as a new input."""
+    """Forget a stopped job's offsets in a topic that is not an input any more: if it is added again, it begins as a new input."""
     job = Job(file, more, sets)
     if topic in {i.topic for i in job.settings.inputs}:
         raise ConfigurationError(

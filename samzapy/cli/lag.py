@@ -74,7 +74,7 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
 
 
 def committed(job: Job) -> Positions:
-    """By task, where its next start would read on: by its checkpoint, and by a `checkpoint set` that waits for it."""
+    """By task, the offsets of its next start: from its checkpoint, or from a `checkpoint set` that waits for it."""
     around = look_around(job.settings, job.log)
     checkpoints = {c.task: c for c in read_checkpoints(job.settings, around.topics, job.log, job.clock).values()}
     orders = job.ledger().startpoints

@@ -12,7 +12,7 @@ from samzapy.kafka.client import check_properties
 
 
 def load(job: Path, more: list[Path] | None, sets: list[str] | None, classes: bool = False) -> LoadedJob:
-    """The job file with everything laid over it. From now on, texts that tell what to run name it (`as_called`).
+    """The job file with all overrides. From now on, commands in messages name it (`as_called`).
 
     Raises:
         ConfigError: with all problems at once.

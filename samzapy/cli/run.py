@@ -151,9 +151,9 @@ class _Run:
 
 
 def ends_now(places: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:
-    """Where a bounded run ends: what is committed now; and it is said where more is written, but behind an open transaction."""
+    """The ends of a bounded run: all that is committed now. Says so if an open transaction hides more records."""
     with log.admin() as admin, log.restore_consumer("ends") as consumer:
-        written = admin.high_watermarks(places)  # first: what is written in between is behind no open transaction
+        written = admin.high_watermarks(places)  # first: records written between the two requests must not look as if a transaction hid them
         ends = {place: bounds.end for place, bounds in consumer.bounds_of(written).items()}
     for place, end in sorted(ends.items()):
         if end < written[place]:

@@ -36,7 +36,7 @@ def get(
     sets: Sets = None,
     as_json: AsJson = False,
 ) -> int:
-    """The committed value of one key, and the task whose entry it is (of each, where several have it); exit code 1 where there is none."""
+    """The committed value of one key, and the task whose entry it is (of each task that has it); exit code 1 if no task has it."""
     job = Job(file, more, sets)
     wanted = _key_bytes(job, store, key)
     found = [entry for entry in _entries(job, store) if entry[1] == wanted]
@@ -88,7 +88,7 @@ def restore(
 
 @app.command("verify")
 def verify(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> int:
-    """Whether changelog, local stores and checkpoint agree; exit code 1 where they do not."""
+    """Check whether changelog, local stores and checkpoint agree; exit code 1 if they do not."""
     with Job(file, more, sets) as job:
         local = _local(job)
         reports = [local.verify(t, s) for t, s in local.places(None, None)]

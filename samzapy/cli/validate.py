@@ -16,7 +16,7 @@ def validate(
     sets: Sets = None,
     connect: Annotated[bool, typer.Option("--connect", help="Also ask Kafka: topics, partitions, settings.")] = False,
 ) -> int:
-    """All errors of a job file at once; exit code 2 if there are any. With --connect: that of a run, where one would be refused."""
+    """All errors of a job file at once; exit code 2 if there are any. With --connect: the exit code of a run, if that would be refused."""
     if connect:
         from samzapy.cli.validate_connected import problems_of
 

@@ -1,1 +1,1 @@
-"""The job file: YAML with positions, laid over one another, filled in, checked, as typed settings. All errors at once."""
+"""The job file: YAML with positions; files merged, references resolved, defaults filled in, checked, as typed settings. All errors at once."""

@@ -57,7 +57,7 @@ def load_job(
     """The job that the files and `--set`s say together.
 
     Args:
-        paths: the job file and those laid over it.
+        paths: the job file and the files that override it.
         sets: `key=value`, as `--set` takes them.
         environ: variables for `${…}`; the process's own by default.
         check_client: asks the Kafka client about properties, without a connection.
@@ -108,7 +108,7 @@ def settings_from_document(document: Mapping[str, Any], environ: Mapping[str, st
 
 
 def _read(paths: Sequence[Path], problems: list[Problem]) -> Node | None:
-    """All files laid over one another; None if one of them cannot be read as a map."""
+    """All files merged, later ones win; None if one of them cannot be read as a map."""
     root: Node | None = None
     readable = bool(paths)
     for path in paths:

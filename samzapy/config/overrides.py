@@ -1,4 +1,4 @@
-"""`--set a.b=c`: one key laid over the files. Values are YAML scalars, list items go by index, the index after the last one appends.
+"""`--set a.b=c`: one key that overrides the files. Values are YAML scalars, list items go by index, the index after the last one appends.
 
 Dots part the path, except inside `kafka` and `spark.conf`, whose own keys are dotted: there the rest is one key.
 """
@@ -19,7 +19,7 @@ Step = tuple[str, int]  # a part of the path, and its zero-based column
 
 
 def apply_set(root: Node, number: int, text: str, folder: Path, problems: list[Problem]) -> Node:
-    """The tree with the `number`-th `--set` laid over it; positions are `--set:<number>:<column>`."""
+    """The tree with the `number`-th `--set` applied; its positions are `--set:<number>:<column>`."""
     key, equals, value = text.partition("=")
     source = Source(NAME, text, folder, first_line=number)
     if not equals or not key.strip():

@@ -169,7 +169,7 @@ def locate(root: Node, path: Route, at_key: bool) -> Place | None:
 
 
 def merged(below: Node, above: Node) -> Node:
-    """One tree laid over another: maps merge, all else is replaced. Places follow their values."""
+    """One tree merged over another: maps merge, all else is replaced. Positions follow their values."""
     if not isinstance(below, Table) or not isinstance(above, Table):
         return above
     entries = dict(below.entries)

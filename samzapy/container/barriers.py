@@ -87,7 +87,7 @@ class Barriers:
         """Every record from each start up to this owner's barrier (at the given offset, inclusive). Barriers are checked and not handed on.
 
         Raises:
-            StateRefused, Superseded: a barrier that is another job's or a later owner's. InDoubt: records were removed meanwhile.
+            StateRefused, Superseded: a barrier that is another job's or a later owner's. InDoubt: records were removed during the read.
         """
         if not ranges:
             return

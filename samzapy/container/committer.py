@@ -131,7 +131,7 @@ class Committer:
         self._own.open().flush()
 
     def _flush_outputs(self, outputs: PlainProducer) -> None:
-        """at_least_once: an output that was not delivered tells so once, so whoever hears it commits nothing more before starting over."""
+        """at_least_once: an undelivered output is reported once only, so after that nothing is committed until the container has started over."""
         try:
             outputs.flush()
         except TransactionAborted:

@@ -94,7 +94,7 @@ class HttpControl:
         return answer
 
     def _ask(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-        """Status and answer; on a connection that was used before if there is one, which the coordinator may have closed meanwhile."""
+        """Status and answer; on a connection that was used before if there is one, which the coordinator may have closed since."""
         try:
             connection = self._idle.pop()
         except IndexError:

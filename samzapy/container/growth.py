@@ -3,7 +3,7 @@
 A topic that was deleted and created again has other records at the same offsets: none of them may be committed as the old topic's. When a topic
 gets more partitions, producers send keys to other partitions from then on, and so to tasks that do not have their state. A commit whose
 records were all read before a look that found nothing is right. There is at most one look a second, of one request: at the default commit
-interval, one before every commit. While the broker does not answer, commits go on, and what was committed meanwhile is named when something is found.
+interval, one before every commit. While the broker does not answer, commits go on; if growth is then noticed, the error names what was committed until then.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Growth:
         try:
             self._admin = self._admin or self._log.admin()
             outlines = self._admin.outlines(self._ids, ANSWER_S)
-        except LogError as error:  # whoever needs the broker ends for it, this does not
+        except LogError as error:  # other requests to the broker end the container for it, this one does not
             if not self._is_silent:
                 LOG.warning("container %d: cannot check whether its topics have changed, trying again: %s", self._number, error)
             self._is_silent = True

@@ -5,7 +5,7 @@ coordinator topic read, to an end fetched after the init. The reverse order woul
 its init reopen an id that had been fenced. A new producer is made by the same two steps, for any reason.
 
 Tasks join and leave a running container by a newer record with the same incarnation, which `check` reads. That needs no new init: a
-container whose incarnation was ended meanwhile is fenced, and whatever it writes after that fails.
+container whose incarnation has been ended is fenced, and all its later writes fail.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every container's process does around its container, whoever started it: end with its parent, log, call the entry.
+"""What every container's process does around its container, under any launcher: end with its parent, log, call the entry.
 
 A container whose parent is gone has nobody who knows of it, so it must not live: where the kernel can tell (Linux), it kills us the
 moment the parent dies, even if we are stopped or busy in C; elsewhere a thread looks every half second. The parent may die before the

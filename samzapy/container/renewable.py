@@ -1,4 +1,4 @@
-"""A consumer that can be made anew under those who hold it: for one that has fallen silent."""
+"""A consumer that can be replaced by a new one without its users noticing: for one that has fallen silent."""
 
 from __future__ import annotations
 

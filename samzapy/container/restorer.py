@@ -4,7 +4,7 @@ A restore ends at its own barrier (barriers.py). Every batch that is applied car
 on from there.
 
 Tasks that start together share one barrier transaction and one reading consumer; the records go to their stores as they come. A restore is
-taken in small steps, so that the other tasks of the container go on meanwhile.
+taken in small steps, so that the other tasks of the container go on between them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Reading:
     local: bool
     started: float
     started_ms: int
-    named: float  # the checkpoint names every change before this offset, so there must be none behind it
+    named: float  # the checkpoint covers every change before this offset, so there must be none after it
     deletes: bool  # but deletions, which a `checkpoint set` that is not carried out yet may have written
     records: int = 0
     pending: list[Change] = field(default_factory=list)
@@ -274,10 +274,10 @@ class Restorer:
         raise StateRefused(refusal.reason, refusal.remedy)
 
     def _load(self, reading: _Reading, position: int, at_end: bool) -> None:
-        """One batch: what is pending, and the position it leads to.
+        """Load one batch: the pending changes, and the position after them.
 
-        `as_of` says since when tombstones may have been missed: at the log's end that is now; on the way there a store that was kept has
-        the age it had, and one that is built anew has the age of this restore, which saw all that was there when it began.
+        `as_of` is the time since which tombstones may have been missed: at the log's end, now; before that, a store that was kept has
+        the age it had, and a new one has the age of this restore, which reads everything that existed when it began.
         """
         task, spec = reading.task, reading.spec
         before = task.stores[spec.name].stamp

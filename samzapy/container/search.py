@@ -1,12 +1,12 @@
-"""The search for a record with which no transaction can be committed: a state machine over plain values.
+"""The search for a poison record, with which no transaction can be committed: a state machine over plain values.
 
-A broker that refuses a record, or asks for an abort, does not say which record of the input it was about. So after an abort the same records
-are processed again in transactions of an eighth as many (half, where the reason does not lie in a record), and so on: what commits is done,
-and the record that is left alone in a transaction that the broker refuses for a reason that lies in a record is the culprit. Two commits in
+A broker that refuses a record, or demands an abort, does not say which input record caused it. So after an abort the same records are
+processed again in transactions of an eighth as many (half, if the reason is not in a record), and so on. What commits is done; a record that
+is alone in its transaction, when the broker refuses that for a reason in a record, is the culprit. Two commits in
 a row make them four times as large again; the search is over when that is back where it began. An abort costs some ten commits (a new
-producer, everything fetched anew), hence the eighth.
+producer, all records fetched again), hence the eighth.
 
-A culprit that lies ahead holds up nobody: transactions grow while it is waited for, and it is passed by in whichever it turns up.
+A known culprit that is read again later does not slow down other records: transactions grow in the meantime, and it is skipped when it comes.
 
 Why it ends: every abort but of a single record makes the transactions smaller, every commit is progress, and three aborts at which neither
 happens are the end.

@@ -1,9 +1,8 @@
 """Warm copies: stores of tasks that another container owns, kept up by reading their changelogs.
 
 A copy is what a restore would build, ahead of time: committed records only, each batch with the position it leads to, in a generation
-directory of this host. When the task comes here, its restore finds the copy as it would find any local store and reads what is
-missing. So a copy can be behind, or be given up at any time, and never wrong. It never lies on the owner's host: there would be two
-generations in one place, and no host less to lose.
+directory of this host. When the task moves here, its restore uses the copy like any local store and reads the missing changes. So a
+copy can lag, or be given up at any time, and is never wrong. It is never on the owner's host: losing that host would lose both.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Unread:
 
 
 def pass_by(batch: BatchUnreadable, on_error: str, inputs: Inputs, processing: Processing, loop: Loop) -> None:
-    """Go on behind the batch, which is counted, or set aside without key and value, as one record.
+    """Go on after the batch, which is counted as skipped, or set aside without key and value, as one record.
 
     Raises:
         BatchUnreadable: with `on_error: fail`; all that came before it is committed.

@@ -1,7 +1,7 @@
 """A job that nobody runs, held for one transaction: what `checkpoint set`, `checkpoint forget` and `state drop` are made of.
 
 It owns the job as a run does: another run that is alive is refused, earlier coordinators and every container id are fenced, and only then is
-anything read. A run that begins meanwhile fences this one, and the transaction fails.
+anything read. A run that starts in the meantime fences this one, and the transaction fails.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Alone:
     def __enter__(self) -> Alone:
         """
         Raises:
-            OwnedElsewhere: another run is alive, or took the job over meanwhile.
+            OwnedElsewhere: another run is alive, or has taken the job over.
         """
         self._lease.await_the_other(self._topic.read)
         try:
@@ -92,10 +92,10 @@ class Alone:
         """All of these and the end of this command's lease, or nothing. Returns when `is_written`: a commit that returned is not yet visible.
 
         Raises:
-            OwnedElsewhere: another run took the job over meanwhile. LogError: nothing was written.
+            OwnedElsewhere: another run has taken the job over. LogError: nothing was written.
         """
-        self._owning.close()  # the init of a new producer fences whoever took the job over meanwhile, and then finds out about it
-        if self.read().lease is None:  # the coordinator topic was deleted meanwhile
+        self._owning.close()  # the init of a new producer fences a run that has taken the job over in the meantime; the lease then shows that run
+        if self.read().lease is None:  # the coordinator topic has been deleted
             raise self._replaced()
         ended = (self._job.coordinator_topic, LEASE_KEY, self._lease.ended().to_bytes(), 0)
         try:
@@ -108,7 +108,7 @@ class Alone:
             self._clock.sleep(0.02)
 
     def _decide(self, is_written: Callable[[], bool], error: InDoubt) -> None:
-        """A new init decides what became of the transaction; then the topics say it, whoever owns the job by then."""
+        """A new init decides the transaction; then the topics show the outcome, whichever run owns the job by then."""
         try:
             self._topic.renew_producer()
         except Fenced:

@@ -80,7 +80,7 @@ class CoordinatorLog:
         """A new producer: its init decides what the last one left open, also after a write that failed.
 
         Raises:
-            Fenced: another coordinator has taken over meanwhile. LogError.
+            Fenced: another coordinator has taken over. LogError.
         """
         self.close()
         self._owned_producer()
@@ -94,7 +94,7 @@ class CoordinatorLog:
         return self._producer
 
     def _check_still_owner(self) -> None:
-        """A new producer (after a suspicious commit) fences whoever took the id meanwhile, so look whether somebody did."""
+        """A new producer (after a suspicious commit) fences another run that has taken the id over, so check the lease for one."""
         lease = self.read().lease
         if lease is not None and lease.run_id != self._run_id:
             raise Fenced(f"run {lease.run_id} on {lease.host} has taken over job {self._job}.", "")

@@ -1,8 +1,8 @@
-"""Who may stay connected to a listener. Facts in, a decision out: no socket, no clock.
+"""Which connections a listener keeps. Facts in, a decision out: no socket, no clock.
 
-A newcomer is always let in; where that is one too many, somebody who has waited without asking goes. So connections that are opened and
-left standing, however many, never keep out whoever comes with a request. Of whom many are there, one goes first; who has proven to belong
-to the run counts as no stranger and is never sent away.
+A new connection is always accepted; if that exceeds the limit, an idle one is closed. So idle connections, however many, never block new
+requests. The address with the most connections loses one first. A connection that has proven with a signature to belong to the run is never
+closed for that reason.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Forgetting:
         """Forget a store, and delete its changelog.
 
         Raises:
-            OwnedElsewhere: another run is alive, or took the job over meanwhile. StateRefused: a checkpoint cannot be read. LogError.
+            OwnedElsewhere: another run is alive, or has taken the job over. StateRefused: a checkpoint cannot be read. LogError.
         """
         found = self._do(lambda ledger: self._of_store(name), execute)
         if execute and found.topics:

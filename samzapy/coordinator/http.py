@@ -140,7 +140,7 @@ class _Http(H11Protocol):
     """HTTP as uvicorn speaks it. A request to go on in another protocol, such as WebSocket, is answered in HTTP, as if it had not asked."""
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Nothing is logged: whoever asks should not fill the log, and uvicorn's advice to install a library would not help."""
+        """Nothing is logged: clients must not be able to fill the log, and uvicorn's advice to install a library would not help."""
 
 
 class _Server(uvicorn.Server):
@@ -198,7 +198,7 @@ class _Server(uvicorn.Server):
             try:
                 await loop.connect_accepted_socket(lambda a=address: self._connection(loop, str(a[0])), connected)  # type: ignore[misc]
             except OSError:
-                connected.close()  # it has gone meanwhile
+                connected.close()  # the client has closed it
 
     def _connection(self, loop: asyncio.AbstractEventLoop, address: str) -> Connection:
         guest, leaves = self.door.enter(peer_of(address), time.monotonic())

@@ -42,7 +42,7 @@ class JobCoordinator:
     """Runs the containers of a job until they are finished, asked to stop, or failed.
 
     Args:
-        payload: what every container is started with, besides its number, launch id and the job model.
+        payload: what every container is started with, in addition to its number, launch id and the job model.
         ends: the inputs' end offsets for `--until-end`, by str(TopicPartition); None otherwise.
         is_alive: whether a coordinator answers at a URL for this job.
         new_id: where the ids of launches come from.
@@ -216,11 +216,11 @@ class JobCoordinator:
         return not self._is_over(self._clock.monotonic())
 
     def _ask_who_took_over(self, error: Fenced) -> None:
-        """The producer is dead at the broker; that alone does not say that anybody else is there.
+        """The producer is dead at the broker; that does not mean that another coordinator is there.
 
         Measured: an init that comes late fences the producer that it was meant to make (tests/recovery/test_late_init.py). librdkafka also fails for
-        good when a connection breaks within a request and sequence numbers no longer match; that was met in a chaos run. Whoever did take
-        over says so in the lease at once.
+        good when a connection breaks within a request and sequence numbers no longer match; a chaos run showed that. A coordinator that has
+        taken over writes its lease at once.
 
         Raises:
             Fenced: another run has the lease.

@@ -150,7 +150,7 @@ class Owning:
             raise
 
     def confirm(self, host: str, holds: Collection[str]) -> None:
-        """A host told whose state it has: what it was thought to have besides is gone."""
+        """A host reported the tasks whose state it has: any other state noted for it is gone."""
         for task, hosts in self.locality.items():
             if task not in holds:
                 hosts.pop(host, None)

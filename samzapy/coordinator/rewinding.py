@@ -97,7 +97,7 @@ class Rewinding:
         """Take the job over, order, and give it back.
 
         Raises:
-            OwnedElsewhere: another run is alive, or took the job over meanwhile. And as `preview`; nothing is ordered then.
+            OwnedElsewhere: another run is alive, or has taken the job over. And as `preview`; nothing is ordered then.
         """
         with self._alone as alone:
             plan = self._plan(order, alone.ledger, alone.stay)

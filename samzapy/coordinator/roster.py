@@ -37,7 +37,7 @@ class Roster:
         state: the job's.
         is_stopping: every container is to stop.
         target: how many containers there should be.
-        must_plan: containers came or went, or something else was asked for: decide anew who runs what.
+        must_plan: containers came or went, or a change was requested: decide again which container runs which tasks.
         finished: tasks that have ended by themselves.
         left: tasks that nobody runs just now: who had them, and since when; `moved` tells of the last time.
         failure: the container (-1: none) and the error that ended the job.

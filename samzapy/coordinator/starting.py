@@ -22,7 +22,7 @@ class Starting:
     """Launches what is wanted.
 
     Args:
-        payload: what a container is started with, besides its number, launch id and the job model.
+        payload: what a container is started with, in addition to its number, launch id and the job model.
         replan: decides again where tasks run; called when the containers that can run change.
     """
 

@@ -103,7 +103,7 @@ class _OnlyByName:
 
 
 def _only_with(token: str) -> Callable[[Act], Endpoint]:
-    """Makes endpoints that act only for whoever has the token, and shows that by a signature or, as scripts do, by sending it."""
+    """Makes endpoints that act only for clients with the token, proven by a signature or, as scripts do, by sending it."""
     expected, check = f"Bearer {token}".encode(), signature_check(token)
 
     def changing(act: Act) -> Endpoint:

@@ -23,7 +23,7 @@ CODES = frozenset({KafkaError._BAD_COMPRESSION})
 
 
 def end_of_batch(settings: Settings, place: TopicPartition, first: int, begin: int) -> int:
-    """The first offset behind the batch, which begins at `first`; `begin` lies in it.
+    """The first offset after the batch that begins at `first`; `begin` is an offset within it.
 
     Raises:
         ClusterUnreachable: a fetch brought nothing in 10 s.
@@ -38,7 +38,7 @@ def end_of_batch(settings: Settings, place: TopicPartition, first: int, begin: i
 
 
 def first_outside(begin: int, is_within: Callable[[int], bool]) -> int:
-    """The first offset behind `begin`, which is within, that is not: in steps that double, then halve."""
+    """The first offset after `begin` (which is within) that is not within: in steps that double, then halve."""
     inside, step = begin, 1
     while is_within(inside + step):
         inside, step = inside + step, step * 2

@@ -23,7 +23,7 @@ def main() -> int:
 
 
 def _exit(code: int) -> None:
-    """Leave without waiting for threads that the user's code, or a client library, left behind."""
+    """Exit without waiting for threads that the user's code or a client library has not ended."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code & 0xFF)

@@ -2,7 +2,7 @@
 
 A child ends with this process, however that ends: the kernel is asked for it by the child itself (`samzapy.container.process`). Since the
 kernel counts the death of the *thread* that forked, all children are started from one thread that lives as long as the launcher. A child
-leads a process group of its own: a terminal's Ctrl-C does not reach it, and ending the group leaves nothing of it behind.
+leads a process group of its own: a terminal's Ctrl-C does not reach it, and ending the group ends all its processes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The barrier record: the reserved key under which an owner marks, in a log that it is about to read, where its reading ends.
 
-A reader that has come to the offset at which the broker took its barrier (it reads that record, or one behind it) has read all that was
+A reader that has come to the offset at which the broker took its barrier (it reads that record, or one after it) has read all that was
 committed before. The key is one per partition, so that compaction leaves at most the newest barrier. Who wrote it is decided by job, task, store and
 epoch; the nonce only tells people which barriers were written in one transaction, and is compared with nothing.
 """

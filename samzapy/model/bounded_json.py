@@ -1,7 +1,7 @@
 """JSON from topics and directories that others may have written to: bounded before it is read, and never anything but a ValueError.
 
 Python's decoder raises RecursionError on deep nesting and OverflowError where infinity is made an integer; neither is a ValueError, and
-whoever reads a record that is not ours must get to say which record that was.
+a reader of another application's record must be able to name that record.
 """
 
 from __future__ import annotations

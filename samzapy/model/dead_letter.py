@@ -1,9 +1,9 @@
 """What lies in a dead-letter topic: records that a task could not process, as they came, and what became of them.
 
-A dead letter is the record's own key and value with its own headers first and samzapy's behind them, in a fixed order that begins with
-`samzapy-topic`. So the record can be had back exactly, whatever headers it had: it may have been a dead letter before. Two more kinds of
-records lie between them, without key and value, for `samzapy dlq replay`: a trace says which dead letters of its partition were sent back,
-and a barrier is what a replay waits for before it believes that it has seen every trace.
+A dead letter is the record's own key and value with its own headers first and samzapy's after them, in a fixed order that begins with
+`samzapy-topic`. So the record can be restored exactly, whatever headers it had: it may have been a dead letter before. The topic has two more
+kinds of records, without key and value, for `samzapy dlq replay`: a trace says which dead letters of its partition were sent back, and a
+replay reads up to a barrier to be sure that it has seen every trace.
 
 A record that the topic cannot take whole is shortened, and says so with the header `samzapy-truncated`: the whole lies at its origin only.
 """

@@ -122,7 +122,7 @@ def locality_to_bytes(hosts: Mapping[str, int]) -> bytes:
 
 
 def input_to_bytes(topic: str, partitions: int) -> bytes:
-    """How many partitions an input had when the job first saw it: those behind were added since."""
+    """How many partitions an input had when the job first saw it: partitions with higher numbers were added later."""
     return _dumps({"topic": topic, "partitions": partitions})
 
 

@@ -1,4 +1,4 @@
-"""What a local store claims to be: written in the same batch as the data it describes, so it is never ahead of them nor behind."""
+"""What a local store claims to be: written in the same batch as the data it describes, so both always agree."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""A job's dead letters, looked at from outside, and sent back to where they came from: each at most once.
+"""A job's dead letters: lists them, and sends them back to the topic and partition that they came from, each at most once.
 
-A replay is one transaction per batch: the records themselves, to the topic and partition they came from, and a trace of each in the
-dead-letter partition where it lies. So a record is sent if and only if its trace is there, whenever the replay is killed. Two replays do not
-both send: the second fences the first (one transactional.id for all replays of a job), and looks for traces only then. What it must not do is
-look too short: behind an open transaction of a running container nothing is visible, a trace neither. So it first writes a barrier into each
-partition and reads up to that.
+A replay is one transaction per batch: the records themselves, and for each of them a trace in its dead-letter partition. So a record is sent
+if and only if its trace is there, whenever the replay is killed. Two replays do not both send: the second fences the first (one
+transactional.id for all replays of a job), and reads the traces only then. It must not stop reading too early: an open transaction of a
+running container hides all records after it, traces too. So it first writes a barrier into each partition and reads up to that.
 
-Dead letters of one record (several tasks read it) are sent back together, as one record. Where one says it is of the same record but holds
-another, both are sent: which of them is forged cannot be told from here.
+Dead letters of one record (several tasks read it) are sent back together, as one record. If two name the same record but differ in content,
+both are sent: it cannot be known here which of them is forged.
 """
 
 from __future__ import annotations

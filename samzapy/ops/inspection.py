@@ -85,8 +85,8 @@ def changelog_of(settings: Settings, store: str) -> str:
 def _fold_behind_the_cleaner(
     consumer: Consumer, place: TopicPartition, bounds: Bounds, clock: Clock, begun: float, lag_s: float
 ) -> dict[bytes, bytes]:
-    """As `fold_partition`, of a job that may run: the cleaner takes a record away once a newer one of its key lies behind the end that was fixed
-    at `begun`. So what was written meanwhile is read too, unless the topic keeps records for as long as this took."""
+    """As `fold_partition`, for a job that may be running: compaction may remove a record before it is read, if its key was written again after the
+    end that was fixed at `begun`. So records written since are read too, unless the topic keeps records for as long as this took."""
     newest: dict[bytes, bytes] = {}
     while True:
         fold_partition(consumer, place, bounds, clock, newest)

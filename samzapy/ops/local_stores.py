@@ -204,7 +204,7 @@ class LocalState:
         return not decides(pending(self._order(place.task), place.checkpoint), place.task.inputs)
 
     def _unnamed(self, consumer: Consumer, place: _Place) -> Refuse | None:
-        """Why a run would refuse a change in the changelog: it lies behind what the newest checkpoint names, and nobody ordered it."""
+        """Why a run would refuse a change in the changelog: it comes after those that the newest checkpoint covers, and no `checkpoint set` ordered it."""
         if place.checkpoint is None or self._first_unnamed(consumer, place, place.checkpoint, None) is None:
             return None
         order, checkpoint = self._order(place.task), self._newest(place) or place.checkpoint  # a start that carries it out commits its id

@@ -22,7 +22,7 @@ class Holder:
         is_ready: it runs, and is not to stop.
         releasing: tasks that it was told to release.
         released: tasks that it has released, under its newest record.
-        copies: tasks that it keeps a warm copy of, and how many records that is behind (None: not known).
+        copies: tasks that it keeps a warm copy of, and that copy's lag in records (None: not known).
     """
 
     tasks: tuple[str, ...]

@@ -22,7 +22,7 @@ class Still:
 
 
 def look(before: Still | None, position: int, is_paused: bool, now_s: float, drained: int, limit_s: float) -> tuple[Still | None, bool]:
-    """What is known of the partition now, and whether the broker is to be asked if it has more; then it counts from anew.
+    """What is known of the partition now, and whether to ask the broker for more records; after that the time counts from 0 again.
 
     Args:
         before: what was known at the last look.

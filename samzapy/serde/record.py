@@ -1,8 +1,8 @@
 """`record:module:Class`: a value is an object of that class, written as JSON and checked against the class's annotations when it is read.
 
 The class is a dataclass, a `msgspec.Struct` (the quickest), a NamedTuple, a TypedDict, or a pydantic model. A record that does not fit the class
-is refused when it is read, with the field that is wrong. When a value is written only its own type is checked: annotations of fields are
-for whoever makes the object, and what does not fit is refused at the next read.
+is refused when it is read, and the error names the field. When a value is written only its own type is checked, not its fields: a value
+with wrong fields is refused at the next read.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Spark's settings for containers that run for weeks: ours, the user's, and which of them may meet.
 
 A container is one task that never ends by itself. Whatever Spark does to tasks that look stuck or slow (retries, speculation, reuse of
-workers, idle time-outs, fewer executors) would run a container twice or end it behind the coordinator's back, so these settings are
+workers, idle time-outs, fewer executors) would run a container twice or end it without the coordinator, so these settings are
 ours (`samzapy.config.spark_keys`): a job file that sets one is refused by name, with the reason. Everything else is a default that
 `spark.conf` overrides.
 
 Nor may Spark give up a whole job over what happened to its parts in weeks. It keeps two counts of failed executors. The one of Kubernetes
 and YARN never forgets and ends the application at twice their number: it is lifted here. The other is the standalone master's
-(spark.deploy.maxExecutorRetries, 10, set where the master starts): it starts anew with every executor that comes to run.
+(spark.deploy.maxExecutorRetries, 10, set where the master starts): every executor that starts resets it to 0.
 """
 
 from __future__ import annotations

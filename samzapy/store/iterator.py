@@ -55,7 +55,7 @@ class OverlayIterator:
 def merged(
     changes: Sequence[Change], scan: Iterable[tuple[bytes, bytes]], decode_key: Callable[[bytes], Any], decode_value: Callable[[bytes], Any]
 ) -> Iterator[Entry]:
-    """The scan's entries with the changes laid over them (both in key order; a change to None hides the key), decoded."""
+    """The scan's entries merged with the changes, which win (both in key order; a change to None hides the key), decoded."""
     if not changes:
         for key, value in scan:
             yield decode_key(key), decode_value(value)
@@ -80,6 +80,6 @@ def merged(
 
 
 def prefix_end(prefix: bytes) -> bytes | None:
-    """The smallest key behind all that start with `prefix`; None: there is none."""
+    """The smallest key after all keys that start with `prefix`; None: there is none."""
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None

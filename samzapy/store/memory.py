@@ -1,6 +1,6 @@
 """The memory engine: the committed bytes of one store in a dict. It keeps what RocksDB keeps of its promises, except across a restart.
 
-A scan has a fixed view at no cost for who does not write meanwhile: the first write after it was opened makes it take its entries along.
+A scan has a fixed view, which costs nothing while no one writes: the first write after it was opened makes it copy its remaining entries.
 """
 
 from __future__ import annotations

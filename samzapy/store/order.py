@@ -1,4 +1,4 @@
-"""Keys in order, for who rarely needs them in order: costs nothing until the first range is asked for, little after."""
+"""A lazily sorted key index: free until the first range scan, cheap after it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class KeyOrder:
             self._sorted.remove(key)
 
     def forget(self) -> None:
-        """Many keys have changed: they are sorted anew when next asked for."""
+        """Many keys have changed: they are sorted again at the next range scan."""
         self._sorted = None
 
     def between(self, from_key: bytes | None, to_key: bytes | None) -> list[bytes]:

@@ -6,8 +6,8 @@ column families would tear it, even with atomic flush.) Everything is opened in 
 
 Keys: 0x01 + the sorting form of a data key; 0x00 + a name for our own (the stamp).
 
-Damage that shows at a read marks the directory as set aside, under the lock that this engine holds, and is told as InDoubt: the container
-starts its tasks anew, and they are restored.
+If a read shows damage, the directory is marked as set aside, under the lock that this engine holds, and InDoubt is raised: the container
+starts its tasks again, and they are restored.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class RocksEngine:
 
     def close(self) -> None:
         """Closes every scan that is still open, and RocksDB, which flushes. Closing twice does nothing. Damage that shows only now is no error:
-        the store is set aside, or was deleted meanwhile."""
+        the store is set aside, or has been deleted."""
         if self._closed:
             return
         self._closed = True

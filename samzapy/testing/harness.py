@@ -53,10 +53,10 @@ class Harness:
 
     Args:
         job: a job file's path, a document (the job file as a dict), or a StreamTask class.
-        tasks: how many partitions the inputs have, and so how many tasks there are.
+        tasks: the number of the inputs' partitions, and so of tasks.
         inputs, outputs, stores, and other top-level keys (`window="10s"`, `params={…}`, `commit={…}`): for a class, the job file's
             sections; for a file or document they replace its own.
-        sets: as `--set`, for a job file.
+        sets: overrides of the job file's keys, as with `--set`.
     """
 
     def __init__(
@@ -77,15 +77,15 @@ class Harness:
         self._serdes: dict[str, Serde] = {}
         self._create_topics()
 
-    # -- the world outside -----------------------------------------------------------------------------------------------------------
+    # -- records, stores, metrics -----------------------------------------------------------------------------------------------------------
 
     def send(
         self, topic: str, value: Any, key: Any = None, partition: int | None = None, timestamp: int | None = None, headers: Any = None
     ) -> None:
-        """A record into an input topic, by the input's serdes. Without a partition the key decides, without both it is 0.
+        """Send a record to an input topic, encoded by the input's serdes. Without a partition the key chooses it; without both it is 0.
 
         Raises:
-            ConfigurationError: no input has that name. ValueError: a timestamp below 1 (Kafka's client takes 0 for now).
+            ConfigurationError: no input has that name. ValueError: a timestamp below 1 (Kafka's client treats 0 as now).
         """
         spec = _named("input", topic, {i.topic: i for i in self._settings.inputs})
         raw_key = None if key is None else self._serde(spec.key).encode(key)
@@ -103,7 +103,7 @@ class Harness:
         timestamp: int | None = None,
         headers: Any = None,
     ) -> None:
-        """A record's bytes as they are, into any of the job's topics. Raises as `send`."""
+        """Send a record's bytes, not encoded, to any of the job's topics. Raises as `send`."""
         self._known(topic)
         if timestamp is not None and timestamp < 1:
             raise ValueError(f"timestamp {timestamp}: milliseconds since 1970 are needed, from 1 on; without one it is the clock's time")
@@ -113,7 +113,7 @@ class Harness:
         producer.close()
 
     def output(self, topic: str, partition: int | None = None) -> list[tuple[Any, Any]]:
-        """The committed records of an output topic, (key, value) by its serdes; per partition in order, partitions one after another.
+        """The committed records of an output topic as (key, value), decoded by its serdes; in order within a partition, partition after partition.
 
         Raises:
             ConfigurationError: no output has that name, or no such partition.
@@ -127,7 +127,7 @@ class Harness:
         return result
 
     def records(self, topic: str, partition: int | None = None) -> list[Message]:
-        """The committed records of any of the job's topics as they lie there. Raises as `output`."""
+        """The committed records of any of the job's topics, not decoded. Raises as `output`."""
         count = self._known(topic)
         if partition is not None and not 0 <= partition < count:
             raise ConfigurationError(f"there is no partition {partition} of {topic}.", f"It has {count}, counted from 0.")
@@ -139,7 +139,7 @@ class Harness:
         return found
 
     def store(self, name: str, task: int | None = None) -> dict[Any, Any]:
-        """The committed content of a store, from its changelog; of one task, or of all.
+        """The committed entries of a store, from its changelog; of one task, or of all.
 
         Raises:
             ConfigurationError: no store has that name, or no such task. ValueError: it has no changelog.
@@ -163,8 +163,8 @@ class Harness:
         return checkpoint_from_bytes(newest[-1] or b"") if newest else None
 
     def metric(self, name: str, task: int | None = None) -> float:
-        """A counter or gauge of that name, of one task or summed over all: the user's own, else one of samzapy's, `processed`, `skipped`,
-        `dead_letters` (records, since the container started).
+        """A counter or gauge of that name, of one task or summed over all: one of the user's, or samzapy's `processed`, `skipped` or
+        `dead_letters` (records since the container started).
 
         Raises:
             ConfigurationError: no task has a metric of that name, or no such task.
@@ -182,9 +182,9 @@ class Harness:
     # -- time, crashes ---------------------------------------------------------------------------------------------------------------
 
     def run(self, commit: bool = True) -> None:
-        """Until every record is processed and, unless `commit` is False, committed. Errors of the task are raised here.
+        """Process every record and, unless `commit` is False, commit. Errors of the task are raised here.
 
-        What is left uncommitted is seen by the task alone; `crash()` loses it, the next `run()` commits it.
+        Uncommitted changes are visible to the task only; `crash()` loses them, the next `run()` commits them.
         """
         container = self.container
         idle = 0
@@ -194,13 +194,13 @@ class Harness:
             container.commit()
 
     def advance(self, seconds: float) -> None:
-        """Time passes, and what is due (window, commit) happens."""
+        """Advance the clock, then do what is due (window, commit)."""
         container = self.container
         self.clock.advance(seconds)
         container.step(0.0)
 
     def crash(self, keep_state: bool = True) -> None:
-        """The process is gone, and all that was not committed; with `keep_state=False` the local stores too."""
+        """Lose the process and everything uncommitted; with `keep_state=False` the local stores too."""
         if self._container is not None:
             self._container.close()
             self._container = None
@@ -209,20 +209,20 @@ class Harness:
             self._new_scratch()
 
     def restart(self) -> None:
-        """A graceful stop and a new run of the job."""
+        """Stop gracefully and start a new run of the job."""
         self.stop()
         self._run += 1
         self._container = self._start()
 
     def stop(self) -> None:
-        """A graceful stop: final commit, close()."""
+        """Stop gracefully: final commit, close()."""
         if self._container is not None:
             self._container.stop()
             self._container.close()
             self._container = None
 
     def end(self) -> None:
-        """A bounded run: to the inputs' ends as they are now, with end_of_stream, the final commit and close()."""
+        """A bounded run, to the inputs' current ends, with end_of_stream, the final commit and close()."""
         self.stop()
         self._run += 1
         self._until_end = True
@@ -233,11 +233,11 @@ class Harness:
                     self.clock.advance(0.01)
         finally:
             self._until_end = False
-        self._run += 1  # whatever comes now is a run of its own: in this one its tasks have ended
+        self._run += 1  # the tasks of this run have ended: what follows is a new run
 
     @property
     def container(self) -> Container:
-        """The running container; started when first asked for."""
+        """The running container; started at the first access."""
         if self._container is None:
             self._container = self._start()
         return self._container
@@ -252,7 +252,7 @@ class Harness:
     # -- inside ------------------------------------------------------------------------------------------------------------------------
 
     def _new_scratch(self) -> None:
-        """A directory for local stores; it goes with the harness, also where that is never closed."""
+        """A directory for local stores; deleted with the harness, even if that is never closed."""
         self._scratch = Path(tempfile.mkdtemp(prefix="samzapy-harness-"))
         self._drop_scratch = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
 
@@ -308,7 +308,7 @@ class Harness:
         return container
 
     def _name_owner(self, incarnation: str, run_id: str, tasks: tuple[str, ...]) -> None:
-        """What the coordinator would do: name the container's new incarnation in the coordinator topic."""
+        """Name the container's new incarnation in the coordinator topic, as the coordinator does."""
         job = self._topics.job
         producer = self.log.transactional_producer(job.coordinator_transactional_id)
         producer.init()
@@ -335,7 +335,7 @@ def _named(what: str, name: str, there: Mapping[str, T]) -> T:
     """The one of that name.
 
     Raises:
-        ConfigurationError: there is none; says which there are.
+        ConfigurationError: there is none; the message lists the names that exist.
     """
     if name not in there:
         raise ConfigurationError(f"there is no {what} {name!r}.", f"There is: {', '.join(sorted(there)) or f'no {what} at all'}.")
