@@ -1,10 +1,10 @@
-"""The container's inputs: which partitions are read, from where, what is held back, and where each task stands.
+"""The container's inputs: which partitions are read, from where, which are paused, and each task's next offsets.
 
-Where a task stands is never counted per record. It is the consumer's position, which passes markers and aborted tails, except where
-records were handed out that are not processed yet: then it is the first of those.
+A task's next offset is never counted per record. It is the consumer's position, which passes markers and aborted records, unless records
+were handed out that are not processed yet: then it is the offset of the first of those.
 
-A bootstrap input holds its task's other inputs back (paused) until it is caught up with the end it had when the task started. A
-partition that several tasks of the container read (broadcast) is held back while any of them must wait.
+A bootstrap input pauses its task's other inputs until it has been read to the end that it had when the task started. A partition that
+several tasks of the container read (broadcast) is paused while any of them must wait.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def first_offset(bounds: Bounds, spec: InputSpec, has_grown: bool = False) -> in
 
 
 def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, mark: InputMark) -> int:
-    """The checkpoint's next offset, or what the input's policy makes of it where the topic no longer has it.
+    """The checkpoint's next offset, or the one that the input's policy chooses if the topic no longer has it.
 
     Raises:
         OffsetOutOfRange: the topic was replaced or does not reach to the offset, and the policy is `fail`.
@@ -62,7 +62,7 @@ class Inputs:
     """The lanes that are read, and the consumer that reads them."""
 
     def __init__(self, consumer: Consumer, stall_s: float = 60.0) -> None:
-        """`stall_s`: a partition that has records and brings none for so many seconds is looked at."""
+        """`stall_s`: a partition that has records and brings none for this many seconds is checked."""
         self._consumer = consumer
         self.lanes: dict[tuple[str, int], list[Lane]] = {}
         self._by_partition: dict[TopicPartition, list[Lane]] = {}
@@ -76,30 +76,35 @@ class Inputs:
         self._said: dict[TopicPartition, tuple[int, str]] = {}  # at which position, and what
 
     def assign(self, tasks: Iterable[TaskInstance], positions: Mapping[str, Mapping[TopicPartition, int]]) -> None:
-        """T6: read the lanes of these tasks from `positions` (by task name); bootstrap gates are armed anew.
+        """T6: read the lanes of these tasks from `positions` (by task name); bootstrap gates are set again.
 
-        A partition that another task reads already goes back to where this one has to begin; what the other has had, it does not get
-        again. Whoever calls this has just committed, so that the other's checkpoint says where it stands.
+        A partition that another task reads already goes back to the offset where this task begins; the other task does not get its records
+        a second time. The caller has just committed, so the other task's checkpoint has its next offset.
         """
         start: dict[TopicPartition, int] = {}
         shared = set(self._by_partition)
         tasks = list(tasks)
+        # All ends with one call. A gate is the end as it is now, before the first record is handed out.
         bounds = self._consumer.bounds_of(lane.partition for task in tasks for lane in task.lanes if lane.spec.bootstrap)
         for task in tasks:
             for lane in task.lanes:
                 offset = positions[task.name][lane.partition]
-                lane.resume_at = offset
+                lane.resume_at = offset  # records before it are read for other tasks, and not handed to this one
                 lane.ended = False
                 start[lane.partition] = min(offset, start.get(lane.partition, offset))
+                # The others continue at their own checkpoint, or further if they have already skipped past it.
                 for other in self._by_partition.get(lane.partition, ()) if lane.partition in shared else ():
                     if other.task is not lane.task:
                         other.resume_at = max(other.resume_at, other.task.committed.inputs[str(lane.partition)].next_offset)
                         start[lane.partition] = min(start[lane.partition], other.resume_at)
                 self._by_partition.setdefault(lane.partition, []).append(lane)
+                # If there is nothing to read before the end there is no gate: no record would come to open it.
                 if lane.spec.bootstrap:
                     end = bounds[lane.partition].end
                     lane.gate = end if offset < end else None
             task.state = BOOTSTRAPPING if any(lane.gate is not None for lane in task.lanes) else RUNNING
+
+        # Partitions that are assigned already go back by a seek, because a second assignment is refused.
         self._index()
         self._consumer.seek({p: at for p, at in start.items() if p in shared})
         self._consumer.assign({p: at for p, at in start.items() if p not in shared})
@@ -124,7 +129,7 @@ class Inputs:
             self._consumer.unassign(gone)
 
     def poll(self, max_records: int, timeout_s: float) -> Sequence[Message]:
-        """What came; of a partition with an end (`--until-end`) only what lies before it."""
+        """The records that came; of a partition with an end (`--until-end`) only those before it."""
         batch = self._consumer.poll(max_records, timeout_s)
         if len(batch) < max_records:
             self._drained += 1
@@ -139,9 +144,9 @@ class Inputs:
         self._hold()
 
     def positions(self, unprocessed: Sequence[Message]) -> dict[str, dict[TopicPartition, int]]:
-        """By task: where each of its lanes stands, given the records that were handed out but not processed.
+        """By task: the next offset of each of its lanes, given the records that were handed out but not processed.
 
-        That may lie before what the task has committed, where a partition is read again for a bootstrap.
+        That may be before the committed one, if a partition is read again for a bootstrap.
         """
         at = self._consumer.positions(self._by_partition)
         first: dict[TopicPartition, int] = {}
@@ -175,7 +180,7 @@ class Inputs:
         return finished
 
     def look_for_open_transactions(self, now: float) -> None:
-        """Tell the tasks that wait at a transaction which somebody left open: what lies behind it cannot be read, and lag does not show it."""
+        """Give a reason to tasks that wait at another application's open transaction: it hides the records after it, and lag does not show them."""
         at = self._consumer.positions(self._by_partition)
         for task in self.tasks():
             task.reason = ""
@@ -193,9 +198,9 @@ class Inputs:
                 lane.task.reason = why
 
     def look_for_stalls(self, now: float) -> list[str]:
-        """The watchdog: what is to be said of partitions that have records and bring none, though nothing holds them back.
+        """The watchdog: messages about partitions that have records and bring none, although they are not paused.
 
-        Where that helps, `read_anew` is to be called between two batches.
+        The caller then calls `read_anew` between two batches, if a new consumer may help.
         """
         told = []
         at = self._consumer.positions(self._by_partition)
@@ -219,14 +224,14 @@ class Inputs:
         return why_it_stands(str(place), position, end, self._by_partition[place][0].end, self._stall_s)
 
     def _say_again(self, at: Mapping[TopicPartition, int]) -> None:
-        """Each look begins with no reasons; what still stands is said anew."""
+        """Set the reasons again, which each look has cleared, for partitions that are still at the same position."""
         self._said = {place: said for place, said in self._said.items() if at.get(place) == said[0]}
         for place, (_, why) in self._said.items():
             for lane in self._by_partition[place]:
                 lane.task.reason = lane.task.reason or why
 
     def read_anew(self, renew: Callable[[], None]) -> None:
-        """Read on by a new consumer, which `renew` makes, where each task stands; only between two batches."""
+        """Continue with a new consumer, which `renew` makes, at each task's next offsets; only between two batches."""
         stand = self.positions(())
         start: dict[TopicPartition, int] = {}
         for place, lanes in self._by_partition.items():
@@ -239,7 +244,7 @@ class Inputs:
         self._hold()
 
     def tasks(self) -> list[TaskInstance]:
-        """The tasks that are read for."""
+        """The tasks that have lanes here."""
         found: dict[str, TaskInstance] = {}
         for lanes in self._by_partition.values():
             for lane in lanes:
@@ -252,7 +257,7 @@ class Inputs:
         self._nearest_end = min(self._ends.values(), default=0)
 
     def _hold(self) -> None:
-        """Pause what no lane wants now, resume what some lane does."""
+        """Pause partitions of which some lane must wait, resume the others."""
         held = {p for p, lanes in self._by_partition.items() if any(_is_held(lane) for lane in lanes)}
         pause, resume = held - self._paused, self._paused - held
         if pause:

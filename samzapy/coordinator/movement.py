@@ -1,4 +1,4 @@
-"""Who runs what: where each task should run, and the records that bring it there, one agreed step at a time."""
+"""Which container runs which task: the plan, and the ownership records that carry it out, one agreed step at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOG = logging.getLogger("samzapy.coordinator")
 
 
 class Movement:
-    """Plans, names those who ask for it, and moves tasks."""
+    """Plans, names containers that have registered, and moves tasks."""
 
     def __init__(self, roster: Roster, owning: Owning, settings: CoordinatorSettings, clock: Clock, launcher: Launcher) -> None:
         self._roster = roster
@@ -30,20 +30,24 @@ class Movement:
         self._settings = settings
         self._clock = clock
         self._launcher = launcher
-        self._copied: Mapping[int, tuple[str, ...]] = {}  # what the copies were last spread for
+        self._copied: Mapping[int, tuple[str, ...]] = {}  # the owners for which copies were last assigned
 
     def replan(self, fixed: Mapping[int, str] | None = None) -> Mapping[int, str | None]:
-        """Decide anew where every task should run. Those that run stay on their host unless `fixed` says otherwise. Returns the hosts to ask for."""
+        """Decide again where every task should run. Running containers stay on their host unless `fixed` says otherwise. Returns the hosts to request."""
         self._roster.must_plan = False
         roster = self._roster
         names = [t for t in roster.tasks if t not in self._roster.finished]
         for number in range(min(roster.target, len(roster.tasks))):
             if number not in self._roster.members:
                 roster.members.want(number)
+
+        # Parked containers have no slot and finished ones run no more: tasks go to the others. Live ones keep their host.
         numbers = [n for n, m in sorted(self._roster.members.items()) if n < roster.target and m.phase not in (Phase.PARKED, Phase.DONE)]
         live = {n: self._roster.members[n].host or "" for n in numbers if self._roster.members[n].is_live} if fixed is None else fixed
         if not numbers or not names:
             return {}
+
+        # Plan from the previous plan, so that only tasks that must move do; then request hosts for containers that are not running yet.
         before = {t: n for t, n in roster.desired.items() if t in roster.tasks}
         decided = plan(names, numbers, before, self._owning.locality, self._launcher.hosts(), live)
         roster.desired = {t: n for n, tasks in decided.tasks.items() for t in tasks}
@@ -53,19 +57,30 @@ class Movement:
         return decided.hosts
 
     def name_and_move(self) -> None:
-        """One transaction: those who ask to be named, and tasks that change hands."""
+        """In one transaction: name containers that have registered, and move released tasks to their new owners.
+
+        One transaction, because a task must never be in two records, or in none. The roster's lock is held to decide and to apply, not while
+        the topic is written.
+        """
         with self._roster.lock:
             roster, now = self._roster, self._clock.monotonic()
             holders = {m.number: m.holder() for m in self._roster.members.values() if m.is_live and not m.is_done}
-            desired = {t: n for t, n in roster.desired.items() if t not in roster.finished}  # who finished still has it, in the topic
+            desired = {t: n for t, n in roster.desired.items() if t not in roster.finished}  # a finished task stays with its last owner, in the topic
+
+            # A move takes several turns: order the owner to release, wait for its report and for a warm copy, then write both records.
             steps = decide_moves(desired, holders, self._settings.has_changelogs)
             roster.waiting, roster.warm = steps.waiting, steps.warm
             for number, names in steps.release.items():
                 roster.members.order_release(roster.members[number], names)
             self._spread_copies()
+
+            # A new container gets only tasks that no other container has: live ones as of this transaction, finished and ending ones as
+            # they are, because ending ones are not fenced yet.
             owned = {t for n, h in holders.items() for t in steps.records.get(n, h.tasks)}
             owned |= {t for m in self._roster.members.values() if m.phase in (Phase.DONE, Phase.ENDING) for t in m.tasks}
             named = [self._to_be_named(self._roster.members[n], tasks) for n, tasks in steps.records.items()]
+
+            # A registered container also reports the tasks whose state its host has; that corrects the locality records.
             applicants = [(m, m.applicant) for m in roster.members.values() if m.phase is Phase.APPLYING and m.applicant is not None]
             for member, applicant in applicants:
                 facts = applicant.facts
@@ -78,8 +93,10 @@ class Movement:
         if steps.records:
             failpoints.hit("coordinator.moved.before")
         failpoints.hit("coordinator.named.before")
-        epochs = self._owning.name(named)
+        epochs = self._owning.name(named)  # without the lock: heartbeats are answered while Kafka is slow
         failpoints.hit("coordinator.named.after")
+
+        # The records are committed: apply them to the members.
         with self._roster.lock:
             self._roster.left.update({t: (n, now) for n, tasks in steps.records.items() for t in holders[n].tasks if t not in tasks})
             tasks_of = {one.container: one.tasks for one in named}
@@ -93,7 +110,7 @@ class Movement:
         return Named(member.number, member.owner.incarnation, tasks, member.host or "", member.owner.pid or 0)
 
     def _named(self, member: Member, applicant: Applicant, tasks: tuple[str, ...], epoch: int) -> None:
-        """The coordinator topic names it now."""
+        """Apply to the member that the coordinator topic names it now."""
         self._roster.members.name(member, applicant, tasks, epoch)
         self._roster.must_plan = True
         if member.preferred_host is None:
@@ -106,7 +123,7 @@ class Movement:
             LOG.warning("container %d runs on %s, %s", member.number, member.host, member.affinity.reason)
 
     def _spread_copies(self) -> None:
-        """Which containers keep warm copies of which tasks."""
+        """Decide which containers keep warm copies of which tasks, if the owners have changed."""
         if not self._settings.standby or not self._settings.has_changelogs:
             return
         live = {m.number: m for m in self._roster.members.values() if m.is_live and not m.is_done}
@@ -120,7 +137,7 @@ class Movement:
             self._roster.members.keep_copies(member, tuple(chosen.get(number, ())))
 
     def reconcile(self, ledger: Ledger) -> None:
-        """After a write that was in doubt: what the topic says is what holds."""
+        """After a write that was in doubt: take over from the topic what was committed."""
         with self._roster.lock:
             for member in self._roster.members.values():
                 record = ledger.containers.get(member.number)
@@ -133,7 +150,7 @@ class Movement:
                     self._roster.members.give(member, record.tasks, record.epoch)
 
     def dismiss_surplus(self) -> None:
-        """Containers that are too many stop once their tasks are elsewhere; all that have no tasks do when there is nothing left to run."""
+        """Stop surplus containers once their tasks are elsewhere; when no task is left to run, all containers without tasks."""
         nothing_left = self._roster.finished >= set(self._roster.tasks)
         for member in list(self._roster.members.values()):
             if member.tasks or not (nothing_left or member.number >= self._roster.target):
@@ -144,7 +161,7 @@ class Movement:
                 self._roster.members.remove(member)
 
     def note_arrivals(self) -> None:
-        """How long tasks that changed hands were away."""
+        """Note for each moved task how long no container ran it."""
         now, roster = self._clock.monotonic(), self._roster
         owners = {t: m for m in roster.members.values() for t in m.tasks} if roster.left else {}
         for task, (number, at) in list(roster.left.items()):

@@ -1,18 +1,18 @@
 """ports.TransactionalProducer over confluent-kafka.
 
-What goes wrong asynchronously needs no callback per record: measured, a record that the broker rejects puts the transaction into a state in
-which `commit_transaction` demands an abort (test_a_record_that_the_broker_rejects_poisons_the_transaction_without_any_callback). What goes
-wrong in `produce()` itself is not noticed by librdkafka's transaction, so it poisons ours
+Asynchronous errors need no callback per record: measured, a record that the broker rejects puts the transaction into a state in
+which `commit_transaction` demands an abort (test_a_record_that_the_broker_rejects_poisons_the_transaction_without_any_callback). An
+error of `produce()` itself is not noticed by librdkafka's transaction, so this class remembers it as `_poison`
 (test_a_commit_reports_success_without_the_records_that_produce_refused). Measured: after a rejection the next `produce()` fails with no
-more than "erroneous state"; that it was a record's fault is then heard in the library's log
-(test_that_a_record_itself_was_refused_is_told_whatever_is_done_next). Should a later version word it otherwise, the culprit is not found
-and the job stops after three aborts.
+more than "erroneous state"; only the library's log then says that a record was the cause
+(test_that_a_record_itself_was_refused_is_told_whatever_is_done_next). If a later version words it otherwise, the poison record is not
+identified and the job stops after three aborts.
 
-A commit whose EndTxn may still be on its way somewhere is `suspicious`: librdkafka has no KIP-890 part 2, so that EndTxn, delayed, would
+A commit whose EndTxn may still be on its way is `suspicious`: librdkafka has no KIP-890 part 2, so a delayed EndTxn would
 decide the next transaction of the same producer epoch. The owner then makes a new producer. Measured (tests/recovery/test_end_txn.py): when
-the connection breaks while an EndTxn is out, librdkafka sends it again within some 10 ms, `commit_transaction` reports plain success, and
-neither `error_cb` nor its time tells; only the library's own log does. So a commit is clean only if that log says that the broker was asked
-once and answered well: should a later version word it otherwise, every commit becomes suspicious, which costs time and loses nothing.
+the connection breaks while an EndTxn waits for its response, librdkafka sends it again within some 10 ms, `commit_transaction` reports
+success, and neither `error_cb` nor the duration shows it; only the library's own log does. So a commit is clean only if that log has one
+request and one response without an error. If a later version words it otherwise, every commit becomes suspicious: slower, but nothing is lost.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ DEFAULTS = {
     "message.max.bytes": 100_000_000,  # each topic's own limit decides, and is checked at put and send
 }
 TRANSACTIONAL = {"linger.ms": 20}
-POLL_EVERY = 1000  # records between two looks at the delivery queue
+POLL_EVERY = 1000  # records between two polls of the delivery queue
 INIT_TIMEOUT_S = 60.0
-INIT_LOOK_S = 5.0  # between two looks, while an init waits, at whether a login was refused
+INIT_LOOK_S = 5.0  # while an init waits: seconds between two checks whether a login was refused
 SUSPICIOUS_S = 1.0
-FLUSH_LOOK_S = 0.2  # between two looks, while a flush waits, at whether it still can succeed
+FLUSH_LOOK_S = 0.2  # while a flush waits: seconds between two checks whether it can still succeed
 ASKED_ONCE = ["NO_ERROR"]
 
 
@@ -70,7 +70,7 @@ class KafkaTransactionalProducer:
         self._poison: LogError | None = None
         self._sent = 0
         self._is_open = False  # whether there is a transaction
-        self._is_empty = True  # the transaction: nobody is asked to end it then
+        self._is_empty = True  # no record was sent in the transaction: then no request ends it
         self._heard = Listener()
         self._looked = Looked()
         own = {"transactional.id": transactional_id, "client.id": transactional_id, "transaction.timeout.ms": timeout_ms}
@@ -104,7 +104,7 @@ class KafkaTransactionalProducer:
                 self._wait_a_little(f"init of {self._id}", 0.05)
 
     def _wait_a_little(self, doing: str, seconds: float) -> None:
-        """Before it is tried again; a fatal error may be met meanwhile."""
+        """Wait before the next attempt; serving the client may raise a fatal error."""
         try:
             served(self._producer.poll, seconds)
         except KafkaException as error:
@@ -207,14 +207,17 @@ class KafkaTransactionalProducer:
             self._flush()
 
     def _flush(self) -> None:
+        # Flush in short steps: once a record was refused, the rest of the queue is never sent, so a single flush would wait until the
+        # timeout (measured: test_records_queued_after_a_refused_record_are_not_waited_for). `has_failed` comes from the library's log.
         deadline = time.monotonic() + self._timeout_s
         try:
             while served(self._producer.flush, max(0.0, min(FLUSH_LOOK_S, deadline - time.monotonic()))) and not self._heard.has_failed:
                 if time.monotonic() >= deadline:
                     raise InDoubt(f"flush of {self._id}: the brokers did not accept all records within {self._timeout_s:.0f} s.", "")
-        except KafkaException as error:  # a fatal error of the client is raised by whatever serves its events
+        except KafkaException as error:  # a fatal error of the client is raised by any call that serves its events
             raise transaction_error(error.args[0], f"flush of {self._id}") from None
-        # measured: what is still queued then is never sent, so waiting would last until the timeout (test_records_queued_after_a_refused_record_are_not_waited_for)
+
+        # A refused record first: only the library's log says that a record was the cause, later errors just say "erroneous state".
         if self._heard.rejected:
             raise RecordRejected(f"{self._id}: {self._heard.rejected}", REJECTED_REMEDY)
         self._raise_poison()
@@ -222,13 +225,13 @@ class KafkaTransactionalProducer:
     def _raise_poison(self) -> None:
         if self._poison is None:
             return
-        with contextlib.suppress(KafkaException):  # so that all is heard; what is raised here anew is behind the poison
+        with contextlib.suppress(KafkaException):  # serve the log first; an error that this raises comes after the poison and says less
             served(self._producer.poll, 0)
         if isinstance(self._poison, Fenced | NotAuthorized | RecordRejected):
             raise self._poison
         if self._heard.rejected:
             raise RecordRejected(f"{self._id}: {self._heard.rejected}", REJECTED_REMEDY)
-        if self._heard.forbidden:  # what was sent after that only says "erroneous state"; no record is at fault
+        if self._heard.forbidden:  # later records only say "erroneous state"; no record is at fault
             raise NotAuthorized(f"{self._id}: {self._heard.forbidden}", ALLOW)
         raise TransactionAborted(self._poison.message, self._poison.remedy)
 
@@ -263,14 +266,14 @@ class KafkaTransactionalProducer:
         self._is_open = False
         took_s = time.monotonic() - started
         try:
-            served(self._producer.poll, 0)  # so that all is heard that was said until now
-        except KafkaException:  # a fatal error, after the decision: it stands, this producer is done
+            served(self._producer.poll, 0)  # serve the log up to now: it decides whether the commit is clean
+        except KafkaException:  # a fatal error, after the decision: the decision is valid, this producer is not
             return False
         return not (retried or self._disturbed or took_s >= self._slow_s)
 
     def close(self) -> None:
-        """Queued records are dropped, nothing is decided; librdkafka's threads end with the object."""
-        with contextlib.suppress(KafkaException):  # it may be fenced; it is let go of in any case
+        """Drop queued records and decide nothing; librdkafka's threads end with the object."""
+        with contextlib.suppress(KafkaException):  # it may be fenced; it is closed in any case
             if self._producer is not CLOSED:
                 served(lambda: self._producer.purge(in_queue=True, in_flight=True, blocking=False))
                 served(self._producer.poll, 0)
@@ -279,7 +282,7 @@ class KafkaTransactionalProducer:
 
 
 def send_all_of(produce: Callable[..., None], send: Callable[..., None], records: Sequence[Outgoing]) -> None:
-    """The short way for plain records; from the first that does not go that way, `send`, which waits and notes what goes wrong."""
+    """Plain records go straight to `produce`; from the first that fails on, `send`, which waits and remembers errors."""
     done = 0
     try:
         for topic, value, key, partition, timestamp_ms, headers in records:

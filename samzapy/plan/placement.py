@@ -1,17 +1,16 @@
-"""Which host each container is asked for: as near to its tasks' state as an even load of the hosts allows.
+"""The preferred host of each container: as near to its tasks' state as an even load of the hosts allows.
 
-It guarantees: a container that runs stays where it is; no host gets more containers than it has slots (what finds no slot gets no host);
-the load is even, which means that no host is fuller with its last container than another one would be with one more, so hosts of equal
-slots differ by one at most. Only containers that run already can make that impossible, and then the others level it as far as they can.
+Guarantees: a running container stays where it is; no host gets more containers than it has slots (a container without a slot gets no host);
+the load is even: no host is fuller with its last container than another would be with one more, so hosts of equal slots differ by at
+most one container. Only containers that run already can make the load uneven; the others then level it as far as they can.
 
-The load comes before locality, because state is read once and an overloaded host is slow for as long as the job runs: when a lost host
-comes back, the next start of the job must find its way back to it, although the newest state lies where the containers fled to.
+Load comes before locality, because state is read once and an overloaded host is slow for as long as the job runs: when a lost host
+comes back, the next start of the job must use it again, although the newest state is on the hosts that took over.
 
-The method has three steps. Seats are counted out one by one, each to the host that is least full with it; if the last ones could go to
-several hosts alike, they are spare and stay open. Then whoever would lose most by being sent to the second best host left (the regret)
-chooses first; those who lose nothing choose last, and take what is least full. Last, containers move on to a spare place that is still
-free, or two change hosts, wherever that is worth more. No clock, no randomness; names and numbers break ties: the same facts give the
-same places.
+Three steps. 1. Distribute as many seats as there are containers, one by one, each to the host that is least full with it; if the last ones
+fit several hosts equally, they are spare and stay open. 2. The container that would lose most on its second best host (the regret)
+chooses first; those that lose nothing choose last, and take the least full host. 3. Containers move to a free spare seat, or two exchange
+hosts, where that is worth more. No clock, no randomness; names and numbers break ties: the same facts give the same result.
 """
 
 from __future__ import annotations
@@ -22,22 +21,23 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TypeVar
 
-Locality = Mapping[str, Mapping[str, int]]  # task -> host -> rank of the state that lies there; the larger, the newer
+Locality = Mapping[str, Mapping[str, int]]  # task -> host -> rank of the state there; the larger, the newer
 Worth = Mapping[str, Mapping[str, int]]  # task -> host -> what it is worth to run the task there; hosts without state are left out
 
 Item = TypeVar("Item", str, int)
 
 
 def newest(states: Mapping[str, int], host: str | None) -> bool:
-    """Whether the newest of a task's `states` lies on this host."""
+    """Whether the newest of a task's `states` is on this host."""
     return host is not None and host in states and states[host] == max(states.values())
 
 
 def weigh(tasks: Collection[str], locality: Locality) -> Worth:
-    """What the state on each host is worth to a task, so that sums over tasks compare as they should.
+    """The value of each host's state for a task, such that sums over tasks can be compared.
 
-    First counts how many tasks find their newest state, then how many find any, then how old it is (hosts whose state is older still).
+    First counts how many tasks find their newest state, then how many find any, then how new it is (the number of hosts with older state).
     """
+    # Three digits of one number: `unit` is larger than any sum of a lower digit, so no number of older copies outweighs a newest one.
     unit = 1 + len(tasks) + sum(len(locality.get(task, {})) for task in tasks)
     worth = {}
     for task in tasks:
@@ -49,9 +49,9 @@ def weigh(tasks: Collection[str], locality: Locality) -> Worth:
 
 @dataclass
 class Seats:
-    """Places to give away, by host: `certain` ones, which all get taken, and `spare` ones, for which a host may have `room`.
+    """Seats by host: `certain` ones, which all get taken, and `spare` ones, for which a host may have `room`.
 
-    `weight` and `taken` tell how full a host is; that decides when state does not.
+    `weight` and `taken` give how full a host is; that decides between hosts of equal worth.
     """
 
     certain: dict[str | None, int]
@@ -64,7 +64,7 @@ class Seats:
         return self.certain.get(host, 0) > 0 or (self.spare > 0 and self.room.get(host, 0) > 0)
 
     def open(self) -> list[str | None]:
-        """The hosts that have a place left."""
+        """The hosts with a seat left."""
         return [host for host in self.certain if self.is_open(host)]
 
     def fullness(self, host: str | None) -> float:
@@ -72,7 +72,7 @@ class Seats:
         return (self.taken.get(host, 0) + 1) / self.weight.get(host, 1)
 
     def take(self, host: str | None) -> bool:
-        """A place at this host; True if that closed a host, this one or others that hoped for a spare place."""
+        """Take a seat on this host. True if a host has none left now: this one, or all that had room for the last spare seat."""
         self.taken[host] = self.taken.get(host, 0) + 1
         if self.certain.get(host, 0) > 0:
             self.certain[host] -= 1
@@ -83,10 +83,11 @@ class Seats:
 
 
 def seat(items: Sequence[Item], worth: Mapping[Item, Mapping[str, int]], seats: Seats) -> dict[Item, str | None]:
-    """A host for each item while there are places: who would lose most elsewhere chooses first, ties in the order of `items`."""
+    """A host for each item while there are seats: the item that would lose most elsewhere chooses first, ties in the order of `items`."""
     chosen: dict[Item, str | None] = {}
     waiting = list(items)
     while waiting and (hosts := seats.open()):
+        # Regrets hold as long as the same hosts are open. When one closes, second best hosts change: compute them again.
         order = {host: i for i, host in enumerate(hosts)}
         bids = [_bid(worth.get(item, {}), order) for item in waiting]
         for i in sorted(range(len(waiting)), key=lambda i: (-bids[i][0], -bids[i][1])):
@@ -100,7 +101,7 @@ def seat(items: Sequence[Item], worth: Mapping[Item, Mapping[str, int]], seats: 
 
 
 def _bid(worth: Mapping[str, int], hosts: Mapping[str | None, int]) -> tuple[int, int, list[str | None]]:
-    """What an item would lose if it did not get its best host, what that is worth, and the hosts that are best alike (none: all are)."""
+    """An item's loss if it does not get its best host, the worth of that host, and all hosts of that worth (none: all are equal)."""
     offers = sorted((value for host, value in worth.items() if host in hosts), reverse=True)
     if not offers:
         return 0, 0, []
@@ -116,10 +117,10 @@ def place(
     """A host for each container of `members` (its tasks); None where no slot is known to be free.
 
     Args:
-        members: the containers that are to run, with the tasks whose state draws them.
+        members: the containers that are to run, with their tasks.
         worth: as `weigh` gives it.
-        slots: the hosts that take containers, with all their slots, also those that fixed containers hold (None: no limit).
-        fixed: the containers that run, with their hosts.
+        slots: the hosts that take containers, with all their slots, those of fixed containers included (None: no limit).
+        fixed: the running containers, with their hosts.
     """
     total = {c: _sum(worth[task] for task in members[c] if task in worth) for c in sorted(members)}
     loose = [c for c in total if c not in fixed]
@@ -138,9 +139,9 @@ def _sum(worths: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def count_out(count: int, slots: Mapping[str, int | None], occupied: Iterable[str]) -> Seats:
-    """Seats for `count` containers, each counted out to the host that is least full with it; fewer if the slots do not suffice.
+    """Seats for `count` containers, each given to the host that is least full with it; fewer if there are too few slots.
 
-    A host without limit counts as large as the largest one with a limit, and takes what finds no slot elsewhere.
+    A host without a limit counts as large as the largest one with a limit, and takes containers that find no slot elsewhere.
     """
     largest = max((s for s in slots.values() if s is not None), default=1)
     limits = {h: slots[h] for h in sorted(slots)}
@@ -153,6 +154,8 @@ def count_out(count: int, slots: Mapping[str, int | None], occupied: Iterable[st
         free = [h for h, limit in limits.items() if limit is None or taken[h] < limit]
         if not free:
             break
+        # One level at a time: all hosts that would be equally full with one more get a seat. If fewer containers are left than such hosts,
+        # any of these hosts will do, so state decides among them: spare seats.
         level = min((taken[h] + 1) / weight[h] for h in free)
         next_ones = [h for h in free if (taken[h] + 1) / weight[h] == level]
         if len(next_ones) > count:
@@ -166,12 +169,16 @@ def count_out(count: int, slots: Mapping[str, int | None], occupied: Iterable[st
 
 
 def _trade(places: dict[int, str | None], worth: Mapping[int, Mapping[str, int]], seats: Seats) -> None:
-    """Containers move to a spare place that is free, or two change hosts, where that is worth more; again until nothing is."""
+    """Containers move to a free spare seat, or two exchange hosts, where that is worth more; repeated until nothing improves.
+
+    It ends, because each change raises the total worth.
+    """
     free = [host for host, room in seats.room.items() if host is not None and room]
     given = [host for host, room in seats.room.items() if not room]
-    settled = False
-    while not settled:
-        settled = True
+    improved = True
+    while improved:
+        improved = False
+        # Move one: only out of a spare seat, because certain seats must all stay taken.
         for c, host in places.items():
             if host is None or host not in given or not free:
                 continue
@@ -179,7 +186,8 @@ def _trade(places: dict[int, str | None], worth: Mapping[int, Mapping[str, int]]
             if worth[c].get(better, 0) > worth[c].get(host, 0):
                 places[c] = better
                 free[free.index(better)], given[given.index(host)] = host, better
-                settled = False
+                improved = True
+        # Exchange two: any two, because every seat stays taken.
         for one, other in combinations(places, 2):
             here, there = places[one], places[other]
             if here is None or there is None or here == there:
@@ -187,4 +195,4 @@ def _trade(places: dict[int, str | None], worth: Mapping[int, Mapping[str, int]]
             now = worth[one].get(here, 0) + worth[other].get(there, 0)
             if worth[one].get(there, 0) + worth[other].get(here, 0) > now:
                 places[one], places[other] = there, here
-                settled = False
+                improved = True

@@ -6,12 +6,12 @@
     read cache         committed entries and known absences, bounded
     engine             committed entries (RocksDB or memory)
 
-Nothing reaches the committed overlay before the broker has decided the commit (`apply`), so the engine is never ahead of the log. A value of None in
-an overlay or in the cache is a deletion or a known absence; b"" is a value like any other. The writes of a hook are noted until it has
-returned (`keep`), so that they can be taken back together (`undo`).
+Nothing reaches the committed overlay before the broker has decided the commit (`apply`), so the engine is never ahead of the log. None in
+an overlay or in the cache is a deletion or a known absence; b"" is a value like any other. The writes of a hook are recorded until it has
+returned (`keep`), so that they can be undone together (`undo`).
 
-All maps hold bytes. Keys are in their *sorting form*: the serialised key, with the sign bit turned over where the serde's order is
-'signed', so that byte order is numeric order. Changelogs have the *log form*, which is what the serde wrote.
+All maps hold bytes. Keys are in their *sorting form*: the serialised key, with the sign bit inverted if the serde's order is
+'signed', so that byte order is numeric order. Changelogs have the *log form*, which is the serialised key itself.
 """
 
 from __future__ import annotations
@@ -97,6 +97,8 @@ class OverlayStore:
             raise self._no_key()
         data = self._encode_key(key)
         value = self._live.get(data, _ABSENT)
+        # Between commits, which is nearly always, the newest committed changes come next; looking there first saves a call per read.
+        # During a commit the frozen overlay is newer, so `_below` looks there first.
         if value is _ABSENT:
             value = self._committed.newer.get(data, _ABSENT)
             if value is _ABSENT or self._frozen:
@@ -114,6 +116,7 @@ class OverlayStore:
         size = len(data) if new is None else len(data) + len(new)
         if size > self._limit:
             self._refuse(key, size)
+        # The old value is recorded before anything changes, so that `undo` can restore it whatever raises after this.
         live = self._live
         old = live.get(data, _ABSENT)
         self._undo.append((data, old))
@@ -126,22 +129,22 @@ class OverlayStore:
         live[data] = new
 
     def delete(self, key: Any) -> None:
-        """Remove, if there."""
+        """Remove the key, if it exists."""
         self.put(key, None)
 
     def get_all(self, keys: Iterable[Any]) -> dict[Any, Any]:
-        """A dict with every asked key, None where absent."""
+        """A dict with a value for each of the keys; None for a key that is absent."""
         get = self.get
         return {key: get(key) for key in keys}
 
     def put_all(self, entries: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
-        """Each as by `put`."""
+        """`put` for each entry."""
         put = self.put
         for key, value in entries.items() if isinstance(entries, Mapping) else entries:
             put(key, value)
 
     def delete_all(self, keys: Iterable[Any]) -> None:
-        """Each as by `delete`."""
+        """`delete` for each key."""
         for key in keys:
             self.put(key, None)
 
@@ -180,6 +183,7 @@ class OverlayStore:
         """The hook raised: its writes since the last `keep` are undone; iterators it opened are closed."""
         self._close_iterators()
         live = self._live
+        # Newest write first, so that a key that was written several times ends with the value before the first of them.
         for key, old in reversed(self._undo):
             self._bytes -= _size(key, live[key])
             if old is _ABSENT:
@@ -205,8 +209,8 @@ class OverlayStore:
 
     def freeze(self) -> Sequence[Change]:
         """C0: the live overlay becomes the frozen one. Returns its changes as changelog records: (log key, value), None for a deletion."""
-        check(not self._frozen, f"store {self.name!r} of {self._where} is cut only after the last commit of it has ended")
-        check(not self._undo, f"store {self.name!r} of {self._where} is cut only between two records")
+        check(not self._frozen, f"store {self.name!r} of {self._where} is frozen for a commit only after its last commit has ended")
+        check(not self._undo, f"store {self.name!r} of {self._where} is frozen for a commit only between two records")
         self._frozen, self._live = self._live, {}
         self._frozen_bytes, self._bytes = self._bytes, 0
         if self._from_sorting is _same:
@@ -215,7 +219,8 @@ class OverlayStore:
         return [(log_form(key), value) for key, value in self._frozen.items()]
 
     def apply(self, stamp: StoreStamp) -> None:
-        """C5, C6: the frozen overlay goes to the committed overlay, or where there is none to the engine, with the stamp in one batch."""
+        """C5, C6: the frozen overlay goes to the committed overlay or, without one, to the engine, with the stamp in one batch."""
+        # The overlay is emptied only after it has arrived: an error in between leaves the container in doubt with nothing lost.
         if self._committed.max_bytes:
             self._opened()
             self._committed.take(self._frozen, self._frozen_bytes)
@@ -238,7 +243,7 @@ class OverlayStore:
         return self._committed.is_full
 
     def write_out(self, max_entries: int | None = None) -> bool:
-        """Write committed entries to the engine, at most so many (None: all). True: the write-out that was under way is done.
+        """Write committed entries to the engine, at most `max_entries` (None: all). True: the write-out that was under way is done.
 
         Raises:
             InDoubt, StoreDiskFull: the engine could not take them; nothing is lost, the changelog has them.
@@ -257,7 +262,7 @@ class OverlayStore:
         return done
 
     def discard(self) -> None:
-        """Abort: drop live and frozen overlays and the read cache. The committed overlay stays: what it holds is decided."""
+        """Abort: drop live and frozen overlays and the read cache. The committed overlay stays: its changes are decided."""
         self._close_iterators()
         self._undo.clear()
         self._live, self._frozen = {}, {}
@@ -268,7 +273,7 @@ class OverlayStore:
     # -- restore, start, end -----------------------------------------------------------------------------------------------------------
 
     def load(self, records: Sequence[Change], stamp: StoreStamp) -> None:
-        """Restore: write changelog records (log keys) and the position they lead to, in one batch."""
+        """Restore: write changelog records (log keys) and their position, in one batch."""
         check(
             not self._live and not self._frozen and not self._committed,
             f"store {self.name!r} of {self._where} is restored only while it has no changes of its own",
@@ -279,7 +284,7 @@ class OverlayStore:
         self._cache.clear()
 
     def attach(self, engine: StoreEngine) -> None:
-        """Use this engine from now on; any before it has been closed."""
+        """Use this engine from now on; an earlier one has been closed."""
         self.discard()
         self._committed.clear()
         self._engine = engine
@@ -293,16 +298,16 @@ class OverlayStore:
         self._closed_because = "its task is closing: the last commit has been made"
 
     def flush(self) -> None:
-        """What was applied survives a crash when this returns."""
+        """Everything applied survives a crash when this returns."""
         self.write_out()
         self._opened().flush()
 
     def start_flush(self) -> None:
-        """What was written to the engine will survive a crash soon; nobody waits for it."""
+        """Start a flush of the engine without waiting for it."""
         self._opened().flush(wait=False)
 
     def close(self) -> None:
-        """Write out what is committed and let go of the engine. Closing twice does nothing."""
+        """Write out committed changes and close the engine. Closing twice does nothing."""
         self.discard()
         self._limit = -1
         self._closed_because = "it is closed"
@@ -310,7 +315,7 @@ class OverlayStore:
             return
         try:
             self.write_out()
-        except SamzapyError as error:  # the engine stays at its older stamp, which is the truth: the rest is restored from the changelog
+        except SamzapyError as error:  # the engine keeps its older stamp, which is correct: the rest is restored from the changelog
             LOG.warning("store %r of %s is closed without its last changes: %s", self.name, self._where, error.message)
         finally:
             engine, self._engine = self._engine, None
@@ -320,7 +325,7 @@ class OverlayStore:
     # -- inside ------------------------------------------------------------------------------------------------------------------------
 
     def _below(self, key: bytes) -> bytes | None:
-        """What is known of a key that is not in the live overlay, nor, unless a commit is under way, among the newest committed changes."""
+        """The value of a key that is not in the live overlay nor, unless a commit is under way, among the newest committed changes."""
         if self._frozen:
             value = self._frozen.get(key, _ABSENT)
             if value is _ABSENT:
@@ -344,7 +349,7 @@ class OverlayStore:
         return value
 
     def _first_write(self, key: bytes) -> None:
-        """A key that neither overlay has: the reserved one is found here, before anything changed."""
+        """A key that neither overlay has. The reserved key is refused here, before anything has changed."""
         if key == self._barrier:
             self._undo.pop()
             raise self._reserved()
@@ -355,8 +360,8 @@ class OverlayStore:
             raise self._other_thread("range, prefix or all")
         live, frozen = self._live, self._frozen
         try:
-            self.write_out()  # so a scan merges what is uncommitted only
-        except StoreProblem as error:  # not the record's fault in whose hook this is
+            self.write_out()  # then the scan has to merge uncommitted changes only
+        except StoreProblem as error:  # not the fault of the record whose hook scans
             raise InDoubt(error.message, error.remedy) from error
         scan = self._opened().scan(from_key, to_key)
         if live or frozen:
@@ -392,7 +397,7 @@ class OverlayStore:
         return TaskError(*other_thread(f"store {self.name!r} of {self._where}: {what}"))
 
     def _no_key(self) -> TaskError:
-        return TaskError(f"store {self.name!r} of {self._where}: None is no key.", "Skip records without a key, or choose a key for them.")
+        return TaskError(f"store {self.name!r} of {self._where}: None is not a key.", "Skip records without a key, or choose a key for them.")
 
     def _reserved(self) -> TaskError:
         return TaskError(f"store {self.name!r} of {self._where}: the key {BARRIER_KEY!r} is samzapy's own.", "Use another key.")
