@@ -80,7 +80,7 @@ def test_one_input_with_a_key_in_two_partitions_is_told_with_the_key(caplog: pyt
     with caplog.at_level(logging.WARNING, "samzapy.inputs"):
         watch.look([message("in", partition, at, key) for at, (key, partition) in enumerate(places)])
     (told,) = [record.getMessage() for record in caplog.records]
-    assert "key b'ada' lies in partition 0 and in partition 2" in told
+    assert "key b'ada' is in partition 0 and in partition 2" in told
 
 
 def test_few_keys_and_one_partition_say_nothing() -> None:

@@ -115,7 +115,7 @@ ON_A_KEY: list[Callable[[TaskStore, Any], object]] = [
 
 @pytest.mark.parametrize("call", [*ON_A_KEY, lambda s, k: s.range(k, "b"), lambda s, k: s.range("a", k), lambda s, k: s.prefix(k)])
 def test_none_is_no_key(store: TaskStore, call: Callable[[TaskStore, Any], object]) -> None:
-    with pytest.raises(TaskError, match=r"store 'counts' of Partition 3.*None is no key"):
+    with pytest.raises(TaskError, match=r"store 'counts' of Partition 3.*None is not a key"):
         call(store, None)
     assert not store.changed
 
