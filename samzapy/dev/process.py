@@ -92,7 +92,7 @@ class Server:
         return self.log.stat().st_size if self.log.exists() else 0
 
     def said_since(self, size: int) -> list[str]:
-        """The lines of its log behind this size."""
+        """The lines of its log after its first `size` bytes."""
         with self.log.open(errors="replace") as text:
             text.seek(size)
             return text.read().splitlines()

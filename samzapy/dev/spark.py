@@ -272,9 +272,9 @@ class LocalSpark:
                 if self._server(name).pid() is None:
                     explain_end(self._server(name), log_starts.get(name, 0), f"Spark's {_title(name)}")
             if time.monotonic() >= deadline:
-                behind = names[0] if names else "master"
+                part = names[0] if names else "master"
                 raise ClusterUnreachable(
-                    f"Spark's {_title(behind)} was not ready within {launch.timeout_s:.0f} s.", f"See {self._server(behind).log}."
+                    f"Spark's {_title(part)} was not ready within {launch.timeout_s:.0f} s.", f"See {self._server(part).log}."
                 )
             time.sleep(_POLL_S)
 

@@ -303,7 +303,7 @@ class MemoryCluster:
         return self.chance.between(1, wanted) if self.chance.happens("fetch.short") else wanted
 
     def read(self, place: TopicPartition, position: int, limit: int) -> tuple[list[MemoryMessage], int]:
-        """Committed records from `position`, and the position behind them (markers and aborted records passed)."""
+        """Committed records from `position`, and the position after them (markers and aborted records passed)."""
         with self.lock:
             return self.partition(place).read(position, limit)
 

@@ -130,7 +130,7 @@ class Outbox:
         return False
 
     def pause_s(self) -> float:
-        """How long until the first of what waits may go; what waits behind another of its partition does not count."""
+        """How long until the first of what waits may go; records that wait for another of their partition do not count."""
         heads: dict[TopicPartition, float] = {}
         for record in self.waiting:
             heads.setdefault(record.place, record.not_before_s)

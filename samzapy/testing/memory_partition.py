@@ -1,7 +1,7 @@
 """One partition of the in-memory Kafka: records, the producers it knows, open transactions, compaction, retention.
 
 What is kept true: a record takes an offset when it arrives, whatever becomes of its transaction, and so does a marker; a read_committed
-reader sees nothing at or behind the first offset of an open transaction (the last stable offset); a marker decides all that its producer
+reader sees nothing at or after the first offset of an open transaction (the last stable offset); a marker decides all that its producer
 has open in this partition, in whichever transaction it was meant; a producer's records are taken in the order of their sequence numbers,
 each once; compaction and retention leave offsets as they are. A marker is an offset without a record, so it looks the same before and after
 the cleaner took it.
@@ -174,7 +174,7 @@ class MemoryPartition:
         return Bounds(self.start, max(self.start, self.stable_end()))
 
     def read(self, position: int, limit: int) -> tuple[list[MemoryMessage], int]:
-        """Committed records from `position`, and the position behind them (markers and aborted records passed)."""
+        """Committed records from `position`, and the position after them (markers and aborted records passed)."""
         stable = self.bounds().end
         if not self.start <= position <= max(stable, self.end):
             raise OffsetOutOfRange(f"{self.place}: position {position} is outside [{self.start}, {stable}).", "Choose where to go on.")

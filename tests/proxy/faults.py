@@ -16,7 +16,7 @@ from tests.proxy.wire import Request
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The request waits before it goes to the broker, and what its connection sends after it waits behind it: for `seconds`, or (None)
+    """The request waits before it goes to the broker, and what its connection sends after it waits too: for `seconds`, or (None)
     until it is released. `cut`: the client loses the connection at once, and knows nothing of a request that is still on its way."""
 
     seconds: float | None = None
@@ -35,7 +35,7 @@ class LoseReply:
 
 @dataclass(frozen=True, slots=True)
 class DelayReply:
-    """The broker does what was asked at once; its reply, and what comes behind it, waits."""
+    """The broker does what was asked at once; its reply, and all replies after it, wait."""
 
     seconds: float
 
