@@ -1,1 +1,1 @@
-"""The job's coordinator, on the Spark driver: decides who runs what, starts containers again, tells how the job is. Sees ports only."""
+"""The job's coordinator, on the Spark driver: decides which container runs which tasks, restarts containers, reports the job's status. Uses ports only."""

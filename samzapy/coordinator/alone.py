@@ -1,4 +1,4 @@
-"""A job that nobody runs, held for one transaction: what `checkpoint set`, `checkpoint forget` and `state drop` are made of.
+"""Ownership of a stopped job for one transaction: the basis of `checkpoint set`, `checkpoint forget` and `state drop`.
 
 It owns the job as a run does: another run that is alive is refused, earlier coordinators and every container id are fenced, and only then is
 anything read. A run that starts in the meantime fences this one, and the transaction fails.
@@ -24,7 +24,7 @@ AGAIN = "Run it again; if it deletes much state, add `--set commit.timeout=10m`.
 
 
 class Alone:
-    """Owns the job while its block lasts; `ledger` is what the coordinator topic says then.
+    """Owns the job while its block lasts; `ledger` is the coordinator topic's content then.
 
     Args:
         failed: what did not happen where it goes wrong ("the offsets were not set").
@@ -81,11 +81,11 @@ class Alone:
             raise self._replaced() from None
 
     def read(self) -> Ledger:
-        """What the coordinator topic says now."""
+        """The coordinator topic's content now."""
         return self._topic.read()
 
     def stay(self) -> None:
-        """To be called now and then while much is read."""
+        """Renew the lease; call it regularly during long reads."""
         self._lease.renew_when_due("")
 
     def write(self, records: Iterable[Written], is_written: Callable[[], bool]) -> None:

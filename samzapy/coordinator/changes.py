@@ -1,4 +1,4 @@
-"""Change while the job runs: more or fewer containers, a rolling restart, hosts that leave, inputs that grow."""
+"""Changes while the job runs: more or fewer containers, a rolling restart, hosts that leave, inputs that grow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAVE_S = 2.0
 
 
 class Changes:
-    """What is asked of a running job, carried out a step at a time.
+    """Changes requested of a running job, carried out a step at a time.
 
     Args:
         replan: decides where tasks run, given which containers stay on which host; returns the hosts to ask for.
@@ -52,7 +52,7 @@ class Changes:
         return bool(self._roll)
 
     def scale(self, containers: int) -> dict[str, Any]:
-        """Run the job in so many containers from now on.
+        """Run the job in this many containers from now on.
 
         Raises:
             ConfigurationError: not a number of containers. LauncherError: more than there are slots.
@@ -70,7 +70,7 @@ class Changes:
             return {"containers": wanted, "before": before, "tasks": len(self._roster.tasks)}
 
     def restart(self, container: int | None) -> dict[str, Any]:
-        """Restart one container, or all, one after the other; each goes where its state is, or back home.
+        """Restart one container, or all, one after the other; each on the host that has its state.
 
         Raises:
             ConfigurationError: no such container.
@@ -113,7 +113,7 @@ class Changes:
                 self._roll_homes = {}
 
     def leave_hosts(self) -> None:
-        """Containers on hosts that Spark is about to lose are restarted elsewhere in good time."""
+        """Restart containers of hosts that are being decommissioned on other hosts, before those hosts end."""
         now = self._clock.monotonic()
         if now - self._left_at < LEAVE_S or self._roll:
             return
@@ -132,7 +132,7 @@ class Changes:
         return member.is_ready and all(member.report_of(t).get("state") in (state.RUNNING, state.STOPPED) for t in member.tasks)
 
     def look_for_growth(self) -> None:
-        """Topics of the job that are gone, and partitions that were added to the inputs."""
+        """Check for deleted topics of the job, and for partitions added to the inputs."""
         now = self._clock.monotonic()
         if now - self._looked_at < self._settings.growth_s:
             return

@@ -1,5 +1,5 @@
-"""What a run's own containers talk to. Nothing is answered that is not signed with the run's token, fresh, and seen for the first time;
-of what is not, the body is never kept."""
+"""The HTTP endpoints for a run's containers. A request is answered only if it is signed with the run's token, fresh, and not a repetition;
+otherwise its body is never kept."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Act = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 def control_connections(tasks: int) -> int:
-    """How many connections are taken that have not shown a signature yet: room for strangers, and for every container that there may be to
-    begin two requests at once."""
+    """How many connections without a signature so far are accepted: room for strangers, and for every possible container to begin two
+    requests at once."""
     return STRANGERS + 2 * tasks
 
 
 def control_app(roster: Roster, token: str) -> Starlette:
-    """Register, heartbeat and the last word of each container."""
+    """Registration, heartbeat and final report of each container."""
     check, room = signature_check(token), _Room(MAX_BODIES_BYTES)
 
     def register(content: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -57,7 +57,7 @@ def control_app(roster: Roster, token: str) -> Starlette:
 
 
 def signature_check(token: str) -> Callable[[Request], str]:
-    """Why a request is refused, by its head alone; "" if it is let in, once."""
+    """Why a request is refused, from its head alone; "" if it is accepted, which happens once per signature."""
     gate, lock = Gate(token), threading.Lock()
 
     def why_not(request: Request) -> str:
@@ -71,14 +71,14 @@ def signature_check(token: str) -> Callable[[Request], str]:
 
 
 class _Room:
-    """The bytes that bodies may take at once. Used on the listener's loop only."""
+    """A limit on the bytes of all request bodies at a time. Used on the listener's loop only."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._left = limit_bytes
 
     @contextmanager
     def taken(self, size: int) -> Iterator[bool]:
-        """Within it `size` bytes are taken; False: there is no room for them."""
+        """Reserve `size` bytes for the block; False: there is no room for them."""
         is_there = size <= self._left
         self._left -= size if is_there else 0
         try:

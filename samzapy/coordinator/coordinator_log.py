@@ -1,4 +1,4 @@
-"""The coordinator topic, written: every decision is a transactional record, so a coordinator that was replaced can write nothing more."""
+"""Writes the coordinator topic: every decision is a transactional record, so a coordinator that was replaced cannot write any more."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CoordinatorLog:
         self._producer: TransactionalProducer | None = None
 
     def read(self) -> Ledger:
-        """What holds now."""
+        """The topic's current content."""
         consumer = self._log.restore_consumer("coordinator")
         try:
             return read_ledger(consumer, self._job.coordinator_topic, self._clock)
@@ -33,7 +33,7 @@ class CoordinatorLog:
             consumer.close()
 
     def owners_by_checkpoints(self) -> tuple[dict[int, tuple[str, ...]], int]:
-        """What the checkpoints tell of who owned what, and the highest epoch."""
+        """The tasks of each container number that the checkpoints name, and the highest epoch."""
         topic, admin = self._job.checkpoint_topic, self._log.admin()
         try:
             facts = admin.topics([topic]).get(topic)
@@ -51,7 +51,7 @@ class CoordinatorLog:
         self._producer.init()
 
     def write(self, *records: tuple[bytes, bytes | None]) -> None:
-        """All of these records of the coordinator topic or none; writing the same again does no harm.
+        """Write all of these records to the coordinator topic, or none; writing them again does no harm.
 
         Raises:
             Fenced: another coordinator has taken over. LogError: not written, or not known to be; the next call begins with a new producer.
@@ -60,7 +60,7 @@ class CoordinatorLog:
             self.renew_producer()
 
     def write_to(self, records: Iterable[Written]) -> bool:
-        """One transaction: all of these records, of whichever topics, or none. Raises as `write`.
+        """Write all of these records, of any topics, or none, in one transaction. Raises as `write`.
 
         Returns:
             Whether the commit was clean; after one that was not, this producer must not be used again.
@@ -77,7 +77,7 @@ class CoordinatorLog:
             raise
 
     def renew_producer(self) -> None:
-        """A new producer: its init decides what the last one left open, also after a write that failed.
+        """Make a new producer: its init decides the open transaction of the last one, also after a failed write.
 
         Raises:
             Fenced: another coordinator has taken over. LogError.

@@ -34,7 +34,7 @@ class Guest:
 
 
 class Door:
-    """The guests of one listener: at most `limit` strangers, at most half as many from one peer that never sent a signed request."""
+    """The connections of one listener: at most `limit` unsigned ones, at most half as many from one peer that never sent a signed request."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -43,7 +43,7 @@ class Door:
         self._trusted: dict[str, None] = {}
 
     def enter(self, peer: str, now_s: float) -> tuple[Guest, Guest | None]:
-        """A newcomer, and who has to go for it."""
+        """Add a connection; returns it, and one to close for it, if any."""
         leaves = self._in_excess(peer, now_s)
         if leaves is not None:
             self.leave(leaves)
@@ -52,7 +52,7 @@ class Door:
         return guest, leaves
 
     def leave(self, guest: Guest) -> None:
-        """It has gone; saying so twice does nothing."""
+        """The connection is closed; a second call does nothing."""
         self._guests.pop(guest, None)
 
     def knows(self, guest: Guest) -> None:
@@ -63,7 +63,7 @@ class Door:
             del self._trusted[next(iter(self._trusted))]
 
     def longest(self, now_s: float) -> Guest | None:
-        """The stranger who goes next."""
+        """The unsigned connection to close next."""
         return _longest(self._strangers(), now_s)
 
     def _in_excess(self, peer: str, now_s: float) -> Guest | None:
@@ -82,14 +82,14 @@ class Door:
 
 
 def _longest(guests: list[Guest], now_s: float) -> Guest | None:
-    """The first to come of those who wait without asking, or have been answered for too long; else the first to come."""
+    """The oldest of those that are idle, or whose response has taken too long; else the oldest of all."""
     idle = (g for g in guests if not g.has_asked or now_s - g.since_s > GRACE_S)
     return next(idle, guests[0] if guests else None)
 
 
 @functools.lru_cache(1024)
 def peer_of(address: str) -> str:
-    """What counts as one peer: an address, or of IPv6 the network of 64 bits, which one host has to itself."""
+    """What counts as one peer: an IPv4 address, or a 64-bit IPv6 network, which a single host can have to itself."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -102,6 +102,6 @@ def peer_of(address: str) -> str:
 
 
 def connections_taken(wanted: int, open_files: int) -> int:
-    """How many connections a listener takes: what is wanted, and at most a quarter of what this process may have open, so that Kafka's
-    clients, the other listener and local files always have theirs."""
+    """How many connections a listener accepts: at most `wanted`, and at most a quarter of this process's file limit, so that enough is left
+    for Kafka's clients, the other listener and local files."""
     return max(8, min(wanted, open_files // 4))

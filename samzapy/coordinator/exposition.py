@@ -1,4 +1,4 @@
-"""The job's numbers in Prometheus' text form, made from the containers' last reports when somebody asks."""
+"""The job's numbers in Prometheus' text form, made at each request from the containers' last reports."""
 
 from __future__ import annotations
 

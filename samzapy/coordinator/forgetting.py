@@ -1,4 +1,4 @@
-"""`state drop` and `checkpoint forget`: take out of a stopped job's checkpoints what it no longer has, for all tasks or for none.
+"""`state drop` and `checkpoint forget`: remove stores or inputs that a stopped job no longer has from its checkpoints, for all tasks or for none.
 
 One transaction of the job's coordinator id writes a next checkpoint for every task concerned. A store's changelog topic is deleted after
 that: where the command is cut short in between, the topic is left over, and a store that later has its name is refused until it is deleted.
@@ -68,7 +68,7 @@ class Forgetting:
         return found
 
     def input(self, topic: str, execute: bool) -> Forgotten:
-        """Forget where the tasks are in a topic. Raises as `store`."""
+        """Forget the tasks' offsets in a topic. Raises as `store`."""
         return self._do(lambda ledger: self._of_input(topic, ledger), execute)
 
     def _do(self, find: Callable[[Ledger], Forgotten], execute: bool) -> Forgotten:

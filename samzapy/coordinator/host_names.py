@@ -1,4 +1,4 @@
-"""By which names the web listener may be asked for.
+"""The host names that requests to the web listener may use.
 
 A page in somebody's browser can give a name of its own the address of this machine (DNS rebinding), and would then read what is answered
 here. It cannot choose what the browser sends as `Host`: that is the page's name. So only names that were meant are answered. An address

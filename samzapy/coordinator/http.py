@@ -40,7 +40,7 @@ LOG.addFilter(Seldom(60.0))
 
 
 class TooLarge(ValueError):
-    """A body of more bytes than are taken."""
+    """A body of more bytes than are accepted."""
 
 
 async def body_of(request: Request, limit_bytes: int) -> bytes:
@@ -65,7 +65,7 @@ def _check_length(request: Request, limit_bytes: int) -> None:
 
 
 async def throw_away(request: Request) -> None:
-    """Read what is left of a refused request's body, and keep none of it; no longer than THROWN_AWAY_S.
+    """Read the rest of a refused request's body without keeping it, for at most THROWN_AWAY_S.
 
     Raises:
         starlette.requests.ClientDisconnect: the sender went away.
@@ -84,7 +84,7 @@ async def throw_away(request: Request) -> None:
 
 
 def knows(request: Request) -> None:
-    """The request is signed with the run's token: its connection is no stranger's."""
+    """The request is signed with the run's token: mark its connection as the run's own."""
     connection = getattr(request.state, "connection", None)
     if connection is not None:
         connection.knows()
@@ -137,14 +137,14 @@ class Listener:
 
 
 class _Http(H11Protocol):
-    """HTTP as uvicorn speaks it. A request to go on in another protocol, such as WebSocket, is answered in HTTP, as if it had not asked."""
+    """uvicorn's HTTP. A request to upgrade to another protocol, such as WebSocket, is answered in HTTP as if it had not asked."""
 
     def _unsupported_upgrade_warning(self) -> None:
         """Nothing is logged: clients must not be able to fill the log, and uvicorn's advice to install a library would not help."""
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, with an accepting of its own."""
+    """uvicorn, but accepting connections is done here."""
 
     def __init__(self, app: Starlette, listening: socket.socket, url: str, door: Door, head_s: float, request_s: float) -> None:
         self._app = app
@@ -222,7 +222,7 @@ class _Server(uvicorn.Server):
 
 
 class Connection(asyncio.Protocol):
-    """One connection, around the protocol of uvicorn's that speaks on it: its place at the door, and how long it may last."""
+    """One connection, around uvicorn's protocol object: its entry in `Door`, and its time limits."""
 
     def __init__(self, server: _Server, loop: asyncio.AbstractEventLoop, guest: Any) -> None:
         self.inner: asyncio.Protocol
@@ -246,7 +246,7 @@ class Connection(asyncio.Protocol):
         self._server.door.knows(self._guest)
 
     def end(self) -> None:
-        """Close it at once; what was not sent is not."""
+        """Close it at once; unsent data is dropped."""
         self._server.gone(self._guest)
         if self._transport is not None:
             self._transport.abort()

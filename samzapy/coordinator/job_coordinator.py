@@ -1,4 +1,4 @@
-"""The coordinator of one run: who runs what, for as long as the job runs.
+"""The coordinator of one run: decides which container runs which tasks, for as long as the job runs.
 
 One thread decides and acts (`run`), a turn at a time: renew the lease, see who is gone and end it at the broker, plan, name those who ask
 for it and move tasks, start what is to be started. Containers and people are answered by the roster, on other threads, from what was
@@ -82,12 +82,12 @@ class JobCoordinator:
         self._was_running = False
 
     def listens_at(self, url: str, control_url: str) -> None:
-        """Where people and containers reach it; to be told before `run`."""
+        """The URLs for people and for containers; call before `run`."""
         self.roster.url = url
         self._starting.control_url = control_url
 
     def run(self) -> int:
-        """Until the job is over. Returns the exit code: 0 finished or stopped, else that of the error that ended it.
+        """Run until the job ends. Returns the exit code: 0 finished or stopped, else that of the error that ended it.
 
         Raises:
             OwnedElsewhere: another run is alive. LogError: Kafka cannot be asked.
@@ -138,7 +138,7 @@ class JobCoordinator:
         LOG.info("job %s, run %s: %d tasks in %d containers", self._job, self._run_id, len(self.roster.tasks), used)
 
     def end(self) -> int:
-        """The end of this run, written; the exit code."""
+        """Write the end of this run; returns the exit code."""
         failpoints.hit("coordinator.finish.before")
         failure = self.roster.failure
         self.roster.state = state.FAILED if failure else state.FINISHED
@@ -174,7 +174,7 @@ class JobCoordinator:
             raise error
 
     def _note_inputs(self, ledger: Ledger) -> None:
-        """Where a bounded run ends, how many partitions each input had when this job first saw it, and what all runs must find again."""
+        """Records of the first start: the ends of a bounded run, each input's number of partitions, the facts of the job's first run."""
         records: list[tuple[bytes, bytes | None]] = [
             (input_key(topic_id), input_to_bytes(name, count))
             for topic_id, (name, count) in self._input_topics.inputs.items()
@@ -189,7 +189,7 @@ class JobCoordinator:
             self._owning.write(*records)
 
     def _await_home_hosts(self) -> None:
-        """Executors come one after the other: give the hosts that have the newest state their time, before anything is assigned."""
+        """Executors register one after the other: before tasks are assigned, wait a while for the hosts that have the newest state."""
         newest = {max(hosts, key=lambda h: hosts[h]) for hosts in self._owning.locality.values() if hosts}
         deadline = self._clock.monotonic() + self._settings.host_affinity_s
         while not newest <= set(self._launcher.hosts()) and self._clock.monotonic() < deadline:
@@ -205,7 +205,7 @@ class JobCoordinator:
     # -- one turn --------------------------------------------------------------------------------------------------------------------
 
     def turn(self) -> bool:
-        """One turn; False: the job is over. While Kafka cannot be asked the containers go on, and this is tried again."""
+        """One turn; False: the job has ended. While Kafka cannot be reached the containers go on, and this is tried again."""
         try:
             self._tick()
         except (ClusterUnreachable, InDoubt, TransactionAborted) as error:

@@ -79,7 +79,7 @@ class Lease:
         )
 
     def renew(self, url: str) -> None:
-        """Say now that this run is alive.
+        """Renew the lease.
 
         Raises:
             Fenced: another coordinator has taken over. LogError.
@@ -94,11 +94,11 @@ class Lease:
             self.renew(url)
 
     def give_up(self, outcome: str = "", error: str = "") -> None:
-        """Say that this run has ended, and how."""
+        """Write that this run has ended, and how."""
         self._owning.write((LEASE_KEY, self.ended(outcome, error).to_bytes()))
 
     def ended(self, outcome: str = "", error: str = "") -> LeaseRecord:
-        """The record that says so."""
+        """The record of the end."""
         return replace(self._record(""), ended=True, outcome=outcome, error=error[:MAX_ERROR])
 
     def _record(self, url: str) -> LeaseRecord:

@@ -1,4 +1,4 @@
-"""Who is alive: containers that ended, fell silent, or will not do as they are told are ended at the broker before anything else is decided.
+"""Which containers are alive: those that ended, fell silent or do not release their tasks are fenced before anything else is decided.
 
 A container is believed dead for one of four reasons: its process was seen to end, its lease is over, it did not register, it did not
 release. None of them is proof, and none needs to be: it is ended in the coordinator topic and fenced, so that it may wake up at any time
@@ -48,7 +48,7 @@ SUDDEN = ("SIGKILL", "killed or crashed", "executor was lost")
 
 
 class Liveness:
-    """Sees who is gone, ends them, and decides whether they are started again."""
+    """Notices lost containers, ends and fences them, and decides whether they are started again."""
 
     def __init__(self, roster: Roster, owning: Owning, settings: CoordinatorSettings, clock: Clock) -> None:
         self._roster = roster
@@ -104,7 +104,7 @@ class Liveness:
                 members.dismiss(member)
 
     def _all_failed_alike(self) -> bool:
-        """Every container ended with the same error before any commit: starting again will not help."""
+        """Every container ended with the same error before any commit: starting them again would not help."""
         if self._roster.any_commit:
             return False
         heard = [m.heard for m in self._roster.members.values()]
@@ -117,7 +117,7 @@ class Liveness:
         return killed_for_memory(member.heard.memory_bytes, self._settings.memory_bytes, heard_s, kernel_killed)
 
     def _lose(self, member: Member, why: str) -> None:
-        """It is gone, or is to be: its tasks are taken by force in this turn."""
+        """The container is lost, or is to be ended: its tasks are taken by force in this turn."""
         if member.launch.handle is not None:
             member.launch.handle.kill()
         if self._roster.failure is None and not self._roster.is_stopping:
@@ -125,7 +125,7 @@ class Liveness:
         self._roster.members.lose(member, why)
 
     def end_lost(self) -> None:
-        """(a) to (c) for those that are gone; if this raises, the next turn does it again."""
+        """(a) to (c) for lost containers; if this raises, the next turn does it again."""
         gone = [m for m in self._roster.members.values() if m.phase is Phase.ENDING]
         if not gone:
             return
@@ -136,7 +136,7 @@ class Liveness:
                 self._after_end(member)
 
     def _after_end(self, member: Member) -> None:
-        """It was ended in the topic and fenced: what becomes of it."""
+        """A container was ended in the topic and fenced: start it again, or not."""
         roster, members, ending = self._roster, self._roster.members, member.ending
         if ending is None:
             raise AssertionError(f"container {member.number} is ended and nobody knows why")
@@ -160,7 +160,7 @@ class Liveness:
             self._restart_or_give_up(member, now, lost, host)
 
     def _restart_or_give_up(self, member: Member, now: float, lost: tuple[str, ...], host: str) -> None:
-        """After a death; `lost`: its tasks, which those that have copies on other hosts than `host` take over at once."""
+        """Plan again after a death; containers with copies on other hosts than `host` take over the tasks `lost` at once."""
         decision = self._decide(member, now)
         if isinstance(decision, GiveUp):
             story = "; ".join(str(d) for d in member.history.deaths[-TOLD_DEATHS:])
@@ -173,7 +173,7 @@ class Liveness:
         self._roster.desired.update(orphans(holders, lost, host))
 
     def _decide(self, member: Member, now: float) -> Restart | GiveUp:
-        """What its last death leads to."""
+        """The consequence of its last death: restart, after how long, or the end of the job."""
         deaths = member.history.deaths
         if not deaths[-1].counts:
             return Restart(FIRST_BACKOFF_S)
@@ -181,7 +181,7 @@ class Liveness:
         return decide_restart(counted, now, self._settings.max_restarts, self._settings.restart_window_s)
 
     def _suspect(self, member: Member, at: Piece | None, why: str) -> Found:
-        """A container that could not say why it ended: what is known of the records that it was at."""
+        """A container ended without a reason: update the suspects among the records that were under way."""
         found = after_death(self._roster.caution, at, why, member.number, self._settings.restart_window_s)
         self._roster.caution = found.caution
         if found.condemned is not None:
@@ -203,7 +203,7 @@ class Liveness:
 
 
 def _said_why(member: Member) -> bool:
-    """Whether a container left with an error, or because another owns its tasks; it may not be the records that end such a one."""
+    """Whether a container reported an error, or that another owns its tasks: then no record is suspected."""
     final = member.heard.final
     return final is not None and (bool(final.error) or final.outcome == SUPERSEDED)
 
@@ -213,5 +213,5 @@ def _counted(piece: Piece) -> str:
 
 
 def _is_sudden(ended: str) -> bool:
-    """Whether a process ended as one does that the kernel or the cluster killed: without a word."""
+    """Whether a process ended without a report, as if the kernel or the cluster had killed it."""
     return any(words in ended for words in SUDDEN)

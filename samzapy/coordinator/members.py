@@ -1,4 +1,4 @@
-"""The containers of a run, and the only writer of what is known of each: every method is something that happened to one.
+"""The containers of a run, and the only writer of their fields: each method is an event of one container.
 
 What may happen when is in plan/members.py. Callers hold the roster's lock where other threads look.
 """
@@ -45,7 +45,7 @@ class Members(Mapping[int, Member]):
     # -- before it is named --------------------------------------------------------------------------------------------------------------
 
     def want(self, number: int) -> None:
-        """A container that there was not before."""
+        """A new container."""
         self.add(Member(number, wanted=Wanted(since=self._clock.monotonic())))
 
     def prefer(self, member: Member, host: str | None) -> None:
@@ -56,7 +56,7 @@ class Members(Mapping[int, Member]):
         member.reason = reason
 
     def launch(self, member: Member, launch: Launch, missed: str) -> None:
-        """It is about to be launched. `missed`: why not on its preferred host."""
+        """It is being launched. `missed`: why not on its preferred host."""
         self._happens(member, Event.LAUNCH)
         member.launch = launch
         member.state, member.reason = state.STARTING, ""
@@ -77,13 +77,13 @@ class Members(Mapping[int, Member]):
         member.state, member.reason = state.STARTING, ""
 
     def apply(self, member: Member, incarnation: str, facts: Mapping[str, Any]) -> None:
-        """It asks to be named; again and again, until it is."""
+        """It asks to be named in the topic; repeated until it is."""
         if member.applicant is None:
             self._happens(member, Event.APPLY)
         member.applicant = Applicant(incarnation, facts)
 
     def note_place(self, member: Member, place: str, where: str) -> bool:
-        """It has found where the code of an earlier process of it, `where`, was when that ended; False: it is not the one that died last."""
+        """It reported where the code of its earlier process `where` was when that ended; False: that is not the process that died last."""
         past = member.history
         if not past.deaths or past.deaths[-1].place or past.deaths[-1].where != where:
             return False
@@ -103,18 +103,18 @@ class Members(Mapping[int, Member]):
         self.hear(member)
 
     def note_affinity(self, member: Member, is_hit: bool, reason: str) -> None:
-        """Whether it runs where its state is."""
+        """Whether it runs on the host with its state."""
         before = member.affinity
         member.affinity = replace(before, hits=before.hits + is_hit, misses=before.misses + (not is_hit), reason=reason)
 
     def give(self, member: Member, tasks: tuple[str, ...], epoch: int, released: Collection[str] = ()) -> None:
-        """A newer record gives its incarnation these tasks; `released`: those that it had released under the last one."""
+        """A newer record gives its incarnation these tasks; `released`: those that it had released under the record before."""
         member.owner = replace(member.owner, tasks=tasks, epoch=epoch)
         kept = set(tasks) - set(released)
         member.releasing = {t: at for t, at in member.releasing.items() if t in kept}
 
     def order_release(self, member: Member, tasks: Collection[str]) -> None:
-        """All that it is to release."""
+        """All tasks that it is to release."""
         now = self._clock.monotonic()
         member.releasing = {t: member.releasing.get(t, now) for t in tasks}
 
@@ -126,11 +126,11 @@ class Members(Mapping[int, Member]):
         member.stop_reason = reason
 
     def hear(self, member: Member) -> None:
-        """It is there, whatever it says."""
+        """A sign of life, whatever its content."""
         member.heard = replace(member.heard, at=self._clock.monotonic())
 
     def report(self, member: Member, report: Mapping[str, Any]) -> None:
-        """A heartbeat. Two threads of a container send them, so an older one may come later."""
+        """A heartbeat. Two threads of a container send them, so an older one may arrive later."""
         self.hear(member)
         if int(report.get("number", 0)) >= int(member.heard.report.get("number", 0)):
             member.heard = member.heard.with_report(report)
@@ -139,7 +139,7 @@ class Members(Mapping[int, Member]):
         member.heard = replace(member.heard, memory_bytes=memory if isinstance(memory, int) else None)
 
     def report_final(self, member: Member, report: Mapping[str, Any]) -> None:
-        """How it ended, by its own account. A report that comes twice is one refusal by Kafka, not two."""
+        """Its final report. A report that arrives twice is one refusal by Kafka, not two."""
         error, outcome, past = report.get("error"), str(report.get("outcome", "")), member.history
         if error and error.get("code") in REFUSED and member.heard.final is None:
             past = replace(past, refused_at=(*past.refused_at, self._clock.monotonic())[-REFUSALS:])
@@ -152,7 +152,7 @@ class Members(Mapping[int, Member]):
     # -- its end -------------------------------------------------------------------------------------------------------------------------
 
     def lose(self, member: Member, why: str) -> None:
-        """It counts as dead; its tasks are taken by force."""
+        """It is declared dead; its tasks are taken by force."""
         self._happens(member, Event.LOSE)
         member.ending, member.state = Ending(why), state.LOST
 
@@ -162,7 +162,7 @@ class Members(Mapping[int, Member]):
         member.ending = Ending(ASKED, is_asked, restart_reason)
 
     def finish(self, member: Member) -> None:
-        """It ended in an orderly way, and that is all."""
+        """It ended in an orderly way and is not needed again."""
         self._happens(member, Event.FINISH)
         member.state = state.STOPPED
 
@@ -178,14 +178,14 @@ class Members(Mapping[int, Member]):
         member.history = replace(member.history, last_error=message)
 
     def clear(self, member: Member) -> None:
-        """It was ended in the coordinator topic and fenced: it has nothing any more, and what was launched cannot be named."""
+        """It was ended in the coordinator topic and fenced: it has no tasks any more, and its launched process cannot be named."""
         member.owner = replace(member.owner, incarnation="", tasks=(), pid=None)
         member.launch, member.applicant = Launch(), None
         member.heard = Heard(at=member.heard.at, memory_bytes=member.heard.memory_bytes)
         member.releasing, member.standby, member.stop_reason = {}, (), ""
 
     def end(self, member: Member) -> None:
-        """Cleared, and not needed any more."""
+        """Cleared, and not needed again."""
         self._happens(member, Event.END)
         member.ending, member.state = None, state.STOPPED
 
@@ -201,7 +201,7 @@ class Members(Mapping[int, Member]):
         member.history = replace(member.history, last_restart=death)
 
     def restart_after_death(self, member: Member, delay_s: float) -> None:
-        """Cleared, and to be started again after so many seconds."""
+        """Cleared, and to be started again after `seconds`."""
         self._happens(member, Event.RESTART)
         now, past = self._clock.monotonic(), member.history
         member.ending = None

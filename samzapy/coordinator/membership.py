@@ -1,4 +1,4 @@
-"""What the coordinator knows of each container, and what the job's state follows from that."""
+"""What the coordinator knows of each container, and the job's state that follows from it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Death:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Since when a container is to be launched, and not before when; monotonic seconds."""
+    """When a container was first to be launched, and the earliest time to do it; monotonic seconds."""
 
     since: float = 0.0
     not_before: float = 0.0
@@ -52,7 +52,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What was launched.
+    """A launched process.
 
     Attributes:
         id: a container registers with it, once.
@@ -79,7 +79,7 @@ class Applicant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Whom the coordinator topic names. Host and epoch are the last ones after it was ended.
+    """The incarnation that the coordinator topic names. After it was ended, host and epoch are the last ones.
 
     Attributes:
         incarnation: "" where it names nobody.
@@ -96,7 +96,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class FinalReport:
-    """How a container said it ended."""
+    """A container's final report."""
 
     outcome: str
     error: Mapping[str, Any] | None
@@ -104,7 +104,7 @@ class FinalReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """What a container last said.
+    """A container's last report.
 
     Attributes:
         at: when, or when it was launched; monotonic seconds.
@@ -125,7 +125,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why it is being ended. `is_asked`: it stopped because it was asked to; `restart_reason`: why it was."""
+    """Why it is being ended. `is_asked`: it stopped because it was asked to; `restart_reason`: why it was asked."""
 
     why: str
     is_asked: bool = False
@@ -143,7 +143,7 @@ class Affinity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What became of it so far.
+    """Its history so far.
 
     Attributes:
         restarts: after deaths.
@@ -215,7 +215,7 @@ class Member:
         return self.phase is Phase.LIVE and self.state == RUNNING
 
     def holder(self) -> Holder:
-        """As the decision on moves sees it. What it says it released counts only under its newest record."""
+        """The container as an input of `decide_moves`. A release that it reports counts only under its newest record."""
         report = self.heard.report
         released = frozenset(report.get("released", ())) if report.get("epoch") == self.owner.epoch else frozenset()
         copies = {c["task"]: c.get("lag") for c in report.get("standbys", ()) if not c.get("reason")}

@@ -1,4 +1,4 @@
-"""Who owns what, as written: the steps of "Owning" over the coordinator topic.
+"""Writes ownership: the steps of "Owning" in PROTOCOL.md, over the coordinator topic.
 
 A task's next owner is named only after its last one has released it, or was ended in the topic (a), that was read back (b), and its
 transactional.id was fenced at the broker (c). Every record is transactional, so a coordinator that was replaced writes nothing more. A
@@ -21,7 +21,7 @@ HOSTS_PER_TASK = 4
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A container's owner to be: which incarnation, where, with which tasks."""
+    """A container's next owner: incarnation, host, tasks."""
 
     container: int
     incarnation: str
@@ -31,7 +31,7 @@ class Named:
 
 
 class Owning:
-    """Writes who owns what.
+    """Writes which container owns which tasks.
 
     Attributes:
         epoch: of the newest record.
@@ -49,7 +49,7 @@ class Owning:
         self._replaces = ""  # the run whose lease was there when this one began
 
     def read(self) -> Ledger:
-        """What holds; a write that was in doubt is decided first."""
+        """The topic's current content; a write that was in doubt is decided first."""
         if self.is_in_doubt:
             self._topic.renew_producer()
         ledger = self._topic.read()
@@ -138,7 +138,7 @@ class Owning:
         self._topic.fence(container)
 
     def write(self, *records: tuple[bytes, bytes | None]) -> None:
-        """All or none of these records.
+        """Write all of these records or none.
 
         Raises:
             Fenced, LogError: as `name`.

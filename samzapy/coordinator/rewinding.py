@@ -1,4 +1,4 @@
-"""`checkpoint set`: a coordinator that starts nothing. It makes sure that nobody runs the job, then orders where its tasks go on.
+"""`checkpoint set`: a coordinator that starts no containers. It makes sure that no run is alive, then orders where the tasks go on.
 
 What it promises: either everything is ordered (the startpoints of all tasks touched, and with `reset_state` a deletion of every key of
 their changelogs) or nothing is, because it is one transaction of the job's coordinator id. It is safe because it owns the job as a run
@@ -30,7 +30,7 @@ from samzapy.readers import read_checkpoint, read_to_end
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What was asked for."""
+    """The command's options."""
 
     target: Target
     choice: Choice = field(default_factory=Choice)
@@ -86,7 +86,7 @@ class Rewinding:
         self._alone = Alone(job, settings, log, clock, process, is_alive, "the offsets were not set")
 
     def preview(self, order: Order, ledger: Ledger) -> Plan:
-        """What `execute` would do as things are now. Changes nothing.
+        """What `execute` would do now. Changes nothing.
 
         Raises:
             ConfigurationError: the order cannot be carried out. StateRefused: the state is not what it should be. LogError.
@@ -94,7 +94,7 @@ class Rewinding:
         return self._plan(order, ledger, lambda: None)
 
     def execute(self, order: Order) -> Plan:
-        """Take the job over, order, and give it back.
+        """Take the job over, write the order, and release the job.
 
         Raises:
             OwnedElsewhere: another run is alive, or has taken the job over. And as `preview`; nothing is ordered then.
@@ -123,7 +123,7 @@ class Rewinding:
     # -- what the order means ------------------------------------------------------------------------------------------------------------
 
     def _plan(self, order: Order, ledger: Ledger, alive: Callable[[], None]) -> Plan:
-        """`alive` is called now and then while much is read."""
+        """`alive` is called regularly during long reads."""
         places = chosen_places(self._tasks, order.choice)
         admin = self._log.admin()
         facts = admin.topics([*{p.topic for p in places}, self._job.checkpoint_topic, *self._changelogs.values()])
@@ -148,12 +148,12 @@ class Rewinding:
             consumer.close()
 
     def _of_inputs(self, task: str, order: Startpoint) -> Startpoint:
-        """The order without what an earlier one, not carried out yet, says of topics that are no inputs now."""
+        """The order, without offsets that an earlier order (not carried out yet) has for topics that are not inputs any more."""
         offsets = {str(place): order.offsets[str(place)] for place in self._tasks[task].inputs if str(place) in order.offsets}
         return replace(order, offsets=offsets, topic_ids={place: order.topic_ids[place] for place in offsets})
 
     def _new_first_run(self, ledger: Ledger, facts: Mapping[str, TopicFacts], found: Iterable[Step]) -> FirstRun | None:
-        """Where the checkpoint topic is another than that of the job's first run, this order has to say all that was lost with it."""
+        """If the checkpoint topic is not that of the job's first run, its offsets are lost: this order has to set every input."""
         there = facts.get(self._job.checkpoint_topic)
         topic_id = there.topic_id if there else ""
         if ledger.first_run is None or ledger.first_run.checkpoint_topic_id == topic_id:
@@ -185,7 +185,7 @@ class Rewinding:
         return found
 
     def _live_keys(self, consumer: Consumer, place: TopicPartition, task: str, store: str, alive: Callable[[], None]) -> list[bytes]:
-        """The keys that a changelog partition holds.
+        """The keys in a changelog partition.
 
         Raises:
             StateRefused: it is not this store's.
@@ -207,7 +207,7 @@ class Rewinding:
         return list(keys)
 
     def _refuse_foreign(self, place: TopicPartition, barrier: bytes | None, task: str, store: str) -> None:
-        """Deleting what another job wrote is not what was asked for; every changelog has the mark of its owner."""
+        """Refuse to delete another job's records: every changelog has a barrier of its owner."""
         if barrier is None:
             raise StateRefused(f"{place} has records, but no barrier of job {self._job}; they are not deleted.", "Find out which application wrote them.")
         try:

@@ -1,4 +1,4 @@
-"""The containers of a run as they were last heard of: what they ask and what people ask is answered from here.
+"""The containers of a run by their last reports: requests of containers and of people are answered from here.
 
 Requests come on the listeners' threads and take turns with the coordinator's loop by one lock, which nobody holds while Kafka or Spark
 is asked. A request decides nothing: it leaves what it has to say and takes away what was decided. So an answer is never late because
@@ -75,7 +75,7 @@ class Roster:
     # -- what containers ask -------------------------------------------------------------------------------------------------------------
 
     def register(self, container: int, launch_id: str, incarnation: str, facts: Mapping[str, Any]) -> Assignment | None:
-        """Ask to be named in the coordinator topic; None: not yet, ask again.
+        """Register an incarnation, to be named in the coordinator topic; None: not yet, ask again.
 
         Raises:
             Superseded: this launch is not the newest, was used already, or the job is stopping.
@@ -101,7 +101,7 @@ class Roster:
             return None
 
     def heartbeat(self, container: int, incarnation: str, report: Mapping[str, Any]) -> dict[str, Any]:
-        """How a container is; what it is to do.
+        """Take a container's report; returns its orders.
 
         Raises:
             Superseded: this incarnation was replaced.
@@ -125,14 +125,14 @@ class Roster:
             return answer
 
     def _copies(self, member: Member) -> list[str]:
-        """What it is to keep warm copies of: where a task is warmed up on its host to move there, the copy has to be given up for that."""
+        """The tasks of which it keeps warm copies. If a task is being warmed up on its host in order to move there, its copy is given up."""
         others = [
             names for n, names in self.warm.items() if n != member.number and n in self.members and self.members[n].host == member.host
         ]
         return [task for task in member.standby if not any(task in names for names in others)]
 
     def report_final(self, container: int, incarnation: str, report: Mapping[str, Any]) -> None:
-        """How a container ended, by its own account.
+        """Take a container's final report.
 
         Raises:
             Superseded: this incarnation was replaced.
@@ -171,7 +171,7 @@ class Roster:
     # -- what people ask -----------------------------------------------------------------------------------------------------------------
 
     def status(self) -> dict[str, Any]:
-        """What `samzapy status --json` prints, as a document."""
+        """The document that `samzapy status --json` prints."""
         with self.lock:
             owners = self._owners()
             copies: dict[str, list[dict[str, Any]]] = {}

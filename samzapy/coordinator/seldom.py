@@ -1,4 +1,4 @@
-"""Of a message that anybody outside can cause at will, one a minute: a log must not grow with what strangers do."""
+"""Limits log messages that anyone outside can cause to one a minute, so that strangers cannot fill the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _Said:
 
 
 class Seldom(logging.Filter):
-    """Of a logger: each message (by its text before arguments are filled in) at most once in `every_s` seconds; then how often it was left out."""
+    """A filter: each message (by its text without arguments) at most once in `every_s` seconds, with the number of those left out."""
 
     def __init__(self, every_s: float) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What a coordinator has to know, as values."""
+"""A coordinator's settings, as values."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CoordinatorSettings:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """This process, as another coordinator may look for it."""
+    """This process, by what another coordinator needs to check whether it still runs."""
 
     host: str
     pid: int

@@ -1,4 +1,4 @@
-"""Starting containers, each where its state is if that can be had in time; and doing without those for which there is no slot."""
+"""Starts containers, each on the host that has its state if that is free in time; parks those for which there is no slot."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Starting:
         self._roster.members.launched(member, self._launcher.launch(member.number, payload, chosen.host))
 
     def _used(self) -> dict[str, int]:
-        """Slots that containers of ours take, by host."""
+        """Slots that this job's containers take, by host."""
         used: dict[str, int] = {}
         for member in self._roster.members.values():
             host = member.host if member.is_live else member.launch.host
@@ -88,7 +88,7 @@ class Starting:
         return used
 
     def _state_of(self, member: Member) -> dict[str, int]:
-        """By host, how many of the tasks that it will have left their newest state there."""
+        """By host, how many of its tasks-to-be have their newest state there."""
         found: dict[str, int] = {}
         for task, number in self._roster.desired.items():
             hosts = self._owning.locality.get(task)
@@ -104,7 +104,7 @@ class Starting:
             self._replan()
 
     def make_room(self) -> None:
-        """Containers that found no slot are started once there has been one for a while."""
+        """Start parked containers once there has been a slot for a while."""
         parked = [m for m in self._roster.members.values() if m.phase is Phase.PARKED]
         if not parked:
             return

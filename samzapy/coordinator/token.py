@@ -1,4 +1,4 @@
-"""The run's token: who has it may tell the coordinator what to do. Kept in a file that only its owner can read."""
+"""The run's token: it gives the right to command the coordinator. Kept in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORGOTTEN_S = 7 * 86_400.0
 
 
 def token_path(state: Path, cluster_id: str, job: str, run_id: str) -> Path:
-    """Where the token of a run is kept."""
+    """The file of a run's token."""
     return state / cluster_id / "run" / job / f"{run_id}.token"
 
 

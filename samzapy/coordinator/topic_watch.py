@@ -1,4 +1,4 @@
-"""The job's topics, looked at while it runs: one that was deleted, or deleted and made again, ends the job by its name.
+"""Checks the job's topics while it runs: one that was deleted, or deleted and made again, ends the job with an error that names it.
 
 A topic that no broker shows once may only be unknown to the broker that was asked; two looks in a row decide. Another id decides at once.
 """
@@ -36,7 +36,7 @@ class TopicWatch:
         self._ends_ms = 0
 
     def check(self) -> None:
-        """Look at all of them.
+        """Check all of them.
 
         Raises:
             StateRefused: one is gone, or another; named. ClusterUnreachable, LogError: they could not be looked at.
@@ -81,7 +81,7 @@ class TopicWatch:
 
 
 def _doubt(ends: Mapping[TopicPartition, int], at_ms: int) -> str:
-    """From where on the state may be wrong."""
+    """Says from which offsets on the state may be wrong."""
     if not ends:
         return "What was written since the topic grew and committed before this was noticed may be counted in the wrong task."
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_ms / 1000))

@@ -1,4 +1,4 @@
-"""What people and their tools talk to. Looking is free; what changes something is a POST with the run's token."""
+"""The HTTP endpoints for people and their tools. Reading needs no token; every change is a POST with the run's token."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def web_app(coordinator: JobCoordinator, token: str, names: HostNames | None = None) -> Starlette:
-    """What people and their tools talk to. `names`: by which it may be asked for; None: loopback's."""
+    """The application. `names`: the host names that requests may use; None: loopback's."""
     roster = coordinator.roster
 
     def status(_: Request) -> Response:
@@ -86,7 +86,7 @@ class _Readable(JSONResponse):
 
 
 class _OnlyByName:
-    """Answers only who asks for it by one of its names; health is no secret, and who looks for it comes by many names."""
+    """Answers only requests under one of its host names. The health check is answered under any: it is no secret, and probes use many names."""
 
     def __init__(self, app: ASGIApp, names: HostNames) -> None:
         self._app = app
