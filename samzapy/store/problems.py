@@ -43,7 +43,7 @@ def problem(path: Path, doing: str, text: str) -> StoreProblem:
         return StoreDiskFull(f"{where}: the disk is full.", "Make room or choose another `state.dir`; nothing committed is lost.")
     if "lock hold by current process" in text or "While lock file" in text:
         return StoreLocked(f"{where}: another process has it open.", "Wait until that process has ended.")
-    if text.startswith(("Corruption", "Invalid argument", "NotFound", "Not implemented")) or "No such file" in text:
+    if text.startswith(("Corruption", "Invalid argument", "NotFound", "Not implemented")) or "No such file" in text or "Is a directory" in text:
         return StoreCorrupt(f"{where}: its files are damaged or missing: {text}", "It is set aside and restored from its changelog.")
     if "Too many open files" in text:
         return StoreProblem(
@@ -61,6 +61,8 @@ def mark_set_aside(path: Path, reason: str) -> None:
     """
     try:
         (path / MARKER).write_text(reason + "\n")
+    except FileNotFoundError:
+        return  # the directory itself was deleted: there is nothing that could be used again
     except OSError as error:
         raise problem(path, "setting it aside", error.strerror or str(error)) from None
 

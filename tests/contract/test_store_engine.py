@@ -231,6 +231,18 @@ def test_damage_that_shows_at_a_read_leaves_it_in_doubt_and_set_aside(tmp_path: 
     engine.close()
 
 
+def test_a_store_whose_directory_is_deleted_while_it_is_open_is_in_doubt(tmp_path: Path, memory: SharedMemory) -> None:
+    """Not an error that ends the job: the container starts over, and the store is restored."""
+    engine = RocksEngine(tmp_path / "store", memory)
+    engine.write([(b"k", b"v")], at(1))
+    engine.flush()
+    engine.write([(b"k", b"w")], at(2))
+    shutil.rmtree(tmp_path / "store")
+    with pytest.raises(InDoubt, match="damaged or missing"):
+        engine.flush()
+    engine.close()
+
+
 def test_closing_a_store_whose_files_are_gone_is_no_error(tmp_path: Path, memory: SharedMemory) -> None:
     """A store is a cache: what it holds is committed. (Seen: a damaged one that was set aside ended its job when the cleaner closed it.)"""
     engine = RocksEngine(tmp_path / "store", memory)

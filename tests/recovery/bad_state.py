@@ -6,6 +6,8 @@ where the job goes on (its state is then compared with the true one), or the err
 
 from __future__ import annotations
 
+import random
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -127,18 +129,45 @@ def behind(stamp: StoreStamp) -> int:
 
 
 def damaged(kind: str, how: str) -> Act:
-    """A file of the local store is cut in half, filled with something else, or gone."""
+    """A file of the local store is cut in half, filled with something else, gone, or a directory by now."""
 
     def act(ran: Ran) -> str:
         files = sorted(ran.generation.glob(kind))
         assert files, f"no {kind} in {sorted(p.name for p in ran.generation.iterdir())}"
         for file in files:
             data = file.read_bytes()
-            if how == "gone":
+            if how in ("gone", "a directory"):
                 file.unlink()
+                if how == "a directory":
+                    file.mkdir()
             else:
                 file.write_bytes(data[: len(data) // 2] if how == "cut" else b"\xa5" * len(data))
         return ran.start()
+
+    return act
+
+
+def damaged_at_random(seed: int, times: int) -> Act:
+    """So often, each time the store as it was: bytes of one of its files are turned, or it ends earlier. Each time the state is the true one."""
+
+    def act(ran: Ran) -> str:
+        chance, whole = random.Random(seed), ran.root.with_name("whole")
+        shutil.copytree(ran.root, whole)
+        sources = set()
+        for _ in range(times):
+            shutil.rmtree(ran.root)
+            shutil.copytree(whole, ran.root)
+            file = chance.choice(sorted(p for p in ran.generation.iterdir() if p.name.endswith(".sst") or p.name.startswith(("MANIFEST", "CURRENT"))))
+            data = bytearray(file.read_bytes())
+            at = chance.randrange(len(data))
+            data[at : at + chance.choice((1, 64))] = b"" if chance.random() < 0.2 else bytes([data[at] ^ 1 << chance.randrange(8)])
+            file.write_bytes(data)
+            try:
+                said = ran.start()
+            except InDoubt:  # found by a later read: the runner starts over
+                said = ran.start()
+            sources.add(said.partition(":")[0])
+        return f"{times} times from {sorted(sources)}"
 
     return act
 

@@ -62,6 +62,11 @@ STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
     "MANIFEST gone": (state.damaged("MANIFEST-*", "gone"), GOES_ON, ("changelog:", "damaged or missing")),
     "CURRENT gone": (state.damaged("CURRENT", "gone"), GOES_ON, ("changelog:", "not kept")),
     "CURRENT overwritten": (state.damaged("CURRENT", "filled"), GOES_ON, ("changelog:", "damaged or missing")),
+    **{
+        f"directory in the place of {name}": (state.damaged(name, "a directory"), GOES_ON, ("changelog:", "damaged or missing: ", "directory"))
+        for name in ("*.sst", "MANIFEST-*", "CURRENT", "LOCK", "IDENTITY", "rocksdict-config.json")
+    },
+    "files damaged at random": (state.damaged_at_random(3, 12), GOES_ON, ("12 times", "changelog")),
     "generation that is a link": (state.linked, GOES_ON, ("changelog:", "no local store on this host")),
     "generation open elsewhere": (state.in_use, GOES_ON, ("changelog:", "another process has it open")),
     "generation set aside": (state.set_aside, GOES_ON, ("changelog:", "no local store on this host")),
