@@ -218,7 +218,10 @@ def machine(engine: type[Steps], key_serde: str, cache_bytes: int, committed_byt
 
 @pytest.mark.parametrize(("cache_bytes", "committed_bytes"), [(0, 0), (600, 0), (0, 400), (600, 1000), (1 << 20, 1 << 20)])
 @pytest.mark.parametrize("key_serde", ["bytes", "integer"])
-@pytest.mark.parametrize(("engine", "examples"), [(MemorySteps, 40), (DiskSteps, 40), (RocksSteps, 8)])
+@pytest.mark.parametrize(
+    ("engine", "examples"),
+    [(MemorySteps, 10), (DiskSteps, 10), (RocksSteps, 3), *(pytest.param(kind, 60, marks=pytest.mark.prove) for kind in (DiskSteps, RocksSteps))],
+)
 def test_does_what_the_model_does(engine: type[Steps], examples: int, key_serde: str, cache_bytes: int, committed_bytes: int) -> None:
     from hypothesis.stateful import run_state_machine_as_test
 

@@ -92,7 +92,6 @@ def test_records_that_only_the_broker_refuses_are_found_and_set_aside(kafka: str
     assert updates == set(job.updates())
 
 
-@pytest.mark.prove
 @pytest.mark.parametrize("guarantee", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.prove)])
 def test_a_topic_that_takes_less_than_a_batch_refuses_nothing(kafka: str, tmp_path: Path, name: str, guarantee: str) -> None:
     """`max.message.bytes` bounds batches, and librdkafka's are a megabyte by default."""

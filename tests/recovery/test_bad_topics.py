@@ -106,6 +106,7 @@ def test_a_job_that_nothing_else_mends_is_reset(job: Job) -> None:
     assert counted == job.stored()
 
 
+@pytest.mark.prove
 def test_a_truncated_changelog_is_refused_by_run_and_by_state_restore(job: Job) -> None:
     set_policy(job, job.changelog, "delete")
     delete_before(job, job.changelog, 0, 3)
@@ -126,6 +127,7 @@ def test_a_truncated_changelog_is_refused_by_run_and_by_state_restore(job: Job) 
     assert (1, True) == (verified.returncode, "refused" in verified.stdout), verified.stdout
 
 
+@pytest.mark.prove
 def test_a_change_that_no_checkpoint_names_is_refused_by_run_and_by_state(job: Job) -> None:
     checkpoints = f"__samza_checkpoint_{job.name}_1"
     older = next(r.value for r in reversed(read_all(job.servers, checkpoints)) if (r.partition, r.key) == (0, CHECKPOINT))
@@ -145,6 +147,7 @@ def test_a_change_that_no_checkpoint_names_is_refused_by_run_and_by_state(job: J
     assert (1, True) == (verified.returncode, "refused" in verified.stdout and lost[-1] in verified.stdout), verified.stdout
 
 
+@pytest.mark.prove
 def test_a_topic_that_was_made_again_is_another_topic(job: Job) -> None:
     delete_topic(job.servers, job.input)
     refused(job.run_to_end(), 4, "SZ302", f"no input topic {job.input}", "Create")

@@ -220,6 +220,7 @@ def test_a_run_ends_clean_not_clean_or_invalid() -> None:
 # -- a run -----------------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.prove
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_two_jobs_recover_from_kills_a_pause_another_driver_cut_connections_and_damaged_state(

@@ -62,7 +62,7 @@ def waiting_at_an_input(job: Job) -> Iterator[tuple[Running, Stranger]]:
         yield run, stranger
 
 
-@pytest.mark.parametrize("end", ["commit", "abort"])
+@pytest.mark.parametrize("end", ["commit", pytest.param("abort", marks=pytest.mark.prove)])
 def test_on_an_input_the_task_waits_the_others_go_on_and_its_end_is_right(job: Job, end: str) -> None:
     with waiting_at_an_input(job) as (run, stranger):
         at_the_ends(run, job)  # those of whoever reads what is committed: before the open transaction
@@ -118,7 +118,7 @@ def waiting_to_restore(job: Job, topic: str) -> Iterator[tuple[Running, Stranger
         yield run, stranger
 
 
-@pytest.mark.parametrize("topic", INTERNAL)
+@pytest.mark.parametrize("topic", ["changelog", pytest.param("checkpoint", marks=pytest.mark.prove)])
 def test_on_a_topic_of_its_own_the_restore_waits_the_others_go_on_and_its_end_is_right(job: Job, topic: str) -> None:
     with waiting_to_restore(job, topic) as (run, stranger):
         before = job.stored()
@@ -135,7 +135,7 @@ def test_on_a_topic_of_its_own_the_restore_waits_the_others_go_on_and_its_end_is
     assert sorted(each_once(expected)) == sorted(job.updates())
 
 
-@pytest.mark.parametrize("topic", INTERNAL)
+@pytest.mark.parametrize("topic", ["changelog", pytest.param("checkpoint", marks=pytest.mark.prove)])
 def test_on_a_topic_of_its_own_it_is_said_while_it_lasts(job: Job, topic: str) -> None:
     with waiting_to_restore(job, topic) as (run, stranger):
         said(run, lambda s: INTERNAL[topic].format(job=job.name) in task(s, 0)["reason"])
@@ -146,6 +146,7 @@ def test_on_a_topic_of_its_own_it_is_said_while_it_lasts(job: Job, topic: str) -
         assert "" == task(status, 0)["reason"]
 
 
+@pytest.mark.prove
 def test_one_that_was_open_before_the_last_commit_is_not_taken_for_a_lost_end(job: Job) -> None:
     """The changelog's visible end is before the checkpoint's position; the records after it are hidden, not lost."""
     with job.running("--local") as run:

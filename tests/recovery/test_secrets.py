@@ -120,7 +120,7 @@ def in_topics(job: Job, wanted: Needles) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("where", ["--local", pytest.param("--master=local[2]", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("where", ["--local", pytest.param("--master=local[2]", marks=[pytest.mark.spark, pytest.mark.prove])])
 def test_a_run_shows_its_secrets_nowhere(kafka: str, tmp_path: Path, where: str) -> None:
     guarded = Guarded(kafka, tmp_path)
     job = guarded.job
