@@ -12,11 +12,11 @@ from typing import Any
 
 import orjson
 
-from samzapy import IncomingMessageEnvelope, OutgoingMessageEnvelope, StreamTask, SystemStream, TaskContext, TaskCoordinator
+from samzapy import IncomingMessageEnvelope, StreamTask, TaskContext, TaskCoordinator
 from samzapy.api.context import MessageCollector
 
 USERS = "users"
-ENRICHED = SystemStream("kafka", "page-views-enriched")
+ENRICHED = "page-views-enriched"
 
 
 def enriched(user_id: str | None, view: Mapping[str, Any], user: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -39,7 +39,7 @@ class PageViewEnricher(StreamTask):
             user = None if envelope.key is None else self.users.get(envelope.key)
             if user is None:
                 self.unknown.inc()
-            collector.send(OutgoingMessageEnvelope(ENRICHED, enriched(envelope.key, envelope.message, user), key=envelope.key))
+            collector.send(ENRICHED, enriched(envelope.key, envelope.message, user), key=envelope.key)
         else:
             self.malformed.inc()
 

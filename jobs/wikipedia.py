@@ -17,12 +17,12 @@ from typing import Any
 
 import orjson
 
-from samzapy import IncomingMessageEnvelope, OutgoingMessageEnvelope, StreamTask, SystemStream, TaskContext, TaskCoordinator
+from samzapy import IncomingMessageEnvelope, StreamTask, TaskContext, TaskCoordinator
 from samzapy.api.context import MessageCollector
 
-RAW = SystemStream("kafka", "wikipedia-raw")
-EDITS = SystemStream("kafka", "wikipedia-edits")
-STATS = SystemStream("kafka", "wikipedia-stats")
+RAW = "wikipedia-raw"
+EDITS = "wikipedia-edits"
+STATS = "wikipedia-stats"
 
 # -- lines and edits: plain functions ----------------------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class WikipediaFeed(StreamTask):
         line = (envelope.message or b"").strip()
         if line:
             record = raw_record(line)
-            collector.send(OutgoingMessageEnvelope(RAW, record, key=page_of(record["raw"])))
+            collector.send(RAW, record, key=page_of(record["raw"]))
 
 
 class WikipediaParser(StreamTask):
@@ -109,7 +109,7 @@ class WikipediaParser(StreamTask):
         if edit is None:
             self.unparsable.inc()
         else:
-            collector.send(OutgoingMessageEnvelope(EDITS, edit, key=edit["title"]))
+            collector.send(EDITS, edit, key=edit["title"])
         name = "unparsable" if edit is None else "edits"
         self.lines.put(name, (self.lines.get(name) or 0) + 1)
 
@@ -178,7 +178,7 @@ class WikipediaStats(StreamTask):
                 "flags": _flags(totals),
             },
         }
-        collector.send(OutgoingMessageEnvelope(STATS, message, key=self.task_name))
+        collector.send(STATS, message, key=self.task_name)
 
 
 def _flags(counts: Mapping[str, int]) -> dict[str, int]:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from samzapy import IncomingMessageEnvelope, OutgoingMessageEnvelope, StreamTask, SystemStream, TaskContext, TaskCoordinator
+from samzapy import IncomingMessageEnvelope, StreamTask, TaskContext, TaskCoordinator
 from samzapy.api.context import MessageCollector
 
 AROUND_WORDS = "".join(chr(c) for c in range(33, 127) if not chr(c).isalnum()) + "“”‘’„‚«»‹›…–—¿¡·•。、，；：？！（）「」『』"
@@ -28,8 +28,6 @@ def words(sentence: str) -> list[str]:
 class WordCount(StreamTask):
     """Counts words in the store `counts`; sends each new count to `word-counts`."""
 
-    OUT = SystemStream("kafka", "word-counts")
-
     def init(self, context: TaskContext) -> None:
         self.counts = context.get_store("counts")
 
@@ -39,7 +37,7 @@ class WordCount(StreamTask):
         for word in words(envelope.message):
             count = (self.counts.get(word) or 0) + 1
             self.counts.put(word, count)
-            collector.send(OutgoingMessageEnvelope(self.OUT, count, word))
+            collector.send("word-counts", count, key=word)
 
 
 # -- the direct way, to compare with ---------------------------------------------------------------------------------------------

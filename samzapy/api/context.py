@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 
-from samzapy.api.envelope import OutgoingMessageEnvelope, SystemStreamPartition
+from samzapy.api.envelope import HeadersToSend, OutgoingMessageEnvelope, SystemStreamPartition
 from samzapy.api.store import KeyValueStore
 
 
@@ -88,9 +88,28 @@ class TaskCoordinator(Protocol):
 class MessageCollector(Protocol):
     """Where a task sends its records."""
 
-    def send(self, envelope: OutgoingMessageEnvelope) -> None:
+    @overload
+    def send(self, to: OutgoingMessageEnvelope, /) -> None: ...
+    @overload
+    def send(
+        self,
+        to: str,
+        message: Any,
+        /,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        partition_key: Any = None,
+        timestamp: int | None = None,
+        headers: HeadersToSend | None = None,
+    ) -> None: ...
+    def send(self, to: OutgoingMessageEnvelope | str, /, *message: Any, **rest: Any) -> None:
         """Send when the hook returns; nothing is sent if it raises.
 
+        `send("visit-counts", 3, key="ada")` means `send(OutgoingMessageEnvelope("visit-counts", 3, key="ada"))`; the other arguments are the
+        envelope's, too.
+
         Raises:
-            UnknownOutput: `outputs` does not list the topic. SerdeError: key or value does not encode. RecordTooLarge.
+            UnknownOutput: `outputs` does not list the topic. SerdeError: key or value does not encode. RecordTooLarge. TypeError, ValueError:
+                as OutgoingMessageEnvelope.
         """

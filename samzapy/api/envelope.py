@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any, NamedTuple
 
 Headers = Sequence[tuple[str, bytes | None]]
+HeadersToSend = Sequence[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None]
 
 
 class SystemStream(NamedTuple):
@@ -88,7 +89,7 @@ class OutgoingMessageEnvelope:
         partition: the partition's number; by default chosen by the hash (murmur2, as in Java's clients) of the partition key or key.
         partition_key: chooses the partition in place of the key; encoded by the key serde.
         timestamp: milliseconds since 1970, 1 or more (Kafka's client treats 0 as the time of sending); by default the time of sending.
-        headers: (name, value) pairs; a value is bytes, None, or text, which is sent as UTF-8.
+        headers: (name, value) pairs, or a dict; a value is bytes, None, or text, which is sent as UTF-8.
 
     Raises:
         TypeError: an argument of another type. ValueError: a timestamp below 1.
@@ -104,7 +105,7 @@ class OutgoingMessageEnvelope:
         partition: int | None = None,
         partition_key: Any = None,
         timestamp: int | None = None,
-        headers: Sequence[tuple[str, bytes | str | None]] | None = None,
+        headers: HeadersToSend | None = None,
     ) -> None:
         self.system_stream = system_stream if type(system_stream) is SystemStream else _stream(system_stream)
         self.message = message
@@ -143,8 +144,10 @@ def _time(given: object) -> int:
 
 def _pairs(given: object) -> Headers:
     """In the form that the client accepts: tuples of text and bytes."""
+    if isinstance(given, Mapping):
+        given = list(given.items())
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
-        raise TypeError(f"headers: a list of (name, bytes) pairs is needed, not {given!r}; of a dict, list(d.items())")
+        raise TypeError(f"headers: a list of (name, bytes) pairs or a dict is needed, not {given!r}")
     found = []
     for pair in given:
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)):

@@ -19,13 +19,11 @@ MAX_NAME = 60  # of the 80 that a job's name may have: topics are named after it
 
 TASK = '''"""Counts the records of each key."""
 
-from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
+from samzapy import StreamTask
 
 
 class Counter(StreamTask):
     """One object for each partition of the input; state that must survive a crash belongs in a store, not in `self`."""
-
-    OUT = SystemStream("kafka", "{job}-counts")
 
     def init(self, context):
         self.counts = context.get_store("counts")
@@ -33,7 +31,7 @@ class Counter(StreamTask):
     def process(self, envelope, collector, coordinator):
         n = (self.counts.get(envelope.key) or 0) + 1
         self.counts.put(envelope.key, n)
-        collector.send(OutgoingMessageEnvelope(self.OUT, key=envelope.key, message=n))
+        collector.send("{job}-counts", n, key=envelope.key)
 '''
 
 JOB = """# All keys: `samzapy schema`, or the reference of samzapy. `samzapy validate {module}.yaml` finds every mistake at once.

@@ -191,9 +191,9 @@ def assert_pipeline(feed: Sequence[bytes], story: Sequence[str]) -> None:
             for number, line in enumerate(feed[part * len(feed) // parts : (part + 1) * len(feed) // parts]):
                 first.send("wikipedia-feed", value=line, partition=number % TASKS)
             first.run()
-            pipe(first, RAW.stream, second, raw_seen)
+            pipe(first, RAW, second, raw_seen)
             second.run()
-            pipe(second, EDITS.stream, third, edits_seen)
+            pipe(second, EDITS, third, edits_seen)
             third.container.step(0.0)
             if part < len(story):
                 for h in (first, second, third):
@@ -217,7 +217,7 @@ def send_edits(h: Harness, of_lines: Sequence[bytes]) -> None:
 
 
 def windows(h: Harness) -> list[dict[str, Any]]:
-    return [value for _, value in h.output(STATS.stream)]
+    return [value for _, value in h.output(STATS)]
 
 
 def all_time(of_windows: Sequence[dict[str, Any]]) -> Totals:

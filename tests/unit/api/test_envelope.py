@@ -20,7 +20,7 @@ WRONG: dict[str, tuple[tuple[Any, ...], dict[str, Any], type[Exception], str]] =
     "the epoch, which the client takes for now": ((OUT, 1), {"timestamp": 0}, ValueError, "timestamp 0"),
     "before the epoch": ((OUT, 1), {"timestamp": -1}, ValueError, "timestamp -1"),
     "seconds with a fraction": ((OUT, 1), {"timestamp": 1.5}, TypeError, "timestamp"),
-    "headers as a dict": ((OUT, 1), {"headers": {"a": b"1"}}, TypeError, r"list\(d.items\(\)\)"),
+    "a dict of headers with a number": ((OUT, 1), {"headers": {"a": 1}}, TypeError, "value of 'a'"),
     "headers as text": ((OUT, 1), {"headers": "a=1"}, TypeError, "headers"),
     "a header's number": ((OUT, 1), {"headers": [("a", 1)]}, TypeError, "value of 'a'"),
     "a header's name as bytes": ((OUT, 1), {"headers": [(b"a", b"1")]}, TypeError, "pair"),
@@ -41,7 +41,9 @@ def test_a_topic_may_be_named_plainly(stream: Any) -> None:
 
 def test_headers_are_kept_as_the_client_takes_them() -> None:
     given = [("a", b"1"), ["b", "ü"], ("c", None)]
-    assert [("a", b"1"), ("b", "ü".encode()), ("c", None)] == OutgoingMessageEnvelope("out", 1, headers=given).headers  # type: ignore[arg-type]
+    taken = [("a", b"1"), ("b", "ü".encode()), ("c", None)]
+    assert taken == OutgoingMessageEnvelope("out", 1, headers=given).headers  # type: ignore[arg-type]
+    assert taken == OutgoingMessageEnvelope("out", 1, headers={"a": b"1", "b": "ü", "c": None}).headers
 
 
 class _Relay(StreamTask):
@@ -70,5 +72,59 @@ def test_a_task_sends_by_a_topics_name() -> None:
 def test_what_is_no_envelope_is_called_that() -> None:
     with Harness(_Relay, **SECTIONS) as h:
         h.send("in", "no envelope")
-        with pytest.raises(TaskError, match="send takes an OutgoingMessageEnvelope"):
+        with pytest.raises(TaskError, match="send takes a topic and a message, or an OutgoingMessageEnvelope"):
             h.run()
+
+
+SENDS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "a value": (("out", "v"), {}),
+    "a tombstone": (("out", None), {"key": "k"}),
+    "with a key": (("out", "v"), {"key": "k"}),
+    "with a key by position": (("out", "v", "k"), {}),
+    "all that there is": (("out", "v"), {"key": "k", "partition": 1, "timestamp": 5, "headers": {"h": "x"}}),
+    "a partition key": (("out", "v"), {"key": "k", "partition_key": "other"}),
+    "a stream": ((OUT, "v"), {"key": "k"}),
+}
+REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
+    "an unknown topic": (("elsewhere", "v"), {}, "topic elsewhere, which the job file does not list"),
+    "another system": ((SystemStream("kinesis", "out"), "v"), {}, "no system 'kinesis'"),
+    "a topic alone": (("out",), {}, "send takes a topic and a message"),
+    "a number": ((7, "v"), {}, "system_stream"),
+    "a key beside an envelope": ((OutgoingMessageEnvelope("out", "v"),), {"key": "k"}, "nothing beside an envelope"),
+    "a partition beside an envelope": ((OutgoingMessageEnvelope("out", "v"),), {"partition": 1}, "nothing beside an envelope"),
+    "a partition that is not there": (("out", "v"), {"partition": 9}, "partition 9"),
+    "a partition as text": (("out", "v"), {"partition": "1"}, "partition"),
+}
+
+
+class _Sender(StreamTask):
+    """Sends as the test says; a record says how."""
+
+    calls: Any = ()
+
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        args, more = self.calls[int(envelope.message)]
+        collector.send(*args, **more)
+
+
+@pytest.mark.parametrize("case", SENDS)
+def test_a_topic_and_a_message_are_sent_as_their_envelope_is(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    args, more = SENDS[case]
+    monkeypatch.setattr(_Sender, "calls", [(args, more), ((OutgoingMessageEnvelope(*args, **more),), {})])
+    with Harness(_Sender, tasks=2, **SECTIONS) as h:
+        h.send("in", "0", partition=0)
+        h.send("in", "1", partition=0)
+        h.run()
+        plain, wrapped = ((r.partition(), r.key(), r.value(), r.headers()) for r in h.records("out"))
+        assert plain == wrapped
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_send_that_means_nothing_is_refused(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    args, more, words = REFUSED[case]
+    monkeypatch.setattr(_Sender, "calls", [(args, more)])
+    with Harness(_Sender, tasks=2, **SECTIONS) as h:
+        h.send("in", "0", partition=0)
+        with pytest.raises(TaskError, match=words):
+            h.run()
+        assert [] == h.output("out")
