@@ -165,14 +165,14 @@ class TransactionalProducer(Protocol):
         """Wait until the broker has everything.
 
         Raises:
-            TransactionAborted: abort it (RecordRejected: because of a record). Fenced. InDoubt.
+            TransactionAborted: abort it (RecordRejected: because of a record, with its topic). Fenced. InDoubt.
         """
 
     def commit(self) -> bool:
         """Commit; True: clean. False: committed, but suspicious (slow, retried, reconnected): the next `begin` needs a new producer.
 
         Raises:
-            TransactionAborted: it can be aborted, none of it becomes visible (RecordRejected: because of a record). Fenced.
+            TransactionAborted: it can be aborted, none of it becomes visible (RecordRejected: because of a record, with its topic). Fenced.
             InDoubt: it is not known whether it was committed.
         """
 
@@ -472,12 +472,12 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
-    """The coordinator's orders to a container, in every response to a heartbeat. Which tasks it owns is only in the coordinator topic.
+class Instructions:
+    """The coordinator's instructions to a container, in every response to a heartbeat. Which tasks it owns is only in the coordinator topic.
 
     Attributes:
         epoch: of the newest record that names this container; one that is not adopted yet makes it read the topic again.
-        release: tasks to commit, close and give back.
+        release: tasks to commit, close and release.
         standby: tasks to keep a warm copy of.
         models: tasks that were added after this container was started, by name.
     """
@@ -489,24 +489,24 @@ class Orders:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """The run loop's connections to its process: whether to go on, reports, orders.
+class Supervision:
+    """The run loop's connections to its process: whether to go on, reports, instructions.
 
     Attributes:
-        alive: called during waits; raises to end them.
-        published: called when the status has changed and should be reported soon; with True, at once.
-        orders: the newest orders.
-        under_way: reports to the coordinator the records about to be processed, or with None that they are done; returns when it has the report.
+        raise_if_stopped: called during waits; raises to end them.
+        report: called when the status has changed and should be reported soon; with True, at once.
+        instructions: the newest instructions.
+        announce: reports to the coordinator the records about to be processed, or with None that they are done; returns when it has the report.
     """
 
-    alive: Callable[[], None] = lambda: None
-    published: Callable[[bool], None] = lambda urgent: None
-    orders: Callable[[], Orders] = Orders
-    under_way: Callable[[Piece | None], None] = lambda piece: None
+    raise_if_stopped: Callable[[], None] = lambda: None
+    report: Callable[[bool], None] = lambda urgent: None
+    instructions: Callable[[], Instructions] = Instructions
+    announce: Callable[[Piece | None], None] = lambda piece: None
 
 
 class Control(Protocol):
-    """A container's connection to the coordinator. Every call is retried inside; the answer to a heartbeat has commands and orders."""
+    """A container's connection to the coordinator. Every call is retried inside; the answer to a heartbeat has commands and instructions."""
 
     def register(self, incarnation: str, facts: Mapping[str, Any]) -> Assignment:
         """Ask to be named in the coordinator topic; waits until it is.

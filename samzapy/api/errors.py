@@ -141,9 +141,17 @@ class TransactionAborted(LogError):
 
 
 class RecordRejected(TransactionAborted):
-    """Kafka refused a record of the transaction for its size, its timestamp, or the topic's rules. Sending it again would fail again."""
+    """Kafka refused a record of the transaction for its size, its timestamp, or the topic's rules. Sending it again would fail again.
+
+    Attributes:
+        topic: whose rules; "" if that is not known.
+    """
 
     code = "SZ315"
+
+    def __init__(self, message: str, remedy: str = "", topic: str = "") -> None:
+        super().__init__(message, remedy)
+        self.topic = topic
 
 
 class InDoubt(LogError):

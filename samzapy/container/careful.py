@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from samzapy.api.errors import TaskError
 from samzapy.container.failure import PASS_BY
-from samzapy.container.search import Culprit
+from samzapy.container.poison_search import Culprit
 from samzapy.model.caution import Caution, Condemned, Piece, Suspects, piece_of
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.suspects import next_limit

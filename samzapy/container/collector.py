@@ -24,7 +24,7 @@ _Output = tuple[OutputSpec, Callable[[Any], bytes], Callable[[Any], bytes], int]
 class Collector:
     """The collector of a container's hooks. `pending` holds what is to be released; up to `_kept` its hooks have returned."""
 
-    __slots__ = ("_kept", "_kept_size", "_outputs", "_size", "_thread", "pending", "released_bytes")
+    __slots__ = ("_kept", "_kept_size", "_outputs", "_size", "_thread", "pending")
 
     def __init__(self, outputs: Mapping[str, OutputSpec]) -> None:
         self._outputs: dict[object, _Output] = {}  # a topic is named as text, or as a stream
@@ -33,7 +33,6 @@ class Collector:
         self._thread = get_ident()
         self.pending: list[Outgoing] = []
         self._size = self._kept = self._kept_size = 0
-        self.released_bytes = 0
 
     def send(
         self,
@@ -91,11 +90,12 @@ class Collector:
         del self.pending[self._kept :]
         self._size = self._kept_size
 
-    def release(self, send_all: SendAll) -> None:
-        """Hand what is kept to the producer, in order."""
+    def release(self, send_all: SendAll) -> int:
+        """Hand what is kept to the producer, in order. Returns its bytes."""
         send_all(self.pending)
-        self.released_bytes += self._size
+        size = self._size
         self.clear()
+        return size
 
     def clear(self) -> None:
         """Forget what waits."""

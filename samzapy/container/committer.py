@@ -32,7 +32,7 @@ OVERHEAD_BYTES = 128  # a batch's header and a record's framing, with a margin
 
 
 class Mirror(Protocol):
-    """Where committed positions are told for Kafka's tools."""
+    """Where committed positions are mirrored for Kafka's tools."""
 
     def mirror(self, positions: Mapping[TopicPartition, int]) -> None: ...
 

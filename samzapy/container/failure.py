@@ -1,6 +1,6 @@
 """What becomes of a record that fails: how long to wait before it is tried again, how it is named, the dead letter that is made of it.
 
-Decisions and words only; `Container` carries them out. A stack tells files, lines and functions, never values of variables and no message
+Decisions and words only; processing.py and given_up.py apply them. A stack tells files, lines and functions, never values of variables and no message
 of an exception, so nothing of the record gets into it.
 """
 
@@ -43,7 +43,7 @@ def backoff_s(attempts: int) -> float:
     return min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(attempts - 1, 30))
 
 
-def is_told(number: int) -> bool:
+def is_logged(number: int) -> bool:
     """Whether the record that is passed by as the task's `number`th is worth a line in the log."""
     return number <= TOLD or number % TOLD_EVERY == 0
 

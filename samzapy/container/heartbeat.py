@@ -1,6 +1,6 @@
-"""The container's line to the coordinator: a thread that tells how it is, takes commands and orders, and watches the lease.
+"""The container's line to the coordinator: a thread that tells how it is, takes commands and instructions, and watches the lease.
 
-The run loop never waits for it: the loop leaves a report here and looks at `command` and `orders`. A container that was not answered for
+The run loop never waits for it: the loop leaves a report here and looks at `command` and `instructions`. A container that was not answered for
 most of its lease stops by itself, before the coordinator, which counts from when it heard of it last, may give its tasks away; if the
 loop does not look (a hung `process`), `die` ends the process. All by the monotonic clock, which no one sets.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from samzapy.api.errors import ClusterUnreachable, SamzapyError, Superseded
 from samzapy.model.bounded_json import NOT_UNDERSTOOD
 from samzapy.model.job_model import tasks_from_json
-from samzapy.ports import Clock, Control, Joinable, Orders, Spawn
+from samzapy.ports import Clock, Control, Instructions, Joinable, Spawn
 
 LOG = logging.getLogger("samzapy.heartbeat")
 RUN, STOP, EXIT = "run", "stop", "exit"
@@ -33,7 +33,7 @@ class Heartbeat:
 
     Attributes:
         command: the last answer's.
-        orders: the last answer's.
+        instructions: the last answer's.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Heartbeat:
         self._spawn = spawn
         self.command = RUN
         self.why = ""
-        self.orders = Orders()
+        self.instructions = Instructions()
         self._again_s = heartbeat_s
         self._awake = threading.Event()
         self._is_stopping = False
@@ -74,11 +74,11 @@ class Heartbeat:
         if self._thread is not None:
             self._thread.join(timeout=5)
 
-    def hasten(self) -> None:
+    def beat_now(self) -> None:
         """Send the next one now."""
         self._awake.set()
 
-    def speak(self) -> None:
+    def report_now(self) -> None:
         """Send a report on the caller's thread, and wait until it was heard. That nobody answers is the other thread's to say."""
         try:
             self._control.heartbeat(self._incarnation, self._report())
@@ -93,7 +93,7 @@ class Heartbeat:
             sent = self._clock.monotonic()
             try:
                 answer = self._control.heartbeat(self._incarnation, self._report())
-                self._take(answer)
+                self._apply(answer)
                 last_answer = sent  # the coordinator counts from when it heard us: never assume later than we spoke
             except Superseded as error:
                 self._give_up(error.message)
@@ -116,16 +116,16 @@ class Heartbeat:
         left = ((STOP_AT if used < STOP_AT else DIE_AT) - used) * self._lease_s
         return min(self._heartbeat_s, self._again_s, max(left, SHORTEST_S))
 
-    def _take(self, answer: Mapping[str, Any]) -> None:
+    def _apply(self, answer: Mapping[str, Any]) -> None:
         """
         Raises:
             ClusterUnreachable: it cannot be the coordinator's.
         """
         try:
-            orders, again_s = orders_from(answer), float(answer.get("again_s", self._heartbeat_s))
+            instructions, again_s = instructions_from(answer), float(answer.get("again_s", self._heartbeat_s))
         except NOT_UNDERSTOOD as error:
             raise ClusterUnreachable(f"the coordinator's answer is not understood: {type(error).__name__}: {error}.", "") from None
-        self.orders, self._again_s = orders, again_s
+        self.instructions, self._again_s = instructions, again_s
         if self.command != EXIT:
             self.command = str(answer.get("command", RUN))
 
@@ -134,9 +134,9 @@ class Heartbeat:
         self.why = self.why or why
 
 
-def orders_from(answer: Mapping[str, Any]) -> Orders:
-    """The orders in a heartbeat's answer."""
-    return Orders(
+def instructions_from(answer: Mapping[str, Any]) -> Instructions:
+    """The instructions in a heartbeat's answer."""
+    return Instructions(
         int(answer.get("epoch", 0)),
         frozenset(str(t) for t in answer.get("release", ())),
         tuple(str(t) for t in answer.get("standby", ())),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, OffsetOutOfRange
 from samzapy.container.spec import InputSpec
-from samzapy.container.task_instance import BOOTSTRAPPING, RUNNING, Lane, TaskInstance
+from samzapy.container.task_instance import BOOTSTRAPPING, RUNNING, TaskInput, TaskInstance
 from samzapy.model.checkpoint import InputMark
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.plan.stalled import Still, look, why_it_stands
@@ -59,13 +59,17 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
 
 
 class Inputs:
-    """The lanes that are read, and the consumer that reads them."""
+    """The partitions that are read, for which tasks, and the consumer that reads them.
+
+    Attributes:
+        readers: by (topic, partition), the inputs of the tasks that read it.
+    """
 
     def __init__(self, consumer: Consumer, stall_s: float = 60.0) -> None:
         """`stall_s`: a partition that has records and brings none for this many seconds is checked."""
         self._consumer = consumer
-        self.lanes: dict[tuple[str, int], list[Lane]] = {}
-        self._by_partition: dict[TopicPartition, list[Lane]] = {}
+        self.readers: dict[tuple[str, int], list[TaskInput]] = {}
+        self._by_partition: dict[TopicPartition, list[TaskInput]] = {}
         self._paused: set[TopicPartition] = set()
         self._ends: dict[tuple[str, int], int] = {}
         self._nearest_end = 0
@@ -76,7 +80,7 @@ class Inputs:
         self._said: dict[TopicPartition, tuple[int, str]] = {}  # at which position, and what
 
     def assign(self, tasks: Iterable[TaskInstance], positions: Mapping[str, Mapping[TopicPartition, int]]) -> None:
-        """T6: read the lanes of these tasks from `positions` (by task name); bootstrap gates are set again.
+        """T6: read the inputs of these tasks from `positions` (by task name); bootstrap gates are set again.
 
         A partition that another task reads already goes back to the offset where this task begins; the other task does not get its records
         a second time. The caller has just committed, so the other task's checkpoint has its next offset.
@@ -85,24 +89,24 @@ class Inputs:
         shared = set(self._by_partition)
         tasks = list(tasks)
         # All ends with one call. A gate is the end as it is now, before the first record is handed out.
-        bounds = self._consumer.bounds_of(lane.partition for task in tasks for lane in task.lanes if lane.spec.bootstrap)
+        bounds = self._consumer.bounds_of(task_input.partition for task in tasks for task_input in task.inputs if task_input.spec.bootstrap)
         for task in tasks:
-            for lane in task.lanes:
-                offset = positions[task.name][lane.partition]
-                lane.resume_at = offset  # records before it are read for other tasks, and not handed to this one
-                lane.ended = False
-                start[lane.partition] = min(offset, start.get(lane.partition, offset))
+            for task_input in task.inputs:
+                offset = positions[task.name][task_input.partition]
+                task_input.resume_at = offset  # records before it are read for other tasks, and not handed to this one
+                task_input.ended = False
+                start[task_input.partition] = min(offset, start.get(task_input.partition, offset))
                 # The others continue at their own checkpoint, or further if they have already skipped past it.
-                for other in self._by_partition.get(lane.partition, ()) if lane.partition in shared else ():
-                    if other.task is not lane.task:
-                        other.resume_at = max(other.resume_at, other.task.committed.inputs[str(lane.partition)].next_offset)
-                        start[lane.partition] = min(start[lane.partition], other.resume_at)
-                self._by_partition.setdefault(lane.partition, []).append(lane)
+                for other in self._by_partition.get(task_input.partition, ()) if task_input.partition in shared else ():
+                    if other.task is not task_input.task:
+                        other.resume_at = max(other.resume_at, other.task.committed.inputs[str(task_input.partition)].next_offset)
+                        start[task_input.partition] = min(start[task_input.partition], other.resume_at)
+                self._by_partition.setdefault(task_input.partition, []).append(task_input)
                 # If there is nothing to read before the end there is no gate: no record would come to open it.
-                if lane.spec.bootstrap:
-                    end = bounds[lane.partition].end
-                    lane.gate = end if offset < end else None
-            task.state = BOOTSTRAPPING if any(lane.gate is not None for lane in task.lanes) else RUNNING
+                if task_input.spec.bootstrap:
+                    end = bounds[task_input.partition].end
+                    task_input.gate = end if offset < end else None
+            task.state = BOOTSTRAPPING if any(task_input.gate is not None for task_input in task.inputs) else RUNNING
 
         # Partitions that are assigned already go back by a seek, because a second assignment is refused.
         self._index()
@@ -116,8 +120,8 @@ class Inputs:
         """Stop reading for these tasks."""
         names = {t.name for t in tasks}
         gone = []
-        for partition, lanes in list(self._by_partition.items()):
-            rest = [lane for lane in lanes if lane.task.name not in names]
+        for partition, readers in list(self._by_partition.items()):
+            rest = [task_input for task_input in readers if task_input.task.name not in names]
             if rest:
                 self._by_partition[partition] = rest
             else:
@@ -144,7 +148,7 @@ class Inputs:
         self._hold()
 
     def positions(self, unprocessed: Sequence[Message]) -> dict[str, dict[TopicPartition, int]]:
-        """By task: the next offset of each of its lanes, given the records that were handed out but not processed.
+        """By task: the next offset of each of its inputs, given the records that were handed out but not processed.
 
         That may be before the committed one, if a partition is read again for a bootstrap.
         """
@@ -153,11 +157,13 @@ class Inputs:
         for message in unprocessed:
             first.setdefault(TopicPartition(message.topic(), message.partition()), message.offset())
         result: dict[str, dict[TopicPartition, int]] = {}
-        for partition, lanes in self._by_partition.items():
+        for partition, readers in self._by_partition.items():
             here = min(at[partition], first.get(partition, at[partition]))
-            for lane in lanes:
-                at_least = max(here, lane.resume_at)
-                result.setdefault(lane.task.name, {})[partition] = at_least if lane.end is None else min(at_least, lane.end)
+            for task_input in readers:
+                at_least = max(here, task_input.resume_at)
+                result.setdefault(task_input.task.name, {})[partition] = (
+                    at_least if task_input.end is None else min(at_least, task_input.end)
+                )
         return result
 
     def advance(self, positions: Mapping[str, Mapping[TopicPartition, int]]) -> list[TaskInstance]:
@@ -166,15 +172,19 @@ class Inputs:
         finished: list[TaskInstance] = []
         for task in self.tasks():
             here = positions.get(task.name, {})
-            for lane in task.lanes:
-                if lane.gate is not None and here[lane.partition] >= lane.gate:
-                    lane.gate = None
-                if lane.end is not None and not lane.ended and max(here[lane.partition], lane.resume_at) >= lane.end:
-                    lane.ended = True
-            if task.state == BOOTSTRAPPING and all(lane.gate is None for lane in task.lanes):
+            for task_input in task.inputs:
+                if task_input.gate is not None and here[task_input.partition] >= task_input.gate:
+                    task_input.gate = None
+                if (
+                    task_input.end is not None
+                    and not task_input.ended
+                    and max(here[task_input.partition], task_input.resume_at) >= task_input.end
+                ):
+                    task_input.ended = True
+            if task.state == BOOTSTRAPPING and all(task_input.gate is None for task_input in task.inputs):
                 task.state = RUNNING
                 opened.append(task)
-            if not task.ended and task.lanes and all(lane.ended for lane in task.lanes):
+            if not task.ended and task.inputs and all(task_input.ended for task_input in task.inputs):
                 finished.append(task)
         self._hold()
         return finished
@@ -194,13 +204,13 @@ class Inputs:
                 why = f"{place}: another application's transaction is open at {position}; the task waits for the records after it"
                 LOG.warning("%s", why)
             self._still[place] = (position, since[1], why)
-            for lane in self._by_partition[place] if why else ():
-                lane.task.reason = why
+            for task_input in self._by_partition[place] if why else ():
+                task_input.task.reason = why
 
     def look_for_stalls(self, now: float) -> list[str]:
         """The watchdog: messages about partitions that have records and bring none, although they are not paused.
 
-        The caller then calls `read_anew` between two batches, if a new consumer may help.
+        The caller then calls `read_again` between two batches, if a new consumer may help.
         """
         told = []
         at = self._consumer.positions(self._by_partition)
@@ -227,38 +237,38 @@ class Inputs:
         """Set the reasons again, which each look has cleared, for partitions that are still at the same position."""
         self._said = {place: said for place, said in self._said.items() if at.get(place) == said[0]}
         for place, (_, why) in self._said.items():
-            for lane in self._by_partition[place]:
-                lane.task.reason = lane.task.reason or why
+            for task_input in self._by_partition[place]:
+                task_input.task.reason = task_input.task.reason or why
 
-    def read_anew(self, renew: Callable[[], None]) -> None:
+    def read_again(self, renew: Callable[[], None]) -> None:
         """Continue with a new consumer, which `renew` makes, at each task's next offsets; only between two batches."""
         stand = self.positions(())
         start: dict[TopicPartition, int] = {}
-        for place, lanes in self._by_partition.items():
-            for lane in lanes:
-                lane.resume_at = max(lane.resume_at, stand[lane.task.name][place])
-            start[place] = min(stand[lane.task.name][place] for lane in lanes)
+        for place, readers in self._by_partition.items():
+            for task_input in readers:
+                task_input.resume_at = max(task_input.resume_at, stand[task_input.task.name][place])
+            start[place] = min(stand[task_input.task.name][place] for task_input in readers)
         renew()
         self._paused = set()
         self._consumer.assign(start)
         self._hold()
 
     def tasks(self) -> list[TaskInstance]:
-        """The tasks that have lanes here."""
+        """The tasks that have readers here."""
         found: dict[str, TaskInstance] = {}
-        for lanes in self._by_partition.values():
-            for lane in lanes:
-                found.setdefault(lane.task.name, lane.task)
+        for readers in self._by_partition.values():
+            for task_input in readers:
+                found.setdefault(task_input.task.name, task_input.task)
         return [found[name] for name in sorted(found)]
 
     def _index(self) -> None:
-        self.lanes = {(p.topic, p.partition): lanes for p, lanes in self._by_partition.items()}
-        self._ends = {place: lanes[0].end for place, lanes in self.lanes.items() if lanes[0].end is not None}
+        self.readers = {(p.topic, p.partition): readers for p, readers in self._by_partition.items()}
+        self._ends = {place: readers[0].end for place, readers in self.readers.items() if readers[0].end is not None}
         self._nearest_end = min(self._ends.values(), default=0)
 
     def _hold(self) -> None:
-        """Pause partitions of which some lane must wait, resume the others."""
-        held = {p for p, lanes in self._by_partition.items() if any(_is_held(lane) for lane in lanes)}
+        """Pause partitions that some task must not read yet, resume the others."""
+        held = {p for p, readers in self._by_partition.items() if any(_is_held(task_input) for task_input in readers)}
         pause, resume = held - self._paused, self._paused - held
         if pause:
             self._consumer.pause(pause)
@@ -267,6 +277,6 @@ class Inputs:
         self._paused = held
 
 
-def _is_held(lane: Lane) -> bool:
-    waiting = lane.task.state == BOOTSTRAPPING and lane.gate is None and not lane.spec.bootstrap
-    return waiting or lane.ended
+def _is_held(task_input: TaskInput) -> bool:
+    waiting = task_input.task.state == BOOTSTRAPPING and task_input.gate is None and not task_input.spec.bootstrap
+    return waiting or task_input.ended

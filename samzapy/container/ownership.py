@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from samzapy import failpoints
 from samzapy.api.errors import Superseded
+from samzapy.container.transaction import Transaction
 from samzapy.model.names import Job
 from samzapy.model.ownership import ContainerRecord, FirstRun, Ledger
 from samzapy.plan.first_run import checkpoints_gone, differs_from_first_run
@@ -20,14 +21,17 @@ from samzapy.readers import read_ledger
 
 
 class Ownership:
-    """Holds the container's one transactional producer, and knows whether a transaction is open on it.
+    """Holds the container's one transactional producer.
+
+    Args:
+        transaction: is told whether a transaction is open on the producer.
 
     Attributes:
         named: the tasks that the newest record read gives to this container.
         epoch: of that record.
     """
 
-    def __init__(self, job: Job, container: int, incarnation: str, log: Log, clock: Clock) -> None:
+    def __init__(self, job: Job, container: int, incarnation: str, log: Log, clock: Clock, transaction: Transaction) -> None:
         self._job = job
         self._container = container
         self._log = log
@@ -37,7 +41,7 @@ class Ownership:
         self.named: tuple[str, ...] = ()
         self.ledger = Ledger()
         self.producer: TransactionalProducer | None = None
-        self.in_transaction = False
+        self._transaction = transaction
         self.renewals = 0
 
     def take(self) -> TransactionalProducer:
@@ -106,21 +110,26 @@ class Ownership:
         producer = self.producer
         if producer is None:
             producer = self.take()
-        if not self.in_transaction:
+        if not self._transaction.is_open:
             producer.begin()
-            self.in_transaction = True
+            self._transaction.is_open = True
         return producer
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open on the producer."""
+        return self._transaction.is_open
 
     def decided(self, clean: bool) -> None:
         """The transaction was committed or aborted; if that was suspicious, the producer must not begin another one."""
-        self.in_transaction = False
+        self._transaction.is_open = False
         if not clean:
             self.renewals += 1
             self.take()
 
     def drop(self) -> None:
         """Let go of the producer without deciding anything."""
-        self.in_transaction = False
+        self._transaction.is_open = False
         if self.producer is not None:
             self.producer.close()
             self.producer = None

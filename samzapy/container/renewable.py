@@ -1,25 +1,50 @@
-"""A consumer that can be replaced by a new one without its users noticing: for one that has fallen silent."""
+"""The consumer of a container's inputs. It can be replaced under those who hold it: one that has fallen silent, or that fetches little at a
+time because the container was started after a death that may have been for want of memory.
+
+Replacing changes what is being read, so whoever sees a reason only notes it, and the run loop replaces the consumer between two batches.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ports import Closing, Consumer, Message
+from samzapy.ports import Clock, Closing, Consumer, Message
 
 
 class RenewableConsumer(Closing):
-    """ports.Consumer over the newest that `make` made."""
+    """ports.Consumer over the newest that `make` made.
 
-    def __init__(self, make: Callable[[], Consumer]) -> None:
+    Args:
+        make: a consumer; with True, one that fetches little at a time.
+        small_s: for how long, in seconds from now, it is to be one that fetches little.
+
+    Attributes:
+        stalled: why it seems to have fallen silent.
+        must_grow: it has fetched little for long enough.
+    """
+
+    def __init__(self, make: Callable[[bool], Consumer], small_s: float, clock: Clock) -> None:
         self._make = make
-        self._now = make()
+        self._clock = clock
+        self._small_until = clock.monotonic() + small_s
+        self._now = self._new()
+
+    def _new(self) -> Consumer:
+        self._is_small = self._clock.monotonic() < self._small_until
+        self.stalled: list[str] = []
+        self.must_grow = False
+        return self._make(self._is_small)
 
     def renew(self) -> None:
         """A new one, to which nothing is assigned, in place of the old."""
-        fresh = self._make()
+        fresh = self._new()
         old, self._now = self._now, fresh
         old.close()
+
+    def check_size(self) -> None:
+        """Whether it has fetched little for long enough."""
+        self.must_grow = self._is_small and self._clock.monotonic() >= self._small_until
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         self._now.assign(positions)

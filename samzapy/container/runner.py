@@ -34,13 +34,13 @@ from samzapy.api.errors import (
 from samzapy.clock import start_thread
 from samzapy.container.container import Container
 from samzapy.container.failure import stack_of
-from samzapy.container.hang import user_frames
 from samzapy.container.heartbeat import EXIT, STOP, Heartbeat
 from samzapy.container.lags import Lags
+from samzapy.container.stuck_hook import user_frames
 from samzapy.ids import random_id
 from samzapy.memory import resident_bytes
 from samzapy.model.caution import Piece
-from samzapy.ports import Assignment, Clock, Control, Line, Log, Spawn
+from samzapy.ports import Assignment, Clock, Control, Log, Spawn, Supervision
 
 LOG = logging.getLogger("samzapy.container")
 FINISHED, STOPPED, FAILED, SUPERSEDED = "finished", "stopped", "failed", "superseded"
@@ -50,7 +50,7 @@ PUBLISH_S = 0.25
 LOCALHOST = "localhost"  # how a container beside its driver is called
 TOLD_BESIDE = "the job's last lines say what and where"
 
-Build = Callable[[Assignment, str, Line], Container]
+Build = Callable[[Assignment, str, Supervision], Container]
 
 
 def settle_memory() -> None:
@@ -68,13 +68,13 @@ class ContainerRunner:
     """Runs one container to its end.
 
     Args:
-        build: makes the container from (assignment, incarnation, line).
+        build: makes the container from (assignment, incarnation, supervision).
         facts: what the coordinator should know of this process: host, pid.
-        hang_s: a hook that runs as long as this, in seconds, ends the process; at half of it its stack is logged.
+        stuck_hook_s: a hook that runs as long as this, in seconds, ends the process; at half of it its stack is logged.
         die: ends the process at once; called when the lease is over and the loop does not react.
         arm: called on the heartbeat's thread with every heartbeat: if it is not called again for long, something holds that thread up.
         resident: how much memory this process has, in bytes; told with every heartbeat.
-        spawn, new_id, settle: what a process has for threads, ids, and to set up its memory when the tasks run.
+        spawn, new_id, settle_memory: what a process has for threads, ids, and to set up its memory when the tasks run.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class ContainerRunner:
         facts: Mapping[str, Any],
         heartbeat_s: float,
         lease_s: float,
-        hang_s: float,
+        stuck_hook_s: float,
         die: Callable[[str], None],
         spawn: Spawn = start_thread,
         new_id: Callable[[], str] = random_id,
-        settle: Callable[[], None] = settle_memory,
+        settle_memory: Callable[[], None] = settle_memory,
         arm: Callable[[], None] = lambda: None,
         resident: Callable[[], int | None] = resident_bytes,
     ) -> None:
@@ -101,21 +101,21 @@ class ContainerRunner:
         self._clock = clock
         self._facts = facts
         self._incarnation = new_id()
-        self._settle = settle
+        self._settle_memory = settle_memory
         self._container: Container | None = None
         self._status: dict[str, Any] = {}
         self._state = "STARTING"
         self._last_published = 0.0
         self._under_way: Mapping[str, object] | None = None
         self._reports = itertools.count(1)
-        self._hang_s = hang_s
+        self._stuck_hook_s = stuck_hook_s
         self._die = die
         self._loop_thread = threading.get_ident()
         self._arm = arm
         self._resident = resident
-        self._hang_told_of = -1.0
+        self._stuck_logged_at = -1.0
         self._lags = Lags(log, heartbeat_s, self._places, clock, spawn)
-        self._heartbeat = Heartbeat(control, self._incarnation, heartbeat_s, lease_s, clock, self._report, self._watch_for_hang, die, spawn)
+        self._heartbeat = Heartbeat(control, self._incarnation, heartbeat_s, lease_s, clock, self._report, self._watch_for_stuck_hook, die, spawn)
 
     def run(self) -> int:
         """Returns the process's exit code: 0 finished or stopped, 1 failed, 5 superseded."""
@@ -123,8 +123,8 @@ class ContainerRunner:
         error: SamzapyError | None = None
         try:
             assignment = self._control.register(self._incarnation, self._facts)
-            line = Line(self._alive, self._published, lambda: self._heartbeat.orders, self._tell_under_way)
-            self._container = self._build(assignment, self._incarnation, line)
+            supervision = Supervision(self._raise_if_stopped, self._publish, lambda: self._heartbeat.instructions, self._announce)
+            self._container = self._build(assignment, self._incarnation, supervision)
             self._heartbeat.start()
             self._lags.start()
             outcome = self._live(self._container)
@@ -143,9 +143,9 @@ class ContainerRunner:
                 container.own()
                 while container.is_starting:
                     container.step()
-                self._settle()
+                self._settle_memory()
                 self._state = "RUNNING"
-                self._published(True)
+                self._publish(True)
                 while not container.finished:
                     container.step()
                 return FINISHED
@@ -158,8 +158,8 @@ class ContainerRunner:
                     raise
                 self._state = "STARTING"
                 LOG.warning("container %d starts over from the last commit: %s: %s", self._number, error.code, error)
-                container.let_go()
-                self._published(True)
+                container.drop_all()
+                self._publish(True)
                 self._clock.sleep(min(1.0, 0.05 * 2**failures))
                 if self._heartbeat.command == STOP:
                     return STOPPED
@@ -171,7 +171,7 @@ class ContainerRunner:
 
     def _stop(self, container: Container) -> str:
         self._state = "STOPPING"
-        self._published(True)
+        self._publish(True)
         try:
             container.stop()
         except (InDoubt, Fenced, TransactionAborted, ClusterUnreachable) as error:
@@ -226,25 +226,25 @@ class ContainerRunner:
 
     # -- between the loop and the heartbeat ----------------------------------------------------------------------------------------
 
-    def _alive(self) -> None:
+    def _raise_if_stopped(self) -> None:
         command = self._heartbeat.command
         if command == EXIT:
             raise Superseded(f"container {self._number} stops: {self._heartbeat.why or 'the coordinator ordered it'}.", "")
         if command == STOP:
             raise _StopRequested
 
-    def _published(self, urgent: bool) -> None:
+    def _publish(self, urgent: bool) -> None:
         now = self._clock.monotonic()
         if urgent or now - self._last_published >= PUBLISH_S:
             self._last_published = now
             if self._container is not None:
                 self._status = self._container.status()
             if urgent:
-                self._heartbeat.hasten()
+                self._heartbeat.beat_now()
 
-    def _tell_under_way(self, piece: Piece | None) -> None:
+    def _announce(self, piece: Piece | None) -> None:
         self._under_way = None if piece is None else piece.to_json()
-        self._heartbeat.speak()
+        self._heartbeat.report_now()
 
     def _places(self) -> list[str]:
         """The partitions whose ends are of interest."""
@@ -261,7 +261,7 @@ class ContainerRunner:
             status[part] = [{**one, "lag": self._lags.of(one["positions"])} for one in status.get(part, ())]
         return status
 
-    def _watch_for_hang(self) -> None:
+    def _watch_for_stuck_hook(self) -> None:
         """On the heartbeat's thread."""
         self._arm()
         container = self._container
@@ -269,18 +269,18 @@ class ContainerRunner:
             return
         seen_at = container.seen_at
         silent_s = self._clock.monotonic() - seen_at
-        if silent_s < self._hang_s / 2:
+        if silent_s < self._stuck_hook_s / 2:
             return
         stack, record = user_frames(self._loop_thread)
         if not stack:
             return
-        if self._hang_told_of != seen_at:
-            self._hang_told_of = seen_at
+        if self._stuck_logged_at != seen_at:
+            self._stuck_logged_at = seen_at
             LOG.warning(
                 "container %d: a hook%s has not returned for %.0f s (commit.timeout is %.0f s); it is at\n  %s",
-                self._number, record, silent_s, self._hang_s, "\n  ".join(stack),
+                self._number, record, silent_s, self._stuck_hook_s, "\n  ".join(stack),
             )  # fmt: skip
-        if silent_s >= self._hang_s and self._state == "RUNNING":
+        if silent_s >= self._stuck_hook_s and self._state == "RUNNING":
             self._die(
-                f"{TaskError.code}: a hook{record} did not return within commit.timeout ({self._hang_s:.0f} s); it was at {stack[-1]}"
+                f"{TaskError.code}: a hook{record} did not return within commit.timeout ({self._stuck_hook_s:.0f} s); it was at {stack[-1]}"
             )

@@ -77,7 +77,7 @@ class Starter:
     def _places_of(self, task: TaskInstance) -> list[TopicPartition]:
         """Its inputs, and its changelogs."""
         changelogs = [s.changelog_of(task.model.partition) for s in self._spec.stores.values() if s.changelog]
-        return [*(lane.partition for lane in task.lanes), *changelogs]
+        return [*(task_input.partition for task_input in task.inputs), *changelogs]
 
     def _settle(self, task: TaskInstance, bounds: Mapping[TopicPartition, Bounds]) -> bool:
         """T5: where each input is read from; True if the checkpoint is a new one that has to be committed first.
@@ -113,13 +113,13 @@ class Starter:
         before = {**old.left, **old.inputs} if old is not None else {}
         known = {**before, **ordered}
         inputs: dict[str, InputMark] = {}
-        for lane in task.lanes:
-            place, spec = str(lane.partition), lane.spec
+        for task_input in task.inputs:
+            place, spec = str(task_input.partition), task_input.spec
             mark = known.get(place)
             if mark is not None:
-                offset = checked_offset(bounds[lane.partition], spec, lane.partition, mark)
+                offset = checked_offset(bounds[task_input.partition], spec, task_input.partition, mark)
             else:
-                offset = first_offset(bounds[lane.partition], spec, self._has_grown(lane.partition))
+                offset = first_offset(bounds[task_input.partition], spec, self._has_grown(task_input.partition))
             inputs[place] = InputMark(spec.topic_id, offset)
             if old is not None and place not in old.inputs:
                 came = f"is an input again; it left at {before[place].next_offset}" if place in before else "is new to this task"

@@ -1,6 +1,6 @@
-"""One task of a container: the user's object, its stores, its checkpoint, and the lanes it reads.
+"""One task of a container: the user's object, its stores, its checkpoint, and its inputs.
 
-A lane is one input partition as the run loop sees it: everything that a record needs is bound in it once, so that nothing is looked up
+A `TaskInput` is one input partition as the run loop sees it: everything that a record needs is bound in it once, so that nothing is looked up
 per record.
 """
 
@@ -69,7 +69,7 @@ class Context:
         return store
 
 
-class Lane:
+class TaskInput:
     """One input partition of one task.
 
     Attributes:
@@ -140,7 +140,7 @@ class TaskInstance:
     reason: str = ""
     checkpoint: Checkpoint | None = None
     user: StreamTask | None = None
-    lanes: list[Lane] = field(default_factory=list)
+    inputs: list[TaskInput] = field(default_factory=list)
     restored: dict[str, Restored] = field(default_factory=dict)
     ended: bool = False  # end_of_stream has returned, or it asked for shutdown(); its checkpoint carries the run's id
     closing: bool = False  # shutdown was asked for
@@ -175,11 +175,11 @@ class TaskInstance:
             "name": self.name,
             "state": self.state,
             "reason": self.reason,
-            "partitions": [str(lane.ssp) for lane in self.lanes],
+            "partitions": [str(task_input.ssp) for task_input in self.inputs],
             "positions": {str(p): offset for p, offset in positions.items()},
-            "processed": sum(lane.processed for lane in self.lanes),
-            "skipped": sum(lane.skipped for lane in self.lanes),
-            "dead_letters": sum(lane.dead_letters for lane in self.lanes),
+            "processed": sum(task_input.processed for task_input in self.inputs),
+            "skipped": sum(task_input.skipped for task_input in self.inputs),
+            "dead_letters": sum(task_input.dead_letters for task_input in self.inputs),
             "sequence": self.checkpoint.sequence if self.checkpoint else -1,
             "stores": {name: {"restore": r.to_json()} for name, r in self.restored.items()},
             "metrics": self.metrics.snapshot(),

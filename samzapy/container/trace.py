@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.container.hang import CALLERS, PACKAGE
+from samzapy.container.stuck_hook import CALLERS, PACKAGE
 from samzapy.printable import printable
 from samzapy.private_files import private_directory, read_private
 

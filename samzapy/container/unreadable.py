@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from samzapy.api.errors import BatchUnreadable
+from samzapy.container.commits import Commits
 from samzapy.container.failure import FAIL
+from samzapy.container.given_up import GivenUpRecords
 from samzapy.container.inputs import Inputs
-from samzapy.container.processing import Loop, Processing
 from samzapy.model.offsets import TopicPartition
 
 
@@ -37,7 +38,7 @@ class Unread:
         return None
 
 
-def pass_by(batch: BatchUnreadable, on_error: str, inputs: Inputs, processing: Processing, loop: Loop) -> None:
+def skip_unreadable(batch: BatchUnreadable, on_error: str, inputs: Inputs, given_up: GivenUpRecords, commits: Commits) -> None:
     """Go on after the batch, which is counted as skipped, or set aside without key and value, as one record.
 
     Raises:
@@ -45,9 +46,9 @@ def pass_by(batch: BatchUnreadable, on_error: str, inputs: Inputs, processing: P
     """
     place = TopicPartition(batch.topic, batch.partition)
     if on_error == FAIL:
-        loop.commit()
+        commits.commit()
         raise batch
-    for lane in inputs.lanes.get(place, ()):
-        if lane.resume_at < batch.end:
-            processing.settle(lane, Unread(batch), batch, 1)
+    for task_input in inputs.readers.get(place, ()):
+        if task_input.resume_at < batch.end:
+            given_up.apply_on_error(task_input, Unread(batch), batch, 1)
     inputs.go_on(place, batch.end)

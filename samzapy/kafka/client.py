@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -71,6 +72,7 @@ REJECTED = frozenset(
         KafkaError.INVALID_TIMESTAMP, KafkaError.POLICY_VIOLATION, KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
     }
 )  # fmt: skip
+PRODUCE_TOPIC = re.compile(r"\bProduceRequest for (\S+) \[\d+\] ")
 ALLOW = "`samzapy validate JOB.yaml --connect` names the missing permissions; `samzapy topics JOB.yaml --acls` lists all that the job needs."
 FORBIDDEN_NAMES = frozenset(KafkaError(code).name() for code in FORBIDDEN)
 REJECTED_NAMES = frozenset(KafkaError(code).name() for code in REJECTED)
@@ -95,27 +97,34 @@ def log_error(error: KafkaError, doing: str) -> LogError:
     return LogError(text, "See the brokers' logs.")
 
 
-def delivery_error(error: KafkaError, doing: str) -> LogError:
-    """The error of ours for a record that was not delivered, outside transactions."""
+def delivery_error(error: KafkaError, doing: str, topic: str = "") -> LogError:
+    """The error of ours for a record for `topic` that was not delivered, outside transactions."""
     if error.code() in REJECTED:
-        return RecordRejected(f"{doing}: {error.str()} ({error.name()}).", REJECTED_REMEDY)
+        return RecordRejected(f"{doing}: {error.str()} ({error.name()}).", REJECTED_REMEDY, topic)
     return log_error(error, doing)
 
 
-def transaction_error(error: KafkaError, doing: str) -> LogError:
-    """The error of ours for one that a transactional call raised. What is not known to be harmless is in doubt."""
+def transaction_error(error: KafkaError, doing: str, topic: str = "") -> LogError:
+    """The error of ours for one that a transactional call raised. What is not known to be harmless is in doubt. `topic`: a record's."""
     text = f"{doing}: {error.str()} ({error.name()})."
     if error.code() in FENCED:
         return Fenced(text, "")
     if error.code() in FORBIDDEN:
         return NotAuthorized(text, ALLOW)
     if error.code() in REJECTED:  # of the client's own, before anything was sent, or of the broker's, after which it wants an abort
-        return RecordRejected(text, REJECTED_REMEDY)
+        return RecordRejected(text, REJECTED_REMEDY, topic or topic_in(error.str()))
     if error.txn_requires_abort():
         return TransactionAborted(text, "")
     if error.fatal():
         return Fenced(text, "")
     return InDoubt(text, "")
+
+
+def topic_in(text: str) -> str:
+    """The topic that the library names where it says why a transaction failed; "" if it names none. Every refused record of the contract tests
+    is named so (test_that_a_record_itself_was_refused_is_told_whatever_is_done_next)."""
+    found = PRODUCE_TOPIC.search(text)
+    return found[1] if found is not None else ""
 
 
 def init_error(error: KafkaError, doing: str) -> LogError:

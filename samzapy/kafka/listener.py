@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from samzapy.kafka.client import FORBIDDEN_NAMES, LIBRARY_LOG, REJECTED_NAMES
+from samzapy.kafka.client import FORBIDDEN_NAMES, LIBRARY_LOG, REJECTED_NAMES, topic_in
 
 END_TXN_ANSWER = re.compile(r"\bEndTxn returned (\w+)")
 TXN_FAILED = re.compile(r"\bCurrent transaction failed in state \w+: (?P<why>.*) \((?P<name>\w+)\)")
@@ -17,7 +17,12 @@ class Listener:
 
     def __init__(self) -> None:
         self.end_txn: list[str] = []
+        self.next_transaction()
+
+    def next_transaction(self) -> None:
+        """Forget what was said of the one before."""
         self.rejected = ""
+        self.rejected_topic = ""  # "" too if the library does not name it
         self.forbidden = ""
         self.has_failed = False  # the transaction: the library sends no more of it, and only an abort ends that
 
@@ -28,8 +33,9 @@ class Listener:
             self.end_txn.append(answer[1])
         failed = TXN_FAILED.search(line)
         self.has_failed = self.has_failed or failed is not None
-        if failed is not None and failed["name"] in REJECTED_NAMES:
-            self.rejected = self.rejected or f"{failed['why']} ({failed['name']})."
+        if failed is not None and failed["name"] in REJECTED_NAMES and not self.rejected:
+            self.rejected = f"{failed['why']} ({failed['name']})."
+            self.rejected_topic = topic_in(failed["why"])
         if failed is not None and failed["name"] in FORBIDDEN_NAMES:
             self.forbidden = self.forbidden or f"{failed['why']} ({failed['name']})."
         LIBRARY_LOG.log(level, "%s", line)

@@ -38,7 +38,7 @@ class KafkaPlainProducer:
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         if error is not None and self._error is None:
-            self._error = delivery_error(error, f"a record for {message.topic()}[{message.partition()}], key {shortened(message.key())}")
+            self._error = delivery_error(error, f"a record for {message.topic()}[{message.partition()}], key {shortened(message.key())}", message.topic())
 
     def send(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None
@@ -55,7 +55,7 @@ class KafkaPlainProducer:
             if self._looked.again(error, self._producer, topic, partition):
                 self.send(topic, value, key, partition, timestamp_ms, headers)
                 return
-            self._error = self._error or delivery_error(error.args[0], f"a record for {topic}, key {shortened(key)}")
+            self._error = self._error or delivery_error(error.args[0], f"a record for {topic}, key {shortened(key)}", topic)
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
         send_all_of(self._produce, self.send, records)

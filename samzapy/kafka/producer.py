@@ -119,7 +119,7 @@ class KafkaTransactionalProducer:
 
     def begin(self) -> None:
         self._poison, self._disturbed, self._is_empty = None, False, True
-        self._heard.rejected, self._heard.forbidden, self._heard.has_failed = "", "", False
+        self._heard.next_transaction()
         try:
             served(self._producer.begin_transaction)
         except KafkaException as error:
@@ -152,7 +152,7 @@ class KafkaTransactionalProducer:
             if self._looked.again(error, self._producer, topic, partition):
                 self.send(topic, value, key, partition, timestamp_ms, headers, delivered)
                 return
-            found = transaction_error(error.args[0], f"a record for {topic}, key {shortened(key)}")
+            found = transaction_error(error.args[0], f"a record for {topic}, key {shortened(key)}", topic)
             self._poison = self._poison or found
 
     def _check_open(self) -> None:
@@ -189,7 +189,8 @@ class KafkaTransactionalProducer:
             if error is None:
                 delivered(message.offset())
             else:
-                self._poison = self._poison or transaction_error(error, f"a record for {message.topic()}, key {shortened(message.key())}")
+                found = transaction_error(error, f"a record for {message.topic()}, key {shortened(message.key())}", message.topic())
+                self._poison = self._poison or found
 
         return on_delivery
 
@@ -219,7 +220,7 @@ class KafkaTransactionalProducer:
 
         # A refused record first: only the library's log says that a record was the cause, later errors just say "erroneous state".
         if self._heard.rejected:
-            raise RecordRejected(f"{self._id}: {self._heard.rejected}", REJECTED_REMEDY)
+            raise self._heard_rejection()
         self._raise_poison()
 
     def _raise_poison(self) -> None:
@@ -230,10 +231,13 @@ class KafkaTransactionalProducer:
         if isinstance(self._poison, Fenced | NotAuthorized | RecordRejected):
             raise self._poison
         if self._heard.rejected:
-            raise RecordRejected(f"{self._id}: {self._heard.rejected}", REJECTED_REMEDY)
+            raise self._heard_rejection()
         if self._heard.forbidden:  # later records only say "erroneous state"; no record is at fault
             raise NotAuthorized(f"{self._id}: {self._heard.forbidden}", ALLOW)
         raise TransactionAborted(self._poison.message, self._poison.remedy)
+
+    def _heard_rejection(self) -> RecordRejected:
+        return RecordRejected(f"{self._id}: {self._heard.rejected}", REJECTED_REMEDY, self._heard.rejected_topic)
 
     def commit(self) -> bool:
         self._check_open()

@@ -104,6 +104,7 @@ class Outbox:
             reply = self._cluster.ask("produce", record, self._origin, partial(self._produce, record))
         except Refused as refused:
             if refused.answer is not Answer.CONCURRENT_TRANSACTIONS:
+                refused.topic = record.place.topic
                 raise
             record.not_before_s = now + RETRY_S
             return False

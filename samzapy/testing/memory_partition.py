@@ -38,6 +38,7 @@ class Refused(LogError):
     def __init__(self, answer: Answer, what: str) -> None:
         super().__init__(f"{what}: {answer.value} ({answer.name}).")
         self.answer = answer
+        self.topic = ""  # of the record that was refused
 
 
 class State(Enum):

@@ -70,7 +70,7 @@ class MemoryTransactionalProducer:
         if self._cluster.fault("send"):
             self._poison = LogError(f"a record for {topic} was rejected (a fault on purpose).", "")
         elif len(key or b"") + len(value or b"") > MAX_MESSAGE_BYTES:
-            self._poison = RecordRejected(f"a record of {len(key or b'') + len(value or b'')} bytes for {topic}: too large.", "")
+            self._poison = RecordRejected(f"a record of {len(key or b'') + len(value or b'')} bytes for {topic}: too large.", "", topic)
         self._poison = self._poison or self._refused
         if self._poison is not None:
             return
@@ -172,7 +172,7 @@ class MemoryTransactionalProducer:
 
     def _check_accepted(self, refusal: LogError | None) -> None:
         if refusal is not None and _is_of_the_record(refusal):
-            raise RecordRejected(f"producer {self._id}: {refusal.message}", refusal.remedy)
+            raise RecordRejected(f"producer {self._id}: {refusal.message}", refusal.remedy, _topic_of(refusal))
         if refusal is not None:
             raise TransactionAborted(f"producer {self._id}: {refusal.message}", "")
 
@@ -204,6 +204,10 @@ def _is_of_the_record(error: LogError) -> bool:
     return isinstance(error, RecordRejected) or (
         isinstance(error, Refused) and error.answer in (Answer.MESSAGE_TOO_LARGE, Answer.INVALID_RECORD)
     )
+
+
+def _topic_of(error: LogError) -> str:
+    return error.topic if isinstance(error, RecordRejected | Refused) else ""
 
 
 class MemoryPlainProducer:
@@ -261,8 +265,9 @@ class MemoryPlainProducer:
         try:
             doing()
         except LogError as error:
-            kind = RecordRejected if _is_of_the_record(error) else LogError
-            self._error = self._error or kind(error.message, error.remedy)
+            is_of_the_record = _is_of_the_record(error)
+            told = RecordRejected(error.message, error.remedy, _topic_of(error)) if is_of_the_record else LogError(error.message, error.remedy)
+            self._error = self._error or told
             self._restart(self._outbox.waiting)
 
     def _give_up_old(self) -> None:

@@ -28,7 +28,7 @@ from samzapy.container.trace import Trace
 from samzapy.kafka.making import LONGEST_S, guard_clients
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel, tasks_from_json
-from samzapy.ports import Assignment, Clock, Line, StoreDirectory, StoreEngine, TaskStore, TopicFacts
+from samzapy.ports import Assignment, Clock, StoreDirectory, StoreEngine, Supervision, TaskStore, TopicFacts
 from samzapy.serde.registry import serde_named
 from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path, sweep, tasks_there
 from samzapy.store.overlay import OverlayStore
@@ -164,7 +164,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
     guard_clients(min(LONGEST_S, 0.6 * lease_s))  # before the lease is over, which would not say why
     control = HttpControl(payload["control_url"], payload["token"], number, payload["launch_id"], timeout_s=min(5.0, lease_s / 3))
 
-    def build(assignment: Assignment, incarnation: str, line: Line) -> Container:
+    def build(assignment: Assignment, incarnation: str, supervision: Supervision) -> Container:
         tasks = tasks_from_json(payload["model"]["tasks"])
         with log.admin() as admin:
             topics = admin.topics([*names.all, names.job.checkpoint_topic])
@@ -177,7 +177,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
         spec = container_spec(
             settings, tasks, topics, number, host, Path(settings.state.dir), str(payload["cluster_id"]), task_class, folders
         )
-        return Container(spec, incarnation, assignment.run_id, assignment.end_offsets, log, clock, line, caution=assignment.caution)
+        return Container(spec, incarnation, assignment.run_id, assignment.end_offsets, log, clock, supervision=supervision, caution=assignment.caution)
 
     def die(why: str) -> None:
         LOG.critical("container %d ends at once: %s", number, why)

@@ -150,8 +150,9 @@ def test_that_a_record_itself_was_refused_is_told_whatever_is_done_next(
     told: list[int] = []
     producer.begin()
     producer.send(small, b"x" * 5000, b"k", 0, delivered=told.append if then.startswith("flush") else None)
-    with pytest.raises(RecordRejected):
+    with pytest.raises(RecordRejected) as refused:
         _next(producer, topic, then)
+    assert small == refused.value.topic
     producer.abort()
     assert [] == told
     assert [] == values(log, topic)
@@ -171,8 +172,9 @@ def test_a_plain_producer_tells_that_a_record_itself_was_refused_and_goes_on(log
     log.admin().create([TopicSpec(small, 1, {"max.message.bytes": "1000"})])
     producer = log.plain_producer("probe")
     producer.send(small, b"x" * 5000, b"k", 0)
-    with pytest.raises(RecordRejected):
+    with pytest.raises(RecordRejected) as refused:
         producer.flush()
+    assert small == refused.value.topic
     producer.send(small, b"after", b"k", 0)
     producer.flush()
     producer.close()

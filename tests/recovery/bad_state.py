@@ -320,7 +320,7 @@ def coordinator_says(value: bytes) -> Act:
 
     def act(ran: Ran) -> str:
         container = ran.bench.start()
-        container.let_go()
+        container.drop_all()
         try:
             ran.write(JOB.coordinator_topic, container_key(0), value)
             container.own()

@@ -17,13 +17,13 @@ from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, Superseded, TransactionAborted
 from samzapy.config.load import settings_from_document
 from samzapy.container.container import Container
-from samzapy.container.heartbeat import STOP, orders_from
+from samzapy.container.heartbeat import STOP, instructions_from
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun
 from samzapy.ops.topics import prepare_topics
-from samzapy.ports import Line, Orders, TopicSpec
+from samzapy.ports import Instructions, Supervision, TopicSpec
 from samzapy.readers import read_to_end
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from samzapy.wiring.container import container_spec
@@ -48,7 +48,7 @@ class Actor:
         self.container: Container | None = None
         self._job, self._launch_id, self._model = job, launch_id, model
         self._incarnation = f"incarnation-{launch_id}"
-        self._orders = Orders()
+        self._instructions = Instructions()
         self._starts_in = job.start_turns
         self._is_owner = False
 
@@ -95,16 +95,17 @@ class Actor:
             if assignment is None:
                 return
             spec = self._job.spec(self.number, self.host)
-            line = Line(orders=lambda: self._orders)
+            supervision = Supervision(instructions=lambda: self._instructions)
             self.container = Container(
-                spec, self._incarnation, assignment.run_id, assignment.end_offsets, self._job.log, self._job.clock, line
+                spec, self._incarnation, assignment.run_id, assignment.end_offsets, self._job.log, self._job.clock,
+                supervision=supervision,
             )
         if not self._is_owner:
             self.container.own()
             self._is_owner = True
         self.container.step(0.0)
         answer = roster.heartbeat(self.number, self._incarnation, self._report("STARTING" if self.container.is_starting else "RUNNING"))
-        self._orders = orders_from(answer)
+        self._instructions = instructions_from(answer)
         if self.container.finished:
             self._leave(self.container, "finished")
         elif answer["command"] == STOP:

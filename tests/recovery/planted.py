@@ -27,6 +27,7 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.starter import Starter
 from samzapy.container.task_instance import RUNNING
+from samzapy.container.task_start import TaskStart
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan import restore
@@ -184,7 +185,7 @@ def in_doubt_as_abort() -> AbstractContextManager[None]:
             return step(self, wait_s)
         except InDoubt as error:
             self._own.take()
-            self._roll_back(TransactionAborted(error.message, ""))
+            self._rollback.after(TransactionAborted(error.message, ""))
             return True
 
     return _instead(Container, "step", guessing)
@@ -198,11 +199,11 @@ def bootstrap_gate_not_rearmed() -> AbstractContextManager[None]:
         tasks = list(tasks)
         assign(self, tasks, positions)
         for task in tasks:
-            for lane in task.lanes:
-                if any(lane is one for one in armed):
-                    lane.gate = None
-                armed.append(lane)
-            if all(lane.gate is None for lane in task.lanes):
+            for task_input in task.inputs:
+                if any(task_input is one for one in armed):
+                    task_input.gate = None
+                armed.append(task_input)
+            if all(task_input.gate is None for task_input in task.inputs):
                 task.state = RUNNING
         self._hold()
 
@@ -210,14 +211,14 @@ def bootstrap_gate_not_rearmed() -> AbstractContextManager[None]:
 
 
 def end_of_stream_twice() -> AbstractContextManager[None]:
-    begin = Container._begin
+    begin = TaskStart.begin
 
     def forgetting(self: Any, tasks: Any) -> None:
         for task in tasks:
             task.checkpoint = replace(task.checkpoint, ended_run_id="")
         begin(self, tasks)
 
-    return _instead(Container, "_begin", forgetting)
+    return _instead(TaskStart, "begin", forgetting)
 
 
 def no_checkpoint_0() -> AbstractContextManager[None]:

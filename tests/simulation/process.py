@@ -15,7 +15,7 @@ from samzapy.api.errors import ClusterUnreachable, Superseded
 from samzapy.container.container import Container
 from samzapy.container.runner import ContainerRunner
 from samzapy.coordinator.roster import Roster
-from samzapy.ports import Assignment, Line
+from samzapy.ports import Assignment, Supervision
 from tests.simulation.baton import Actor, Baton, SimProcess
 
 if TYPE_CHECKING:
@@ -138,10 +138,11 @@ class SimContainer:
         sim = self.sim
         log = sim.new_log(self.process.name)
 
-        def build(assignment: Assignment, incarnation: str, line: Line) -> Container:
+        def build(assignment: Assignment, incarnation: str, supervision: Supervision) -> Container:
             spec = sim.container_spec(self.number, self.host, self.process)
             self.container = Container(
-                spec, incarnation, assignment.run_id, assignment.end_offsets, log, sim.baton, line, sim.new_id, assignment.caution
+                spec, incarnation, assignment.run_id, assignment.end_offsets, log, sim.baton,
+                supervision=supervision, new_id=sim.new_id, caution=assignment.caution,
             )  # fmt: skip
             return self.container
 
@@ -150,7 +151,7 @@ class SimContainer:
             sim.settings.containers.heartbeat_ms / 1000, sim.settings.containers.lease_ms / 1000, sim.settings.commit.timeout_ms / 1000,
             die=lambda why: sim.baton.kill(self.process, why),
             spawn=lambda name, work: sim.baton.spawn(f"{self.process.name} {name}", work, self.process),
-            new_id=lambda: self.incarnation, settle=lambda: None,
+            new_id=lambda: self.incarnation, settle_memory=lambda: None,
         )  # fmt: skip
         try:
             code = runner.run()

@@ -12,7 +12,7 @@ from samzapy.container.container import Container
 from samzapy.model.caution import Caution, Piece
 from samzapy.model.dead_letter import Origin
 from samzapy.plan.suspects import after_death
-from samzapy.ports import Line
+from samzapy.ports import Supervision
 from tests.unit.container.bench import Bench
 
 OUT = SystemStream("kafka", "out")
@@ -47,8 +47,8 @@ class Coordinator:
         spec = self.bench.adjust(self.bench.spec())
         incarnation = f"i{self.bench.epoch + 1}"
         self.bench.name(0, incarnation, spec.tasks)
-        line = Line(under_way=self._hear)
-        container = Container(spec, incarnation, "run", None, self.bench.log, self.bench.clock, line, caution=self.caution)
+        supervision = Supervision(announce=self._hear)
+        container = Container(spec, incarnation, "run", None, self.bench.log, self.bench.clock, supervision=supervision, caution=self.caution)
         container.start()
         return container
 

@@ -90,7 +90,7 @@ def test_outputs_that_were_not_delivered_are_never_committed_past(tmp_path: Path
     assert container.tasks["Partition 0"].committed.inputs[str(place)].next_offset == 0
 
     admin.create([TopicSpec("out", 1)])
-    container.let_go()
+    container.drop_all()
     container.close()
     container = bench.start()
     bench.drain(container)
@@ -234,7 +234,7 @@ def test_a_lost_checkpoint_over_state_is_refused(tmp_path: Path) -> None:
 def test_another_incarnation_in_the_coordinator_topic_ends_this_one(tmp_path: Path) -> None:
     bench = Bench(tmp_path, Summing)
     old = bench.start()
-    old.let_go()  # its stores are closed, as when its process is gone; it wakes up later
+    old.drop_all()  # its stores are closed, as when its process is gone; it wakes up later
     new = bench.start()
     with pytest.raises(Superseded):
         old.start()

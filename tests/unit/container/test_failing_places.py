@@ -18,7 +18,7 @@ from samzapy.api.errors import LogError
 from samzapy.container.container import Container
 from samzapy.container.failure import told
 from samzapy.model.dead_letter import Origin
-from samzapy.ports import Line, Orders, TaskStore
+from samzapy.ports import Instructions, Supervision, TaskStore
 from tests.unit.container.bench import JOB, Bench
 
 OUT = SystemStream("kafka", "out")
@@ -122,8 +122,8 @@ def test_a_release_that_is_ordered_while_a_record_is_tried_again_leaves_it_to_th
     bench.feed(("c", 1), partition=1)
     spec = bench.spec()
     bench.name(0, "i", spec.tasks)
-    orders = iter(itertools.chain([Orders()] * 20, itertools.repeat(Orders(bench.epoch, frozenset({"Partition 0"})))))
-    container = Container(spec, "i", "run", None, bench.log, bench.clock, Line(orders=lambda: next(orders)))
+    instructions = iter(itertools.chain([Instructions()] * 20, itertools.repeat(Instructions(bench.epoch, frozenset({"Partition 0"})))))
+    container = Container(spec, "i", "run", None, bench.log, bench.clock, supervision=Supervision(instructions=lambda: next(instructions)))
     container.start()
     settle(bench, container)
     assert ["Partition 0"] == container.status()["released"]

@@ -12,7 +12,7 @@ from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError
 from samzapy.api.errors import Fenced, InDoubt, RecordTooLarge
 from samzapy.container.container import Container
 from samzapy.model.dead_letter import DeadLetter, Origin, read_letter
-from samzapy.ports import Line
+from samzapy.ports import Supervision
 from tests.unit.container.bench import JOB, Bench
 
 OUT = SystemStream("kafka", "out")
@@ -81,7 +81,7 @@ def test_while_a_record_waits_the_heartbeat_and_commits_go_on_and_it_is_not_comm
     spec = bench.spec()
     bench.name(0, "i", spec.tasks)
     container = Container(
-        spec, "i", "run", None, bench.log, bench.clock, Line(lambda: alive.append((bench.clock.passed, bench.read("out"))))
+        spec, "i", "run", None, bench.log, bench.clock, supervision=Supervision(lambda: alive.append((bench.clock.passed, bench.read("out"))))
     )
     container.start()
     with pytest.raises(TaskError, match="failed 13 times"):

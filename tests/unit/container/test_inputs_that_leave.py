@@ -262,6 +262,25 @@ def pass_time(story: Story, container: Container) -> None:
         container.step(0.0)
 
 
+def test_a_refused_record_for_a_topic_whose_name_contains_the_checkpoint_topics_is_skipped(tmp_path: Path) -> None:
+    class Copying(StreamTask):
+        def process(self, envelope, collector, coordinator):
+            collector.send(OutgoingMessageEnvelope(SystemStream("kafka", copy), envelope.message, key=envelope.key))
+
+    copy = f"{JOB.checkpoint_topic}-copy"
+    bench = Bench(tmp_path, Copying, on_error="skip")
+    bench.log.admin().create([TopicSpec(copy, 1)])
+    bench.adjust = lambda spec: replace(spec, outputs={copy: replace(spec.outputs["out"], topic=copy)})
+    container = bench.start()
+    bench.cluster.configure(copy, {"max.message.bytes": "200"})
+    bench.feed(("a", 1), ("b" * 1000, 2), ("c", 3))
+    for _ in range(60):
+        bench.clock.passed += 1.0
+        container.step(0.0)
+    container.close()
+    assert [("a", 1), ("c", 3)] == bench.read(copy)
+
+
 @pytest.mark.parametrize("on_error", ["fail", "dead_letter"])
 def test_a_checkpoint_topic_that_takes_less_while_the_job_runs_is_blamed_on_no_record(tmp_path: Path, on_error: str) -> None:
     story = Story(tmp_path, "a", on_error=on_error)

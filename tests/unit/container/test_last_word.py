@@ -8,12 +8,12 @@ from pathlib import Path
 from samzapy import StreamTask
 from samzapy.clock import SystemClock
 from samzapy.container.container import Container
-from samzapy.ports import Assignment, Line
+from samzapy.ports import Assignment, Supervision
 from samzapy.store.directory import LocalStoreDirectory
 from samzapy.store.problems import StoreDiskFull
 from samzapy.store.rocks import RocksEngine
 from tests.unit.container.bench import Bench
-from tests.unit.container.test_hang import ContainerRunner, Office
+from tests.unit.container.test_stuck_hook import ContainerRunner, Office
 
 
 class FullWhenClosed(RocksEngine):
@@ -35,14 +35,14 @@ def test_a_disk_that_is_full_at_the_end_does_not_hide_the_error_that_ended_the_c
     bench.cluster.clock = bench.clock  # type: ignore[attr-defined]
     bench.feed(("a", 1))
 
-    def build(assignment: Assignment, incarnation: str, line: Line) -> Container:
+    def build(assignment: Assignment, incarnation: str, supervision: Supervision) -> Container:
         spec = bench.spec()
         stores = {
             name: replace(store, open_directory=lambda task, name=name: LocalStoreDirectory(tmp_path / task / name, FullWhenClosed))
             for name, store in spec.stores.items()
         }
         bench.name(0, incarnation, ["Partition 0"])
-        return Container(replace(spec, stores=stores), incarnation, "run", None, bench.log, bench.clock, line)
+        return Container(replace(spec, stores=stores), incarnation, "run", None, bench.log, bench.clock, supervision=supervision)
 
     ContainerRunner(0, build, office, bench.log, bench.clock, {}, 0.05, 30.0, 60.0, print).run()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ import pytest
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.api.errors import Superseded
 from samzapy.container.container import Container
-from samzapy.ports import Line, Orders
+from samzapy.ports import Instructions, Message, Supervision
+from samzapy.testing.memory_log import MemoryConsumer, MemoryLog
 from tests.unit.container.bench import Bench
 
 OUT = SystemStream("kafka", "out")
@@ -39,20 +40,20 @@ class Actor:
     bench: Bench
     number: int
     tasks: list[str]
-    orders: Orders = field(default_factory=Orders)
+    instructions: Instructions = field(default_factory=Instructions)
 
     def __post_init__(self) -> None:
         self.incarnation = f"c{self.number}"
         self.bench.name(self.number, self.incarnation, self.tasks)
         spec = self.bench.spec(self.number, f"h{self.number}")
-        line = Line(lambda: None, lambda urgent: None, lambda: self.orders)
-        self.container = Container(spec, self.incarnation, "run", None, self.bench.log, self.bench.clock, line)
+        supervision = Supervision(lambda: None, lambda urgent: None, lambda: self.instructions)
+        self.container = Container(spec, self.incarnation, "run", None, self.bench.log, self.bench.clock, supervision=supervision)
         self.container.start()
 
     def named(self, tasks: Iterable[str]) -> None:
         """The coordinator wrote a newer record, and says so."""
         self.tasks = list(tasks)
-        self.orders = Orders(self.bench.name(self.number, self.incarnation, self.tasks))
+        self.instructions = Instructions(self.bench.name(self.number, self.incarnation, self.tasks))
 
     def turn(self, times: int = 30) -> None:
         for _ in range(times):
@@ -75,7 +76,7 @@ def test_a_task_leaves_one_container_and_joins_another_and_counts_on(tmp_path: P
     feed(bench, 1, 2)
     one.turn()
     two.turn()
-    one.orders = Orders(one.bench.epoch - 1, frozenset({P1}))
+    one.instructions = Instructions(one.bench.epoch - 1, frozenset({P1}))
     one.turn()
     assert [P1] == one.container.status()["released"]
     assert [P0] == list(one.container.tasks)
@@ -104,7 +105,7 @@ def test_a_task_that_asked_for_shutdown_stays_stopped_where_it_moves_to(tmp_path
     one, two = Actor(bench, 0, [P0, P1]), Actor(bench, 1, [])
     bench.feed(("k", 1), ("k", 2), ("k", 3), partition=1)
     one.turn()
-    one.orders = Orders(bench.epoch - 1, frozenset({P1}))
+    one.instructions = Instructions(bench.epoch - 1, frozenset({P1}))
     one.turn()
     two.named([P1])
     two.turn()
@@ -119,7 +120,7 @@ def test_those_who_are_there_go_on_while_another_is_restored(tmp_path: Path) -> 
     one, two = Actor(bench, 0, [P0]), Actor(bench, 1, [P1, P2])
     bench.feed(*((f"k{i}", 1) for i in range(20_000)), partition=1)
     two.turn(100)
-    two.orders = Orders(bench.epoch, frozenset({P1}))
+    two.instructions = Instructions(bench.epoch, frozenset({P1}))
     two.turn()
     two.named([P2])
     one.named([P0, P1])
@@ -128,7 +129,7 @@ def test_those_who_are_there_go_on_while_another_is_restored(tmp_path: Path) -> 
         bench.feed(("k", 1), partition=0)
         bench.clock.passed += 0.01
         one.container.step(0.0)
-        seen.append((one.container.tasks[P1].state if P1 in one.container.tasks else "", one.container.tasks[P0].lanes[0].processed))
+        seen.append((one.container.tasks[P1].state if P1 in one.container.tasks else "", one.container.tasks[P0].inputs[0].processed))
         if seen[-1][0] == "RUNNING":
             break
     restoring = [processed for state, processed in seen if state == "RESTORING"]
@@ -143,7 +144,7 @@ def test_a_restore_reports_how_far_it_is_while_it_runs(tmp_path: Path) -> None:
     one, two = Actor(bench, 0, [P0]), Actor(bench, 1, [P1, P2])
     bench.feed(*((f"k{i}", 1) for i in range(20_000)), partition=1)
     two.turn(100)
-    two.orders = Orders(bench.epoch, frozenset({P1}))
+    two.instructions = Instructions(bench.epoch, frozenset({P1}))
     two.turn()
     two.named([P2])
     one.named([P0, P1])
@@ -174,7 +175,7 @@ def test_an_order_to_release_what_is_being_started_ends_that_and_the_rest_begins
     one.named([P0, P1, P2])
     one.turn(3)
     assert "RESTORING" == one.container.tasks[P1].state
-    one.orders = Orders(one.orders.epoch, frozenset({P1}))
+    one.instructions = Instructions(one.instructions.epoch, frozenset({P1}))
     one.turn()
     assert [P1] == one.container.status()["released"]
     assert {P0: "RUNNING", P2: "RUNNING"} == {n: t.state for n, t in one.container.tasks.items()}
@@ -202,11 +203,11 @@ def test_what_was_given_back_is_not_taken_again_by_a_container_that_starts_over(
     """Its next owner may be named already, in a transaction that nobody sees yet. Found by simulation (seed 2817)."""
     bench = Bench(tmp_path, Summing, partitions=2)
     one = Actor(bench, 0, [P0, P1])
-    one.orders = Orders(bench.epoch - 1, frozenset({P1}))
+    one.instructions = Instructions(bench.epoch - 1, frozenset({P1}))
     one.turn()
-    one.orders = Orders(bench.epoch - 1)
+    one.instructions = Instructions(bench.epoch - 1)
 
-    one.container.let_go()
+    one.container.drop_all()
     one.container.start()
 
     assert [P0] == list(one.container.tasks)
@@ -231,7 +232,7 @@ def test_warm_copies_hold_what_the_owners_committed_and_are_taken_over(tmp_path:
         bench.feed(*((f"k{i}", i) for i in range(3000)), partition=partition)
     owner.turn(60)
     keeper = Actor(bench, 1, [P2])
-    keeper.orders = Orders(keeper.bench.epoch, standby=(P0, P1))
+    keeper.instructions = Instructions(keeper.bench.epoch, standby=(P0, P1))
     keeper.turn(60)
     for partition in (0, 1):
         bench.feed(*((f"k{i}", i) for i in range(10)), partition=partition)
@@ -255,14 +256,14 @@ def test_a_copy_that_is_not_wanted_any_more_is_let_go_of_and_comes_back(tmp_path
     owner, keeper = Actor(bench, 0, [P0, P1]), Actor(bench, 1, [P2])
     bench.feed(("a", 1), ("b", 2))
     owner.turn()
-    keeper.orders = Orders(bench.epoch, standby=(P0,))
+    keeper.instructions = Instructions(bench.epoch, standby=(P0,))
     keeper.turn()
-    keeper.orders = Orders(bench.epoch)
+    keeper.instructions = Instructions(bench.epoch)
     keeper.turn()
     assert [] == keeper.container.status()["standbys"]
     bench.feed(("a", 1))
     owner.turn()
-    keeper.orders = Orders(bench.epoch, standby=(P0,))
+    keeper.instructions = Instructions(bench.epoch, standby=(P0,))
     keeper.turn()
     owner.container.close()
     keeper.named([P0, P2])
@@ -291,3 +292,66 @@ def test_a_task_that_joins_a_broadcast_stream_gets_all_of_it_and_the_others_noth
     one.turn()
     expected = [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
     assert [expected, expected] == [bench.read("out", 0), bench.read("out", 1)]
+
+
+class SlowConsumer(MemoryConsumer):
+    """A poll of it takes 20 ms."""
+
+    def poll(self, max_records: int, timeout_s: float) -> Sequence[Message]:
+        self._cluster.clock.sleep(0.02)
+        return super().poll(max_records, timeout_s)
+
+
+class SlowRestores(MemoryLog):
+    def restore_consumer(self, name: str) -> MemoryConsumer:
+        return SlowConsumer(self._cluster, "")
+
+
+class Slow(Summing):
+    """Each record takes a tenth of a second; what is seen of the container after each is noted."""
+
+    def __init__(self, bench: Bench, seen: list[dict[str, Any]], look: Callable[[], Actor | None]) -> None:
+        self.bench, self.seen, self.look = bench, seen, look
+
+    def init(self, context):
+        super().init(context)
+        self.seen.append({"init": context.task_name})
+
+    def process(self, envelope, collector, coordinator):
+        super().process(envelope, collector, coordinator)
+        self.bench.clock.passed += 0.1
+        actor = self.look()
+        if actor is not None and P1 in actor.container.tasks:
+            task = actor.container.tasks[P1]
+            self.seen.append({"state": task.state, **{name: r.remaining for name, r in task.restored.items()}})
+
+
+def test_a_task_is_restored_while_a_long_batch_is_processed_and_begins_after_it(tmp_path: Path) -> None:
+    bench, seen, one = Bench(tmp_path, Summing, partitions=2), list[dict[str, Any]](), list[Actor]()
+    two = Actor(bench, 1, [P1])
+    bench.feed(*((f"k{i}", 1) for i in range(20_000)), partition=1)
+    two.turn(100)
+    two.container.close()  # its process is gone
+    bench.log = SlowRestores(bench.cluster)
+    bench.task = lambda: Slow(bench, seen, lambda: one[0] if one else None)
+    one.append(Actor(bench, 0, [P0]))
+    del seen[:]
+    one[0].named([P0, P1])
+    bench.feed(*(("k", 1) for _ in range(300)), partition=0)
+
+    one[0].container.step(0.0)  # a batch of 300 records, half a minute
+
+    assert 300 == one[0].container.tasks[P0].inputs[0].processed
+    in_the_batch = [s for s in seen if "state" in s]
+    assert len(in_the_batch) > 200
+    assert {"RESTORING"} == {s["state"] for s in in_the_batch}
+    remaining = [s["s"] for s in in_the_batch if "s" in s]
+    assert len(set(remaining)) > 3, "a little at a time: the records of the batch go on meanwhile"
+    assert sorted(remaining, reverse=True) == remaining
+    assert 0 == remaining[-1], "the restore was done before the batch was"
+    assert {"init": P1} == seen[-1], "T6 comes after the batch"
+    bench.feed(("k1", 1), partition=1)
+    one[0].turn()
+    assert ("k1", 2) == bench.read("out", 1)[-1]
+    assert 300 == len(bench.read("out", 0))
+    one[0].container.close()

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samzapy.api.errors import RecordRejected, TransactionAborted
-from samzapy.container.search import COMMITS_TO_GROW, GROW_BY, MAX_ABORTS, NO_LIMIT, SHRINK_BY, Culprit, GiveUp, Replay, Search
+from samzapy.container.poison_search import COMMITS_TO_GROW, GROW_BY, MAX_ABORTS, NO_LIMIT, SHRINK_BY, Culprit, GiveUp, PoisonSearch, Replay
+from samzapy.container.transaction import Contents
 from samzapy.model.dead_letter import Origin
 
 REFUSED = RecordRejected("too large.", "")
@@ -19,15 +20,15 @@ R = [Origin("in", 0, offset) for offset in range(1000)]
 Event = tuple[str, int] | tuple[str, int, TransactionAborted]
 
 
-def told(search: Search, events: Sequence[Event]) -> object:
+def told(search: PoisonSearch, events: Sequence[Event]) -> object:
     """The answer to the last event: ("commit", held), or ("abort", held, error) after record number `held`."""
     answer: object = None
     for event in events:
         if event[0] == "commit":
-            search.committed(event[1])
+            search.committed(Contents(event[1]))
         else:
             held, error = event[1], event[2]  # type: ignore[misc]
-            answer = search.aborted(held, R[held] if held else None, error)
+            answer = search.aborted(Contents(held, R[held] if held else None), error)
     return answer
 
 
@@ -56,17 +57,17 @@ def told(search: Search, events: Sequence[Event]) -> object:
     ],
 )  # fmt: skip
 def test_what_an_abort_is_answered_with(events: Sequence[Event], answer: object, limit: int) -> None:
-    search = Search(retries=0)
+    search = PoisonSearch(retries=0)
 
     assert (answer, limit) == (told(search, events), search.limit)
 
 
 def test_commits_let_transactions_grow_until_the_search_is_over() -> None:
-    search = Search(retries=0)
-    search.aborted(800, R[0], REFUSED)
+    search = PoisonSearch(retries=0)
+    search.aborted(Contents(800, R[0]), REFUSED)
     limits = []
     for _ in range(2 * COMMITS_TO_GROW):
-        search.committed(50)
+        search.committed(Contents(50))
         limits.append(search.limit)
 
     assert [100, 400, 400, NO_LIMIT] == limits
@@ -75,80 +76,80 @@ def test_commits_let_transactions_grow_until_the_search_is_over() -> None:
 
 
 def test_an_abort_between_two_commits_begins_the_count_of_commits_again() -> None:
-    search = Search(retries=0)
+    search = PoisonSearch(retries=0)
     told(search, [("abort", 800, REFUSED), ("commit", 100), ("abort", 100, REFUSED), ("commit", 12)])
     assert 12 == search.limit
-    search.committed(12)
+    search.committed(Contents(12))
     assert 48 == search.limit
 
 
 def test_a_commit_without_records_is_no_reason_to_grow() -> None:
-    search = Search(retries=0)
-    search.aborted(800, R[0], REFUSED)
+    search = PoisonSearch(retries=0)
+    search.aborted(Contents(800, R[0]), REFUSED)
     for _ in range(10):
-        search.committed(0)
+        search.committed(Contents(0))
 
     assert 100 == search.limit
 
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
 def test_a_record_alone_is_tried_as_often_as_on_error_says(retries: int) -> None:
-    search = Search(retries)
-    search.aborted(7, R[7], REFUSED)
-    answers = [search.aborted(1, R[0], REFUSED) for _ in range(retries + 1)]
+    search = PoisonSearch(retries)
+    search.aborted(Contents(7, R[7]), REFUSED)
+    answers = [search.aborted(Contents(1, R[0]), REFUSED) for _ in range(retries + 1)]
 
     assert [Replay(1)] * retries + [Culprit(R[0], REFUSED, retries + 1)] == answers
     assert {R[0]} == set(search.condemned)
 
 
 def test_attempts_are_counted_for_each_record() -> None:
-    search = Search(retries=1)
-    search.aborted(7, R[7], REFUSED)
+    search = PoisonSearch(retries=1)
+    search.aborted(Contents(7, R[7]), REFUSED)
 
-    assert [Replay(1), Replay(1)] == [search.aborted(1, R[0], REFUSED), search.aborted(1, R[1], REFUSED)]
-    assert Culprit(R[0], REFUSED, 2) == search.aborted(1, R[0], REFUSED)
+    assert [Replay(1), Replay(1)] == [search.aborted(Contents(1, R[0]), REFUSED), search.aborted(Contents(1, R[1]), REFUSED)]
+    assert Culprit(R[0], REFUSED, 2) == search.aborted(Contents(1, R[0]), REFUSED)
 
 
-def test_a_culprit_is_passed_by_once_and_forgotten_with_the_commit() -> None:
-    search = Search(retries=0)
+def test_a_culprit_is_skipped_once_and_forgotten_with_the_commit() -> None:
+    search = PoisonSearch(retries=0)
     told(search, [("abort", 7, REFUSED)])
-    culprit = search.aborted(1, R[0], REFUSED)
+    culprit = search.aborted(Contents(1, R[0]), REFUSED)
 
-    assert culprit == search.meets(R[0])
-    search.carry_out(R[0])
-    assert search.meets(R[3]) is None
-    assert culprit == search.meets(R[0]), "its transaction may be aborted yet"
-    search.committed(1)
-    assert search.meets(R[0]) is None
+    assert culprit == search.verdict(R[0], set())
+    skipped = frozenset({R[0]})
+    assert search.verdict(R[3], skipped) is None
+    assert culprit == search.verdict(R[0], skipped), "its transaction may be aborted yet"
+    search.committed(Contents(1, R[0], skipped))
+    assert search.verdict(R[0], set()) is None
 
 
 def test_a_culprit_that_cannot_be_set_aside_either_ends_it() -> None:
-    search = Search(retries=0)
+    search = PoisonSearch(retries=0)
     told(search, [("abort", 7, REFUSED)])
-    search.aborted(1, R[0], REFUSED)
-    search.carry_out(R[0])
+    search.aborted(Contents(1, R[0]), REFUSED)
 
-    assert GiveUp(f"record {R[0]} is refused, and cannot be set aside either", True) == search.aborted(1, R[0], REFUSED)
+    refused = search.aborted(Contents(1, R[0], frozenset({R[0]})), REFUSED)
+    assert GiveUp(f"record {R[0]} is refused, and cannot be set aside either", True) == refused
 
 
 def test_a_culprit_that_the_log_has_no_more_is_forgotten_when_one_after_it_comes() -> None:
-    search = Search(retries=0)
+    search = PoisonSearch(retries=0)
     other = Origin("in", 1, 0)
     told(search, [("abort", 7, REFUSED)])
     for record in (R[0], R[5], other):
-        search.aborted(1, record, REFUSED)
+        search.aborted(Contents(1, record), REFUSED)
 
-    assert search.meets(R[3]) is None
+    assert search.verdict(R[3], set()) is None
     assert {R[5], other} == set(search.condemned)  # not that of another partition, nor one that is still to come
 
 
 def test_records_of_partitions_that_left_are_forgotten() -> None:
-    search = Search(retries=1)
+    search = PoisonSearch(retries=1)
     told(search, [("abort", 7, REFUSED)])
-    search.aborted(1, R[0], REFUSED)
+    search.aborted(Contents(1, R[0]), REFUSED)
     search.forget([R[0]])
 
-    assert Replay(1) == search.aborted(1, R[0], REFUSED), "counted from the start"
+    assert Replay(1) == search.aborted(Contents(1, R[0]), REFUSED), "counted from the start"
 
 
 @settings(max_examples=150, deadline=None)
@@ -162,30 +163,30 @@ def test_every_refused_record_is_found_and_every_other_is_committed_once_in_orde
     bad: set[int], natural: int, retries: int, unlucky: list[bool]
 ) -> None:
     """`natural`: how many records a transaction has when nothing is wrong; `unlucky`: transactions that are aborted for another reason."""
-    search, committed, found = Search(retries), list[int](), list[int]()
+    search, committed, found = PoisonSearch(retries), list[int](), list[int]()
     position = transactions = 0
     is_lucky = True  # no mishap since the last commit: with more of them it may give up, and rightly
     while position < 300:
         transactions += 1
         assert transactions < 600, "it does not end"
-        end, taken = position, list[int]()
+        end, taken, skipped = position, list[int](), set[Origin]()
         while end < 300 and not search.is_full(end - position) and end - position < natural:
-            if search.meets(R[end]) is None:
+            if search.verdict(R[end], skipped) is None:
                 taken.append(end)
             else:
-                search.carry_out(R[end])
+                skipped.add(R[end])
             end += 1
-        held = end - position
+        contents = Contents(end - position, R[end - 1], frozenset(skipped))
         mishap = is_lucky and bool(unlucky) and unlucky.pop()
         is_lucky = is_lucky and not mishap
         if mishap or bad.intersection(taken):
-            answer = search.aborted(held, R[end - 1], ABORTED if mishap else REFUSED)
+            answer = search.aborted(contents, ABORTED if mishap else REFUSED)
             assert not isinstance(answer, GiveUp), answer
             if isinstance(answer, Culprit):
                 assert (retries + 1, end - 1) == (answer.attempts, answer.record.offset)
                 found.append(answer.record.offset)
         else:
-            search.committed(held)
+            search.committed(contents)
             committed += taken
             position, is_lucky = end, True
 

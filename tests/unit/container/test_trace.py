@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from samzapy.container.hang import CALLERS
+from samzapy.container.stuck_hook import CALLERS
 from samzapy.container.trace import Trace, place_in
 
 RUN = """

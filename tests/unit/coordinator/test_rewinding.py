@@ -145,7 +145,7 @@ def test_a_start_that_crashes_on_the_way_leaves_the_order_to_the_next(tmp_path: 
     story.set(EARLIEST, reset=True)
     good, story.bench.log = story.bench.log, FailingStart(story.bench.cluster, commits_before, kind)
     with contextlib.suppress(LogError):
-        story.start().let_go()
+        story.start().drop_all()
     story.bench.log = good
     story.run()
     assert ({"a": 1, "b": 2}, 2) == (story.bench.changelog(), story.at())
@@ -156,7 +156,7 @@ def test_a_container_that_dies_after_its_first_commit_does_not_go_back_again(tmp
     story.set(EARLIEST, reset=True)
     container = story.start()
     story.bench.drain(container)
-    container.let_go()
+    container.drop_all()
     story.bench.feed(("a", 10))
     story.run()
     assert {"a": 11, "b": 2} == story.bench.changelog()
@@ -265,7 +265,7 @@ def test_a_container_that_still_runs_is_fenced_and_its_uncommitted_work_never_se
     story.set(EARLIEST, reset=True)
     with pytest.raises(LogError):
         container.commit()
-    container.let_go()
+    container.drop_all()
     story.run()
     assert {"a": 11} == story.bench.changelog()
     assert [("a", 1), ("a", 1), ("a", 11)] == story.bench.read("out")

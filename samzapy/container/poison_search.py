@@ -14,10 +14,11 @@ happens are the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from samzapy.api.errors import RecordRejected, SamzapyError, TransactionAborted
+from samzapy.container.transaction import Contents
 from samzapy.model.dead_letter import Origin
 
 NO_LIMIT = 1 << 62
@@ -50,19 +51,18 @@ class GiveUp:
     is_final: bool = False  # the cause lies in what the job writes: a restart would not help
 
 
-class Search:
-    """How large transactions may be, and which record is to be passed by.
+class PoisonSearch:
+    """How large transactions may be, and which record is to be skipped.
 
     Attributes:
         limit: records a transaction.
-        condemned: records that were found guilty and are not passed yet; of several partitions there may be several.
+        condemned: identified poison records that have not been skipped yet; of several partitions there may be several.
     """
 
     def __init__(self, retries: int) -> None:
         self._retries = retries
         self.limit = NO_LIMIT
         self.condemned: dict[Origin, Culprit] = {}
-        self._carried_out: set[Origin] = set()
         self._attempts: dict[Origin, int] = {}
         self._began_at = 0
         self._commits = self._strikes = 0
@@ -78,12 +78,12 @@ class Search:
     def is_full(self, held: int) -> bool:
         return held >= self.limit
 
-    def aborted(self, held: int, last: Origin | None, error: TransactionAborted) -> Replay | Culprit | GiveUp:
-        """A transaction of `held` records, the last of which was `last`, was aborted."""
+    def aborted(self, contents: Contents, error: TransactionAborted) -> Replay | Culprit | GiveUp:
+        """The transaction that held this was aborted."""
+        held, last = contents.records, contents.last
         self._commits = 0
-        carried_out, self._carried_out = self._carried_out, set()
         if held == 1 and self.limit == 1 and last is not None and isinstance(error, RecordRejected):
-            if last in carried_out:
+            if last in contents.skipped:
                 return GiveUp(f"record {last} is refused, and cannot be set aside either", True)
             attempts = self._attempts[last] = self._attempts.get(last, 0) + 1
             if attempts <= self._retries:
@@ -108,23 +108,19 @@ class Search:
         for culprit in culprits:
             self.condemned.setdefault(culprit.record, culprit)
 
-    def meets(self, record: Origin) -> Culprit | None:
-        """This record comes next: what was found of it. Those before it in its partition that did not come are not there any more."""
-        self.forget(r for r in self.condemned if r[:2] == record[:2] and r.offset < record.offset and r not in self._carried_out)
+    def verdict(self, record: Origin, skipped: Set[Origin]) -> Culprit | None:
+        """This record comes next: what was found of it. Those before it in its partition that did not come are not there any more, but those
+        that the open transaction has `skipped`."""
+        self.forget(r for r in self.condemned if r[:2] == record[:2] and r.offset < record.offset and r not in skipped)
         return self.condemned.get(record)
 
-    def carry_out(self, record: Origin) -> None:
-        """The condemned record is passed by, in the transaction that is open."""
-        self._carried_out.add(record)
-
-    def committed(self, held: int) -> None:
-        """A transaction of `held` records was committed."""
-        for record in self._carried_out:
+    def committed(self, contents: Contents) -> None:
+        """The transaction that held this was committed."""
+        for record in contents.skipped:
             self.condemned.pop(record, None)
-        self._carried_out = set()
         if not self.is_on:
             self._strikes = 0
-        if not self.is_on or held == 0:  # what hooks other than `process` write again after each abort is no progress
+        if not self.is_on or contents.records == 0:  # what hooks other than `process` write again after each abort is no progress
             return
         self._strikes = 0
         self._commits += 1

@@ -13,9 +13,9 @@ import pytest
 from samzapy import StreamTask
 from samzapy.clock import SystemClock
 from samzapy.container.container import Container
-from samzapy.container.hang import user_frames
 from samzapy.container.runner import ContainerRunner
-from samzapy.ports import Assignment, Line
+from samzapy.container.stuck_hook import user_frames
+from samzapy.ports import Assignment, Supervision
 from tests.unit.container.bench import JOB, Bench
 
 LIMIT_S = 20.0
@@ -62,16 +62,16 @@ def test_a_process_that_hangs_is_told_with_its_record_and_line_and_then_ended(tm
         why.append(reason)
         may_go_on.set()
 
-    def build(assignment: Assignment, incarnation: str, line: Line) -> Container:
+    def build(assignment: Assignment, incarnation: str, supervision: Supervision) -> Container:
         bench.name(0, incarnation, ["Partition 0"])
-        return Container(bench.spec(), incarnation, "run", None, bench.log, bench.clock, line)
+        return Container(bench.spec(), incarnation, "run", None, bench.log, bench.clock, supervision=supervision)
 
     runner = ContainerRunner(0, build, Office(), bench.log, bench.clock, {}, 0.05, 30.0, 0.6, die)
     with caplog.at_level(logging.WARNING):
         assert 1 == runner.run()
     told = next(r.getMessage() for r in caplog.records if "has not returned" in r.getMessage())
     assert "record in[0]@1" in told
-    assert "test_hang.py" in told
+    assert "test_stuck_hook.py" in told
     assert "may_go_on.wait(LIMIT_S)  # here" in told
     assert "record in[0]@1 did not return within commit.timeout" in why[0]
     assert JOB.name == "test"

@@ -1,4 +1,4 @@
-"""A hook that does not return: seen from another thread, by looking at the loop's stack; the loop itself does nothing for it.
+"""A stuck hook, one that does not return: seen from another thread, by looking at the loop's stack; the loop itself does nothing for it.
 
 The run loop says every few milliseconds that it is not inside a hook. When it has not for half of `commit.timeout`, the stack and the
 record are logged. At the whole of it the transaction is about to time out at the broker and nothing of this container can be committed any
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 PACKAGE = Path(__file__).resolve().parents[1]
-CALLERS = {str(Path(__file__).with_name(name).resolve()) for name in ("container.py", "processing.py")}  # of hooks
+CALLERS = {str(Path(__file__).with_name(name).resolve()) for name in ("hooks.py", "processing.py")}  # of hooks
 LOOP = ("_process", "_attempt")
 
 

@@ -1,0 +1,123 @@
+"""The table of a container's duties: what it does by the clock, between two records.
+
+    name          every                 what
+    supervision   walk                  whether this process should go on at all
+    instructions  walk                  what the coordinator topic and the coordinator say: release, join, keep warm copies
+    restore       walk                  within a long batch: tasks that are being started go on being restored
+    condemned     walk                  poison records of partitions that went to another container are forgotten
+    window        `window`              the window hook
+    commit        `commit.interval`     a commit; also when much waits for one
+    write out     walk                  a part of what the stores have committed goes to their engines
+    inputs        second                partitions that bring nothing although they have records; consumers that fetch little
+    sweep         hour                  local stores of tasks that have been elsewhere for a day are removed
+    report        walk                  what people see
+
+A walk is at most LOOK_S seconds after the last one, if no hook takes longer.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from samzapy.api.errors import SamzapyError
+from samzapy.container.assigned import AssignedTasks
+from samzapy.container.commits import COMMIT, Commits
+from samzapy.container.committer import Committer
+from samzapy.container.flushing import Flushing
+from samzapy.container.inputs import Inputs
+from samzapy.container.joining import Joining
+from samzapy.container.poison_search import PoisonSearch
+from samzapy.container.renewable import RenewableConsumer
+from samzapy.container.rollback import WINDOW
+from samzapy.container.schedule import NEVER, Duty
+from samzapy.container.spec import ContainerSpec
+from samzapy.container.standby import Standbys
+from samzapy.container.tasks import Tasks
+from samzapy.container.transaction import Transaction
+from samzapy.ports import Clock, Supervision
+
+LOG = logging.getLogger("samzapy.container")
+WATCH_INPUTS_S = 1.0
+SWEEP_S = 3600.0  # not at the start: what others on this host have not opened yet must not look abandoned
+
+
+class Duties:
+    """What the rows do, where that is not a call of another part."""
+
+    def __init__(
+        self,
+        *,
+        spec: ContainerSpec,
+        supervision: Supervision,
+        assigned: AssignedTasks,
+        joining: Joining,
+        transaction: Transaction,
+        tasks: Tasks,
+        commits: Commits,
+        committer: Committer,
+        search: PoisonSearch,
+        inputs: Inputs,
+        consumer: RenewableConsumer,
+        flushing: Flushing,
+        standbys: Standbys,
+        clock: Clock,
+    ) -> None:
+        self._spec = spec
+        self._supervision = supervision
+        self._assigned = assigned
+        self._joining = joining
+        self._transaction = transaction
+        self._tasks = tasks
+        self._commits = commits
+        self._committer = committer
+        self._search = search
+        self._inputs = inputs
+        self._consumer = consumer
+        self._flushing = flushing
+        self._standbys = standbys
+        self._clock = clock
+
+    def table(self) -> list[Duty]:
+        """The rows, in the order in which they are done: what may end this process first, what people see last."""
+        return [
+            Duty("supervision", self._supervision.raise_if_stopped),
+            Duty("instructions", self._assigned.apply_instructions),
+            Duty("restore", self._restore),
+            Duty("condemned", self._forget_condemned),
+            Duty(WINDOW, self._tasks.window, self._spec.window_s or NEVER, keeps_pace=True),
+            Duty(COMMIT, self._commits.commit, self._spec.commit_interval_s, is_wanted=self._commits.is_full),
+            Duty("write out", self._write_out),
+            Duty("inputs", self._watch_inputs, WATCH_INPUTS_S),
+            Duty("sweep", self._sweep, SWEEP_S, keeps_time=True),
+            Duty("report", lambda: self._supervision.report(False)),
+        ]
+
+    def _restore(self) -> None:
+        """Between two batches the run loop does this itself, and then it may wait; here only what would wait for the end of a long batch."""
+        if self._transaction.unprocessed:
+            self._joining.restore()
+
+    def _forget_condemned(self) -> None:
+        if self._search.condemned:
+            self._search.forget(r for r in self._search.condemned if r[:2] not in self._inputs.readers)
+
+    def _write_out(self) -> None:
+        if self._spec.stores:
+            stores = (store for task in self._inputs.tasks() for store in task.stores.values())
+            self._flushing.step(self._clock.monotonic(), self._committer.changes, stores)
+
+    def _watch_inputs(self) -> None:
+        now = self._clock.monotonic()
+        self._inputs.look_for_open_transactions(now)
+        self._consumer.stalled += self._inputs.look_for_stalls(now)
+        self._consumer.check_size()
+
+    def _sweep(self) -> None:
+        held = {*self._tasks.held, *(str(c["task"]) for c in self._standbys.status())}
+        try:
+            gone = self._spec.sweep(held)
+        except (OSError, SamzapyError) as error:
+            LOG.warning("stores of tasks that moved away could not be removed: %s", error)
+            return
+        if gone:
+            LOG.info("removed the local stores of %s, which have been elsewhere for a day", ", ".join(gone))

@@ -1,0 +1,63 @@
+"""What `on_error` does with a record that is given up: the job stops, or the record is skipped, or set aside in the dead-letter topic.
+
+Nothing is left of what the record put or sent when this is called. A dead letter is sent in the container's transaction, so it is there
+exactly if the offset after the record is committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NoReturn
+
+from samzapy.api.errors import RecordTooLarge, SamzapyError
+from samzapy.container.commits import Commits
+from samzapy.container.failure import DEAD_LETTER, FAIL, brief, dead_letter_of, is_logged, named, where_of
+from samzapy.container.ownership import Ownership
+from samzapy.container.spec import ContainerSpec
+from samzapy.container.task_instance import TaskInput
+from samzapy.container.transaction import Transaction
+from samzapy.ports import Clock, Message
+
+LOG = logging.getLogger("samzapy.container")
+
+
+class GivenUpRecords:
+    """Applies `on_error`."""
+
+    def __init__(self, spec: ContainerSpec, own: Ownership, transaction: Transaction, commits: Commits, clock: Clock) -> None:
+        self._on_error = spec.on_error
+        self._dead_letters = spec.dead_letters if spec.on_error == DEAD_LETTER else None
+        self._own = own
+        self._transaction = transaction
+        self._commits = commits
+        self._clock = clock
+
+    def apply_on_error(self, task_input: TaskInput, message: Message, error: BaseException, attempts: int) -> None:
+        """For one task that reads the record.
+
+        Raises:
+            TaskError: with `on_error: fail`, or where no dead letter fits; all that was done before the record is committed.
+        """
+        task, spec = task_input.task, self._dead_letters
+        if self._on_error == FAIL:
+            self._stop_at(named(task.name, "process", error, where_of(message, error), attempts), error)
+        elif spec is not None and message.offset() >= task_input.committed_offset:  # else a bootstrap is read again: its letter is there
+            try:
+                letter = dead_letter_of(message, task.name, error, attempts, self._clock.now_ms(), spec)
+            except RecordTooLarge as too_large:
+                self._stop_at(too_large, error)
+            headers = letter.to_headers()
+            self._own.open().send(spec.topic, letter.value, letter.key, task.model.partition, letter.time_ms, headers)
+            self._transaction.sent_bytes += letter.size
+            task_input.dead_letters += 1
+        else:
+            task_input.skipped += 1
+
+        number = task_input.skipped + task_input.dead_letters
+        if is_logged(number):
+            what = f"set aside in {spec.topic}" if spec is not None else "skipped"
+            LOG.warning("%s: %s: record %s: %s (the task's number %d)", task.name, what, where_of(message, error), brief(error), number)
+
+    def _stop_at(self, error: SamzapyError, cause: BaseException) -> NoReturn:
+        self._commits.commit()
+        raise error from cause

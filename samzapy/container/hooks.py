@@ -1,0 +1,112 @@
+"""The hooks of a task object other than `process`, and what hooks send and ask for.
+
+What a hook put and sent takes effect together when it has returned, or not at all. What it sent then waits in the collector, and goes to the
+producer by the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from samzapy import failpoints
+from samzapy.api.context import JobInfo
+from samzapy.container.collector import Collector
+from samzapy.container.failure import is_users, named, refuse_returned
+from samzapy.container.forked import end_child, watch
+from samzapy.container.ownership import Ownership
+from samzapy.container.requests import Requests
+from samzapy.container.spec import ContainerSpec
+from samzapy.container.task_instance import Context, TaskInstance
+from samzapy.container.transaction import Transaction
+from samzapy.ports import PlainProducer
+
+RETURN_NOTHING = ("init", "window", "end_of_stream", "close")
+T = TypeVar("T")
+
+
+class Hooks:
+    """Calls hooks, and hands what they sent to the producer.
+
+    Args:
+        outputs: of `at_least_once`; None: what is sent goes into the container's transaction.
+
+    Attributes:
+        collector, requests: what hooks are given.
+    """
+
+    def __init__(self, spec: ContainerSpec, run_id: str, own: Ownership, transaction: Transaction, outputs: PlainProducer | None) -> None:
+        self._spec = spec
+        self._job = JobInfo(spec.job.name, spec.job.id, run_id)
+        self._own = own
+        self._transaction = transaction
+        self._outputs = outputs
+        self.collector = Collector(spec.outputs)
+        self.requests = Requests()
+        watch(self.requests)
+
+    def init(self, task: TaskInstance) -> None:
+        """A new task object, and its `init`."""
+        user = self._call(task, "the constructor", self._spec.make_task)
+        context = Context(task.model, self._spec.params, self._job, task.stores, task.metrics)
+        task.user = user
+        failpoints.hit("init.before")
+        self._take_effect(task, "init", lambda: user.init(context))
+        failpoints.hit("init.after")
+
+    def window(self, task: TaskInstance) -> None:
+        user = task.user
+        if user is not None:
+            self._take_effect(task, "window", lambda: user.window(self.collector, self.requests))
+
+    def end_of_stream(self, task: TaskInstance) -> None:
+        user = task.user
+        if user is not None:
+            self._take_effect(task, "end_of_stream", lambda: user.end_of_stream(self.collector, self.requests))
+
+    def close(self, task: TaskInstance) -> None:
+        """Its stores refuse writes by now, and nothing is sent any more."""
+        if task.user is not None:
+            self._call(task, "close", task.user.close)
+
+    def release(self) -> None:
+        """Hand what hooks sent to the producer that the guarantee asks for."""
+        if self.requests.is_forked:
+            end_child(None)
+        if self.collector.pending:
+            failpoints.hit("release.before")
+            send_all = self._own.open().send_all if self._outputs is None else self._outputs.send_all
+            self._transaction.sent_bytes += self.collector.release(send_all)
+
+    def forget(self) -> None:
+        """Drop what hooks sent and asked for, and what is not handed on yet."""
+        self.collector.clear()
+        self.requests.clear()
+
+    def _take_effect(self, task: TaskInstance, name: str, call: Callable[[], None]) -> None:
+        """What the hook put and sent takes effect together, or not at all."""
+        try:
+            self._call(task, name, call)
+        except BaseException:
+            task.undo()
+            self.collector.drop()
+            raise
+        task.keep()
+        self.collector.keep()
+        self.release()
+
+    def _call(self, task: TaskInstance, name: str, call: Callable[[], T]) -> T:
+        # A hook may have forked: the copy of the container that returns here, or raises, must end and touch nothing.
+        try:
+            returned = call()
+            if returned is not None and name in RETURN_NOTHING:
+                refuse_returned(name, returned)
+        except BaseException as error:
+            if self.requests.is_forked:
+                end_child(error)
+            if not is_users(error):
+                raise
+            raise named(task.name, name, error) from error
+        if self.requests.is_forked:
+            end_child(None)
+        return returned

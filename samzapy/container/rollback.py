@@ -1,0 +1,111 @@
+"""After an abort: the container loses what a crash would lose, and reads again from the checkpoint.
+
+The transactions that follow are so small that a poison record is found (poison_search.py).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from samzapy.api.errors import LogError, RecordRejected, TaskError, TransactionAborted
+from samzapy.container.failure import FAIL, named
+from samzapy.container.flushing import Flushing
+from samzapy.container.hooks import Hooks
+from samzapy.container.inputs import Inputs
+from samzapy.container.joining import Joining
+from samzapy.container.ownership import Ownership
+from samzapy.container.poison_search import Culprit, GiveUp, PoisonSearch, Replay
+from samzapy.container.schedule import Schedule
+from samzapy.container.spec import ContainerSpec
+from samzapy.container.task_instance import STOPPED
+from samzapy.container.tasks import Tasks
+from samzapy.container.transaction import Contents, Transaction
+
+LOG = logging.getLogger("samzapy.container")
+WINDOW = "window"  # the row of the table of duties
+Decision = Replay | Culprit | GiveUp
+
+
+class RollBack:
+    """Takes a container back to its checkpoints."""
+
+    def __init__(
+        self,
+        *,
+        spec: ContainerSpec,
+        own: Ownership,
+        transaction: Transaction,
+        search: PoisonSearch,
+        inputs: Inputs,
+        hooks: Hooks,
+        tasks: Tasks,
+        joining: Joining,
+        schedule: Schedule,
+        flushing: Flushing,
+    ) -> None:
+        self._spec = spec
+        self._own = own
+        self._transaction = transaction
+        self._search = search
+        self._inputs = inputs
+        self._hooks = hooks
+        self._tasks = tasks
+        self._joining = joining
+        self._schedule = schedule
+        self._flushing = flushing
+
+    def after(self, error: TransactionAborted) -> None:
+        """Abort, and begin all tasks again.
+
+        Raises:
+            TaskError, LogError: it would be aborted again; nothing of what was aborted is held any more, whoever stops the container now.
+        """
+        # Asked before anything is dropped: the decision is about what the transaction held.
+        contents = self._transaction.contents()
+        decision = self._decide(contents, error)
+        readers = [] if contents.last is None else [i.task.name for i in self._inputs.readers.get(contents.last[:2], ())]
+        LOG.warning("a transaction of %d records was aborted: %s", contents.records, error)
+        if self._own.producer is not None and self._transaction.is_open:
+            self._own.decided(self._own.producer.abort())
+
+        self.forget()
+        self._joining.stop()
+        tasks = [t for t in self._tasks.held.values() if t.state != STOPPED]
+        for task in tasks:
+            for store in task.stores.values():
+                store.discard()
+            for task_input in task.inputs:
+                task_input.counts_go_back()
+        self._inputs.drop(tasks)
+        self._raise_if_final(decision, contents, error, readers)
+
+        self.reset_timers()
+        if contents.has_window:
+            self._schedule.bring_forward(WINDOW)  # what it did was undone as well
+        try:
+            self._joining.begin(tasks)
+        except TransactionAborted as again:  # what init() put; not for ever, as no record is in it
+            self.after(again)
+
+    def forget(self) -> None:
+        """Drop what is in no commit, without deciding anything."""
+        self._transaction.forget()
+        self._hooks.forget()
+
+    def reset_timers(self) -> None:
+        """Every duty is an interval away."""
+        self._flushing.begin(self._schedule.reset())
+
+    def _decide(self, contents: Contents, error: TransactionAborted) -> Decision:
+        decision = self._search.aborted(contents, error)
+        if isinstance(error, RecordRejected) and error.topic == self._spec.job.checkpoint_topic:
+            return GiveUp(f"{self._spec.job.checkpoint_topic} no longer accepts checkpoints", True)  # no record is at fault
+        return decision
+
+    def _raise_if_final(self, decision: Decision, contents: Contents, error: TransactionAborted, readers: list[str]) -> None:
+        if isinstance(decision, GiveUp):
+            at = f" at record {contents.last}" if contents.records == 1 and contents.last is not None else ""
+            kind = TaskError if decision.is_final else LogError
+            raise kind(f"{decision.why}{at}; the last one because: {error.message}", error.remedy) from error
+        if isinstance(decision, Culprit) and self._spec.on_error == FAIL:
+            raise named(", ".join(readers), "what it sends or stores", error, str(decision.record), decision.attempts) from error

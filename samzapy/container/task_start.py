@@ -1,0 +1,79 @@
+"""T6: tasks whose stores are restored and whose checkpoint is committed begin to run. After an abort tasks begin again by the same code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from samzapy.container.careful import culprits_of
+from samzapy.container.commits import Commits
+from samzapy.container.hooks import Hooks
+from samzapy.container.inputs import Inputs
+from samzapy.container.poison_search import PoisonSearch
+from samzapy.container.spec import ContainerSpec
+from samzapy.container.task_instance import STOPPED, TaskInput, TaskInstance
+from samzapy.container.tasks import close_stores
+from samzapy.model.caution import Caution
+from samzapy.ports import Consumer
+
+
+class TaskStart:
+    """Begins tasks at their checkpoints.
+
+    Args:
+        consumer: asked for bounds only.
+        caution: what the coordinator knows of records that ended containers.
+    """
+
+    def __init__(
+        self,
+        *,
+        spec: ContainerSpec,
+        run_id: str,
+        caution: Caution,
+        consumer: Consumer,
+        inputs: Inputs,
+        hooks: Hooks,
+        commits: Commits,
+        search: PoisonSearch,
+    ) -> None:
+        self._spec = spec
+        self._run_id = run_id
+        self._caution = caution
+        self._consumer = consumer
+        self._inputs = inputs
+        self._hooks = hooks
+        self._commits = commits
+        self._search = search
+
+    def begin(self, tasks: Sequence[TaskInstance]) -> None:
+        """New task objects, `init()`, inputs at the checkpoint. Only between two batches: it changes what is read."""
+        # A task that has ended in this run stays stopped, wherever it is started.
+        going = []
+        for task in tasks:
+            task.ended, task.closing = task.committed.ended_run_id == self._run_id, False
+            if task.ended:
+                task.state = STOPPED
+                close_stores(task)
+            else:
+                going.append(task)
+        for task in going:
+            self._hooks.init(task)
+
+        # A partition that others read already goes back to where these begin. What the others have had must not come to them again, so their
+        # checkpoints have to say where they stand.
+        if any((p.topic, p.partition) in self._inputs.readers for t in going for p in t.model.inputs):
+            self._commits.commit()
+        begins = {t.name: {i.partition: self._offset_to_read(i) for i in t.inputs} for t in going}
+        self._inputs.assign(going, begins)
+
+        # Condemned records lie ahead, or were decided before this start.
+        for place, begin in [at for places in begins.values() for at in places.items()] if self._caution.condemned else ():
+            self._search.condemn(culprits_of(self._caution, place, begin))
+        if self._search.is_on:
+            self._commits.commit()  # what init() put must not be blamed on a record
+
+    def _offset_to_read(self, task_input: TaskInput) -> int:
+        """The committed offset; but a bootstrap input that feeds what no changelog keeps is read from its start each time."""
+        if task_input.spec.bootstrap and (not self._spec.stores or any(s.changelog is None for s in self._spec.stores.values())):
+            return self._consumer.bounds(task_input.partition).start
+        return task_input.task.committed.inputs[str(task_input.partition)].next_offset

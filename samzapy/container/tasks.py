@@ -1,0 +1,152 @@
+"""The tasks that a container holds, and what is done with a whole task between two records: window, end of stream, requests, stopping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from samzapy import failpoints
+from samzapy.container.commits import Commits
+from samzapy.container.hooks import Hooks
+from samzapy.container.inputs import Inputs
+from samzapy.container.metrics import TaskMetrics
+from samzapy.container.poison_search import PoisonSearch
+from samzapy.container.spec import ContainerSpec
+from samzapy.container.task_instance import RESTORING, RUNNING, STOPPED, TaskInput, TaskInstance
+from samzapy.container.transaction import Transaction
+from samzapy.model.job_model import TaskModel
+from samzapy.ports import Supervision
+
+
+class Tasks:
+    """The tasks: being started, running, or stopped by themselves.
+
+    Args:
+        held: by name; made empty by the caller, filled and emptied here.
+        end_offsets: by str(TopicPartition), for `--until-end`; None: run for ever.
+
+    Attributes:
+        models: every task of the job that this container has heard of.
+    """
+
+    def __init__(
+        self,
+        *,
+        spec: ContainerSpec,
+        held: dict[str, TaskInstance],
+        end_offsets: Mapping[str, int] | None,
+        transaction: Transaction,
+        inputs: Inputs,
+        hooks: Hooks,
+        commits: Commits,
+        search: PoisonSearch,
+        supervision: Supervision,
+    ) -> None:
+        self._spec = spec
+        self.held = held
+        self.models: dict[str, TaskModel] = dict(spec.tasks)
+        self._end_offsets = end_offsets
+        self._transaction = transaction
+        self._inputs = inputs
+        self._hooks = hooks
+        self._commits = commits
+        self._search = search
+        self._supervision = supervision
+        self._metrics: dict[str, TaskMetrics] = {}
+
+    # -- coming and going --------------------------------------------------------------------------------------------------------------
+
+    def add(self, name: str) -> TaskInstance:
+        """A task that is to be restored; its stores have no engine yet."""
+        model, ends = self.models[name], self._end_offsets
+        stores = {store: s.make(name, None) for store, s in self._spec.stores.items()}
+        task = TaskInstance(model, stores, self._metrics.setdefault(name, TaskMetrics()), RESTORING)
+        task.inputs = [TaskInput(p, self._spec.inputs[p.topic], task, None if ends is None else ends[str(p)]) for p in model.inputs]
+        self.held[name] = task
+        return task
+
+    def drop(self, tasks: Iterable[TaskInstance]) -> None:
+        """As if these had never been added."""
+        for task in tasks:
+            close_stores(task)
+            self.held.pop(task.name, None)
+
+    def drop_all(self) -> None:
+        """Of all tasks: what was not committed is gone, as after a crash."""
+        self._inputs.drop(list(self.held.values()))
+        self.drop(list(self.held.values()))
+
+    def stop(self, task: TaskInstance) -> None:
+        """After its final commit: no more records, close(), stores closed."""
+        self._inputs.drop([task])
+        task.state = STOPPED
+        for store in task.stores.values():
+            store.refuse_writes()
+        try:
+            self._hooks.close(task)
+        finally:
+            for store in task.stores.values():
+                store.flush()
+                store.close()
+        self._supervision.report(False)
+
+    # -- hooks by the clock, and what hooks ask for --------------------------------------------------------------------------------------
+
+    def window(self) -> None:
+        """window() of every task that runs."""
+        # While a poison record is searched for, each record is alone in its transaction, and so is what window() does.
+        if self._search.is_on:
+            self._commits.commit()
+        for task in self._inputs.tasks():
+            if task.state == RUNNING and not task.ended:
+                self._transaction.has_window = True
+                self._hooks.window(task)
+                if self._hooks.requests.pending:
+                    self.apply_requests(task)
+        if self._search.is_on:
+            self._commits.commit()
+
+    def apply_requests(self, task: TaskInstance | None) -> None:
+        """Do what hooks asked for; `task`: whose hook it was (None: of several)."""
+        requests = self._hooks.requests
+        closing = [
+            t for t in self.held.values() if t.live and (requests.shutdown_all or t.closing or (requests.shutdown_task and t is task))
+        ]
+        requests.clear()
+        for one in closing:
+            one.ended = True  # committed with what it did: wherever else it is started in this run, it stays stopped
+        self._commits.commit()
+        for one in closing:
+            self.stop(one)
+
+    # -- gates and ends ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def are_watched(self) -> bool:
+        """Whether a task waits for a bootstrap gate, or reads towards an end."""
+        return any(i.gate is not None or (i.end is not None and not t.ended) for t in self._inputs.tasks() for i in t.inputs)
+
+    def advance(self) -> None:
+        """Open bootstrap gates; call end_of_stream where all inputs have ended, and commit that with the run's id."""
+        finished = self._inputs.advance(self._inputs.positions(self._transaction.unprocessed))
+        if not finished:
+            return
+        if self._search.is_on:
+            self._commits.commit()
+        for task in finished:
+            self._hooks.end_of_stream(task)
+            self._hooks.requests.clear()
+            task.ended = True
+
+        # The checkpoint with the run's id says that the task has ended, so it comes before close(): a crash between them calls neither again.
+        failpoints.hit("end.final_commit.before")
+        self._commits.commit()
+        failpoints.hit("end.final_commit.after")
+        for task in finished:
+            self.stop(task)
+
+
+def close_stores(task: TaskInstance) -> None:
+    """Without what is not committed."""
+    for store in task.stores.values():
+        store.discard()
+        store.close()

@@ -1,0 +1,99 @@
+"""What the container's open transaction holds: one value, which the hot loop, the commit, the roll back and the poison-record search all use.
+
+Between two records this is exact, whoever asks: the records of the batch under way whose effects are in the transaction, those of batches
+before it, the condemned records that were skipped in it, the bytes that went to the producer, and whether window() has run in it. So whoever
+commits between two records (a duty, a hook's request, a record that is given up) commits exactly what came before that point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from samzapy.container.failure import origin_of
+from samzapy.model.dead_letter import Origin
+from samzapy.ports import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a transaction held when it was decided.
+
+    Attributes:
+        records: how many records' effects are in it.
+        last: the last of them; None if that was not in the batch under way.
+        skipped: condemned records that `on_error` was applied to in it.
+        has_window: whether window() ran in it.
+    """
+
+    records: int
+    last: Origin | None = None
+    skipped: frozenset[Origin] = frozenset()
+    has_window: bool = False
+
+
+class Transaction:
+    """The open transaction, and how far the batch under way is processed.
+
+    Attributes:
+        is_open: whether the producer has begun a transaction that is not decided; barriers and first checkpoints have theirs, too.
+        next_index: of the first record of the batch that is not processed.
+        sent_bytes: what hooks sent and was handed to the producer, in bytes.
+        skipped: condemned records that `on_error` was applied to.
+        has_window: whether window() has run.
+    """
+
+    __slots__ = ("_batch", "_before_batch", "_first_index", "has_window", "is_open", "next_index", "sent_bytes", "skipped")
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self._batch: Sequence[Message] = ()
+        self.next_index = 0
+        self._before_batch = 0  # records of earlier batches
+        self._first_index = 0  # of the first record of this batch that is in the transaction
+        self._empty()
+
+    @property
+    def records(self) -> int:
+        """How many records' effects it holds."""
+        return self._before_batch + max(0, self.next_index - self._first_index)
+
+    @property
+    def last(self) -> Message | None:
+        """The last record of this batch whose effects it holds."""
+        return self._batch[self.next_index - 1] if self.next_index > self._first_index else None
+
+    @property
+    def unprocessed(self) -> Sequence[Message]:
+        """The records of the batch that are still to come."""
+        return self._batch[self.next_index :]
+
+    def contents(self) -> Contents:
+        """All of it, for the decision that is made now."""
+        last = self.last
+        return Contents(self.records, None if last is None else origin_of(last), frozenset(self.skipped), self.has_window)
+
+    def begin_batch(self, batch: Sequence[Message]) -> None:
+        """These records are processed next."""
+        self._batch, self.next_index, self._first_index = batch, 0, 0
+
+    def end_batch(self) -> None:
+        """All of the batch is processed; its effects stay here until they are committed."""
+        self._before_batch = self.records
+        self.begin_batch(())
+
+    def committed(self) -> None:
+        """What comes now is in the next transaction; the batch goes on."""
+        self._before_batch, self._first_index = 0, self.next_index
+        self._empty()
+
+    def forget(self) -> None:
+        """Nothing of it will be seen, and the batch is given up."""
+        self.begin_batch(())
+        self._before_batch = 0
+        self._empty()
+
+    def _empty(self) -> None:
+        self.sent_bytes = 0
+        self.skipped: set[Origin] = set()
+        self.has_window = False
