@@ -11,6 +11,7 @@ from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Member
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics
+from samzapy.model.job_model import TaskModel
 from samzapy.plan.assignment import check_slots
 from samzapy.plan.members import Phase
 from samzapy.ports import Clock, Launcher
@@ -156,9 +157,19 @@ class Changes:
                 )
             return
         self._is_unknown = False
+        self._say_unread(tasks)
         new = [t for t in tasks if t not in self._roster.tasks]
         if new:
             with self._roster.lock:
                 LOG.info("the inputs have grown: %s", ", ".join(new))
                 self._roster.tasks.update({t: tasks[t] for t in new})
                 self._roster.must_plan = True
+
+    def _say_unread(self, tasks: Mapping[str, TaskModel]) -> None:
+        """Partitions that a broadcast input has by now and that the running tasks do not read: each of them would have to read all."""
+        running = self._roster.tasks
+        unread = sorted({p for name, now in tasks.items() if name in running for p in set(now.inputs) - set(running[name].inputs)})
+        why = f"{', '.join(map(str, unread))}: added to a broadcast input while the job runs; read from the next `samzapy run` on" if unread else ""
+        if why and why != self._roster.unread:
+            LOG.warning("%s, from their start", why)
+        self._roster.unread = why

@@ -58,6 +58,7 @@ class Roster:
         self.waiting: Mapping[str, str] = {}
         self.warm: Mapping[int, Sequence[str]] = {}
         self.moved: dict[str, dict[str, Any]] = {}
+        self.unread = ""  # partitions of the inputs that no task reads in this run, and why
         self.state = STARTING
         self.is_stopping = False
         self.is_changing = False
@@ -206,6 +207,7 @@ class Roster:
         report = owner.report_of(name) if owner is not None else {}
         number = owner.number if owner is not None else self.desired.get(name)
         document = task_json(name, number, report, self.waiting.get(name, ""), copies)
+        document["reason"] = document["reason"] or self.unread
         if name in self.moved:
             document["last_move"] = self.moved[name]
         return document

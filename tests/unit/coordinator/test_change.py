@@ -288,6 +288,20 @@ def test_partitions_that_come_are_given_to_tasks_of_their_own() -> None:
         assert [2, 2] == [list(owners(status).values()).count(n) for n in (0, 1)]
 
 
+def test_partitions_that_a_broadcast_input_gets_are_said_in_log_and_status_as_long_as_nobody_reads_them(caplog: pytest.LogCaptureFixture) -> None:
+    counts = {"in": 4, "rules": 1}
+    tasks = group(counts, {"rules"}, has_stores=False)
+    with Stage(containers=1, input_topics=InputTopics({}, lambda: group(counts, {"rules"}, has_stores=False)), growth_s=0.1) as stage:
+        stage.roster.tasks.update(tasks)
+        cast = Cast(stage)
+        cast.play(settled(1))
+        counts["rules"] = 2
+        why = "rules[1]: added to a broadcast input while the job runs; read from the next `samzapy run` on"
+        cast.play(lambda s: [why] * 4 == [t["reason"] for t in s["tasks"]])
+        assert [f"{why}, from their start"] == [m for m in caplog.messages if "broadcast" in m]
+        assert stage.code is None
+
+
 def test_partitions_that_a_job_with_state_cannot_take_end_it_with_the_way_out() -> None:
     has_grown = False
 
