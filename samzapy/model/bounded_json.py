@@ -38,7 +38,7 @@ def read_object(data: bytes | None, max_bytes: int) -> dict[str, Any]:
 
 
 def to_bytes(value: Mapping[str, Any], sort_keys: bool = False) -> bytes:
-    """JSON that `read_object` reads; it is read back before anybody keeps it.
+    """JSON that `read_object` can read; this is checked before it is returned.
 
     Raises:
         InternalError: what was written is not what is read: something has changed how this process writes JSON.
@@ -61,7 +61,7 @@ def _plain(value: Any) -> Any:
 
 
 def brief(value: object) -> str:
-    """`value` in a message: whatever a stranger wrote, one short line of it."""
+    """`value` as one short line for a message, whatever others wrote."""
     text = value if isinstance(value, str) else repr(value)
     text = text if text.isprintable() else repr(text)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text)} characters)"
