@@ -1,4 +1,4 @@
-"""C0 to C6: the one way in which work becomes durable.
+"""C0 to C6: the only way in which work becomes durable.
 
 The order is the guarantee. State deltas, checkpoints and (in exactly_once) outputs become visible in one Kafka transaction (C4); only
 then are the deltas applied to the local stores (C5), so a local store is never ahead of the log. C1 to C6 use what was frozen at the cut
