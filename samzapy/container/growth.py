@@ -122,8 +122,8 @@ class Growth:
             what = f"{doubtful}. They may have been counted in the wrong task, and outputs may be wrong with them."
         else:
             what = (
-                f"Container {self._number} has committed nothing that it read after {self._since()}, when nothing had grown; "
-                f"what it read until {_told(self._clock.now_ms())} is not committed."
+                f"Container {self._number} has committed no record that it read after {self._since()}, when no topic had grown; "
+                f"records read until {_told(self._clock.now_ms())} are not committed."
             )
         return StateMismatch(
             f"{told} while the job ran: keys go to other partitions now, and their records to tasks that do not have their state. {what}", STATE_IS_LOST

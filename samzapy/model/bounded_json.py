@@ -49,7 +49,7 @@ def to_bytes(value: Mapping[str, Any], sort_keys: bool = False) -> bytes:
         back = _loads(data)
     except (ValueError, AttributeError, TypeError):
         data, back = b"", None
-    check(back == _plain(value), "what is written as JSON is read back as it was (does a module that the task imports change `json`?)")
+    check(back == _plain(value), "written JSON is read back unchanged (does a module that the task imports change `json`?)")
     return data
 
 

@@ -47,7 +47,7 @@ def lost_while_running(topics: Iterable[str], what: str, more: str = "") -> Stat
     """The error if topics of a running job were deleted, or deleted and made again. `more`: a sentence on what was committed."""
     return StateRefused(
         f"{', '.join(sorted(topics))}: {what} while the job ran; nothing more is committed.{' ' if more else ''}{more}",
-        "Bring it back with what it held; or run `samzapy reset JOB.yaml` to start over, once its inputs and outputs are there.",
+        "Restore it with its records; or run `samzapy reset JOB.yaml` to start over, once its inputs and outputs exist.",
     )
 
 
