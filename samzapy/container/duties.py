@@ -84,10 +84,10 @@ class Duties:
             Duty("instructions", self._assigned.apply_instructions),
             Duty("restore", self._restore),
             Duty("condemned", self._forget_condemned),
-            Duty(WINDOW, self._tasks.window, self._spec.window_s or NEVER, keeps_pace=True),
+            Duty(WINDOW, self._tasks.window, self._spec.window_s or NEVER, keeps_pace=True, rest=1.0),
             Duty(COMMIT, self._commits.commit, self._spec.commit_interval_s, is_wanted=self._commits.is_full),
             Duty("write out", self._write_out),
-            Duty("inputs", self._watch_inputs, WATCH_INPUTS_S),
+            Duty("inputs", self._watch_inputs, WATCH_INPUTS_S, rest=20.0),
             Duty("sweep", self._sweep, SWEEP_S, keeps_time=True),
             Duty("report", lambda: self._supervision.report(False)),
         ]

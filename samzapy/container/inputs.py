@@ -23,6 +23,7 @@ from samzapy.ports import Consumer, Message
 
 LOG = logging.getLogger("samzapy.inputs")
 STILL_S = 1.5
+BUSY_STILL_S = 30.0  # if the client always had records of other partitions meanwhile
 
 
 def first_offset(bounds: Bounds, spec: InputSpec, has_grown: bool = False) -> int:
@@ -73,7 +74,8 @@ class Inputs:
         self._paused: set[TopicPartition] = set()
         self._ends: dict[tuple[str, int], int] = {}
         self._nearest_end = 0
-        self._still: dict[TopicPartition, tuple[int, float, str]] = {}  # position, since when, and why
+        self._still: dict[TopicPartition, Still] = {}
+        self._waits: dict[TopicPartition, tuple[int, str]] = {}  # what is known of a position: why its partition waits there, or ""
         self._stall_s = stall_s
         self._drained = 0  # polls that brought less than they could
         self._stands: dict[TopicPartition, Still] = {}
@@ -102,9 +104,11 @@ class Inputs:
                         other.resume_at = max(other.resume_at, other.task.committed.inputs[str(task_input.partition)].next_offset)
                         start[task_input.partition] = min(start[task_input.partition], other.resume_at)
                 self._by_partition.setdefault(task_input.partition, []).append(task_input)
-                # If there is nothing to read before the end there is no gate: no record would come to open it.
+                # If there is nothing to read before the end there is no gate: no record would come to open it. A bounded run reads no
+                # further than its own end.
                 if task_input.spec.bootstrap:
                     end = bounds[task_input.partition].end
+                    end = end if task_input.end is None else min(end, task_input.end)
                     task_input.gate = end if offset < end else None
             task.state = BOOTSTRAPPING if any(task_input.gate is not None for task_input in task.inputs) else RUNNING
 
@@ -192,20 +196,38 @@ class Inputs:
     def look_for_open_transactions(self, now: float) -> None:
         """Give a reason to tasks that wait at another application's open transaction: it hides the records after it, and lag does not show them."""
         at = self._consumer.positions(self._by_partition)
+        self._waits = {place: known for place, known in self._waits.items() if at.get(place) == known[0]}
         for task in self.tasks():
             task.reason = ""
-        for place, position in at.items():
-            since = self._still.get(place, (position, now, ""))
-            if since[0] != position or place in self._paused or self._consumer.high_watermark(place) <= position:
-                self._still.pop(place, None)
-                continue
-            why = since[2]
-            if not why and now - since[1] >= STILL_S and self._consumer.bounds(place).end <= position:
-                why = f"{place}: another application's transaction is open at {position}; the task waits for the records after it"
+        asked = [place for place, position in at.items() if self._may_wait(place, position, now)]
+        for place, end in self._ends_now(asked).items():
+            why = ""
+            if end <= at[place]:
+                why = f"{place}: another application's transaction is open at {at[place]}; the task waits for the records after it"
                 LOG.warning("%s", why)
-            self._still[place] = (position, since[1], why)
+            self._waits[place] = at[place], why
+        for place, (_, why) in self._waits.items():
             for task_input in self._by_partition[place] if why else ():
                 task_input.task.reason = why
+
+    def _may_wait(self, place: TopicPartition, position: int, now: float) -> bool:
+        """Whether to ask the broker where the partition's readable records end: once for each position."""
+        has_none = place in self._paused or self._consumer.high_watermark(place) <= position
+        # An answer takes up to fetch.wait.max.ms, because it comes after that of the fetch under way. Partitions whose records only wait in
+        # the client, behind those of others, are not asked about: that would hold those others up.
+        still, asks = look(self._still.get(place), position, has_none, now, self._drained, STILL_S)
+        if still is None:
+            self._still.pop(place, None)
+            self._waits.pop(place, None)
+            return False
+        self._still[place] = still
+        return (asks or now - still.since_s >= BUSY_STILL_S) and place not in self._waits
+
+    def _ends_now(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        try:
+            return {place: bounds.end for place, bounds in self._consumer.bounds_of(places).items()}
+        except ClusterUnreachable:
+            return {}  # then nothing is known; it is asked again
 
     def look_for_stalls(self, now: float) -> list[str]:
         """The watchdog: messages about partitions that have records and bring none, although they are not paused.

@@ -34,7 +34,7 @@ class GaugeValue:
 
 
 class TimerValue:
-    """Durations in seconds."""
+    """How long things took, in seconds."""
 
     __slots__ = ("count", "max", "sum")
 

@@ -28,6 +28,7 @@ class Duty:
         is_wanted: whether it is due before its time.
         keeps_pace: a time that comes late does not move the later ones.
         keeps_time: `reset` does not put it off.
+        rest: it is not done again before this many times the time that it took has passed: so much is left for records.
         next_at: when it is due, in monotonic seconds.
     """
 
@@ -37,6 +38,7 @@ class Duty:
     is_wanted: Callable[[], bool] = _no
     keeps_pace: bool = False
     keeps_time: bool = False
+    rest: float = 0.0
     next_at: float = 0.0
 
 
@@ -80,8 +82,11 @@ class Schedule:
         now = self._clock.monotonic()
         for duty in self._rows.values():
             if now >= duty.next_at or duty.is_wanted():
-                was_due_at = duty.next_at
+                was_due_at, began = duty.next_at, self._clock.monotonic()
                 duty.do()
                 # `do` may have put the row off itself, from a later now: a commit takes its time
                 duty.next_at = max(was_due_at + duty.interval_s, now) if duty.keeps_pace else max(duty.next_at, now + duty.interval_s)
+                if duty.rest:
+                    ended = self._clock.monotonic()
+                    duty.next_at = max(duty.next_at, ended + duty.rest * (ended - began))
         self.next_at = min([self._clock.monotonic() + LOOK_S, *(duty.next_at for duty in self._rows.values() if duty.interval_s)])

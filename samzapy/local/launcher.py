@@ -69,7 +69,7 @@ class ProcessHandle:
 
 
 class Output(Protocol):
-    """The stream that gets the children's output."""
+    """Where what the children write goes."""
 
     def write(self, data: bytes, /) -> int: ...
     def flush(self) -> None: ...
@@ -95,7 +95,7 @@ class ProcessLauncher:
         return None
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> ProcessHandle:
-        """Start one; `preferred_host` is ignored.
+        """Start one; `preferred_host` is of no meaning here.
 
         Raises:
             LauncherError: the launcher was closed, or the system starts no more processes.

@@ -1,4 +1,4 @@
-"""The records of the coordinator topic: which container owns which tasks, which run is alive, where a bounded run ends.
+"""The records of the coordinator topic: who owns what, which run is alive, where a bounded run ends.
 
 One partition, compacted; every record is written in a transaction of the job's coordinator. The newest record of a key counts. `epoch` is
 one counter for the whole job, +1 with every record that names an incarnation for a container, so a later owner always has the higher one.
@@ -48,7 +48,7 @@ def input_key(topic_id: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ContainerRecord:
-    """The owner of container `container`: an incarnation, or none ("")."""
+    """Who is container `container`: an incarnation, or nobody ("")."""
 
     container: int
     epoch: int
@@ -64,8 +64,8 @@ class ContainerRecord:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """Which run's coordinator is alive, where, and when it last renewed this (milliseconds since 1970). `ended`: it stopped in an orderly way;
-    `outcome`: then the job's last state, and `error` the reason of a failure, for later `status` commands."""
+    """Which run's coordinator is alive, where, and when it last said so (milliseconds since 1970). `ended`: it stopped in an orderly way;
+    `outcome`: then the job's last state, and `error` what it failed of, for who looks later."""
 
     run_id: str
     url: str
@@ -83,7 +83,7 @@ class LeaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """Facts of the job's first run, which must still hold in every later one.
+    """What the job's first run found, and every later one must find again.
 
     `checkpoint_topic_id`: Kafka's id of the checkpoint topic: of another topic by that name nothing is known of where the job was. `tasks`:
     their number, if the job has stores, else 0.
@@ -112,7 +112,7 @@ class Startpoint:
 
 
 def end_offsets_to_bytes(ends: Mapping[str, int]) -> bytes:
-    """The end offsets of a bounded run, by str(TopicPartition)."""
+    """Where a bounded run ends, by str(TopicPartition)."""
     return _dumps({"ends": dict(ends)})
 
 
@@ -143,7 +143,7 @@ class Ledger:
     epoch: int = 0
 
     def apply(self, key: bytes, value: bytes | None) -> None:
-        """Apply one record; in the order of the log. Keys of other versions are ignored.
+        """Take one record, in the order of the log. Keys of other versions are left alone.
 
         Raises:
             UnreadableRecord: a key of ours with a value that is not.
@@ -179,7 +179,7 @@ def _take_first_run(ledger: Ledger, name: str, value: bytes | None) -> None:
 
 
 def _into(table: Callable[[Ledger], dict[str, Any]], read: Callable[[bytes], Any]) -> _Take:
-    """Records of one kind, by the name in their keys; a record without a value deletes that name."""
+    """Records of one kind, by the name in their keys; one without a value takes the last of its name away."""
 
     def take(ledger: Ledger, name: str, value: bytes | None) -> None:
         if value is None:
@@ -202,7 +202,7 @@ def _lease(value: bytes) -> LeaseRecord:
 
 
 def _is_address(url: str) -> bool:
-    """Whether this is http://HOST or http://HOST:PORT, without path or user, so that nothing can be added to a request's head."""
+    """Whether this is http://HOST or http://HOST:PORT: no path, no user, nothing that a request's head could be made longer with."""
     if not url.isascii() or not url.isprintable() or " " in url or len(url) > MAX_URL:
         return False
     try:

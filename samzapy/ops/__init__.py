@@ -1,1 +1,1 @@
-"""The operations of commands on a running or stopped job: inspect, check, export, restore, replay. Nothing here runs in a container."""
+"""What the operators' commands do beside a running or stopped job: look, check, export, restore, replay. Nothing here runs in a container."""

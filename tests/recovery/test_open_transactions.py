@@ -7,7 +7,7 @@ Either is told as the task's `reason`, and right when the transaction has ended.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,7 @@ def test_on_an_input_the_task_waits_the_others_go_on_and_its_end_is_right(job: J
 
 def test_on_an_input_it_is_said_while_it_lasts(job: Job) -> None:
     with waiting_at_an_input(job) as (run, stranger):
-        status = said(run, lambda s: job.input in task(s, 0)["reason"])
+        status = run.until(lambda s: job.input in task(s, 0)["reason"])
         assert "" == task(status, 1)["reason"]
 
         stranger.commit()
@@ -138,7 +138,7 @@ def test_on_a_topic_of_its_own_the_restore_waits_the_others_go_on_and_its_end_is
 @pytest.mark.parametrize("topic", ["changelog", pytest.param("checkpoint", marks=pytest.mark.prove)])
 def test_on_a_topic_of_its_own_it_is_said_while_it_lasts(job: Job, topic: str) -> None:
     with waiting_to_restore(job, topic) as (run, stranger):
-        said(run, lambda s: INTERNAL[topic].format(job=job.name) in task(s, 0)["reason"])
+        run.until(lambda s: INTERNAL[topic].format(job=job.name) in task(s, 0)["reason"])
 
         stranger.abort()
 
@@ -156,19 +156,10 @@ def test_one_that_was_open_before_the_last_commit_is_not_taken_for_a_lost_end(jo
         at_the_ends(run, job)
         assert 0 == run.stop()
     with job.running("--local") as run:
-        said(run, lambda s: job.changelog in task(s, 0)["reason"])
+        run.until(lambda s: job.changelog in task(s, 0)["reason"])
 
         stranger.abort()
 
         at_the_ends(run, job)
         assert 0 == run.stop()
     assert {(0, "hidden"): 1, (1, "hidden"): 1} == job.stored()
-
-
-def said(run: Running, condition: Callable[[dict[str, Any]], bool], looks: int = 15) -> dict[str, Any]:
-    """The first of so many looks (each takes about a second) that shows it."""
-    for _ in range(looks):
-        status = run.job.status()
-        if status is not None and condition(status):
-            return status
-    raise AssertionError(f"never said: {status}")

@@ -167,11 +167,11 @@ class Trial:
         return found
 
     def kill(self, kind: str, proc: Proc) -> bool:
-        """SIGKILL one process of the job, and with it every container below it; False: it had ended already."""
+        """SIGKILL one process of the job, and with it every container below it; False: it was gone already."""
         return self._strike(kind, proc, signal.SIGKILL) is not None
 
     def pause(self, kind: str, proc: Proc) -> bool:
-        """SIGSTOP one container until the coordinator has taken its tasks away, then SIGCONT; False: it had ended already."""
+        """SIGSTOP one container until the coordinator has taken its tasks away, then SIGCONT; False: it was gone already."""
         fault = self._strike(kind, proc, signal.SIGSTOP)
         if fault is None:
             return False

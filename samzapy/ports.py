@@ -1,14 +1,25 @@
-"""The log: Kafka, or samzapy.testing.memory_log. Both pass the same suite (tests/contract)."""
+"""The interfaces between code that decides and code that acts: log, stores, clock, control, launcher.
+
+Each has a real and an in-memory implementation that pass the same suite (tests/contract). What the running part (`container`,
+`coordinator`) needs from outside is in this file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from samzapy.api.errors import LogError
+from samzapy.api.store import KeyValueStore
 from samzapy.model.access import Access
+from samzapy.model.caution import Caution, Piece
+from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.model.stamp import StoreStamp
+
+# -- the log: Kafka, or samzapy.testing.memory_log -------------------------------------------------------------------------------
 
 
 class Message(Protocol):
@@ -296,3 +307,251 @@ class Log(Protocol):
     def transactional_producer(self, transactional_id: str) -> TransactionalProducer: ...
     def plain_producer(self, name: str) -> PlainProducer: ...
     def admin(self) -> Admin: ...
+
+
+# -- stores ------------------------------------------------------------------------------------------------------------------------
+
+Change = tuple[bytes, bytes | None]
+
+
+class Scan(Protocol):
+    """Entries of an engine in key order over a fixed view. `close` releases the view; so does the end."""
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]: ...
+    def __next__(self) -> tuple[bytes, bytes]: ...
+    def close(self) -> None: ...
+
+
+class StoreEngine(Protocol):
+    """Committed bytes of one store of one task: RocksDB or memory. Keys are in their sorting form."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def scan(self, from_key: bytes | None = None, to_key: bytes | None = None) -> Scan:
+        """from_key <= key < to_key, ascending; None = open."""
+
+    def write(self, changes: Iterable[Change], stamp: StoreStamp) -> None:
+        """All changes and the stamp in one atomic batch (None deletes). Not flushed: a crash may lose a suffix of whole batches."""
+
+    def stamp(self) -> StoreStamp | None:
+        """The stamp of the newest batch; None in an empty store."""
+
+    def flush(self, wait: bool = True) -> None:
+        """Everything written survives a crash when this returns; without `wait`, some time later."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The content of one generation directory: an opened engine with its stamp, or why it cannot be used.
+
+    `locked`: another process has it open. `path` is for messages.
+    """
+
+    generation: str
+    path: str
+    engine: StoreEngine | None
+    stamp: StoreStamp | None
+    locked: bool = False
+    problem: str = ""
+
+
+class StoreDirectory(Protocol):
+    """The generations of one store of one task on this host."""
+
+    def claims(self) -> list[Claim]:
+        """Open every generation that is not set aside. The caller closes the engines that it does not use."""
+
+    def create(self) -> tuple[str, StoreEngine]:
+        """A new, empty generation: its name and engine."""
+
+    def set_aside(self, claim: Claim, reason: str) -> None:
+        """Mark a generation as not to be used again, under its lock if that is free, and close it; the cleaner removes it later."""
+
+    def clean(self) -> None:
+        """Remove generations that were set aside and that no process has open."""
+
+
+class TaskStore(KeyValueStore, Protocol):
+    """One store of one task: the task's typed view, over uncommitted overlays (live, frozen) and a read cache, over an engine.
+
+    The methods below are the container's; a task sees only KeyValueStore.
+    """
+
+    name: str
+    stamp: StoreStamp | None
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Bytes of keys and values in the live overlay."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the live overlay has changes."""
+
+    def keep(self) -> None:
+        """The hook returned: its writes stay; iterators it opened are closed."""
+
+    def undo(self) -> None:
+        """The hook raised: its writes since the last `keep` are undone; iterators it opened are closed."""
+
+    def freeze(self) -> Sequence[Change]:
+        """C0: the live overlay becomes the frozen one. Returns its changes as changelog records: (log key, value), None for a deletion."""
+
+    def apply(self, stamp: StoreStamp) -> None:
+        """C5, C6: the frozen overlay is committed, and `stamp` has its changelog position. The engine may get both later."""
+
+    @property
+    def unwritten(self) -> int:
+        """How many committed entries the engine does not have yet."""
+
+    @property
+    def must_write_out(self) -> bool:
+        """Whether the committed entries that the engine does not have take too much memory."""
+
+    def write_out(self, max_entries: int | None = None) -> bool:
+        """Write committed entries to the engine, at most `max_entries` (None: all). True: the write-out that was under way is done.
+
+        Raises:
+            InDoubt, StoreProblem: the engine could not take them; nothing is lost, the changelog has them.
+        """
+
+    def discard(self) -> None:
+        """Abort: drop live and frozen overlays and the read cache; committed changes stay."""
+
+    def load(self, records: Sequence[Change], stamp: StoreStamp) -> None:
+        """Restore: write changelog records (log keys) and their position, in one batch."""
+
+    def attach(self, engine: StoreEngine) -> None:
+        """Use this engine from now on; an earlier one has been closed."""
+
+    def refuse_writes(self) -> None:
+        """From now on put and delete raise StoreClosed (during `close()`)."""
+
+    def flush(self) -> None:
+        """Everything applied survives a crash when this returns."""
+
+    def start_flush(self) -> None:
+        """Start a flush of the engine without waiting for it."""
+
+    def close(self) -> None:
+        """Write out committed changes and close the engine. Closing twice does nothing."""
+
+
+# -- time, chance, control -----------------------------------------------------------------------------------------------------------
+
+
+class Clock(Protocol):
+    """Time, passed as an argument: `monotonic` (seconds) for durations, `now_ms` (milliseconds since 1970) for stamps and for people."""
+
+    def monotonic(self) -> float: ...
+    def now_ms(self) -> int: ...
+    def sleep(self, seconds: float) -> None: ...
+    def wait(self, event: threading.Event, seconds: float) -> None:
+        """Wait until the event is set, at most `seconds`."""
+
+
+class Joinable(Protocol):
+    """Work that runs beside its caller."""
+
+    def join(self, timeout: float | None = None) -> None: ...
+    def is_alive(self) -> bool: ...
+
+
+Spawn = Callable[[str, Callable[[], None]], Joinable]  # begin this work beside its caller, under this name
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The coordinator's answer to a container that registers. Which tasks it owns is in the coordinator topic."""
+
+    run_id: str
+    end_offsets: Mapping[str, int] | None = None  # by str(TopicPartition); only with --until-end
+    caution: Caution = field(default_factory=Caution)
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """The coordinator's instructions to a container, in every response to a heartbeat. Which tasks it owns is only in the coordinator topic.
+
+    Attributes:
+        epoch: of the newest record that names this container; one that is not adopted yet makes it read the topic again.
+        release: tasks to commit, close and release.
+        standby: tasks to keep a warm copy of.
+        models: tasks that were added after this container was started, by name.
+    """
+
+    epoch: int = 0
+    release: frozenset[str] = frozenset()
+    standby: tuple[str, ...] = ()
+    models: Mapping[str, TaskModel] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Supervision:
+    """The run loop's connections to its process: whether to go on, reports, instructions.
+
+    Attributes:
+        raise_if_stopped: called during waits; raises to end them.
+        report: called when the status has changed and should be reported soon; with True, at once.
+        instructions: the newest instructions.
+        announce: reports to the coordinator the records about to be processed, or with None that they are done; returns when it has the report.
+    """
+
+    raise_if_stopped: Callable[[], None] = lambda: None
+    report: Callable[[bool], None] = lambda urgent: None
+    instructions: Callable[[], Instructions] = Instructions
+    announce: Callable[[Piece | None], None] = lambda piece: None
+
+
+class Control(Protocol):
+    """A container's connection to the coordinator. Every call is retried inside; the answer to a heartbeat has commands and instructions."""
+
+    def register(self, incarnation: str, facts: Mapping[str, Any]) -> Assignment:
+        """Ask to be named in the coordinator topic; waits until it is.
+
+        Raises:
+            Superseded: this launch was already used or is no longer wanted.
+        """
+
+    def heartbeat(self, incarnation: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Report the container's status; the answer is `{"command": "run" | "stop" | "exit", "epoch": …, "release": […], "standby": […], …}`.
+
+        Raises:
+            LogError: no answer. Superseded: this incarnation was replaced.
+        """
+
+    def finished(self, incarnation: str, report: Mapping[str, Any]) -> bool:
+        """The final report: how it ended; best effort. Returns whether the coordinator accepted it."""
+
+
+class ContainerHandle(Protocol):
+    """A launched container as its launcher sees it."""
+
+    def exited(self) -> str | None:
+        """None while it runs; else how it ended, as text."""
+
+    def kill(self) -> None:
+        """Kill it; returns without waiting."""
+
+
+class Launcher(Protocol):
+    """Starts containers: as child processes or as Spark tasks."""
+
+    def slots(self) -> int | None:
+        """How many containers can run at once; None = no limit known. May wait for hosts to register."""
+
+    def hosts(self) -> Mapping[str, int | None]:
+        """Hosts that can take containers now, with their slots (None: no limit known), without waiting.
+
+        A host's slots include those in use. Hosts whose executors are being decommissioned are left out.
+        """
+
+    def leaving(self) -> Collection[str]:
+        """Hosts that are being decommissioned: their containers keep running, but should be moved before the host ends. Without waiting."""
+
+    def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> ContainerHandle: ...
+
+    def close(self) -> None:
+        """End all containers that still run."""

@@ -1,0 +1,129 @@
+"""Inputs that wait in the client, or that a bounded run ends: what the run loop asks the broker about them, and that none holds the others up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from samzapy import StreamTask
+from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.testing.memory_log import MemoryCluster, MemoryConsumer, MemoryLog
+from samzapy.testing.memory_partition import MemoryMessage
+from tests.unit.container.bench import Bench, HandClock
+
+ANSWER_S = 0.5  # librdkafka's fetch.wait.max.ms: the broker answers a connection's requests one after the other
+RECORD_S = 0.001
+
+
+class BehindAFetch(MemoryConsumer):
+    """Whatever it asks the broker waits for the answer to the fetch under way."""
+
+    def __init__(self, cluster: MemoryCluster, group_id: str, clock: HandClock) -> None:
+        super().__init__(cluster, group_id)
+        self._clock = clock
+
+    def poll(self, max_records: int, timeout_s: float) -> Sequence[MemoryMessage]:
+        self._turn = -1  # as librdkafka's queue: what one fetch brought of a partition lies before what the next brought of another
+        return super().poll(max_records, timeout_s)
+
+    def bounds(self, partition: TopicPartition) -> Bounds:
+        self._clock.sleep(ANSWER_S)
+        return super().bounds(partition)
+
+    def bounds_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
+        wanted = list(partitions)
+        if wanted:
+            self._clock.sleep(2 * ANSWER_S)
+        return super().bounds_of(wanted)
+
+
+class LogBehindFetches(MemoryLog):
+    def __init__(self, cluster: MemoryCluster, clock: HandClock) -> None:
+        super().__init__(cluster)
+        self._clock = clock
+
+    def consumer(self, group_id: str, name: str, small: bool = False) -> MemoryConsumer:
+        return BehindAFetch(self._cluster, group_id, self._clock)
+
+
+class Slow(StreamTask):
+    clock: Any = None
+
+    def process(self, envelope, collector, coordinator):
+        self.clock.sleep(RECORD_S)
+
+
+def _slow_bench(state: Path, inputs: dict[str, dict[str, Any]]) -> Bench:
+    task = type("SlowOn", (Slow,), {})
+    bench = Bench(state, task, inputs=inputs)
+    task.clock = bench.clock
+    bench.log = LogBehindFetches(bench.cluster, bench.clock)
+    return bench
+
+
+@pytest.mark.parametrize("waiting", [1, 5])
+def test_inputs_whose_records_wait_in_the_client_do_not_hold_the_others_up(tmp_path: Path, waiting: int) -> None:
+    """The first input alone fills every poll for a long time."""
+    others = [f"x{number}" for number in range(waiting)]
+    bench = _slow_bench(tmp_path, {"in": {}, **{topic: {} for topic in others}})
+    records = 6_000
+    bench.feed(*(("k", number) for number in range(records)))
+    for topic in others:
+        bench.feed(("k", 1), topic=topic)
+    container = bench.start({f"{topic}[0]": records if topic == "in" else 1 for topic in bench.input_settings})
+    began = bench.clock.monotonic()
+    while not container.finished:
+        container.step()
+    assert bench.clock.monotonic() - began < 1.5 * records * RECORD_S
+
+
+def test_in_a_bounded_run_a_bootstrap_input_that_has_grown_since_ends_where_the_run_does(tmp_path: Path) -> None:
+    got: list[tuple[str, int]] = []
+
+    class Noting(StreamTask):
+        def process(self, envelope, collector, coordinator):
+            got.append((envelope.stream, envelope.message))
+
+    bench = Bench(tmp_path, Noting, inputs={"in": {}, "users": {"bootstrap": True}})
+    bench.feed(("a", 1), ("a", 2))
+    bench.feed(("u", 10), ("u", 11), topic="users")
+    ends = {"in[0]": 1, "users[0]": 1}
+    container = bench.start(ends)
+    bench.drain(container)
+    assert container.finished
+    assert [("users", 10), ("in", 1)] == got
+
+
+def test_a_window_that_takes_longer_than_its_interval_leaves_as_much_time_for_records(tmp_path: Path) -> None:
+    class Windowed(Slow):
+        def window(self, collector, coordinator):
+            self.clock.sleep(1.0)
+
+    bench = Bench(tmp_path, Windowed, window_s=0.1)
+    Windowed.clock = bench.clock
+    records = 3000
+    bench.feed(*(("k", number) for number in range(records)))
+    container = bench.start({"in[0]": records})
+    began = bench.clock.monotonic()
+    while not container.finished:
+        container.step()
+    assert bench.clock.monotonic() - began < 3 * records * RECORD_S
+
+
+def test_an_open_transaction_is_told_of_even_while_another_input_keeps_the_container_busy(tmp_path: Path) -> None:
+    bench = _slow_bench(tmp_path, {"in": {}, "other": {}})
+    bench.feed(*(("k", number) for number in range(40_000)))
+    stranger = bench.log.transactional_producer("stranger")
+    stranger.init()
+    stranger.begin()
+    stranger.send("other", b"\0" * 8, b"k", 0)
+    stranger.flush()
+    container = bench.start()
+    while bench.clock.monotonic() < 39:
+        container.step()
+    assert ["other[0]: another application's transaction is open at 0; the task waits for the records after it"] == [
+        task["reason"] for task in container.status()["tasks"]
+    ]
