@@ -134,10 +134,11 @@ def _within(message: Message, ends: Mapping[TopicPartition, int]) -> bool:
 def read_ledger(consumer: Consumer, topic: str, clock: Clock) -> Ledger:
     """The coordinator topic, folded up to the read_committed end that is fetched when this is called.
 
-    Of each key the newest record counts: what it replaced may be anything.
+    Of each key the newest record counts: what it replaced may be anything. Where the newest one cannot be read, who asks the ledger for that
+    record gets StateRefused; whoever needs others goes on.
 
     Raises:
-        StateRefused: the newest record of a key cannot be read. ClusterUnreachable: no progress for 30 s. TopicMissing.
+        ClusterUnreachable: no progress for 30 s. TopicMissing.
     """
     newest: dict[bytes, tuple[int, bytes | None]] = {}
     for batch in read_to_end(consumer, TopicPartition(topic, 0), clock):
@@ -170,11 +171,12 @@ def _apply(ledger: Ledger, topic: str, key: bytes, offset: int, value: bytes | N
     try:
         ledger.apply(key, value)
     except UnreadableRecord as error:
-        raise StateRefused(
+        refusal = StateRefused(
             f"{topic} at {offset}: {error}; another samzapy version or another application wrote it.",
             "Use the version that wrote it; or stop every run of the job and delete that topic alone with `samzapy reset JOB.yaml --coordinator --execute`: "
             "state, checkpoints and inputs are kept; only repeat a `checkpoint set` that no start has carried out yet.",
-        ) from None
+        )
+        ledger.cannot_read(key, refusal)
 
 
 # -- the checkpoint topic --------------------------------------------------------------------------------------------------------------

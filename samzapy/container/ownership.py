@@ -11,7 +11,7 @@ container whose incarnation has been ended is fenced, and all its later writes f
 from __future__ import annotations
 
 from samzapy import failpoints
-from samzapy.api.errors import Superseded
+from samzapy.api.errors import StateRefused, Superseded
 from samzapy.container.transaction import Transaction
 from samzapy.model.names import Job
 from samzapy.model.ownership import ContainerRecord, FirstRun, Ledger
@@ -72,7 +72,10 @@ class Ownership:
         """
         with self._log.restore_consumer("ownership") as consumer:
             ledger = read_ledger(consumer, self._job.coordinator_topic, self._clock)
-        named = ledger.containers.get(self._container)
+        try:
+            named = ledger.containers.get(self._container)
+        except StateRefused as error:  # the coordinator ends this incarnation, and writes the record anew
+            raise Superseded(f"container {self._container}: {error.message}", error.remedy) from None
         if named is None or named.incarnation != self.incarnation:
             raise self._superseded(named)
         self.ledger, self.epoch, self.named = ledger, named.epoch, named.tasks

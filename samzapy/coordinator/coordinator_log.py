@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 from samzapy.api.errors import ClusterUnreachable, Fenced, LogError
@@ -10,7 +11,9 @@ from samzapy.model.ownership import Ledger
 from samzapy.ports import Clock, Log, TransactionalProducer
 from samzapy.readers import owners_known, read_ledger
 
+LOG = logging.getLogger("samzapy.coordinator")
 FENCE_PATIENCE_S = 120.0
+MAX_TOLD = 20  # records
 Written = tuple[str, bytes, bytes | None, int]  # topic, key, value, partition
 
 
@@ -23,14 +26,20 @@ class CoordinatorLog:
         self._log = log
         self._clock = clock
         self._producer: TransactionalProducer | None = None
+        self._told_of: set[bytes] = set()  # keys
 
     def read(self) -> Ledger:
-        """The topic's current content."""
+        """The topic's current content. Of each record that cannot be read a warning is logged, once: only who needs it is refused."""
         consumer = self._log.restore_consumer("coordinator")
         try:
-            return read_ledger(consumer, self._job.coordinator_topic, self._clock)
+            ledger = read_ledger(consumer, self._job.coordinator_topic, self._clock)
         finally:
             consumer.close()
+        for key, error in ledger.unreadable.items():
+            if key not in self._told_of and len(self._told_of) < MAX_TOLD:
+                self._told_of.add(key)
+                LOG.warning("a record that cannot be read is passed over where it is not needed: %s", getattr(error, "message", error))
+        return ledger
 
     def owners_by_checkpoints(self) -> tuple[dict[int, tuple[str, ...]], int]:
         """The tasks of each container number that the checkpoints name, and the highest epoch."""

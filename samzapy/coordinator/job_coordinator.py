@@ -8,11 +8,11 @@ decided. Everything that must outlast this process is in the coordinator topic; 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, TransactionAborted
+from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, StateRefused, TransactionAborted
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.changes import Changes
 from samzapy.coordinator.coordinator_log import CoordinatorLog
@@ -27,7 +27,16 @@ from samzapy.coordinator.starting import Starting
 from samzapy.ids import random_id
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
-from samzapy.model.ownership import FIRST_RUN_KEY, Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes
+from samzapy.model.ownership import (
+    FIRST_RUN_KEY,
+    Ledger,
+    container_key,
+    end_offsets_key,
+    end_offsets_to_bytes,
+    input_key,
+    input_to_bytes,
+    startpoint_key,
+)
 from samzapy.plan.first_run import differs_from_first_run
 from samzapy.ports import Clock, Launcher, Log
 
@@ -100,6 +109,11 @@ class JobCoordinator:
             self.roster.state = state.FENCED
             LOG.error("this coordinator was replaced by another: %s: %s", error.code, error)
             return Fenced.exit_code
+        except SamzapyError as error:
+            if not self._lease.is_held:
+                raise
+            told = {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
+            self.roster.fail(None, told)  # `status` tells of it later
         finally:
             self._launcher.close()
         return self.end()
@@ -121,7 +135,9 @@ class JobCoordinator:
                 self._clock.sleep(FENCED_S if isinstance(error, Fenced) else RETRY_S)
 
     def _begin(self) -> None:
-        self._refuse_other_topics(self._lease.await_the_other(self._topic.read))
+        found = self._lease.await_the_other(self._topic.read)
+        found.must_be_readable(self._needed())
+        self._refuse_other_topics(found)
         ledger = self._owning.take_over()
         failpoints.hit("coordinator.taken_over")
         self._lease.renew(self.roster.url)
@@ -148,7 +164,7 @@ class JobCoordinator:
             self._owning.end(self._liveness.record(m) for m in self.roster.members.values() if m.is_named)
             told_of = failure[1] if failure else None
             self._lease.give_up(self.roster.state, f"{told_of['code']}: {told_of['message']}" if told_of else "")
-        except LogError as error:
+        except (LogError, StateRefused) as error:
             LOG.warning("the end of this run could not be written; the next run waits until the lease has ended: %s", error)
         self._owning.close()
         if failure is None:
@@ -165,6 +181,13 @@ class JobCoordinator:
         if told.get("remedy"):
             LOG.error("  %s", told["remedy"])
         return int(told.get("exit_code", 1))
+
+    def _needed(self) -> Iterator[bytes]:
+        """The keys of the records that this run is not exact without: who had its tasks, where they go on, what the first run found."""
+        yield from (container_key(number) for number in range(self.roster.target))
+        yield from (startpoint_key(task) for task in self.roster.tasks)
+        yield from (input_key(topic_id) for topic_id in self._input_topics.inputs)
+        yield FIRST_RUN_KEY
 
     def _refuse_other_topics(self, ledger: Ledger) -> None:
         inputs = ", ".join(sorted(name for name, _ in self._input_topics.inputs.values()))

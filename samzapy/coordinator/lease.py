@@ -20,7 +20,11 @@ POLL_S = 0.5
 
 
 class Lease:
-    """The lease of one run. `is_alive`: whether a coordinator answers at a URL for this job."""
+    """The lease of one run. `is_alive`: whether a coordinator answers at a URL for this job.
+
+    Attributes:
+        is_held: this run has written it.
+    """
 
     def __init__(
         self,
@@ -40,6 +44,7 @@ class Lease:
         self._process = process
         self._is_alive = is_alive
         self._renewed_at = 0.0
+        self.is_held = False
 
     def await_the_other(self, read: Callable[[], Ledger]) -> Ledger:
         """Return what was read when no other run is alive: at once if it ended, or is provably gone; else when it has not renewed its lease
@@ -87,7 +92,7 @@ class Lease:
         now = self._clock.monotonic()
         failpoints.hit("coordinator.lease.before")
         self._owning.write((LEASE_KEY, self._record(url).to_bytes()))
-        self._renewed_at = now
+        self._renewed_at, self.is_held = now, True
 
     def renew_when_due(self, url: str) -> None:
         if self._clock.monotonic() - self._renewed_at >= self._settings.lease_s / 3:

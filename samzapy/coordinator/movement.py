@@ -11,7 +11,7 @@ from samzapy.coordinator.membership import Applicant, Member
 from samzapy.coordinator.owning import Named, Owning
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
-from samzapy.model.ownership import Ledger
+from samzapy.model.ownership import Ledger, container_key
 from samzapy.plan.assignment import plan
 from samzapy.plan.members import Phase
 from samzapy.plan.moves import decide_moves
@@ -140,6 +140,9 @@ class Movement:
         """After a write that was in doubt: take over from the topic what was committed."""
         with self._roster.lock:
             for member in self._roster.members.values():
+                if container_key(member.number) in ledger.unreadable:
+                    self._doubt(member)
+                    continue
                 record = ledger.containers.get(member.number)
                 if record is None or not record.incarnation:
                     continue
@@ -148,6 +151,13 @@ class Movement:
                     self._named(member, applicant, record.tasks, record.epoch)
                 elif record.incarnation == member.owner.incarnation:
                     self._roster.members.give(member, record.tasks, record.epoch)
+
+    def _doubt(self, member: Member) -> None:
+        """What was written of it last cannot be read. Whoever it named is ended by force, which writes its record anew; who asks asks again."""
+        if member.phase in (Phase.LIVE, Phase.STOPPING):
+            if member.launch.handle is not None:
+                member.launch.handle.kill()
+            self._roster.members.lose(member, "its record in the coordinator topic cannot be read")
 
     def dismiss_surplus(self) -> None:
         """Stop surplus containers once their tasks are elsewhere; when no task is left to run, all containers without tasks."""

@@ -7,16 +7,20 @@ write that is in doubt is never guessed about: the topic is read again, after a 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from samzapy import failpoints
 from samzapy.api.errors import Fenced, LogError
 from samzapy.coordinator.coordinator_log import CoordinatorLog
+from samzapy.model.bounded_json import brief
 from samzapy.model.ownership import ContainerRecord, Ledger, container_key, locality_key, locality_to_bytes
 from samzapy.ports import Clock
 
+LOG = logging.getLogger("samzapy.coordinator")
 HOSTS_PER_TASK = 4
+MAX_TOLD = 5  # records
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ class Owning:
         self.epoch = 0
         self.locality: dict[str, dict[str, int]] = {}
         self.is_in_doubt = False
+        self._known: dict[bytes, bytes | None] = {}  # what holds, as this one read or wrote it
+        self._doubted: set[bytes] = set()  # keys of writes that are in doubt
         self._replaces = ""  # the run whose lease was there when this one began
 
     def read(self) -> Ledger:
@@ -54,6 +60,9 @@ class Owning:
             self._topic.renew_producer()
         ledger = self._topic.read()
         self.epoch = max(self.epoch, ledger.epoch)
+        kept = {key: self._known[key] for key in ledger.unreadable.keys() - self._doubted if key in self._known}
+        self._known = {**ledger.values, **kept}
+        self._doubted = set()
         self.is_in_doubt = False
         return ledger
 
@@ -68,16 +77,25 @@ class Owning:
         elif holder not in ("", self._run_id, self._replaces):
             self.is_in_doubt = True
             raise Fenced(f"run {holder} has taken over.", "")
-        if not ledger.containers:
-            self._learn_from_checkpoints(ledger)
+        unreadable = getattr(ledger.containers, "unreadable", {})
+        if unreadable or not ledger.containers:
+            self._learn_from_checkpoints(ledger, unreadable)
         self.locality = {task: dict(hosts) for task, hosts in ledger.locality.items()}
         return ledger
 
-    def _learn_from_checkpoints(self, ledger: Ledger) -> None:
-        """A job that never ran, or whose coordinator topic was deleted: epochs go on above what checkpoints and barriers name."""
-        tasks, self.epoch = self._topic.owners_by_checkpoints()
-        ledger.epoch = self.epoch
-        ledger.containers.update({n: ContainerRecord(n, self.epoch, "", names, "", "", 0) for n, names in tasks.items()})
+    def _learn_from_checkpoints(self, ledger: Ledger, unreadable: Mapping[int, Exception]) -> None:
+        """A job that never ran, or whose coordinator topic was deleted, or has records of containers that cannot be read: epochs go on above what
+        checkpoints and barriers name. A container that no checkpoint names has nothing; it is only fenced.
+
+        Raises:
+            StateRefused: a checkpoint was written by a container whose record cannot be read.
+        """
+        tasks, epoch = self._topic.owners_by_checkpoints()
+        for number in sorted(unreadable.keys() & tasks.keys()):
+            raise unreadable[number]
+        self.epoch = ledger.epoch = max(epoch, ledger.epoch)
+        learned = unreadable if ledger.containers else {**tasks, **unreadable}
+        ledger.containers.update({n: ContainerRecord(n, self.epoch, "", tasks.get(n, ()), "", "", 0) for n in learned})
 
     def name(self, owners: Iterable[Named]) -> dict[int, int]:
         """Write these owners, in one transaction; the epoch of each.
@@ -95,8 +113,8 @@ class Owning:
             record = ContainerRecord(one.container, epoch, one.incarnation, one.tasks, self._run_id, one.host, one.pid)
             records.append((container_key(one.container), record.to_bytes()))
             locality.update({task: hosts for task in one.tasks if (hosts := self._moved(task, one.host, epoch)) is not None})
+        self.epoch = epoch  # before it is written: one that is in doubt is not given again
         self.write(*records, *((locality_key(task), locality_to_bytes(hosts)) for task, hosts in locality.items()))
-        self.epoch = epoch
         self.locality.update(locality)
         return epochs
 
@@ -113,9 +131,9 @@ class Owning:
             ended.append(ContainerRecord(r.container, epoch, "", r.tasks, r.run_id, r.host, r.pid))
         if not ended:
             return
+        self.epoch = epoch
         self.write(*((container_key(r.container), r.to_bytes()) for r in ended))  # (a)
         failpoints.hit("coordinator.end.a")
-        self.epoch = epoch
         self._await_visible({r.container: r.epoch for r in ended})  # (b): a commit that returned is not yet visible
         failpoints.hit("coordinator.end.b")
         for r in ended:
@@ -147,7 +165,9 @@ class Owning:
             self._topic.write(*records)
         except LogError:
             self.is_in_doubt = True
+            self._doubted.update(key for key, _ in records)
             raise
+        self._known.update(records)
 
     def confirm(self, host: str, holds: Collection[str]) -> None:
         """A host reported the tasks whose state it has: any other state noted for it is gone."""
@@ -160,10 +180,20 @@ class Owning:
 
     def _await_visible(self, epochs: Mapping[int, int]) -> None:
         while True:
-            there = self._topic.read().containers
-            if all(n in there and there[n].epoch >= epoch for n, epoch in epochs.items()):
+            ledger = self._topic.read()
+            self._repair(ledger)
+            there = {n: r.epoch for n, r in ledger.containers.items()}  # without those that cannot be read
+            if all(there.get(n, 0) >= epoch for n, epoch in epochs.items()):
                 return
             self._clock.sleep(0.02)
+
+    def _repair(self, ledger: Ledger) -> None:
+        """Only this coordinator writes there: of what it knows it writes again what somebody has written over and cannot be read."""
+        broken = [(key, self._known[key]) for key in ledger.unreadable if key in self._known]
+        if broken:
+            names = ", ".join(brief(key.decode("utf-8", "replace")) for key, _ in broken[:MAX_TOLD])
+            LOG.warning("written again, because somebody wrote over them what cannot be read: %s", names)
+            self.write(*broken)
 
     def _moved(self, task: str, host: str, epoch: int) -> dict[str, int] | None:
         """The task's hosts with this one as its newest; None if it is already."""

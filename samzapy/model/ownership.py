@@ -6,18 +6,20 @@ one counter for the whole job, +1 with every record that names an incarnation fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from samzapy.model.bounded_json import NOT_UNDERSTOOD, brief, read_object, to_bytes
+from samzapy.model.records import Records
 
 VERSION = 1
 MAX_BYTES = 4 << 20
 LATEST_MS = 32_503_680_000_000  # the year 3000
 MAX_PID = 1 << 31
 MAX_URL = 300
+MAX_DIGITS = 9  # of a container's number
 LEASE_KEY = b"lease"
 FIRST_RUN_KEY = b"begun"
 
@@ -126,21 +128,32 @@ def input_to_bytes(topic: str, partitions: int) -> bytes:
     return _dumps({"topic": topic, "partitions": partitions})
 
 
-_Take = Callable[["Ledger", str, bytes | None], None]  # the name in the key, and the value
+_Read = Callable[[bytes], Any]
 
 
 @dataclass(slots=True)
 class Ledger:
-    """The coordinator topic, folded."""
+    """The coordinator topic, folded. Who asks for a record that cannot be read gets the error that says so; other records are as they are."""
 
-    containers: dict[int, ContainerRecord] = field(default_factory=dict)
-    lease: LeaseRecord | None = None
-    end_offsets: dict[str, dict[str, int]] = field(default_factory=dict)
-    startpoints: dict[str, Startpoint] = field(default_factory=dict)
-    locality: dict[str, dict[str, int]] = field(default_factory=dict)
-    first_partitions: dict[str, int] = field(default_factory=dict)  # by topic id
-    first_run: FirstRun | None = None
+    containers: MutableMapping[int, ContainerRecord] = field(default_factory=Records)
+    end_offsets: MutableMapping[str, dict[str, int]] = field(default_factory=Records)
+    startpoints: MutableMapping[str, Startpoint] = field(default_factory=Records)
+    locality: MutableMapping[str, dict[str, int]] = field(default_factory=Records)
+    first_partitions: MutableMapping[str, int] = field(default_factory=Records)  # by topic id
     epoch: int = 0
+    single: MutableMapping[bytes, Any] = field(default_factory=Records)
+    values: dict[bytes, bytes] = field(default_factory=dict)  # of ours, as they were written
+    unreadable: dict[bytes, Exception] = field(default_factory=dict)
+
+    @property
+    def lease(self) -> LeaseRecord | None:
+        lease: LeaseRecord | None = self.single.get(LEASE_KEY)
+        return lease
+
+    @property
+    def first_run(self) -> FirstRun | None:
+        first_run: FirstRun | None = self.single.get(FIRST_RUN_KEY)
+        return first_run
 
     def apply(self, key: bytes, value: bytes | None) -> None:
         """Take one record, in the order of the log. Keys of other versions are left alone.
@@ -148,46 +161,65 @@ class Ledger:
         Raises:
             UnreadableRecord: a key of ours with a value that is not.
         """
-        text = key.decode("utf-8", "replace")
-        kind, _, name = text.partition("/")
-        take = _SINGLE.get(text) or _NAMED.get(kind)
-        if take is None:
+        found = self._place(key)
+        if found is None:
+            return
+        table, name, read = found
+        if value is None:
+            del table[name]
+            self.values.pop(key, None)
             return
         try:
-            take(self, name, value)
+            record = read(value)
         except NOT_UNDERSTOOD as error:
-            raise UnreadableRecord(f"coordinator record {brief(text)}: {brief(str(error))}") from None
+            raise UnreadableRecord(f"coordinator record {brief(key.decode('utf-8', 'replace'))}: {brief(str(error))}") from None
+        table[name], self.values[key] = record, value
+        if isinstance(record, ContainerRecord):
+            self.epoch = max(self.epoch, record.epoch)
+
+    def cannot_read(self, key: bytes, error: Exception) -> None:
+        """The newest record of this key is one that `apply` refused: who asks for it gets `error`."""
+        self.unreadable[key] = error
+        found = self._place(key)
+        if found is not None and isinstance(found[0], Records):
+            found[0].unreadable[found[1]] = error
+
+    def must_be_readable(self, keys: Iterable[bytes]) -> None:
+        """
+        Raises:
+            Exception: of the first of these records that cannot be read, what `cannot_read` was told.
+        """
+        for key in keys:
+            if key in self.unreadable:
+                raise self.unreadable[key]
+
+    def _place(self, key: bytes) -> tuple[MutableMapping[Any, Any], Any, _Read] | None:
+        """Where a record of this key goes, by which name, and how it is read; None: it is nobody's."""
+        kind, _, name = key.decode("utf-8", "replace").partition("/")
+        if key in _SINGLE:
+            return self.single, key, _SINGLE[key]
+        if kind == "container":
+            number = container_number(name)
+            return None if number is None else (self.containers, number, _container)
+        tables: Mapping[str, MutableMapping[str, Any]] = {
+            "end-offsets": self.end_offsets, "startpoint": self.startpoints, "locality": self.locality, "input": self.first_partitions,
+        }  # fmt: skip
+        return (tables[kind], name, _NAMED[kind]) if kind in tables else None
 
 
-def _take_container(ledger: Ledger, name: str, value: bytes | None) -> None:
-    number = int(name)
-    if value is None:
-        ledger.containers.pop(number, None)
-        return
+def container_number(name: str) -> int | None:
+    """The number in a container's key; None: samzapy writes no such key."""
+    is_number = name.isascii() and name.isdigit() and len(name) <= MAX_DIGITS
+    return int(name) if is_number and str(int(name)) == name else None
+
+
+def _container(value: bytes) -> ContainerRecord:
     raw = _fields(value, ContainerRecord)
-    record = ContainerRecord(**{**raw, "tasks": tuple(str(t) for t in raw["tasks"])})
-    ledger.containers[number] = record
-    ledger.epoch = max(ledger.epoch, record.epoch)
+    return ContainerRecord(**{**raw, "tasks": tuple(str(t) for t in raw["tasks"])})
 
 
-def _take_lease(ledger: Ledger, name: str, value: bytes | None) -> None:
-    ledger.lease = None if value is None else _lease(value)
-
-
-def _take_first_run(ledger: Ledger, name: str, value: bytes | None) -> None:
-    ledger.first_run = None if value is None else FirstRun(**_fields(value, FirstRun))
-
-
-def _into(table: Callable[[Ledger], dict[str, Any]], read: Callable[[bytes], Any]) -> _Take:
-    """Records of one kind, by the name in their keys; one without a value takes the last of its name away."""
-
-    def take(ledger: Ledger, name: str, value: bytes | None) -> None:
-        if value is None:
-            table(ledger).pop(name, None)
-        else:
-            table(ledger)[name] = read(value)
-
-    return take
+def _first_run(value: bytes) -> FirstRun:
+    return FirstRun(**_fields(value, FirstRun))
 
 
 def _lease(value: bytes) -> LeaseRecord:
@@ -261,11 +293,5 @@ def _fields(data: bytes, record: type) -> dict[str, Any]:
     return {k: v for k, v in raw.items() if k in record.__dataclass_fields__}  # type: ignore[attr-defined]
 
 
-_SINGLE: Mapping[str, _Take] = {LEASE_KEY.decode(): _take_lease, FIRST_RUN_KEY.decode(): _take_first_run}
-_NAMED: Mapping[str, _Take] = {
-    "container": _take_container,
-    "end-offsets": _into(lambda ledger: ledger.end_offsets, _end_offsets),
-    "startpoint": _into(lambda ledger: ledger.startpoints, _startpoint),
-    "locality": _into(lambda ledger: ledger.locality, _locality),
-    "input": _into(lambda ledger: ledger.first_partitions, _partitions),
-}
+_SINGLE: Mapping[bytes, _Read] = {LEASE_KEY: _lease, FIRST_RUN_KEY: _first_run}
+_NAMED: Mapping[str, _Read] = {"end-offsets": _end_offsets, "startpoint": _startpoint, "locality": _locality, "input": _partitions}

@@ -29,7 +29,7 @@ from tests.recovery.bad_control import Listening, ask_for_websocket
 PATIENCE_S = 5.0  # of this process's time, for any answer
 FILE = 'job: j\ntask: t:T\nkafka: {bootstrap.servers: "h:9092"}\ninputs: [{topic: a}]\n'
 GOES_ON = ""
-SERDE, REFUSED, MISMATCH, RANGE, CONFIG, FILES = "SZ210", "SZ330", "SZ110", "SZ320", "SZ100", "SZ101"
+SERDE, REFUSED, SUPERSEDED, MISMATCH, RANGE, CONFIG, FILES = "SZ210", "SZ330", "SZ313", "SZ110", "SZ320", "SZ100", "SZ101"
 
 # what is bad -> (the act, the error's code or that the job goes on, words)
 STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
@@ -107,10 +107,10 @@ STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
     "barrier nested deep": (state.written_to(state.CHANGELOG, BARRIER_KEY, state.deep(levels=4000)), GOES_ON, ("local:",)),
     "barrier that is empty": (state.written_to(state.CHANGELOG, BARRIER_KEY, None), GOES_ON, ("local:",)),
     # the coordinator topic
-    "coordinator record that is no JSON": (state.coordinator_says(b"{"), REFUSED, ("container/0",)),
-    "coordinator record nested deep": (state.coordinator_says(state.deep()), REFUSED, ("container/0", "nested deeper")),
-    "coordinator record of a later version": (state.coordinator_says(b'{"v":7}'), REFUSED, ("unknown version", "that wrote it")),
-    "coordinator record without fields": (state.coordinator_says(b'{"v":1}'), REFUSED, ("field 'container' is None",)),
+    "coordinator record that is no JSON": (state.coordinator_says(b"{"), SUPERSEDED, ("container/0",)),
+    "coordinator record nested deep": (state.coordinator_says(state.deep()), SUPERSEDED, ("container/0", "nested deeper")),
+    "coordinator record of a later version": (state.coordinator_says(b'{"v":7}'), SUPERSEDED, ("unknown version", "that wrote it")),
+    "coordinator record without fields": (state.coordinator_says(b'{"v":1}'), SUPERSEDED, ("field 'container' is None",)),
     # inputs
     "input made again": (state.input_made_again, RANGE, ("deleted and created again", "on_out_of_range")),
     "input records removed unread, fail": (state.input_removed("fail"), RANGE, ("in[0]", "removed unread", "on_out_of_range")),
@@ -145,7 +145,7 @@ RECORDS: dict[str, tuple[Callable[[Path], object], str, tuple[str, ...]]] = {
     "two jobs on one changelog": (state.shared_before_the_first_start, REFUSED, ("belongs to store 's' of other-1",)),
     "a checkpoint of two megabytes": (lambda _: _unreadable(b"x" * (MAX_BYTES + 1)), "", ("more than samzapy ever writes",)),
     "an endless number in the ledger": (lambda _: _ledger(b'{"v":1,"ends":{"a":1e999}}'), "", ("infinity",)),
-    "a ledger key of 5000 digits": (lambda _: _ledger(b"{}", b"container/" + b"9" * 5000), "", ("5010 characters",)),
+    "a ledger key of 5000 characters": (lambda _: _ledger(b"{}", b"startpoint/" + b"9" * 5000), "", ("5011 characters",)),
 }  # fmt: skip
 
 

@@ -8,7 +8,16 @@ import pytest
 
 from samzapy.api.errors import StateRefused
 from samzapy.model.barrier import BARRIER_KEY, Barrier
-from samzapy.model.ownership import FIRST_RUN_KEY, LEASE_KEY, Ledger, container_key
+from samzapy.model.ownership import (
+    FIRST_RUN_KEY,
+    LEASE_KEY,
+    Ledger,
+    container_key,
+    end_offsets_key,
+    input_key,
+    locality_key,
+    startpoint_key,
+)
 from samzapy.ops.topics import prepare_topics
 from samzapy.readers import read_lease, read_ledger
 from tests.recovery.memory_job import MemoryJob
@@ -74,6 +83,79 @@ def test_where_it_still_counts_the_topic_is_deleted_and_the_job_goes_on(job: Mem
     prepare_topics(job.settings, job.log)
     goes_on(job)
     assert ledger(job).epoch > epoch
+
+
+NOT_NEEDED = [
+    locality_key("Partition 0"), container_key(77), end_offsets_key("zzz"), startpoint_key("No such task"), input_key("no-such-topic"),
+    "container/\u0663".encode(), b"container/" + b"9" * 5000,
+]  # fmt: skip
+
+
+def test_hints_and_records_of_what_is_not_there_need_not_be_readable(job: MemoryJob, caplog: pytest.LogCaptureFixture) -> None:
+    for key in NOT_NEEDED:
+        write(job, key, JUNK)
+    goes_on(job)
+    goes_on(job)
+    told = [m for m in caplog.messages if "cannot be read" in m]
+    for name in ("locality/Partition 0", "container/77", "end-offsets/zzz"):
+        assert len([m for m in told if name in m]) in (1, 2), told  # once a run
+
+
+def test_what_a_container_that_has_tasks_would_have_said_is_decisive_though_there_are_fewer_now(job: MemoryJob) -> None:
+    write(job, container_key(1), JUNK)
+    job.start()
+    job.coordinator.roster.target = 1
+    with pytest.raises(StateRefused, match="container/1"):
+        job.coordinator.begin()
+
+
+@pytest.mark.parametrize("deep", [JUNK, b"[" * 100_000])
+def test_a_running_driver_writes_again_what_it_knows_and_all_goes_on(job: MemoryJob, caplog: pytest.LogCaptureFixture, deep: bytes) -> None:
+    """Whoever wrote it: a container that dies after that is ended and started again, and so is one that has to look at its record."""
+    job.start()
+    job.until_idle(2)
+    topic_id = job.log.admin().topics([job.topics.input])[job.topics.input].topic_id
+    for key in (*NOT_NEEDED, container_key(0), container_key(1), FIRST_RUN_KEY, input_key(topic_id)):
+        write(job, key, deep)
+    job.feed(4)
+    next(a for a in job.actors if a.ended is None).die("killed")
+    job.until_idle(2)
+    now = ledger(job)
+    assert {key for key in NOT_NEEDED[1:5]} == set(now.unreadable)
+    assert 1 == len([m for m in caplog.messages if "container/77" in m])
+    job.stop()
+    assert 0 == job.exit_code
+    lease = ledger(job).lease
+    assert lease is not None
+    assert (True, "FINISHED") == (lease.ended, lease.outcome)
+    goes_on(job)
+
+
+def test_a_stop_is_a_stop_whatever_is_in_the_topic(job: MemoryJob) -> None:
+    job.start()
+    job.until_idle(2)
+    for key in (*NOT_NEEDED, container_key(0), LEASE_KEY, FIRST_RUN_KEY):
+        write(job, key, JUNK)
+    job.stop()
+    assert 0 == job.exit_code
+    goes_on(job)
+
+
+def test_a_write_in_doubt_that_cannot_be_read_ends_the_container_it_was_about(job: MemoryJob) -> None:
+    """It may have named this container or not: it is ended by force, and started again."""
+    job.start()
+    job.until_idle(2)
+    job.coordinator._owning.is_in_doubt = True
+    job.coordinator._owning._doubted.add(container_key(1))
+    before = job.launches
+    for key in (container_key(0), container_key(1)):
+        write(job, key, JUNK)
+    job.feed(4)
+    job.until(lambda: job.launches > before, "a container that is started again")
+    job.until_idle(2)
+    assert {} == ledger(job).unreadable
+    job.stop()
+    goes_on(job)
 
 
 def test_above_a_forged_epoch_the_next_go_on_once_that_topic_is_deleted(job: MemoryJob) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from samzapy.api.errors import Fenced, OwnedElsewhere, StateMismatch, StateRefused, Superseded
+from samzapy.api.errors import Fenced, LauncherError, OwnedElsewhere, StateMismatch, StateRefused, Superseded
 from samzapy.coordinator import liveness
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.roster import Roster
@@ -311,6 +311,18 @@ def test_a_stop_is_told_with_the_heartbeat_and_the_job_ends_with_0() -> None:
         assert ledger.lease is not None
         assert ledger.lease.ended
         assert ledger.containers[0].incarnation == ""
+
+
+def test_an_error_that_ends_the_run_is_what_status_tells_of_it_later() -> None:
+    class NoRoom(Stage):
+        def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> Handle:
+            raise LauncherError("no process can be started.", "")
+
+    with NoRoom() as stage:
+        assert stage.await_end() == LauncherError.exit_code
+        lease = stage.ledger().lease
+        assert lease is not None
+        assert (True, "FAILED", "SZ340: no process can be started.") == (lease.ended, lease.outcome, lease.error)
 
 
 def test_a_second_coordinator_is_refused_while_the_first_answers() -> None:
