@@ -121,7 +121,7 @@ def test_a_running_driver_writes_again_what_it_knows_and_all_goes_on(job: Memory
     next(a for a in job.actors if a.ended is None).die("killed")
     job.until_idle(2)
     now = ledger(job)
-    assert {key for key in NOT_NEEDED[1:5]} == set(now.unreadable)
+    assert set(NOT_NEEDED[1:5]) == set(now.unreadable)
     assert 1 == len([m for m in caplog.messages if "container/77" in m])
     job.stop()
     assert 0 == job.exit_code
