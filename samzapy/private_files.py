@@ -125,6 +125,8 @@ def _steps(base: Path) -> Iterator[tuple[Path, os.stat_result]]:
             found = os.lstat(here)
         except FileNotFoundError:
             return
+        if not stat.S_ISLNK(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+            raise _refused(here, _kind(found), "Name a directory.")
         yield here, found
         if stat.S_ISLNK(found.st_mode):
             links += 1
@@ -133,15 +135,18 @@ def _steps(base: Path) -> Iterator[tuple[Path, os.stat_result]]:
             target = Path(os.readlink(here))
             at = Path("/") if target.is_absolute() else at
             left = [*(target.parts[1:] if target.is_absolute() else target.parts), *left]
-        elif stat.S_ISDIR(found.st_mode):
-            at = here
         else:
-            raise _refused(here, _kind(found), "Remove it, or name another directory.")
+            at = here
 
 
 def _check_own(path: Path, found: os.stat_result) -> None:
     if not stat.S_ISDIR(found.st_mode):
-        raise _refused(path, _kind(found), "Find out who created it, then remove it; its stores are restored from Kafka.")
+        is_device = stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)
+        raise _refused(
+            path,
+            _kind(found),
+            "Name another directory." if is_device else "Find out who created it, then remove it; its stores are restored from Kafka.",
+        )
     if found.st_uid != os.geteuid():
         raise _refused(
             path,

@@ -121,7 +121,13 @@ def _milliseconds(text: str) -> int:
         found = datetime.fromisoformat(text)
     except ValueError as error:
         raise ConfigurationError(f"--to-datetime {text}: {error}.", "Write 2026-01-31T12:00:00 (UTC), or with +02:00.") from None
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+    try:
+        time_ms = int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (OverflowError, ValueError):
+        time_ms = -1
+    if time_ms < 0:
+        raise ConfigurationError(f"--to-datetime {text}: Kafka's times begin in 1970.", "Give a later time, or --to-earliest.")
+    return time_ms
 
 
 def _check_state(job: Job, keep: bool, reset: bool) -> None:

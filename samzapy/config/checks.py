@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from samzapy.config import spark_keys
-from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME, shown, suggested_name
+from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME, foreign_letter, shown, suggested_name
 from samzapy.config.findings import Finding
 from samzapy.config.kafka_keys import CLIENT, GROUPS, refusal
 from samzapy.config.reader import read_scalar
@@ -35,6 +35,7 @@ S = TypeVar("S", bound=Section)
 def check_together(document: Mapping[str, Any]) -> list[Finding]:
     """All findings on a document with references resolved."""
     return [
+        *_nul_characters(document, ()),
         *_kafka(document),
         *_socket_timeout(document),
         *_spark_conf(_map(_map(document, "spark"), "conf")),
@@ -48,6 +49,18 @@ def check_together(document: Mapping[str, Any]) -> list[Finding]:
     ]
 
 
+def _nul_characters(value: Any, path: Route) -> Iterator[Finding]:
+    """Texts with the character that ends a text for the system and for Kafka's client; `params` are the user's own."""
+    if isinstance(value, str) and "\0" in value:
+        yield Finding(path, f"holds a NUL character: {shown(value)}", "Remove it (\\0 within double quotes).")
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from () if (*path, key) == ("params",) else _nul_characters(item, (*path, key))
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _nul_characters(item, (*path, number))
+
+
 def check_avro_files(document: Mapping[str, Any], folders: Sequence[Path]) -> Iterator[Finding]:
     """Schema files that are in none of the folders, or hold no JSON."""
     for path, name in serdes(document):
@@ -58,7 +71,10 @@ def check_avro_files(document: Mapping[str, Any], folders: Sequence[Path]) -> It
 
 
 def _wrong_schema(file: str, folders: Sequence[Path]) -> tuple[str, str] | None:
-    place = next((folder / file for folder in folders if (folder / file).is_file()), None)
+    try:
+        place = next((folder / file for folder in folders if (folder / file).is_file()), None)
+    except OSError as error:
+        return f"schema file {shown(file)} cannot be looked at: {error.strerror}", "The path is from the job file's folder or the working directory."
     if place is None:
         return f"schema file {file!r} does not exist", "The path is from the job file's folder or the working directory."
     try:
@@ -203,7 +219,7 @@ def _store_names(document: Mapping[str, Any]) -> Iterator[Finding]:
             suggested = suggested_name(name)
             hint = "It names a directory and a topic, so it is no path." if "/" in name or ".." in name or "\\" in name else ""
             message = f"expected a store name of letters, digits, '-' and '_', at most {MAX_STORE_NAME}, found {shown(name)}"
-            yield Finding(("stores", name), message, hint or (f"Write {suggested!r}." if suggested else "For example counts."), at_key=True)
+            yield Finding(("stores", name), message, hint or foreign_letter(name) or (f"Write {suggested!r}." if suggested else "For example counts."), at_key=True)
 
 
 def _topics(document: Mapping[str, Any]) -> Iterator[Finding]:

@@ -7,7 +7,9 @@ wanted, which has only one spelling, and text that came out of a `${…}`, which
 from __future__ import annotations
 
 import difflib
+import os
 import re
+import unicodedata
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -37,6 +39,9 @@ REFERENCE = r"\$\{"
 CLASS = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 STORE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 MAX_STORE_NAME = 80
+MAX_PATH, MAX_PATH_PART = 2048, 255  # bytes; below the path come cluster, host, job, task and store
+MAX_HOST, MAX_LABEL = 253, 63  # characters of a host name, and between its dots
+MAX_SPARK_NUMBER = 1_000_000
 _SPARK_MASTER = re.compile(
     r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|yarn|k8s://\S+"
 )
@@ -158,6 +163,7 @@ def job_name(value: Any) -> str:
         raise wrong(
             f"expected letters, digits, '-' and '_', at most 80, found {shown(name)}",
             "It names topics, a group and directories, so it is no path." if "/" in name or "\\" in name or ".." in name
+            else foreign if (foreign := foreign_letter(name))
             else f"Write {suggested_name(name)!r}." if suggested_name(name) else "Write a name such as page-views.",
         )  # fmt: skip
     return name
@@ -184,7 +190,7 @@ def class_name(value: Any) -> str:
 def topic(value: Any) -> str:
     name = text(value, "a topic")
     if not TOPIC_NAME.fullmatch(name):
-        hint = "Give each topic its own entry." if "," in name else "Kafka allows letters, digits, '.', '_' and '-', at most 249."
+        hint = "Give each topic its own entry." if "," in name else foreign_letter(name) or "Kafka allows letters, digits, '.', '_' and '-', at most 249."
         raise wrong(f"{shown(name)} is not a Kafka topic name", hint)
     return name
 
@@ -221,7 +227,14 @@ def changelog(value: Any) -> bool | str:
 
 
 def directory(value: Any) -> Path:
-    return Path(text(value, "a directory")).expanduser().absolute()
+    name = text(value, "a directory")
+    try:
+        path = Path(name).expanduser().absolute()
+    except RuntimeError:
+        raise wrong(f"{shown(name)} begins with the home directory of a user who is not known here", "Write the path from / on, or ~/… for your own.") from None
+    if len(os.fsencode(path)) > MAX_PATH or any(len(os.fsencode(part)) > MAX_PATH_PART for part in path.parts):
+        raise wrong(f"a path of {len(str(path))} characters is too long: {shown(name)}", f"{MAX_PATH} bytes at most, {MAX_PATH_PART} between two /.")
+    return path
 
 
 def spark_master(value: Any) -> str:
@@ -233,6 +246,8 @@ def spark_master(value: Any) -> str:
         raise wrong(f"{shown(master)} names an impossible port", "Ports go from 1 to 65535; Spark's is 7077.")
     if re.match(r"local\[0+[],]", master):
         raise wrong(f"{shown(master)} has no slot for a container", "Write local[2], or local[*] for a slot per core.")
+    if master.startswith("local") and any(len(number) > len(str(MAX_SPARK_NUMBER)) or int(number) > MAX_SPARK_NUMBER for number in re.findall(r"\d+", master)):
+        raise wrong(f"{shown(master)} has a number that Spark does not take", f"{MAX_SPARK_NUMBER} is the limit; a slot per core is enough: local[*].")
     return master
 
 
@@ -240,6 +255,8 @@ def host(value: Any) -> str:
     name = text(value, "a host")
     if not _HOST.fullmatch(name):
         raise wrong(f"expected a host name or address, found {shown(name)}", "For example 127.0.0.1; the port is `web.port`.")
+    if len(name) > MAX_HOST or (":" not in name and any(not 0 < len(label) <= MAX_LABEL for label in name.removesuffix(".").split("."))):
+        raise wrong(f"{shown(name)} is no host name", f"{MAX_HOST} characters at most, 1 to {MAX_LABEL} between the dots.")
     return name
 
 
@@ -269,6 +286,12 @@ def spark_properties(value: Any) -> dict[str, str]:
 def suggested_name(name: str) -> str:
     """A legal name made of one that is not."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")[:80]
+
+
+def foreign_letter(name: str) -> str:
+    """Which letter or digit looks as if it were allowed and is not: 'б' (CYRILLIC SMALL LETTER BE) is …; "" where there is none."""
+    found = next((c for c in name if c.isalnum() and not c.isascii()), "")
+    return f"{found!r} ({unicodedata.name(found, f'U+{ord(found):04X}')}) is none of a to z, A to Z and 0 to 9." if found else ""
 
 
 def _either(words: Collection[str]) -> str:

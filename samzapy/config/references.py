@@ -154,14 +154,19 @@ def _value(inside: str, environ: Mapping[str, str], index: int) -> str:
 
 
 def _file(name: str, index: int) -> str:
-    path = Path(name).expanduser()
+    hint = "The path is relative to the job file's folder; the file must be there where containers run."
+    if "\0" in name:
+        raise Unresolved("the name of a file holds a NUL character", hint, index)
+    try:
+        path = Path(name).expanduser()
+    except RuntimeError as error:
+        raise Unresolved(f"file {name}: {error}", hint, index) from None
     try:
         raw = read_regular(path, MAX_SECRET_BYTES + 1)
         if len(raw) > MAX_SECRET_BYTES:
             raise Unresolved(f"file {path} is larger than {MAX_SECRET_BYTES >> 10} KiB", "It should hold one value.", index)
         return raw.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except OSError as error:
-        hint = "The path is relative to the job file's folder; the file must be there where containers run."
         raise Unresolved(f"file {path} cannot be read: {error.strerror}", hint, index) from None
     except UnicodeDecodeError:
         raise Unresolved(f"file {path} is not UTF-8 text", "It should hold one value.", index) from None

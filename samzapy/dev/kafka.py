@@ -21,7 +21,7 @@ from pathlib import Path
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.dev.jars import KAFKA_VERSION, kafka_jars
 from samzapy.dev.java import Java, find_java
-from samzapy.dev.places import Progress, locked, made, silent, state_dir, write_private
+from samzapy.dev.places import Progress, locked, made, resolved, silent, state_dir, write_private
 from samzapy.dev.ports import PortTaken, free_ports, is_free
 from samzapy.dev.probe import ask_cluster
 from samzapy.dev.process import Server, end_all, explain_end, first_complaint
@@ -54,7 +54,7 @@ class LocalKafka:
     @classmethod
     def at(cls, directory: Path) -> LocalKafka | None:
         """The cluster that this directory holds, if it holds one."""
-        directory = directory.expanduser().resolve()
+        directory = resolved(directory)
         try:
             data = read_regular(directory / "cluster.json", MAX_BYTES)
         except FileNotFoundError:

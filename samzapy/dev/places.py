@@ -15,6 +15,7 @@ from pathlib import Path
 from samzapy.api.errors import ConfigurationError
 from samzapy.private_files import PRIVATE
 
+SHOWN = 200  # characters of a path
 Progress = Callable[[str], None]
 
 
@@ -41,20 +42,34 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
+def resolved(directory: Path) -> Path:
+    """An absolute path without links and without `~`.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    try:
+        return directory.expanduser().resolve()
+    except (RuntimeError, OSError) as error:  # RuntimeError: whose home ~somebody is, is not known; or a circle of links
+        why = error.strerror if isinstance(error, OSError) else str(error).rstrip(".")
+        raise ConfigurationError(f"{str(directory)[:SHOWN]}: {why}.", "Name another directory with --dir.") from None
+
+
 def made(directory: Path, what: str) -> Path:
     """The directory for `what`, resolved, made, writable, and private once it is ours: logs and data in it are nobody else's business.
 
     Raises:
         ConfigurationError: it cannot be.
     """
-    directory = directory.expanduser().resolve()
+    directory = resolved(directory)
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
         if (directory / "lock").exists() or not any(directory.iterdir()):
             directory.chmod(PRIVATE)
         (directory / "lock").touch()
     except OSError as error:
-        raise ConfigurationError(f"{directory} cannot hold {what}: {error.strerror}.", "Name another directory with --dir.") from error
+        why = "it is no directory" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
+        raise ConfigurationError(f"{directory} cannot hold {what}: {why}.", "Name another directory with --dir.") from error
     return directory
 
 

@@ -24,7 +24,7 @@ import samzapy
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.dev.jars import SCALA_VERSION, pyspark_jars
 from samzapy.dev.java import Java, find_java, java_for_spark
-from samzapy.dev.places import Progress, locked, made, silent, state_dir
+from samzapy.dev.places import Progress, locked, made, resolved, silent, state_dir
 from samzapy.dev.ports import PortTaken, free_ports, is_free
 from samzapy.dev.process import Server, end_all, explain_end, started_with
 from samzapy.dev.settings import LOGGING, properties_text
@@ -66,7 +66,7 @@ class LocalSpark:
     @classmethod
     def at(cls, directory: Path) -> LocalSpark | None:
         """The cluster that this directory holds, if it holds one."""
-        directory = directory.expanduser().resolve()
+        directory = resolved(directory)
         try:
             data = read_regular(directory / "cluster.json", MAX_BYTES)
         except FileNotFoundError:

@@ -100,6 +100,20 @@ def test_what_is_no_directory_is_refused_on_every_level(tmp_path: Path, level: i
         assert "remove it" in refused.value.remedy
 
 
+def test_nobody_is_told_to_remove_a_device() -> None:
+    for path in (Path("/dev/null"), Path("/dev/null/state")):
+        with pytest.raises(ConfigurationError, match="/dev/null is a device") as refused:
+            private_directory(path, path)
+        assert "emove" not in refused.value.remedy
+
+
+def test_a_place_for_a_broker_that_is_none_is_told_in_plain_words() -> None:
+    words = {"/dev/null": "it is no directory", "/dev/null/x": "it is no directory", "~nosuchuser/x": "home directory", "/tmp/" + "a" * 300: "too long"}
+    for path, told in words.items():
+        with pytest.raises(ConfigurationError, match=told):
+            made(Path(path), "a broker")
+
+
 @pytest.mark.parametrize("level", [4, 5, 6])
 def test_a_linked_folder_is_no_task_of_this_host(tmp_path: Path, level: int) -> None:
     """The sweep of stores whose tasks moved away deletes what it finds."""

@@ -41,6 +41,25 @@ def head(old: str, new: str) -> str:
 
 
 CASES: dict[str, tuple[str, list[Error]]] = {
+    # paths, and characters that no system takes
+    "home of nobody": (HEAD + "state: {dir: ~nosuchuser/x}\n", [added(14, "state.dir", "begins with the home directory of a user who is not known", "/")]),
+    "NUL in a path": (HEAD + 'state: {dir: "/tmp/a\\0b"}\n', [added(14, "state.dir", "holds a NUL character", "Remove it")]),
+    "NUL in a property": (HEAD + 'spark: {conf: {spark.x: "a\\0b"}}\n', [added(25, "spark.conf.spark.x", "holds a NUL character", "Remove it")]),
+    "path of 5000 characters": (HEAD + f"state: {{dir: /tmp{'/a' * 2500}}}\n", [added(14, "state.dir", "a path of 5004 characters is too long", "2048 bytes")]),
+    "directory of 300 characters": (HEAD + f"state: {{dir: /tmp/{'a' * 300}}}\n", [added(14, "state.dir", "too long", "255 between two /")]),
+    "schema file of 5000 characters": (
+        head("{topic: a}", "{topic: a, value: 'avro:" + "a" * 5000 + "'}"), [Error(5, 23, "inputs.0.value", "File name too long", "job file's folder")],
+    ),
+    "reference into the home of nobody": (
+        head("{topic: a}", "{topic: '${file:~nosuchuser/x}'}"), [Error(5, 14, "inputs.0.topic", "home directory", "must be there")],
+    ),
+    "reference with NUL": (
+        head("{topic: a}", '{topic: "${file:a\\0b}"}'), [Error(5, 14, "inputs.0.topic", "NUL character", "must be there")],
+    ),
+    "host with an empty label": (HEAD + "web: {host: a..b}\n", [added(13, "web.host", "'a..b' is no host name", "1 to 63 between the dots")]),
+    "host of 300 characters": (HEAD + f"web: {{host: {'a.' * 150}a}}\n", [added(13, "web.host", "is no host name", "253 characters")]),
+    "foreign letter": ("job: бase\n" + without("job"), [Error(1, 6, "job", "expected letters", "'б' (CYRILLIC SMALL LETTER BE) is none of a to z")]),
+    "too many slots for Spark": (HEAD + "spark: {master: 'local[999999999999]'}\n", [added(17, "spark.master", "a number that Spark does not take", "1000000")]),
     # keys
     "unknown key": (HEAD + "windw: 1s\n", [added(1, "windw", "unknown key 'windw'", "did you mean 'window'?")]),
     "unknown key of a store": (

@@ -97,6 +97,12 @@ def test_a_time_is_utc_unless_it_says_otherwise(time: str, time_ms: int) -> None
     assert Target(time_ms=time_ms) == target_of(False, False, None, time)
 
 
+@pytest.mark.parametrize("time", ["1969-12-31T23:59:59", "1970-01-01T00:00:00+02:00", "0001-01-01", "0001-01-01T00:00:00+12:00"])
+def test_a_time_before_kafkas_first_is_refused(time: str) -> None:
+    with pytest.raises(ConfigurationError, match="Kafka's times begin in 1970"):
+        target_of(False, False, None, time)
+
+
 def test_exactly_one_target_is_wanted() -> None:
     with pytest.raises(ConfigurationError, match="nothing given"):
         target_of(False, False, None, None)
