@@ -84,7 +84,7 @@ def _wrong_schema(file: str, folders: Sequence[Path]) -> tuple[str, str] | None:
             return f"schema file {file!r} is larger than {MAX_SCHEMA_BYTES >> 10} KiB", "An Avro schema is a page of JSON."
         json.loads(raw)
     except OSError as error:
-        return f"schema file {file!r} cannot be read: {error.strerror}", "Check who may read it."
+        return f"schema file {file!r} cannot be read: {error.strerror}", "Check the file's permissions."
     except (ValueError, RecursionError) as error:
         return f"schema file {file!r} is not JSON: {error}", "An Avro schema is a JSON document."
     return None
@@ -217,7 +217,7 @@ def _store_names(document: Mapping[str, Any]) -> Iterator[Finding]:
     for name in _map(document, "stores"):
         if not STORE_NAME.fullmatch(name) or len(name) > MAX_STORE_NAME:
             suggested = suggested_name(name)
-            hint = "It names a directory and a topic, so it is no path." if "/" in name or ".." in name or "\\" in name else ""
+            hint = "It becomes part of a directory's and a topic's name, so it must not be a path." if "/" in name or ".." in name or "\\" in name else ""
             message = f"expected a store name of letters, digits, '-' and '_', at most {MAX_STORE_NAME}, found {shown(name)}"
             yield Finding(("stores", name), message, hint or foreign_letter(name) or (f"Write {suggested!r}." if suggested else "For example counts."), at_key=True)
 

@@ -162,7 +162,7 @@ def job_name(value: Any) -> str:
     if not JOB_NAME.fullmatch(name):
         raise wrong(
             f"expected letters, digits, '-' and '_', at most 80, found {shown(name)}",
-            "It names topics, a group and directories, so it is no path." if "/" in name or "\\" in name or ".." in name
+            "It becomes part of the names of topics, a group and directories, so it must not be a path." if "/" in name or "\\" in name or ".." in name
             else foreign if (foreign := foreign_letter(name))
             else f"Write {suggested_name(name)!r}." if suggested_name(name) else "Write a name such as page-views.",
         )  # fmt: skip

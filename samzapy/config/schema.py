@@ -196,7 +196,7 @@ class Settings(Section):
     outputs: tuple[OutputSettings, ...] = Field((), description="Topics that tasks may send to.")
     stores: dict[str, StoreSettings] = Field(default_factory=dict, description="Stores by name.")
     commit: CommitSettings = Field(default_factory=lambda: CommitSettings.model_validate({}), description="Commits.")
-    window_ms: Duration | None = Field(None, alias="window", description="How often `window()` is called; not at all by default.")
+    window_ms: Duration | None = Field(None, alias="window", description="How often `window()` is called; never by default.")
     on_error: OnErrorSettings = Field(default_factory=lambda: OnErrorSettings.model_validate({}), description="What to do about exceptions in `process`.")
     containers: ContainerSettings = Field(default_factory=lambda: ContainerSettings.model_validate({}), description="Containers.")
     state: StateSettings = Field(default_factory=lambda: StateSettings.model_validate({}), description="Local state.")

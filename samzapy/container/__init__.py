@@ -1,1 +1,1 @@
-"""The running part: a container owns tasks, restores their stores, processes their records and commits. Sees ports only."""
+"""The running part: a container owns tasks, restores their stores, processes their records and commits. Uses ports only."""

@@ -1,4 +1,4 @@
-"""T1, and where a restore ends: the barriers of tasks that start together.
+"""T1, and the end of a restore: the barriers of tasks that start together.
 
 A restore ends at its own barrier: a record that this owner wrote after it fenced every predecessor, so all that was ever committed lies
 before it. Nothing depends on end offsets, on markers or on how compaction left the log.
@@ -52,7 +52,7 @@ class Barriers:
         self.wait_s = 0.0
 
     def write(self, tasks: Sequence[TaskInstance]) -> dict[TopicPartition, int]:
-        """One barrier in the checkpoint partition and in each changelog partition of each task, in one transaction. Returns their offsets."""
+        """Write one barrier to the checkpoint partition and to each changelog partition of each task, in one transaction. Returns their offsets."""
         offsets: dict[TopicPartition, int] = {}
         nonce = self._new_id()
         self._commit_others()
@@ -84,7 +84,7 @@ class Barriers:
         take: Take,
         whose: Whose,
     ) -> Steps[None]:
-        """Every record from each start up to this owner's barrier (at the given offset, inclusive). Barriers are checked and not handed on.
+        """Read every record from each start up to this owner's barrier (at the given offset, inclusive). Barriers are checked and not handed on.
 
         Raises:
             StateRefused, Superseded: a barrier that is another job's or a later owner's. InDoubt: records were removed during the read.
@@ -114,7 +114,7 @@ class Barriers:
                 whose(place)[0].reason = ""
 
     def _take(self, place: TopicPartition, run: Run, barrier: int, take: Take, whose: Whose) -> bool:
-        """True: this owner's barrier is reached; what comes after that is not looked at."""
+        """True: this owner's barrier is reached; later records are ignored."""
         is_last = run[-1].offset() >= barrier
         if is_last:
             run = run[: bisect_left(run, barrier, key=lambda message: message.offset()) + 1]
@@ -202,7 +202,7 @@ class Barriers:
 
 
 def runs(batch: Sequence[Message]) -> Iterator[tuple[TopicPartition, Run]]:
-    """The batch in runs of one partition: what is done per partition is done per run, not per record."""
+    """Split the batch into runs of one partition, so that work per partition is done per run, not per record."""
     if not batch:
         return
     numbers, topics = [m.partition() for m in batch], [m.topic() for m in batch]
@@ -218,7 +218,7 @@ def runs(batch: Sequence[Message]) -> Iterator[tuple[TopicPartition, Run]]:
 
 
 def changes_of(run: Run) -> list[Change]:
-    """What the records of a changelog change: a barrier, or a record without a key, changes nothing."""
+    """The changes in a changelog's records: a barrier, or a record without a key, is none."""
     return [(key, message.value()) for message in run if (key := message.key()) is not None and key != BARRIER_KEY]
 
 

@@ -1,4 +1,4 @@
-"""A container that was started after a death which nobody could explain: it says what it is about to process, and suspects go in small pieces.
+"""Processing with caution, after a death without a reason: records are reported before they are processed, suspects in small pieces.
 
 What is said reaches the coordinator before the records are processed, so that it is known there when they end this process. The hot loop
 does nothing for it: a batch is cut before it.
@@ -28,7 +28,7 @@ class Cut:
 
 
 def culprits_of(caution: Caution, place: TopicPartition, begin: int) -> list[Culprit]:
-    """The condemned records of a partition from `begin` on, as the search for culprits knows them."""
+    """The condemned records of a partition from `begin` on, in the form of the search for poison records."""
     return [
         Culprit(c.record, _ended(c), c.deaths)
         for c in caution.condemned
@@ -42,7 +42,7 @@ def _ended(condemned: Condemned) -> TaskError:
 
 
 class Careful:
-    """Cuts batches, and says what is about to be processed.
+    """Cuts batches, and reports the records that are about to be processed.
 
     Args:
         tell: returns when the coordinator has heard it, or cannot be reached.
@@ -60,7 +60,7 @@ class Careful:
         return self._is_watched or bool(self._suspects)
 
     def cut(self, batch: Sequence[Message]) -> Iterator[Cut]:
-        """The batch in pieces: of suspects so many as may go together, of others as many as there are."""
+        """The batch in pieces: of suspects at most as many as may be together, of other records any number."""
         begin, size = 0, 0
         current: Suspects | None = None
         for index, message in enumerate(batch):
@@ -74,12 +74,12 @@ class Careful:
         self._forget_what_is_done(batch)
 
     def begin(self, batch: Sequence[Message], cut: Cut) -> None:
-        """Say what is about to be processed."""
+        """Report the records that are about to be processed."""
         if self._is_watched or cut.is_suspect:
             self._tell(piece_of((m.topic(), m.partition(), m.offset()) for m in batch[cut.begin : cut.end]))
 
     def end(self, cut: Cut) -> None:
-        """It was processed, or given up: if this process ends now, it was not that."""
+        """Report that the piece is processed, or given up: it is not a suspect if this process ends now."""
         if self._is_watched or cut.is_suspect:
             self._tell(None)
 

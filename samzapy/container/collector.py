@@ -81,24 +81,24 @@ class Collector:
         self.pending.append((output.topic, value, key_bytes, partition, timestamp or 0, sent_headers))
 
     def keep(self) -> int:
-        """The hook returned: what it sent will be released. How many records wait now."""
+        """The hook returned: its records will be released. Returns how many records wait now."""
         self._kept, self._kept_size = len(self.pending), self._size
         return self._kept
 
     def drop(self) -> None:
-        """The hook raised: nothing of what it sent will be."""
+        """The hook raised: its records are dropped."""
         del self.pending[self._kept :]
         self._size = self._kept_size
 
     def release(self, send_all: SendAll) -> int:
-        """Hand what is kept to the producer, in order. Returns its bytes."""
+        """Hand the records of hooks that have returned to the producer, in order. Returns their bytes."""
         send_all(self.pending)
         size = self._size
         self.clear()
         return size
 
     def clear(self) -> None:
-        """Forget what waits."""
+        """Drop all waiting records."""
         self.pending.clear()
         self._size = self._kept = self._kept_size = 0
 

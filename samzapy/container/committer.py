@@ -1,4 +1,4 @@
-"""C0 to C6: the one way in which work becomes durable.
+"""C0 to C6: the only way in which work becomes durable.
 
 The order is the guarantee. State deltas, checkpoints and (in exactly_once) outputs become visible in one Kafka transaction (C4); only
 then are the deltas applied to the local stores (C5), so a local store is never ahead of the log. C1 to C6 use what was frozen at the cut
@@ -157,7 +157,7 @@ class Committer:
         for name, changes in cut.changes.items():
             if self._spec.stores[name].changelog is None or not changes:
                 continue
-            check(name in cut.offsets, f"the broker told where the last change of {name!r} of {cut.task.name} went")
+            check(name in cut.offsets, f"the broker reported the offset of the last change of {name!r} of {cut.task.name}")
             position = next_offset(cut.offsets[name])
             check(position > stores[name].position, f"the changelog of {name!r} of {cut.task.name} only grows")
             mark = stores[name]
@@ -212,7 +212,7 @@ def fitting(checkpoint: Checkpoint, spec: ContainerSpec) -> bytes:
     ways += [f"forget the offsets of removed inputs: `samzapy checkpoint forget JOB.yaml {topic}`" for topic in gone[:MAX_TOLD]]
     raise RecordTooLarge(
         f"{checkpoint.task}: its checkpoint of {len(data)} bytes is more than the {max(limit, 0)} that {topic} takes; it names {len(checkpoint.inputs)} "
-        f"input partitions, {len(checkpoint.left)} that are no input any more, and {len(checkpoint.stores)} stores.",
+        f"input partitions, {len(checkpoint.left)} that are not inputs any more, and {len(checkpoint.stores)} stores.",
         f"{'; or '.join(ways)}.",
     )
 

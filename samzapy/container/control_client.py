@@ -24,7 +24,7 @@ MAX_ANSWER_BYTES = 16 << 20
 
 
 class HttpControl:
-    """A container's line to its coordinator. A connection is kept for the next request, so that the coordinator need not accept a new one
+    """A container's connection to its coordinator. A connection is kept for the next request, so that the coordinator need not accept a new one
     for each; two threads may ask at once, each on one of its own.
 
     Args:

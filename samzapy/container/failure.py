@@ -1,4 +1,4 @@
-"""What becomes of a record that fails: how long to wait before it is tried again, how it is named, the dead letter that is made of it.
+"""Failed records: how long to wait before a retry, how messages name the record, and its dead letter.
 
 Decisions and words only; processing.py and given_up.py apply them. A stack tells files, lines and functions, never values of variables and no message
 of an exception, so nothing of the record gets into it.
@@ -39,18 +39,18 @@ _told_of: set[tuple[str, str]] = set()
 
 
 def backoff_s(attempts: int) -> float:
-    """Seconds to wait after so many attempts at a record."""
+    """Seconds to wait after this many attempts at a record."""
     return min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(attempts - 1, 30))
 
 
 def is_logged(number: int) -> bool:
-    """Whether the record that is passed by as the task's `number`th is worth a line in the log."""
+    """Whether to log the task's `number`th skipped record."""
     return number <= TOLD or number % TOLD_EVERY == 0
 
 
 def is_users(error: BaseException) -> bool:
-    """Whether what came out of a hook is the hook's own: all but errors of the log's, a test's end of the process, and Ctrl-C where that is
-    a person's (in a container's process it is switched off, so there a KeyboardInterrupt is the task's)."""
+    """Whether an exception is the hook's own: all are but errors of the log, a test's end of the process, and a person's Ctrl-C (which is
+    switched off in a container's process, so there a KeyboardInterrupt is the task's)."""
     if isinstance(error, KeyboardInterrupt):
         return signal.getsignal(signal.SIGINT) is not signal.default_int_handler
     return not isinstance(error, LogError | failpoints.Crash)
@@ -61,7 +61,7 @@ def origin_of(message: Message) -> Origin:
 
 
 def dead_letter_of(message: Message, task: str, error: BaseException, attempts: int, now_ms: int, spec: DeadLetterSpec) -> DeadLetter:
-    """The dead letter of a record, no larger than the topic takes: shortened where it has to be.
+    """The dead letter of a record, shortened if the topic's limit requires it.
 
     Raises:
         RecordTooLarge: the topic takes less than its origin and a few words.
@@ -112,7 +112,7 @@ def stack_of(error: BaseException) -> str:
 
 
 def _frames(trace: TracebackType | None) -> list[str]:
-    """Without the first, which is the run loop's, where there are more."""
+    """The frames without the first, which is the run loop's, if there are more."""
     frames: list[str] = []
     trace = trace.tb_next or trace if trace is not None else None
     while trace is not None:
@@ -128,7 +128,7 @@ def _frame(path: str, line: int, function: str) -> str:
 
 
 def _text(error: BaseException) -> str:
-    """What it says; a user's exception may fail even at that."""
+    """The exception's message; a user's exception may raise even in `__str__`."""
     try:
         text = without_secrets(str(error))
     except BaseException as worse:  # it is told instead: SystemExit would end the container before the record is named
@@ -139,14 +139,14 @@ def _text(error: BaseException) -> str:
 
 
 def where_of(message: Message, error: BaseException) -> str:
-    """The record; with its key as bytes, where bytes or values do not fit a serde."""
+    """The record's name; with its key as bytes, if bytes or values do not fit a serde."""
     key = message.key() if isinstance(error, SerdeError) else None
     shown = "" if key is None else f", key {key[:MAX_KEY]!r}" + (f"… ({len(key)} bytes)" if len(key) > MAX_KEY else "")
     return f"{origin_of(message)}{shown}"
 
 
 def refuse_returned(hook: str, returned: object) -> None:
-    """What a hook returned and nobody will look at: refused where it must have been meant to do something, else told once.
+    """A hook's return value, which is ignored: an error if the user must have meant something by it, else a warning, once.
 
     Raises:
         TaskError: an envelope, or a generator or coroutine, which has not even run.

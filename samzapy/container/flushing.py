@@ -1,4 +1,4 @@
-"""When stores are written out and flushed: on time, so that a crash leaves little to restore, and in parts, so that the loop is not held up.
+"""When stores are written out and flushed: on time, so that a crash leaves little to restore, and in parts, so that the loop is not delayed.
 
 Without a write-ahead log a crash loses what was not flushed, and a restart reads that again from the changelog. So every `interval_s`, or after
 `max_changes` committed changes, each store writes what it has committed to its engine, a part a turn, and starts a flush that nobody waits for.
@@ -33,12 +33,12 @@ class Flushing:
         self._part = MIN_PART
 
     def begin(self, now: float) -> None:
-        """The container's tasks were started anew: the next flush is an interval away."""
+        """The container's tasks were started again: the next flush is an interval away."""
         self._next_at = now + self._interval_s
         self._waiting = []
 
     def step(self, now: float, changes: int, stores: Iterable[TaskStore]) -> None:
-        """A turn: whatever is due. `changes`: how many were committed since the container was made; `stores`: those that are open now.
+        """A turn: do what is due. `changes`: how many were committed since the container was made; `stores`: those that are open now.
 
         Raises:
             InDoubt, StoreProblem: an engine could not take it.

@@ -34,7 +34,7 @@ os.register_at_fork(after_in_child=_in_child)
 
 
 def end_child(error: BaseException | None) -> NoReturn:
-    """The end of a forked copy: what its hook raised becomes its exit code, as that of any Python program."""
+    """End a forked copy: its hook's exception becomes the exit code, as in any Python program."""
     code = 0
     if isinstance(error, SystemExit):
         code = error.code if isinstance(error.code, int) else int(error.code is not None)

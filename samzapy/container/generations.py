@@ -36,7 +36,7 @@ class Opened:
 def open_store(
     directory: StoreDirectory, identity: StoreIdentity, checkpoint: Checkpoint | None, log: ChangelogFacts, now_ms: int, despite_locked: bool = False
 ) -> Opened | Refuse | None:
-    """Keep the best generation, or make a new one; set all others aside. Where the decision is to refuse, all stay as they are.
+    """Keep the best generation, or make a new one; set all others aside. If the decision is to refuse, all stay as they are.
 
     None: another process has one of them open, and nothing was done; `despite_locked`: go on with the rest.
     """
@@ -63,7 +63,7 @@ def open_empty(directory: StoreDirectory, reason: str) -> StoreEngine:
 def look_at_store(
     directory: StoreDirectory, identity: StoreIdentity, checkpoint: Checkpoint | None, log: ChangelogFacts, now_ms: int, despite_locked: bool = False
 ) -> tuple[Decision, list[Claim]] | None:
-    """What is to be done about the generations, which are open and the caller's to close. Nothing is changed. None: as in `open_store`."""
+    """The decision about the generations, which are open; the caller closes them. Changes nothing. None: as in `open_store`."""
     claims = directory.claims()
     if not despite_locked and any(claim.locked for claim in claims):
         close_all(claims)
@@ -77,7 +77,7 @@ def kept_of(decision: Decision, claims: Iterable[Claim]) -> Claim | None:
 
 
 def close_all(claims: Iterable[Claim]) -> None:
-    """Let go of generations that are not used."""
+    """Close generations that are not used."""
     for claim in claims:
         if claim.engine is not None:
             claim.engine.close()
@@ -90,7 +90,7 @@ def _set_aside(directory: StoreDirectory, claims: Iterable[Claim], reason: str) 
 
 
 def _ready(directory: StoreDirectory, kept: StoreEngine | None) -> StoreEngine:
-    """The engine that is kept, or a new one; what was set aside is removed."""
+    """The engine that is kept, or a new one; generations that were set aside are removed."""
     engine = kept or directory.create()[1]
     try:
         directory.clean()

@@ -1,4 +1,4 @@
-"""Whether a topic of the container was made again, or an input of a job with state has grown: looked at before a commit.
+"""Checks before a commit whether a topic of the container was made again, or an input of a job with state has grown.
 
 A topic that was deleted and created again has other records at the same offsets: none of them may be committed as the old topic's. When a topic
 gets more partitions, producers send keys to other partitions from then on, and so to tasks that do not have their state. A commit whose
@@ -25,7 +25,7 @@ NO_ANSWER_S = 5.0  # until the next look after one that brought no answer
 
 
 class Growth:
-    """Looks at the ids and partition counts of a container's topics.
+    """Checks the ids and partition counts of a container's topics.
 
     Args:
         planned: by input, how many partitions it had when the run was planned; only the inputs whose keys have state.
@@ -46,7 +46,7 @@ class Growth:
         self._sure_ms: int | None = None
 
     def check(self, read: Mapping[TopicPartition, int], committed: Mapping[TopicPartition, int], must_look: bool = False) -> None:
-        """Before a commit. `must_look`: also if the last look was less than a second ago.
+        """Check before a commit. `must_look`: also if the last check was less than a second ago.
 
         Args:
             read, committed: next offsets of the container's partitions: as the commit would have them, and as the last one left them.
@@ -68,7 +68,7 @@ class Growth:
             self._sure, self._sure_ms = dict(read), asked_ms
 
     def look(self, committed: Mapping[TopicPartition, int] = MappingProxyType({})) -> None:
-        """Look now; as `check`."""
+        """Check now; as `check`."""
         outlines = self._outlines()
         self._next_look = self._clock.monotonic() + (NO_ANSWER_S if self._is_silent else LOOK_S)
         self._found = self._judge(outlines, committed)
@@ -99,7 +99,7 @@ class Growth:
         return self._mismatch(grown, committed) if grown else None
 
     def _doubtful(self, topics: Collection[str], committed: Mapping[TopicPartition, int]) -> str:
-        """What was committed of these topics since the last look that found nothing; "" if nothing was."""
+        """The offsets of these topics that were committed since the last check that found no growth; "" if none were."""
         places = [
             f"{place} offsets {self._sure[place]} to {end - 1}"
             for place, end in sorted(committed.items())
@@ -122,8 +122,8 @@ class Growth:
             what = f"{doubtful}. They may have been counted in the wrong task, and outputs may be wrong with them."
         else:
             what = (
-                f"Container {self._number} has committed nothing that it read after {self._since()}, when nothing had grown; "
-                f"what it read until {_told(self._clock.now_ms())} is not committed."
+                f"Container {self._number} has committed no record that it read after {self._since()}, when no topic had grown; "
+                f"records read until {_told(self._clock.now_ms())} are not committed."
             )
         return StateMismatch(
             f"{told} while the job ran: keys go to other partitions now, and their records to tasks that do not have their state. {what}", STATE_IS_LOST

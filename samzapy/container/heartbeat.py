@@ -75,11 +75,11 @@ class Heartbeat:
             self._thread.join(timeout=5)
 
     def beat_now(self) -> None:
-        """Send the next one now."""
+        """Send the next heartbeat now."""
         self._awake.set()
 
     def report_now(self) -> None:
-        """Send a report on the caller's thread, and wait until it was heard. That nobody answers is the other thread's to say."""
+        """Send a report on the caller's thread, and wait for the answer. If none comes, the other thread acts on it."""
         try:
             self._control.heartbeat(self._incarnation, self._report())
         except SamzapyError as error:
@@ -111,7 +111,7 @@ class Heartbeat:
         return (self._clock.monotonic() - last_answer) / self._lease_s
 
     def _pause(self, last_answer: float) -> float:
-        """Until the next heartbeat; shorter when the lease runs out before it."""
+        """Seconds to the next heartbeat; fewer if the lease runs out before it."""
         used = self._lease_used(last_answer)
         left = ((STOP_AT if used < STOP_AT else DIE_AT) - used) * self._lease_s
         return min(self._heartbeat_s, self._again_s, max(left, SHORTEST_S))

@@ -1,4 +1,4 @@
-"""How far behind a container's tasks and warm copies are: asked of the broker on a thread of its own.
+"""The lag of a container's tasks and warm copies; a thread of its own asks the broker.
 
 Neither the run loop nor the heartbeat waits for the broker: while it cannot be asked, heartbeats go on and lags are unknown.
 """

@@ -34,7 +34,7 @@ class GaugeValue:
 
 
 class TimerValue:
-    """How long things took, in seconds."""
+    """Durations in seconds."""
 
     __slots__ = ("count", "max", "sum")
 

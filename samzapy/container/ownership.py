@@ -1,4 +1,4 @@
-"""O1 and O2: the right to write as this container.
+"""O1 and O2: ownership of the container's transactional id and tasks.
 
 Init before check: after `init` every predecessor of this transactional.id is fenced and its open transaction decided; only then is the
 coordinator topic read, to an end fetched after the init. The reverse order would let a container that was paused between the check and
@@ -65,7 +65,7 @@ class Ownership:
         return producer
 
     def check(self) -> None:
-        """O2: what the coordinator topic says of this container now.
+        """O2: this container's record in the coordinator topic.
 
         Raises:
             Superseded, LogError: as `take`.
@@ -131,7 +131,7 @@ class Ownership:
             self.take()
 
     def drop(self) -> None:
-        """Let go of the producer without deciding anything."""
+        """Close the producer without deciding anything."""
         self._transaction.is_open = False
         if self.producer is not None:
             self.producer.close()

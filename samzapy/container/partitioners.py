@@ -1,4 +1,4 @@
-"""Whether the inputs' records lie where their keys say: a producer with another partitioner puts one key into two tasks, without a word.
+"""Checks whether the inputs' records are in the partitions of their keys: with two partitioners one key silently reaches two tasks.
 
 Java's producers, and samzapy's, choose the partition by murmur2 of the key; librdkafka's own default (kcat, and clients in C, Go, Python) by
 crc32. A job that joins several inputs needs one rule for all of them, and any job with state needs that a key stays in one partition. Some
@@ -26,14 +26,14 @@ FITS = 0.9  # of the keys: a few may have been placed by hand
 
 @dataclass(slots=True)
 class _Seen:
-    """An input's keys, with the partition that each was met in."""
+    """An input's keys, with the partition in which each was read."""
 
     partitions: int
     places: dict[bytes, int] = field(default_factory=dict)
 
 
 class Partitioners:
-    """Looks at the first keys of each input.
+    """Checks the first keys of each input.
 
     Args:
         partitions: by topic, how many it has; only the inputs that matter.

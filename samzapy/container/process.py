@@ -32,7 +32,7 @@ _WATCH_S = 0.5
 
 
 def end_with_parent(parent: int) -> None:
-    """From now on this process ends when process `parent`, which started it, does."""
+    """Make this process end when its parent, process `parent`, does."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     else:
@@ -48,7 +48,7 @@ def _watch(parent: int) -> None:
 
 
 def open_files_limit() -> int:
-    """How many files this process may have open, after raising its own (soft) limit to what the system allows it (the hard one).
+    """How many files this process may have open, after raising its soft limit to the hard one.
 
     A store takes up to some ten files, a Kafka client a few for each broker; a shell's usual soft limit of 1024 is no measure of that.
     """
@@ -89,7 +89,7 @@ def entry_named(name: str) -> Callable[[Mapping[str, Any]], int]:
 
 
 def run_entry(payload: Mapping[str, Any]) -> int:
-    """Call what `payload["entry"]` names; its exit code. What it raises becomes one line, the traceback, and code 70."""
+    """Call the function that `payload["entry"]` names; returns its exit code. An exception is logged with its traceback; the code is 70."""
     for folder in reversed(payload.get("folders", [])):
         if folder not in sys.path:
             sys.path.insert(0, folder)

@@ -1,4 +1,4 @@
-"""What a hook asks of its container; looked at when the hook has returned."""
+"""A hook's requests to its container; carried out when the hook has returned."""
 
 from __future__ import annotations
 

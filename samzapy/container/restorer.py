@@ -81,7 +81,7 @@ class Restorer:
         self._barriers.wait_s = seconds
 
     def restore(self, tasks: Sequence[TaskInstance]) -> Steps[None]:
-        """T1–T4 for tasks that start together. Leaves `checkpoint` (None on a first start), stores attached and `restored` told.
+        """T1–T4 for tasks that start together. Sets each task's `checkpoint` (None on a first start), stores and `restored`.
 
         Raises:
             StateRefused, StateMismatch: starting would lose or double something; named, with the remedy. Superseded: another owner's barrier.
@@ -115,8 +115,8 @@ class Restorer:
     # -- T1 ----------------------------------------------------------------------------------------------------------------------
 
     def _look_first(self, consumer: Consumer, tasks: Sequence[TaskInstance]) -> Steps[None]:
-        """Before the first barrier: a changelog that no checkpoint of ours vouches for must not be another job's, and one that a checkpoint
-        vouches for must reach as far as that says. Barriers would fill up what is missing there, if the start is tried often enough."""
+        """Before the first barrier: a changelog that no checkpoint names must not be another job's, and one that a checkpoint names must reach
+        to the checkpoint's position. The barriers of repeated starts would make up the missing length."""
         newest = newest_checkpoints(consumer, [self._spec.checkpoint_of(task.model) for task in tasks], self._clock)
         yield True
         logged = {n: s for n, s in self._spec.stores.items() if s.changelog}
@@ -213,7 +213,7 @@ class Restorer:
     def _open(
         self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, place: TopicPartition, start: int, barrier: int
     ) -> Steps[Opened | Refuse]:
-        """The store; if a generation is locked, its process may be about to end: wait as long as a lease, then go on without it.
+        """Open the store. If a generation is locked, its process may be about to end: wait as long as a lease, then go on without it.
 
         Once for all stores that are restored together: one process holds them all, most likely.
         """
@@ -252,7 +252,7 @@ class Restorer:
             yield True
 
     def _take(self, reading: _Reading, keys: Sequence[bytes | None], run: Sequence[Message]) -> None:
-        """Records in a row of one changelog partition. Nothing is done per record but where a run has what is not to be there."""
+        """Take consecutive records of one changelog partition. Single records are checked only if the run has one that should not be there."""
         if None in keys:
             run = [message for message in run if not _has_no_key(message)]
             keys = [message.key() for message in run]
@@ -296,7 +296,7 @@ class Restorer:
     # -- after T4 ----------------------------------------------------------------------------------------------------------------
 
     def _refuse_orphans(self, task: TaskInstance) -> None:
-        """T5's first half: what a changelog holds must belong to a checkpoint that knows it, else it would be counted again, or is old."""
+        """T5, first half: a changelog's state must belong to a checkpoint that names it, else it would be counted again, or is old."""
         if self._is_decided(task):
             return
         known = task.checkpoint.stores if task.checkpoint is not None else {}
@@ -318,7 +318,7 @@ class Restorer:
             )
 
     def _is_decided(self, task: TaskInstance) -> bool:
-        """Whether a `checkpoint set` says what belongs to this state."""
+        """Whether a `checkpoint set` has set the offsets for this state."""
         return decides(self._order(task), task.model.inputs)
 
     def _order(self, task: TaskInstance) -> Startpoint | None:

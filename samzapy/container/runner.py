@@ -1,4 +1,4 @@
-"""A container's life: register, start, run, and end in one of four ways, told to the coordinator.
+"""A container's life: register, start, run, end in one of four ways, and report that to the coordinator.
 
     finished    all tasks stopped by themselves (shutdown, or the end of a bounded run)
     stopped     the coordinator asked for it; final commit done
@@ -54,7 +54,7 @@ Build = Callable[[Assignment, str, Supervision], Container]
 
 
 def settle_memory() -> None:
-    """What start-up made will live: take it out of the collector's way, and let it run less often. (Seen once: worth some 13 % of the loop.)"""
+    """The objects of the start live on: exclude them from garbage collection, and let that run less often. (Seen once: worth some 13 % of the loop.)"""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
@@ -184,7 +184,7 @@ class ContainerRunner:
         return STOPPED
 
     def _stop_others(self, container: Container) -> None:
-        """An error stops the job; the tasks that it is not about commit and close first."""
+        """An error stops the job; tasks that it does not concern commit and close first."""
         try:
             container.stop()
         except SamzapyError as error:
@@ -247,13 +247,13 @@ class ContainerRunner:
         self._heartbeat.report_now()
 
     def _places(self) -> list[str]:
-        """The partitions whose ends are of interest."""
+        """The partitions whose ends are needed for lags."""
         status = self._status
         return [place for part in (*status.get("tasks", ()), *status.get("standbys", ())) for place in part["positions"]]
 
     def _report(self) -> dict[str, Any]:
-        """On the heartbeat's thread, or the loop's: the loop's last status, with how far behind its tasks and copies are. Reports are
-        numbered before they look: of two, the one with the higher number is not the older."""
+        """On the heartbeat's thread, or the loop's: the loop's last status, with the lag of its tasks and copies. A report gets its number
+        before it reads the status: of two, the one with the higher number is not the older."""
         number = next(self._reports)
         status = dict(self._status)
         status.update(self._facts, memory_bytes=self._resident(), state=self._state, number=number, under_way=self._under_way)

@@ -1,4 +1,4 @@
-"""What a container has to know, as values: made once by the wiring from the job file, never looked up per record."""
+"""A container's settings, as values: made once by the wiring from the job file, never looked up per record."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class StoreSpec:
     make: Callable[[str, StoreEngine | None], TaskStore]
 
     def identity(self, job: Job, task: str) -> StoreIdentity:
-        """Whose store it is, for one of the job's tasks."""
+        """The store's identity, for one of the job's tasks."""
         return StoreIdentity(job.name, job.id, task, self.name, self.key_serde, self.value_serde)
 
     def stamp(self, job: Job, task: str, position: int, sequence: int, as_of_ms: int) -> StoreStamp:
-        """What the task's store says of itself once it has all before `position` of its changelog."""
+        """The stamp of the task's store once it has everything before `position` of its changelog."""
         return StoreStamp(self.identity(job, task), self.topic_id, position, sequence, as_of_ms)
 
     def changelog_of(self, partition: int) -> TopicPartition:

@@ -76,7 +76,7 @@ class Standbys:
             self._give_up(error)
 
     def leave(self, task: str) -> None:
-        """Let go of a task's copies; what they have stays on disk, flushed."""
+        """Close a task's copies; their content stays on disk, flushed."""
         self._followed.pop(task, None)
         gone = [place for place, copy in self._copies.items() if copy.task.name == task]
         if self._consumer is not None:
@@ -88,7 +88,7 @@ class Standbys:
             copy.store.close()
 
     def step(self) -> bool:
-        """Take a batch, without waiting; True: there was one."""
+        """Read a batch, without waiting; True: there was one."""
         if self._consumer is None or not self._copies:
             return False
         try:
@@ -134,7 +134,7 @@ class Standbys:
             self._consumer = None
 
     def _give_up(self, error: SamzapyError) -> None:
-        """Whatever happens to a copy is no reason for the tasks that run here to stop: forget all copies, begin again a little later."""
+        """An error of a copy does not stop the tasks that run here: forget all copies, begin again a little later."""
         LOG.warning("the warm copies are opened again in %.0f s: %s", GIVE_UP_S, error)
         for copy in self._copies.values():
             copy.store.close()
@@ -148,7 +148,7 @@ class Standbys:
     # -- inside ------------------------------------------------------------------------------------------------------------------------
 
     def _open(self, task: TaskModel) -> str:
-        """Choose or make the local stores of a task and read on from them. Returns why that cannot be now, or ""."""
+        """Choose or make the local stores of a task and continue from them. Returns why that is not possible now, or ""."""
         copies: list[_Copy] = []
         why = ""
         # one of its own: what the other copies wait for must not be read past
@@ -192,7 +192,7 @@ class Standbys:
         copy.pending = []
 
     def _flush(self) -> None:
-        """Make durable what was read; a copy that stands at its log's end is as of now."""
+        """Flush the copies; one at its log's end is as of now."""
         assert self._consumer is not None
         at = self._consumer.positions(self._copies)
         now_ms, bounds = self._clock.now_ms(), self._consumer.bounds_of(self._copies)

@@ -80,7 +80,7 @@ class Starter:
         return [*(task_input.partition for task_input in task.inputs), *changelogs]
 
     def _settle(self, task: TaskInstance, bounds: Mapping[TopicPartition, Bounds]) -> bool:
-        """T5: where each input is read from; True if the checkpoint is a new one that has to be committed first.
+        """T5: decide each input's next offset; True if the checkpoint is a new one that has to be committed first.
 
         A `checkpoint set` that no start has carried out yet comes before the checkpoint; its id is committed even if nothing moves.
         """
@@ -108,7 +108,7 @@ class Starter:
     def _places(
         self, task: TaskInstance, old: Checkpoint | None, order: Startpoint | None, bounds: Mapping[TopicPartition, Bounds]
     ) -> tuple[dict[str, InputMark], dict[str, InputMark]]:
-        """Where the task's inputs are read from, and where those stand that it read before and that are not its inputs now."""
+        """The next offsets of the task's inputs, and those of its removed inputs."""
         ordered = {p: InputMark(order.topic_ids[p], at) for p, at in order.offsets.items()} if order is not None else {}
         before = {**old.left, **old.inputs} if old is not None else {}
         known = {**before, **ordered}
@@ -130,7 +130,7 @@ class Starter:
         return inputs, left
 
     def _has_grown(self, partition: TopicPartition) -> bool:
-        """Whether the partition came to its topic after the job first saw that: then all its records are new to the job."""
+        """Whether the partition was added after the job first saw its topic: then all its records are new to the job."""
         first = self._own.ledger.first_partitions.get(self._spec.inputs[partition.topic].topic_id)
         return first is not None and partition.partition >= first
 

@@ -18,7 +18,7 @@ LOOP = ("_process", "_attempt")
 
 
 def user_frames(thread_id: int) -> tuple[list[str], str]:
-    """The stack of the hook that runs in a thread, outermost first, and the record it is about; ([], "") while no hook runs there."""
+    """The stack of the hook that runs in a thread, outermost first, and its record; ([], "") while no hook runs there."""
     frames: list[FrameType] = []
     frame = sys._current_frames().get(thread_id)
     while frame is not None and frame.f_code.co_filename not in CALLERS:

@@ -1,4 +1,4 @@
-"""Where the code of a container stood when its process could not say so itself: native code that crashed, or that held the interpreter's lock.
+"""Where a container's code was when its process could not report it: native code that crashed, or that held the interpreter's lock.
 
 Python's faulthandler needs no lock: it writes the stacks of all threads into a file when the process crashes, or when the heartbeat's thread
 has not run for most of the lease. The next container on this host reads the file, says what is in it, and removes it. That may be long after: so
@@ -74,7 +74,7 @@ class Trace:
         faulthandler.dump_traceback_later(self._after_s, file=self._file)
 
     def close(self) -> None:
-        """The process ends in order: there is nothing to be told."""
+        """The process ends in an orderly way: no trace is needed."""
         if self._file is not None:
             faulthandler.cancel_dump_traceback_later()
             faulthandler.disable()
@@ -86,7 +86,7 @@ class Trace:
 
 
 def _taken(path: Path) -> str:
-    """What is in the file, which is removed: who has it open still does not write into ours."""
+    """The file's content. The file is removed, so that a process that still has it open does not write into the new one."""
     try:
         text = read_private(path, is_ours=True, limit_bytes=MAX_BYTES)
     except FileNotFoundError:

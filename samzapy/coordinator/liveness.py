@@ -139,7 +139,7 @@ class Liveness:
         """A container was ended in the topic and fenced: start it again, or not."""
         roster, members, ending = self._roster, self._roster.members, member.ending
         if ending is None:
-            raise AssertionError(f"container {member.number} is ended and nobody knows why")
+            raise AssertionError(f"container {member.number} is being ended for a reason")
         now, lost, host = self._clock.monotonic(), member.tasks, member.host or ""
         said = (member.history.last_error if not ending.is_asked else ending.restart_reason) or ending.why
         death = Death(now, self._clock.now_ms(), member.where, said)

@@ -61,7 +61,7 @@ def kafka_jars(java: Java, say: Progress, checksums: Path = CHECKSUMS) -> Path:
             if not ready.is_dir():
                 _fetch(java, ready, say, known)
                 return ready
-    _check(ready, known, f"Remove that directory and run this again, and see who else may write to it: rm -r {ready}")
+    _check(ready, known, f"Remove that directory and run this again, and check who else may write to it: rm -r {ready}")
     return ready
 
 

@@ -69,7 +69,7 @@ class ProcessHandle:
 
 
 class Output(Protocol):
-    """Where what the children write goes."""
+    """The stream that gets the children's output."""
 
     def write(self, data: bytes, /) -> int: ...
     def flush(self) -> None: ...
@@ -95,7 +95,7 @@ class ProcessLauncher:
         return None
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> ProcessHandle:
-        """Start one; `preferred_host` is of no meaning here.
+        """Start one; `preferred_host` is ignored.
 
         Raises:
             LauncherError: the launcher was closed, or the system starts no more processes.

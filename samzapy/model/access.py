@@ -1,4 +1,4 @@
-"""What a job must be allowed to do in a cluster with access control, in the words of Kafka's ACLs."""
+"""The permissions that a job needs in a cluster with access control, in the terms of Kafka's ACLs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Access:
 
 
 def grant_command(access: Access, servers: str, principal: str) -> str:
-    """The line of Kafka's own tool that allows it. `principal`: as `User:name`."""
+    """The command of Kafka's own tool that grants it. `principal`: as `User:name`."""
     pattern = " --resource-pattern-type prefixed" if access.is_prefix else ""
     operations = "".join(f" --operation {operation}" for operation in access.operations)
     return (

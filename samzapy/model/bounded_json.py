@@ -38,7 +38,7 @@ def read_object(data: bytes | None, max_bytes: int) -> dict[str, Any]:
 
 
 def to_bytes(value: Mapping[str, Any], sort_keys: bool = False) -> bytes:
-    """JSON that `read_object` reads; it is read back before anybody keeps it.
+    """JSON that `read_object` can read; this is checked before it is returned.
 
     Raises:
         InternalError: what was written is not what is read: something has changed how this process writes JSON.
@@ -49,7 +49,7 @@ def to_bytes(value: Mapping[str, Any], sort_keys: bool = False) -> bytes:
         back = _loads(data)
     except (ValueError, AttributeError, TypeError):
         data, back = b"", None
-    check(back == _plain(value), "what is written as JSON is read back as it was (does a module that the task imports change `json`?)")
+    check(back == _plain(value), "written JSON is read back unchanged (does a module that the task imports change `json`?)")
     return data
 
 
@@ -61,7 +61,7 @@ def _plain(value: Any) -> Any:
 
 
 def brief(value: object) -> str:
-    """`value` in a message: whatever a stranger wrote, one short line of it."""
+    """`value` as one short line for a message, whatever others wrote."""
     text = value if isinstance(value, str) else repr(value)
     text = text if text.isprintable() else repr(text)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}… ({len(text)} characters)"

@@ -1,4 +1,4 @@
-"""What a container that is started again is told of records whose processing may have ended the process before it.
+"""What a restarted container is told about records that may have ended the process before it.
 
 A record can end a process so that nobody is left to say which one it was: it crashes native code, or holds the interpreter's lock beyond the
 lease. So a container that is started after such a death says, before it processes records, which ones (a `Piece`); if it dies, they are
@@ -37,7 +37,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """So many records that are processed between two words to the coordinator. Prints as `in[0]@10..509`."""
+    """The records that are processed between two reports to the coordinator. Prints as `in[0]@10..509`."""
 
     spans: tuple[Span, ...]
     count: int
@@ -48,11 +48,11 @@ class Piece:
 
     @property
     def alone(self) -> Origin | None:
-        """The record, if it is one."""
+        """The record, if there is only one."""
         return Origin(self.spans[0].topic, self.spans[0].partition, self.spans[0].begin) if self.count == 1 else None
 
     def covers(self, other: Piece) -> bool:
-        """Whether all of the other's records are of this piece."""
+        """Whether all of the other's records are in this piece."""
         return all(any(s.has(o.topic, o.partition, o.begin) and o.end <= s.end for s in self.spans) for o in other.spans)
 
     def to_json(self) -> dict[str, object]:
@@ -71,7 +71,7 @@ def piece_of(records: Iterable[tuple[str, int, int]]) -> Piece:
 
 
 def piece_from_json(raw: object) -> Piece | None:
-    """As `to_json` wrote it; None where there is none, or it cannot be one."""
+    """As `to_json` wrote it; None if there is none, or it is not valid."""
     try:
         spans = tuple(Span(str(t), int(p), int(b), int(e)) for t, p, b, e in raw["spans"])  # type: ignore[index]
         count = int(raw["count"])  # type: ignore[index]
@@ -82,7 +82,7 @@ def piece_from_json(raw: object) -> Piece | None:
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """One of these records ended a container; `alone`: so often has it while it was the only one."""
+    """One of these records ended a container; `alone`: how often it did while it was the only one."""
 
     piece: Piece
     alone: int = 0
@@ -90,7 +90,7 @@ class Suspects:
 
 @dataclass(frozen=True, slots=True)
 class Condemned:
-    """This record ended its container so often, being processed alone: it is not processed again, and `on_error` applies to it.
+    """A record that ended its container this many times while it alone was processed: it is not processed again, `on_error` applies to it.
 
     Attributes:
         why: how the container ended the last time.
@@ -107,7 +107,7 @@ class Condemned:
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """What a container is to be careful with.
+    """The records that a container processes with caution.
 
     Attributes:
         watch_s: for so many seconds after its start it says what it is about to process; 0: it need not.

@@ -1,4 +1,4 @@
-"""The checkpoint of a task: what it will read next, and which state belongs to that.
+"""The checkpoint of a task: its next input offsets, and the changelog positions of the state that belongs to them.
 
 Written once per commit and changed task, in the same transaction as the state deltas (and, in exactly_once, the outputs). It is the only
 source of truth for a restart; group offsets are a mirror. Bytes are JSON with a CRC-32 over everything else, so that damage is noticed and
@@ -21,7 +21,7 @@ MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class InputMark:
-    """Where a task is in one input partition: the topic's id at that time and the next offset."""
+    """A task's next offset in one input partition, with the topic's id at that time."""
 
     topic_id: str
     next_offset: int
@@ -29,7 +29,7 @@ class InputMark:
 
 @dataclass(frozen=True, slots=True)
 class StoreMark:
-    """Where a store's changelog partition stood: topic, its id, its start and the position after the store's last record."""
+    """A store's changelog partition at a commit: topic, its id, its start and the position after the store's last record."""
 
     topic: str
     topic_id: str
@@ -93,7 +93,7 @@ class Checkpoint:
 
 
 class UnreadableCheckpoint(ValueError):
-    """Bytes that are no checkpoint of a known version, or damaged."""
+    """Bytes that are not a checkpoint of a known version, or are damaged."""
 
 
 def checkpoint_from_bytes(data: bytes) -> Checkpoint:

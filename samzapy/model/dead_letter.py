@@ -1,4 +1,4 @@
-"""What lies in a dead-letter topic: records that a task could not process, as they came, and what became of them.
+"""The records of a dead-letter topic: records that a task could not process, unchanged, and whether they were sent back.
 
 A dead letter is the record's own key and value with its own headers first and samzapy's after them, in a fixed order that begins with
 `samzapy-topic`. So the record can be restored exactly, whatever headers it had: it may have been a dead letter before. The topic has two more
@@ -48,7 +48,7 @@ def parse_origin(text: str) -> Origin | None:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that could not be processed. Times in milliseconds since 1970: `timestamp_ms` is the record's own, `time_ms` that of failing.
+    """A record that could not be processed. Times in milliseconds since 1970: `timestamp_ms` is the record's own, `time_ms` that of the failure.
 
     `truncated`: "" where key, value and headers are the record's; else how many bytes of each it had.
     """
@@ -81,7 +81,7 @@ class DeadLetter:
         return record_size(self.key, self.value, self.to_headers())
 
     def fitted(self, limit: int) -> DeadLetter | None:
-        """So that it takes at most `limit` bytes: cut in its stack, then in its error, then in the record; None if that is too little still."""
+        """Shortened to at most `limit` bytes: first its stack, then its error, then the record; None if even that is too large."""
         letter = replace(self, error=cut(self.error, MAX_ERROR_BYTES), stack=cut_front(self.stack, MAX_STACK_BYTES))
         if (excess := letter.size - limit) > 0:
             letter = replace(letter, stack=cut_front(letter.stack, len(_bytes(letter.stack)) - excess))
@@ -122,7 +122,7 @@ def _headers_size(headers: Headers) -> int:
 
 
 def _first_headers(headers: Headers, limit: int) -> list[tuple[str, bytes | None]]:
-    """As many from the front as take at most `limit` bytes, each whole."""
+    """The first ones that fit into `limit` bytes, each whole."""
     kept: list[tuple[str, bytes | None]] = []
     for header in headers:
         limit -= _headers_size([header])
@@ -133,7 +133,7 @@ def _first_headers(headers: Headers, limit: int) -> list[tuple[str, bytes | None
 
 
 def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None) -> DeadLetter | None:
-    """The dead letter that a record is; None if it is none."""
+    """The dead letter in a record; None if the record is not one."""
     given = list(headers or ())
     begin = max((i for i, (name, _) in enumerate(given) if name == TOPIC), default=-1)
     if begin < 0:
@@ -153,12 +153,12 @@ def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None)
 
 
 def trace_headers(offset: int, time_ms: int) -> list[tuple[str, bytes | None]]:
-    """Of a record that says: the dead letter at this offset of this partition was sent back."""
+    """The headers of a trace: the dead letter at this offset of this partition was sent back."""
     return [(REPLAYED, _bytes(str(offset))), (TIME, _bytes(str(time_ms)))]
 
 
 def read_trace(headers: Headers | None) -> tuple[int, int] | None:
-    """(offset of the dead letter that was sent back, when); None if the record is no trace."""
+    """(offset of the dead letter that was sent back, when); None if the record is not a trace."""
     own = {name: _text(data) for name, data in headers or ()}
     offset, time_ms = own.get(REPLAYED, ""), own.get(TIME, "")
     is_trace = all(re.fullmatch(r"[0-9]{1,18}", n, re.ASCII) for n in (offset, time_ms)) and TOPIC not in own
@@ -166,7 +166,7 @@ def read_trace(headers: Headers | None) -> tuple[int, int] | None:
 
 
 def replay_headers(letter: DeadLetter, place: Origin) -> list[tuple[str, bytes | None]]:
-    """Those of the record that is sent back: its own, and which dead letter it was; of several replays, only the last is told."""
+    """The headers of a record that is sent back: its own, and which dead letter it was; after several replays, only the last one."""
     return [*((name, data) for name, data in letter.headers if name != REPLAY_OF), (REPLAY_OF, _bytes(str(place)))]
 
 
@@ -177,12 +177,12 @@ def is_internal(headers: Headers | None) -> bool:
 
 
 def cut(text: str, limit: int) -> str:
-    """At most so many bytes of UTF-8, from the front."""
+    """The first bytes of the text as UTF-8, at most `limit`."""
     return _bytes(text)[: max(0, limit)].decode("utf-8", "ignore")
 
 
 def cut_front(text: str, limit: int) -> str:
-    """At most so many bytes of UTF-8, from the end: of a stack, the innermost frames."""
+    """The last bytes of the text as UTF-8, at most `limit`: of a stack, the innermost frames."""
     data = _bytes(text)
     return data[max(0, len(data) - max(0, limit)) :].decode("utf-8", "ignore")
 

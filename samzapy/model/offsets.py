@@ -1,4 +1,4 @@
-"""The only place where one is added to or taken from an offset.
+"""The only module that adds 1 to an offset or subtracts 1.
 
 Ranges are half-open, as in Kafka: a *next offset* is what to read next, an *end offset* is the next offset after the last readable record.
 """
@@ -21,7 +21,7 @@ class TopicPartition(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What a partition holds for a read_committed reader: offsets in [start, end)."""
+    """The offsets of a partition for a read_committed reader: [start, end)."""
 
     start: int
     end: int

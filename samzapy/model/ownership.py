@@ -1,4 +1,4 @@
-"""The records of the coordinator topic: who owns what, which run is alive, where a bounded run ends.
+"""The records of the coordinator topic: which container owns which tasks, which run is alive, where a bounded run ends.
 
 One partition, compacted; every record is written in a transaction of the job's coordinator. The newest record of a key counts. `epoch` is
 one counter for the whole job, +1 with every record that names an incarnation for a container, so a later owner always has the higher one.
@@ -50,7 +50,7 @@ def input_key(topic_id: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ContainerRecord:
-    """Who is container `container`: an incarnation, or nobody ("")."""
+    """The owner of container `container`: an incarnation, or none ("")."""
 
     container: int
     epoch: int
@@ -66,8 +66,8 @@ class ContainerRecord:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """Which run's coordinator is alive, where, and when it last said so (milliseconds since 1970). `ended`: it stopped in an orderly way;
-    `outcome`: then the job's last state, and `error` what it failed of, for who looks later."""
+    """Which run's coordinator is alive, where, and when it last renewed this (milliseconds since 1970). `ended`: it stopped in an orderly way;
+    `outcome`: then the job's last state, and `error` the reason of a failure, for later `status` commands."""
 
     run_id: str
     url: str
@@ -85,7 +85,7 @@ class LeaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """What the job's first run found, and every later one must find again.
+    """Facts of the job's first run, which must still hold in every later one.
 
     `checkpoint_topic_id`: Kafka's id of the checkpoint topic: of another topic by that name nothing is known of where the job was. `tasks`:
     their number, if the job has stores, else 0.
@@ -114,7 +114,7 @@ class Startpoint:
 
 
 def end_offsets_to_bytes(ends: Mapping[str, int]) -> bytes:
-    """Where a bounded run ends, by str(TopicPartition)."""
+    """The end offsets of a bounded run, by str(TopicPartition)."""
     return _dumps({"ends": dict(ends)})
 
 
@@ -156,7 +156,7 @@ class Ledger:
         return first_run
 
     def apply(self, key: bytes, value: bytes | None) -> None:
-        """Take one record, in the order of the log. Keys of other versions are left alone.
+        """Apply one record; in the order of the log. Keys of other versions are ignored.
 
         Raises:
             UnreadableRecord: a key of ours with a value that is not.
@@ -234,7 +234,7 @@ def _lease(value: bytes) -> LeaseRecord:
 
 
 def _is_address(url: str) -> bool:
-    """Whether this is http://HOST or http://HOST:PORT: no path, no user, nothing that a request's head could be made longer with."""
+    """Whether this is http://HOST or http://HOST:PORT, without path or user, so that nothing can be added to a request's head."""
     if not url.isascii() or not url.isprintable() or " " in url or len(url) > MAX_URL:
         return False
     try:

@@ -1,4 +1,4 @@
-"""What a local store claims to be: written in the same batch as the data it describes, so both always agree."""
+"""A local store's description of itself: written in the same batch as the data it describes, so both always agree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBERS = ("position", "sequence", "as_of_ms")
 
 @dataclass(frozen=True, slots=True)
 class StoreIdentity:
-    """Whose store it is (job name and id, task, store) and how its entries are written (names of the serdes)."""
+    """The store's identity (job name and id, task, store) and the format of its entries (names of the serdes)."""
 
     job: str
     id: str
@@ -26,7 +26,7 @@ class StoreIdentity:
 
 @dataclass(frozen=True, slots=True)
 class StoreStamp:
-    """Which position of which changelog a local store stands for.
+    """The changelog and the position in it that a local store corresponds to.
 
     Attributes:
         identity: whose store it is.

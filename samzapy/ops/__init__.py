@@ -1,1 +1,1 @@
-"""What the operators' commands do beside a running or stopped job: look, check, export, restore, replay. Nothing here runs in a container."""
+"""The operations of commands on a running or stopped job: inspect, check, export, restore, replay. Nothing here runs in a container."""

@@ -1,4 +1,4 @@
-"""What a job must be allowed to do in Kafka, against what it is allowed to do."""
+"""Compares the permissions that a job needs in Kafka with those that it has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_NAME = re.compile(r"PLAIN|SCRAM-SHA-\d+", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """One resource on which something is not allowed, and the line of Kafka's own tool that allows it."""
+    """One resource with a missing permission, and the command of Kafka's own tool that grants it."""
 
     access: Access
     principal: str
@@ -32,7 +32,7 @@ class Missing:
 
 
 def access_of(settings: Settings) -> list[Access]:
-    """The least that the job needs."""
+    """The permissions that the job needs, and no more."""
     return needed_access(
         job_of(settings),
         [i.topic for i in settings.inputs],
@@ -44,7 +44,7 @@ def access_of(settings: Settings) -> list[Access]:
 
 
 def principal_of(settings: Settings) -> str:
-    """Who the job is to Kafka. With certificates, Kerberos or tokens the broker makes the name, and it is left to be filled in."""
+    """The job's principal in Kafka. With certificates, Kerberos or tokens the broker chooses the name, and the user has to fill it in."""
     client = settings.kafka_client
     mechanism = str(client.get("sasl.mechanism", client.get("sasl.mechanisms", "")))
     user = client.get("sasl.username")
@@ -52,12 +52,12 @@ def principal_of(settings: Settings) -> str:
 
 
 def grant_commands(settings: Settings) -> list[str]:
-    """A line of Kafka's own tool for each resource that the job needs."""
+    """A command of Kafka's own tool for each resource that the job needs."""
     return [_command(settings, access) for access in access_of(settings)]
 
 
 def missing_access(settings: Settings, log: Log) -> list[Missing]:
-    """What Kafka says is not allowed; nothing where there is no access control.
+    """The missing permissions, as Kafka answers; none if the cluster has no access control.
 
     Raises:
         LogError: Kafka could not be asked.
@@ -68,7 +68,7 @@ def missing_access(settings: Settings, log: Log) -> list[Missing]:
 
 
 def warn_of_missing(settings: Settings, log: Log) -> None:
-    """Say before a run what it will fail at; whether it does is Kafka's to decide. Transactions are left out: the run begins with one."""
+    """Warn before a run of missing permissions; only Kafka decides whether it fails. Transactions are left out: the run begins with one."""
     wanted = [a for a in access_of(settings) if a.kind != TRANSACTIONAL_ID]
     with log.admin() as admin:
         for access in admin.missing_access(wanted):

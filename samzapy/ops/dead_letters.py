@@ -52,7 +52,7 @@ AGAIN = "Run `samzapy dlq replay JOB.yaml --all` again: what was sent is not sen
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A dead letter where it lies. `replayed_ms`: when it was sent back; None if it was not."""
+    """A dead letter and its position in the topic. `replayed_ms`: when it was sent back; None if it was not."""
 
     place: Origin
     letter: DeadLetter
@@ -60,7 +60,7 @@ class Entry:
 
     @property
     def number(self) -> str:
-        """PARTITION.OFFSET in the dead-letter topic: whatever comes or goes there, it names no other."""
+        """PARTITION.OFFSET in the dead-letter topic: it never names another dead letter."""
         return f"{self.place.partition}.{self.place.offset}"
 
 
@@ -118,7 +118,7 @@ class DeadLetters:
             self._facts: Mapping[str, TopicFacts] = admin.topics([job.dead_letter_topic, *self._inputs])
 
     def read(self) -> Found:
-        """What is committed now, as far as no open transaction hides it."""
+        """The dead letters that are committed now and not hidden by an open transaction."""
         with self._log.restore_consumer("dead-letters") as consumer:
             return self._read(consumer, {p: bounds.end for p, bounds in consumer.bounds_of(self._partitions()).items()})
 
@@ -139,7 +139,7 @@ class DeadLetters:
         raise LogError(f"all {MAX_ROUNDS} attempts to commit failed.", "Check the brokers; then run this again: nothing is sent twice.")
 
     def _round(self, origins: Sequence[Origin] | None, say: Callable[[str], None], before: int) -> tuple[list[Entry], bool]:
-        """With one producer, until nothing is left or a commit was suspicious: then another producer has to look again."""
+        """Send with one producer, until nothing is left or a commit was suspicious: then a new producer has to read the traces again."""
         done: list[Entry] = []
         producer = self._log.transactional_producer(f"{self._job}-dead-letters")
         try:
@@ -166,7 +166,7 @@ class DeadLetters:
             producer.close()
 
     def waiting(self, found: Found, origins: Sequence[Origin] | None) -> list[Entry]:
-        """What a replay would send back, as far as can be seen now: of all, those that can go back; of those named, each. Raises as `replay`."""
+        """What a replay would send back now: of all, those that can be sent; of those named, each. Raises as `replay`."""
         waiting = self._waiting(found, origins)
         if origins is None:  # one that cannot go back must not keep the others
             return [e for e in waiting if self._refused(e) is None]
@@ -174,20 +174,20 @@ class DeadLetters:
         return waiting
 
     def check(self, entries: Iterable[Entry]) -> None:
-        """Whether these can go to where they came from. Raises as `replay`."""
+        """Check that these can be sent to the topic and partition that they came from. Raises as `replay`."""
         for entry in entries:
             refused = self._refused(entry)
             if refused is not None:
                 raise refused
 
     def passed_by(self, found: Found) -> list[SamzapyError]:
-        """Why some of those that were not sent back before stay where they are when all are replayed; one error each."""
+        """The errors of those that cannot be sent back when all are replayed; one each."""
         return [refused for entry in self._waiting(found, None) if (refused := self._refused(entry)) is not None]
 
     # -- inside ------------------------------------------------------------------------------------------------------------------------
 
     def _refused(self, entry: Entry) -> SamzapyError | None:
-        """Why it cannot go to where it says it came from: anybody who may write to the dead-letter topic can say so."""
+        """Why it cannot be sent to the origin that it names, which anyone who may write to the dead-letter topic can have invented."""
         origin, facts = entry.letter.origin, self._facts.get(entry.letter.origin.topic)
         if origin.topic not in self._inputs:
             return ConfigurationError(
@@ -210,12 +210,12 @@ class DeadLetters:
 
     @staticmethod
     def _waiting(found: Found, origins: Sequence[Origin] | None) -> list[Entry]:
-        """Not what is shortened: that is not the record."""
+        """Without shortened ones: these are not the whole record."""
         wanted = found.entries if origins is None else found.of(origins)
         return [e for e in wanted if e.replayed_ms is None and not e.letter.truncated]
 
     def _read_all(self, producer: TransactionalProducer) -> Found | None:
-        """All that was committed before this replay's `init`: up to a barrier of its own in each partition. None: that commit was suspicious."""
+        """All records committed before this replay's `init`: up to a barrier of its own in each partition. None: that commit was suspicious."""
         ends: dict[TopicPartition, int] = {}
         producer.begin()
         for place in self._partitions():
@@ -249,7 +249,7 @@ class DeadLetters:
         return Found([Entry(e.place, e.letter, traces.get((e.place.partition, e.place.offset))) for e in letters], strangers)
 
     def _send(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
-        """The records and their traces, together. False: committed, but nothing more may be with this producer."""
+        """Send the records and their traces in one transaction. False: committed, but this producer must not be used again."""
         producer.begin()
         now_ms = self._clock.now_ms()
         sent: set[tuple[Origin, bytes | None, bytes | None]] = set()

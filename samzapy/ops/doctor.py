@@ -1,4 +1,4 @@
-"""What is missing to run, and the line that mends it: facts in, checks out.
+"""What is missing for a run, and the command that fixes it: facts in, checks out.
 
 Nothing here looks at the machine: whoever asks brings the facts (`cli/doctor.py`), so each rule is a row of values in a test. `fail` is what
 keeps a job from running or would break a promise; `warn` is what works, and will hurt one day. A check that is not `ok` has a remedy.
@@ -35,7 +35,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at: what was found, and the line that mends it."""
+    """One check: its result, and the command that fixes it."""
 
     name: str
     state: State
@@ -123,7 +123,7 @@ def check_open_files(allowed: int, stores: int, files_per_store: int) -> Check:
 
 
 def check_transaction_timeout(commit_timeout_ms: int, broker_ms: int | None) -> Check:
-    """The broker refuses producers that want a longer transaction than it allows. None: it did not tell."""
+    """The broker refuses producers whose transaction timeout is above its limit. None: the limit is not known."""
     name, ours = "commit.timeout", f"{commit_timeout_ms} ms"
     if broker_ms is None:
         return Check(name, State.OK, f"{ours}; the broker does not show transaction.max.timeout.ms (15 minutes by default)")
@@ -142,7 +142,7 @@ class TopicRow:
 
 
 def check_topics(rows: Iterable[TopicRow], job_file: str, by_hand: Callable[[str], str]) -> list[Check]:
-    """One check for each that is not as it must be, else one for all. `by_hand`: how a topic is made."""
+    """One check for each topic that is wrong, else one for all. `by_hand`: the command that makes a topic."""
     rows = list(rows)
     checks = []
     for row in rows:
@@ -160,7 +160,7 @@ def check_topics(rows: Iterable[TopicRow], job_file: str, by_hand: Callable[[str
 
 
 def check_access(missing: Iterable[tuple[str, str]]) -> list[Check]:
-    """`missing`: what the job lacks, and the line that allows it."""
+    """`missing`: each missing permission, with the command that grants it."""
     lacking = [Check("access", State.FAIL, found, command) for found, command in missing]
     return lacking or [Check("access", State.OK, "the job has all permissions that it needs")]
 
@@ -181,7 +181,7 @@ def check_spark_settings(
     owned: Mapping[str, tuple[str, str]],
     named_elsewhere: Mapping[str, str],
 ) -> list[Check]:
-    """What containers need of Spark, and who else has a say. `owned`: setting → (value, why); `where`: the file of `defaults`."""
+    """Spark's settings that containers need, and settings that conflict. `owned`: setting → (value, why); `where`: the file of `defaults`."""
     refused = [f"{key} is always {owned[key][0]}: {owned[key][1]}" for key in sorted(conf) if key in owned]
     refused += [f"{key} is set by {named_elsewhere[key]}" for key in sorted(conf) if key in named_elsewhere]
     keep = f"{len(owned)} settings are samzapy's alone: " + ", ".join(f"{key}={value}" for key, (value, _) in sorted(owned.items()))
@@ -203,7 +203,7 @@ def _loses(key: str, value: str, owned: Mapping[str, tuple[str, str]]) -> bool:
 
 
 def check_authentication(master: str, settings: Mapping[str, str]) -> Check:
-    """`settings`: the user's, of whatever file. With local[n] nothing listens beyond loopback and no other host takes part."""
+    """`settings`: the user's, from all files. With local[n] nothing listens beyond loopback and no other host takes part."""
     name = "spark.authenticate"
     if is_local(master):
         return Check(name, State.OK, f"not needed with {master}")
@@ -214,13 +214,13 @@ def check_authentication(master: str, settings: Mapping[str, str]) -> Check:
 
 
 def check_rest(master: str, address: str, answers: bool) -> Check:
-    """The standalone master's REST server takes jobs from anybody. `address`: where it was looked for."""
+    """The standalone master's REST server accepts jobs from everybody. `address`: the one that was checked."""
     found = f"the REST server answers at {address}" if answers else f"no REST server answers at {address}" if address else f"there is none with {master}"
     return _of("spark.master.rest", not answers, found, "Set spark.master.rest.enabled=false for the master, and restart it.", State.WARN)
 
 
 def check_slots(containers: int, cores: int | None, free: int | None, where: str) -> Check:
-    """Each container has a core for itself. None: the master did not tell (then `run` does)."""
+    """Each container has a core for itself. None: not known from the master (then `run` checks it)."""
     wanted = f"{containers} {'container' if containers == 1 else 'containers'}"
     if cores is None:
         return Check("containers.count", State.OK, f"{wanted}; the number of cores is known only at the start ({where})")

@@ -1,4 +1,4 @@
-"""Looking at a job's committed state from outside: its tasks, checkpoints and changelogs. Writes nothing to Kafka.
+"""Reads a job's committed state from outside: its tasks, checkpoints and changelogs. Writes nothing to Kafka.
 
 Readers that may not write have no barrier: they read to the read_committed end as it was when they began. What a checkpoint names is there
 by then, or the state is refused as a run would refuse it: a job that runs never shortens or replaces its changelogs, whatever it commits
@@ -27,7 +27,7 @@ AT_ONCE_S = 1.0  # a broker closes no segment and cleans it in so short a time
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What Kafka says about the job: its cluster, topics, tasks."""
+    """The job in Kafka: its cluster, topics, tasks."""
 
     cluster_id: str
     topics: dict[str, TopicFacts]
@@ -138,7 +138,7 @@ def committed_entries(settings: Settings, store: str, log: Log, clock: Clock) ->
 
 
 def refuse_replaced(topic: str, store: str, facts: TopicFacts | None, checkpoints: Mapping[int, Checkpoint]) -> None:
-    """That the changelog is the one that the checkpoints name.
+    """Check that the changelog is the one that the checkpoints name.
 
     Raises:
         StateRefused: it is another, or there is none.
@@ -152,7 +152,7 @@ def refuse_replaced(topic: str, store: str, facts: TopicFacts | None, checkpoint
 def refuse_foreign(
     settings: Settings, store: str, facts: TopicFacts, checkpoints: Mapping[int, Checkpoint], log: Log, clock: Clock
 ) -> None:
-    """That the changelog is this store's, as a run would ask.
+    """Check that the changelog is this store's, as a run does.
 
     Raises:
         StateRefused: it is another job's or store's.
@@ -195,7 +195,7 @@ def owned_by_another(
 
 
 def refuse(store: str, task: str, why: Refuse | None) -> None:
-    """Say it as a run says it.
+    """Raise the error that a run would raise.
 
     Raises:
         StateRefused: there is a reason.

@@ -1,4 +1,4 @@
-"""The local stores of a stopped job on this host: built from their changelogs, or held against them.
+"""The local stores of a stopped job on this host: built from their changelogs, or compared with them.
 
 They are judged as the next run would: what that refuses is refused here. Whether the job has stopped cannot be known for sure from
 here, so what looks like a loss is looked at again in the newest checkpoint before it is called one.
@@ -35,7 +35,7 @@ Progress = Callable[[str, int, int, float], None]  # (what, have, need, seconds 
 
 @dataclass(frozen=True, slots=True)
 class StoreReport:
-    """What was done to, or found of, one store of one task."""
+    """The result for one store of one task."""
 
     task: str
     store: str
@@ -117,7 +117,7 @@ class LocalState:
             consumer.close()
 
     def verify(self, task: str, store: str) -> StoreReport:
-        """Whether the local store is what the changelog says it must be at the position it claims."""
+        """Whether the local store has the entries that the changelog has up to the store's position."""
         consumer = self._log.restore_consumer("state-verify")
         try:
             place = self._place(consumer, task, store)
@@ -178,7 +178,7 @@ class LocalState:
         return _Place(model, store, place, decided_bounds(consumer, place, self._clock, wanted), facts, checkpoint)
 
     def _kept(self, consumer: Consumer, place: _Place) -> tuple[StoreEngine | None, str, str]:
-        """The generation that the next run would keep, opened, and why; others are closed. The third: what to do where it would refuse."""
+        """The generation that the next run would keep, opened, and why; others are closed. The third: the remedy if it would refuse."""
         spec = self._spec.stores[place.store]
         directory, identity = spec.open_directory(place.task.name), spec.identity(job_of(self._settings), place.task.name)
         found = look_at_store(directory, identity, place.checkpoint, spec.facts(place.log, *place.bounds), self._clock.now_ms())
@@ -216,7 +216,7 @@ class LocalState:
         return unnamed(place.task.name, str(place.log), offset, str(checkpoints), checkpoint.stores[place.store].position)
 
     def _first_unnamed(self, consumer: Consumer, place: _Place, checkpoint: Checkpoint, order: Startpoint | None) -> int | None:
-        """The offset of the first change that the checkpoint does not name; an order may have written deletions."""
+        """The offset of the first change that the checkpoint does not cover; an order may have written deletions."""
         mark = checkpoint.stores.get(place.store)
         if mark is None:
             return None
@@ -228,7 +228,7 @@ class LocalState:
         return first
 
     def _newest(self, place: _Place) -> Checkpoint | None:
-        """The task's checkpoint as it is now, of a commit that the changelog shows already too."""
+        """The task's newest checkpoint, read again: the commit that wrote the change may have written one since."""
         at = TopicPartition(job_of(self._settings).checkpoint_topic, place.task.partition)
         consumer = self._log.restore_consumer("checkpoint")
         try:

@@ -1,4 +1,4 @@
-"""The topics that a job needs, against those that are there.
+"""Compares the topics that a job needs with those that exist.
 
 Inputs and outputs are the user's: they must exist, `run` never creates them. Internal topics are ours: created before any container starts;
 one that exists with settings under which state could be lost is refused with the command that corrects it, never altered.
@@ -65,7 +65,7 @@ def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
 
 
 def refuse_to_make_again(settings: Settings, log: Log, clock: Clock) -> None:
-    """Before topics are made: one that this job's earlier runs wrote, and that is gone, must not come to be again, empty.
+    """Before topics are created: a topic that earlier runs wrote and that was deleted must not be created again, empty.
 
     Raises:
         StateRefused: the checkpoint topic of a job that has begun, or a changelog that a checkpoint names.
@@ -99,7 +99,7 @@ def _warn_of_partitions(settings: Settings, admin: Admin) -> None:
 
 
 def what_run_refuses(settings: Settings, log: Log, ledger: Ledger) -> SamzapyError | None:
-    """Why a run that began now would be refused for its topics, here or by its coordinator; None: it would not. Changes nothing."""
+    """Why a run started now would be refused because of its topics, here or by its coordinator; None: it would not. Changes nothing."""
     try:
         with log.admin() as admin:
             tasks, _ = _checked(settings, admin)
@@ -128,7 +128,7 @@ def _checked(settings: Settings, admin: Admin) -> tuple[dict[str, TaskModel], li
 
 
 def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
-    """The tasks of a running job as its inputs are now; where they have grown, the checkpoint topic grows with them.
+    """The tasks of a running job by its inputs' current partitions; if these have grown, the checkpoint topic is grown too.
 
     Raises:
         StateMismatch: the job has stores, so that it cannot go on with other partitions. ConfigurationError: unequal partition counts.
@@ -142,7 +142,7 @@ def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
 
 
 def _follow_growth(settings: Settings, admin: Admin, tasks: int) -> None:
-    """Internal topics that have one partition a task get as many as the inputs now make. Raises as `_growing`."""
+    """Internal topics with one partition per task get as many as the inputs now have. Raises as `_growing`."""
     letters = [job_of(settings).dead_letter_topic] if settings.on_error.then == DEAD_LETTER else []
     there = admin.topics([job_of(settings).checkpoint_topic, *letters])  # no others: with access control the job may not look at them
     for topic in _growing(settings, there, tasks):
@@ -179,7 +179,7 @@ def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts], inputs_onl
 
 
 def made_by_hand(settings: Settings, *topics: str) -> str:
-    """What makes these topics; the number of partitions is an example."""
+    """The commands that create these topics; the number of partitions is an example."""
     client = settings.kafka_client
     if str(client.get("security.protocol", "plaintext")).lower() != "plaintext":
         return f"{', '.join(topics)}, with your cluster's tools."  # `samzapy send` has no credentials
@@ -218,7 +218,7 @@ def _user_row(topic: str, role: str, partitions: int | None, facts: TopicFacts |
 
 
 def _other_partitions(wanted: int | None, facts: TopicFacts) -> str:
-    """What follows where an output that exists has another number of partitions than the job file says; "" where nothing does."""
+    """What it means if an existing output has another number of partitions than the job file says; "" if it has not."""
     if wanted in (None, facts.partitions):
         return ""
     there = facts.partitions
@@ -226,7 +226,7 @@ def _other_partitions(wanted: int | None, facts: TopicFacts) -> str:
 
 
 def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None, begun_with: int | None) -> Row:
-    """`begun_with`: the number of tasks before the inputs grew, where they did."""
+    """`begun_with`: the number of tasks before the inputs grew, if they did."""
     job = job_of(settings)
     roles = {job.coordinator_topic: "coordinator", job.checkpoint_topic: "checkpoint", job.dead_letter_topic: "dead letters"}
     role = roles.get(spec.name, "changelog")

@@ -1,1 +1,1 @@
-"""Decisions: pure functions over plain values. Facts are gathered elsewhere, and what is decided is carried out elsewhere."""
+"""Decisions: pure functions over plain values. Other rooms gather the facts and carry out the decisions."""

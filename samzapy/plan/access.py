@@ -1,4 +1,4 @@
-"""The least that a job must be allowed to do in Kafka, from its job file's values."""
+"""The permissions that a job needs in Kafka, and no more, from its job file's values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which container runs which tasks, and where: balanced first, then stable, then near to the state.
+"""Which container runs which tasks, and on which host: balanced first, then stable, then near to the state.
 
 It guarantees: every task is in exactly one container; no two containers differ by more than one task; as few tasks change their container
 as that allows; a plan applied to its own result changes nothing. A task that moves is stopped, committed and restored, so a move is
@@ -21,7 +21,7 @@ from samzapy.plan.placement import Locality, Seats, Worth, newest, place, seat, 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to run where."""
+    """Which tasks run in which container, and on which host."""
 
     tasks: Mapping[int, tuple[str, ...]]  # container -> its tasks, in the job's order
     hosts: Mapping[int, str | None]  # container -> the host to ask for; None: any
@@ -75,7 +75,7 @@ def members(tasks: Iterable[str], containers: Iterable[int], before: Mapping[str
 def divide(
     tasks: Sequence[str], standing: Mapping[int, Sequence[str]], hosts: Mapping[int, str | None], locality: Locality, worth: Worth
 ) -> dict[int, tuple[str, ...]]:
-    """All tasks over the containers of `standing`, as evenly as can be, of which as many as possible stay where they stand."""
+    """Distributes all tasks over the containers of `standing`, as evenly as possible, moving as few as possible."""
     if not standing:
         return {}
     size, longer = divmod(len(tasks), len(standing))
@@ -98,7 +98,7 @@ def divide(
 
 
 def _stake(task: str, host: str | None, goals: Sequence[str], locality: Locality, worth: Worth) -> tuple[bool, int]:
-    """How much speaks against sending a task away from this host: its newest state is here; what it has here, less the best elsewhere."""
+    """The cost of moving a task from this host: whether its newest state is here; its state's worth here, minus the best elsewhere."""
     here = 0 if host is None else worth[task].get(host, 0)
     return newest(locality.get(task, {}), host), here - max((worth[task].get(goal, 0) for goal in goals), default=0)
 
@@ -112,7 +112,7 @@ def _settle(
     hosts: Mapping[int, str | None],
     worth: Worth,
 ) -> None:
-    """Adds the tasks that wait to the containers that want some: up to `size` each, and one more for `extra` of them."""
+    """Adds the tasks without a container to containers that have room: up to `size` each, and one more for `extra` of them."""
     seats = Seats({hosts.get(c): 0 for c in wanting}, spare=extra)
     missing = {c: max(0, size - len(kept[c])) for c in wanting}
     for c in wanting:
@@ -138,7 +138,7 @@ def assign(tasks: Sequence[str], containers: int, before: Mapping[str, int]) -> 
 
 
 def check_slots(containers: int, slots: int | None, master: str) -> None:
-    """Every container needs a slot of its own for as long as the job runs.
+    """Check the slots: every container needs one of its own for as long as the job runs.
 
     Raises:
         LauncherError: more containers than slots; with both numbers.

@@ -1,4 +1,4 @@
-"""Whether what the job's first run found is still there: what no checkpoint can say, because the checkpoints themselves may be gone.
+"""Whether the facts of the job's first run still hold: no checkpoint can show that, because the checkpoints themselves may be lost.
 
 A task without a checkpoint starts from the beginning of its inputs. That is right once. A checkpoint topic that was deleted and made again
 looks the same to each task, unless its changelogs hold state that contradicts; so does a task that came to be because the inputs have grown,
@@ -17,7 +17,7 @@ MADE_AGAIN = "deleted and created again"
 
 
 def lost_checkpoints(job: Job, way_out: str) -> StateRefused:
-    """The checkpoint topic is another than that of the job's first run."""
+    """The error if the checkpoint topic is not that of the job's first run."""
     return StateRefused(
         f"checkpoint topic {job.checkpoint_topic} was deleted and created again after the job's first run: its offsets are lost, and reading "
         "the inputs from their start would process old records again.",
@@ -26,7 +26,7 @@ def lost_checkpoints(job: Job, way_out: str) -> StateRefused:
 
 
 def checkpoints_gone(job: Job) -> StateRefused:
-    """The checkpoint topic of a job that has begun is not there."""
+    """The error if the checkpoint topic of a job that has run before does not exist."""
     return StateRefused(
         f"checkpoint topic {job.checkpoint_topic} was deleted after the job's first run: its offsets are lost. samzapy does not create it again, "
         "because the job would process old records again.",
@@ -35,7 +35,7 @@ def checkpoints_gone(job: Job) -> StateRefused:
 
 
 def changelog_gone(topic: str, store: str, checkpoint: str) -> StateRefused:
-    """A changelog that a checkpoint names is not there."""
+    """The error if a changelog that a checkpoint names does not exist."""
     return StateRefused(
         f"changelog topic {topic} of store {store!r} was deleted, but the checkpoint in {checkpoint} names it. samzapy does not create it "
         "again, because the store would start empty.",
@@ -44,10 +44,10 @@ def changelog_gone(topic: str, store: str, checkpoint: str) -> StateRefused:
 
 
 def lost_while_running(topics: Iterable[str], what: str, more: str = "") -> StateRefused:
-    """Topics of a running job that are gone, or others by now. `more`: a sentence on what was committed."""
+    """The error if topics of a running job were deleted, or deleted and made again. `more`: a sentence on what was committed."""
     return StateRefused(
         f"{', '.join(sorted(topics))}: {what} while the job ran; nothing more is committed.{' ' if more else ''}{more}",
-        "Bring it back with what it held; or run `samzapy reset JOB.yaml` to start over, once its inputs and outputs are there.",
+        "Restore it with its records; or run `samzapy reset JOB.yaml` to start over, once its inputs and outputs exist.",
     )
 
 
@@ -57,7 +57,7 @@ STATE_IS_LOST = (
 
 
 def grown_inputs(inputs: str, tasks: int, before: int) -> StateMismatch:
-    """A job with state whose inputs have other partitions than when it began."""
+    """The error if the inputs of a job with state have another number of partitions than at its first run."""
     return StateMismatch(
         f"{inputs}: {tasks} partitions now, {before} when this job's state was created; a key's records would no longer reach the task that has its state.",
         STATE_IS_LOST,
@@ -65,7 +65,7 @@ def grown_inputs(inputs: str, tasks: int, before: int) -> StateMismatch:
 
 
 def differs_from_first_run(job: Job, inputs: str, first_run: FirstRun | None, now: FirstRun) -> SamzapyError | None:
-    """Why the job cannot go on with what there is now; None: it can."""
+    """Why the job cannot go on with the topics that exist now; None: it can."""
     if first_run is None:
         return None
     if first_run.checkpoint_topic_id != now.checkpoint_topic_id:

@@ -1,4 +1,4 @@
-"""What a checkpoint is without something that is to be forgotten on purpose: a store, or an input that is none any more."""
+"""A checkpoint without a store, or without an input that the job does not have any more: for `state drop` and `checkpoint forget`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from samzapy.model.ownership import Startpoint
 
 
 def store_subject(store: str, what: str) -> str:
-    """What the fingerprint calls something of a store: `store 's' key serde`."""
+    """The fingerprint's name for a property of a store: `store 's' key serde`."""
     return f"store {store!r} {what}"
 
 
 def without_store(checkpoint: Checkpoint, store: str) -> Checkpoint:
-    """The task's next checkpoint, which does not know the store; the same one, if it does not know it now."""
+    """The task's next checkpoint, without the store; the same checkpoint, if it does not name the store."""
     if store not in checkpoint.stores:
         return checkpoint
     stores = {name: mark for name, mark in checkpoint.stores.items() if name != store}
@@ -23,7 +23,7 @@ def without_store(checkpoint: Checkpoint, store: str) -> Checkpoint:
 
 
 def without_input(checkpoint: Checkpoint, topic: str) -> Checkpoint:
-    """The task's next checkpoint, which knows no position of the topic; the same one, if it knows none now."""
+    """The task's next checkpoint, without offsets of the topic; the same checkpoint, if it has none."""
     inputs = {place: mark for place, mark in checkpoint.inputs.items() if not is_of(place, topic)}
     left = {place: mark for place, mark in checkpoint.left.items() if not is_of(place, topic)}
     same = len(inputs) + len(left) == len(checkpoint.inputs) + len(checkpoint.left)
@@ -31,7 +31,7 @@ def without_input(checkpoint: Checkpoint, topic: str) -> Checkpoint:
 
 
 def without_order(order: Startpoint, topic: str) -> Startpoint | None:
-    """The order without what it says of the topic; None: it says nothing else."""
+    """The order without the topic's offsets; None: it has no others."""
     offsets = {place: at for place, at in order.offsets.items() if not is_of(place, topic)}
     return replace(order, offsets=offsets, topic_ids={place: order.topic_ids[place] for place in offsets}) if offsets else None
 

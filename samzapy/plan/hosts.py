@@ -1,4 +1,4 @@
-"""Where a container is started: on the host that has its state if that can be had in time, else where there is room.
+"""The host on which a container is started: the one that has its state if that is free in time, else any with a free slot.
 
 No executor of that host yet is not the same as none ever, so it is waited for, as long as `containers.host_affinity` says.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start it, asking for this host (None: any). `miss`: why it is not the preferred one."""
+    """Start it, on this host if possible (None: any). `miss`: why it is not the preferred one."""
 
     host: str | None
     miss: str = ""
@@ -26,7 +26,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class NoRoom:
-    """Every slot is taken, and has been for as long as one may wait."""
+    """Every slot has been taken for as long as the container may wait."""
 
     why: str
 
@@ -39,7 +39,7 @@ def choose_host(
     waited_s: float,
     affinity_s: float,
 ) -> Start | Wait | NoRoom:
-    """`state`: by host, how much of the container's newest state lies there. `slots`, `used`: by host; slots None: no limit."""
+    """`state`: by host, how much of the container's newest state is there. `slots`, `used`: by host; slots None: no limit."""
     free = {host: _free(n, used.get(host, 0)) for host, n in slots.items() if n is None or used.get(host, 0) < n}
     if preferred is not None and preferred in free:
         return Start(preferred)

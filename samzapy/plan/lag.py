@@ -11,7 +11,7 @@ from samzapy.model.offsets import TopicPartition, lag
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One input partition: the task that is furthest behind in it, where that is, the partition's read_committed end, and the lag."""
+    """One input partition: the task with the most lag, its next offset, the partition's read_committed end, and the lag."""
 
     place: TopicPartition
     task: str

@@ -1,4 +1,4 @@
-"""A container as the coordinator sees it: its phases, what may happen in each, and what follows from what is known of it.
+"""A container's life in the coordinator: its phases, the events that are legal in each, and the judgement of its facts.
 
 `TRANSITIONS` is the whole life of a container. Each event is applied by `next_phase`, which refuses one that the table does not have: a
 container that is started twice, or named after it was ended, is a defect, and going on with it might give a task two owners.
@@ -34,7 +34,7 @@ class Phase(StrEnum):
 
 
 class Event(StrEnum):
-    """What happens to a container; the value is how the table in ARCHITECTURE puts it."""
+    """An event of a container; the value is its text in ARCHITECTURE's table."""
 
     LAUNCH = "is launched"
     PARK = "there is no slot for it"
@@ -87,7 +87,7 @@ class IllegalTransition(AssertionError):
 
 
 def next_phase(container: int, phase: Phase, event: Event) -> Phase:
-    """Where an event leads.
+    """The phase after an event.
 
     Raises:
         IllegalTransition: the table does not have it.
@@ -109,7 +109,7 @@ def transitions_table() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of a container.
+    """The facts about a container.
 
     Attributes:
         is_launched: its launcher has a process or Spark task for it.
@@ -135,7 +135,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFacts:
-    """What is known of the job. `all_failed_alike`: every container ended with the same error before any commit."""
+    """The facts about the job. `all_failed_alike`: every container ended with the same error before any commit."""
 
     is_stopping: bool = False
     all_failed_alike: bool = False
@@ -156,7 +156,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Lose:
-    """It counts as dead; it is ended by force."""
+    """It is declared dead and ended by force."""
 
     why: str
 

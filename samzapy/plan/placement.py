@@ -9,8 +9,8 @@ comes back, the next start of the job must use it again, although the newest sta
 
 Three steps. 1. Distribute as many seats as there are containers, one by one, each to the host that is least full with it; if the last ones
 fit several hosts equally, they are spare and stay open. 2. The container that would lose most on its second best host (the regret)
-chooses first; those that lose nothing choose last, and take the least full host. 3. Containers move to a free spare seat, or two exchange
-hosts, where that is worth more. No clock, no randomness; names and numbers break ties: the same facts give the same result.
+chooses first; those that lose nothing choose last, and take the least full host. 3. Containers move to a free spare seat, two exchange
+hosts, or one without a seat takes another's, where that is worth more. No clock, no randomness; names and numbers break ties: the same facts give the same result.
 """
 
 from __future__ import annotations
@@ -126,8 +126,9 @@ def place(
     loose = [c for c in total if c not in fixed]
     seats = count_out(len(loose), slots, [fixed[c] for c in total if c in fixed])
     found = seat(loose, total, seats)
-    _trade(found, total, seats)
-    return {c: fixed[c] if c in fixed else found.get(c) for c in total}
+    places = {c: found.get(c) for c in loose}
+    _trade(places, total, seats)
+    return {c: fixed[c] if c in fixed else places[c] for c in total}
 
 
 def _sum(worths: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -171,6 +172,8 @@ def count_out(count: int, slots: Mapping[str, int | None], occupied: Iterable[st
 def _trade(places: dict[int, str | None], worth: Mapping[int, Mapping[str, int]], seats: Seats) -> None:
     """Containers move to a free spare seat, or two exchange hosts, where that is worth more; repeated until nothing improves.
 
+    To have no seat is worth nothing, so one without a seat takes another's where it finds more.
+
     It ends, because each change raises the total worth.
     """
     free = [host for host, room in seats.room.items() if host is not None and room]
@@ -187,12 +190,16 @@ def _trade(places: dict[int, str | None], worth: Mapping[int, Mapping[str, int]]
                 places[c] = better
                 free[free.index(better)], given[given.index(host)] = host, better
                 improved = True
-        # Exchange two: any two, because every seat stays taken.
+        # Exchange two: any two, because every seat stays taken; one of them may have none yet.
         for one, other in combinations(places, 2):
             here, there = places[one], places[other]
-            if here is None or there is None or here == there:
+            if here == there:
                 continue
-            now = worth[one].get(here, 0) + worth[other].get(there, 0)
-            if worth[one].get(there, 0) + worth[other].get(here, 0) > now:
+            now = _worth_at(worth[one], here) + _worth_at(worth[other], there)
+            if _worth_at(worth[one], there) + _worth_at(worth[other], here) > now:
                 places[one], places[other] = there, here
                 improved = True
+
+
+def _worth_at(worth: Mapping[str, int], host: str | None) -> int:
+    return 0 if host is None else worth.get(host, 0)

@@ -87,7 +87,7 @@ RULES: tuple[tuple[Callable[[_Case], bool], str], ...] = (
     (lambda c: _missed_nothing(c) or c.stamp.position >= c.log.start, "the changelog no longer has the records that it would read next"),
     (lambda c: c.stamp.position <= c.log.barrier, "it is ahead of the changelog"),
     (lambda c: c.stamp.sequence <= c.checkpoint.sequence, "it is ahead of the checkpoint"),
-    (lambda c: _missed_nothing(c) or _recent(c), "it is too old: tombstones it never saw may be gone from the changelog"),
+    (lambda c: _missed_nothing(c) or _recent(c), "it is too old: tombstones that it has not read may have been removed from the changelog"),
 )
 
 

@@ -163,7 +163,7 @@ class Chaos:
         victim = containers[int(strike.pick * len(containers)) % len(containers)]
         target, pid = f"container {victim['id']}", int(victim["pid"])
         if not process.signal(pid, signal.SIGKILL if strike.kind == KILL else signal.SIGSTOP):
-            return target, frozenset(), "it was gone already"
+            return target, frozenset(), "it had ended already"
         if strike.kind == PAUSE:
             time.sleep(LEASE_S + 1.0)
             process.signal(pid, signal.SIGCONT)

@@ -129,4 +129,4 @@ def result(strikes: Sequence[StrikeDone], differences: Sequence[Difference], cal
     evidence = f"{len(at_work)} of {len(strikes)} faults hit the job while it was working, {killed} of them as SIGKILL"
     if not killed:
         return INVALID, f"{evidence}; run it for more minutes or with more records"
-    return CLEAN, f"{calm.records()} records and {calm.entries()} store entries are as they are without faults; {evidence}"
+    return CLEAN, f"{calm.records()} records and {calm.entries()} store entries are the same as without faults; {evidence}"

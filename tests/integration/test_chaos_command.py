@@ -75,7 +75,7 @@ def test_a_job_that_keeps_its_word_is_clean_and_nothing_is_left(kafka: str, job:
     told = chaos(job, records, "--seed", str(KILL_FIRST), "--minutes", "0.1", "--partitions", "2", "--ordered")
 
     assert 0 == told.return_value, told.output + str(told.exception)
-    assert "CLEAN: 2000 records and 20 store entries are as they are without faults; " in told.output
+    assert "CLEAN: 2000 records and 20 store entries are the same as without faults; " in told.output
     assert re.search(r"[1-9]\d* of \d+ faults hit the job while it was working, [1-9]\d* of them as SIGKILL; seed 1\n", told.output), told.output
     assert [] == [topic for topic in admin(kafka).list_topics(timeout=30).topics if unique in topic]
 

@@ -167,11 +167,11 @@ class Trial:
         return found
 
     def kill(self, kind: str, proc: Proc) -> bool:
-        """SIGKILL one process of the job, and with it every container below it; False: it was gone already."""
+        """SIGKILL one process of the job, and with it every container below it; False: it had ended already."""
         return self._strike(kind, proc, signal.SIGKILL) is not None
 
     def pause(self, kind: str, proc: Proc) -> bool:
-        """SIGSTOP one container until the coordinator has taken its tasks away, then SIGCONT; False: it was gone already."""
+        """SIGSTOP one container until the coordinator has taken its tasks away, then SIGCONT; False: it had ended already."""
         fault = self._strike(kind, proc, signal.SIGSTOP)
         if fault is None:
             return False

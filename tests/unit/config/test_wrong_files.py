@@ -111,9 +111,9 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     "endless duration": (HEAD + "window: 9999999d\n", [added(9, "window", "3650d, found 9999999d", "another duration")]),
     "bad size": (HEAD + "containers: {memory: 64 MB}\n", [added(22, "containers.memory", "expected a size", "Write 64MiB")]),
     # names
-    "path as job": (head("job: j", "job: ../j"), [Error(1, 6, "job", "found '../j'", "no path")]),
+    "path as job": (head("job: j", "job: ../j"), [Error(1, 6, "job", "found '../j'", "must not be a path")]),
     "id": (HEAD + "id: a-b\n", [added(5, "id", "letters and digits only", "Write an id")]),
-    "path as store": (HEAD + "stores:\n  a/b: {}\n", [added(3, "stores.a/b", "expected a store name", "no path", line=2)]),
+    "path as store": (HEAD + "stores:\n  a/b: {}\n", [added(3, "stores.a/b", "expected a store name", "must not be a path", line=2)]),
     "illegal topic": (head("topic: a", 'topic: "a b"'), [Error(5, 13, "inputs.0.topic", "'a b' is not a Kafka topic name", "letters")]),
     "path as task": (
         head("cfg_tasks:Good", "cfg_tasks.py"),

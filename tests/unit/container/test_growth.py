@@ -55,7 +55,7 @@ def test_nothing_that_was_read_after_an_input_grew_is_committed_also_not_when_it
     bench.log.admin().grow("in", 4)
     said = (
         r"^input in grew from 2 to 4 partitions while the job ran: keys go to other partitions now.* "
-        r"Container 0 has committed nothing that it read after 2023-11-14T22:13:20Z, when nothing had grown; what it read until 2023-11-14T22:13:21Z"
+        r"Container 0 has committed no record that it read after 2023-11-14T22:13:20Z, when no topic had grown; records read until 2023-11-14T22:13:21Z"
     )
     with pytest.raises(StateMismatch, match=said) as caught:
         container.commit()
@@ -114,7 +114,7 @@ def test_nothing_of_an_input_that_was_made_again_is_committed_as_the_old_ones(tm
     _make_again(bench, "in")
     _take(bench, container, "c", "d", "e")  # the third is where the old topic was read to
     bench.clock.sleep(1.0)
-    with pytest.raises(StateRefused, match=r"^in: deleted and created again while the job ran; nothing more is committed\. Bring") as caught:
+    with pytest.raises(StateRefused, match=r"^in: deleted and created again while the job ran; nothing more is committed\. Restore it") as caught:
         container.commit()
     assert "samzapy reset JOB.yaml" in caught.value.remedy
     with pytest.raises(StateRefused):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations, permutations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from samzapy.plan.assignment import plan
@@ -121,6 +121,26 @@ def test_no_container_finds_more_on_another_host_that_could_take_it(given_facts:
     for c, host in made.items():
         for other in (h for h in HOSTS if load[h] < load[host]):
             assert found(members[c], other, states) <= found(members[c], host, states)
+
+
+MORE_THAN_SLOTS: States = {
+    "Partition 0": {"B": 0}, "Partition 1": {"D": 0, "C": 0, "A": 3}, "Partition 2": {}, "Partition 3": {"D": 0, "A": 3},
+    "Partition 4": {"A": 0}, "Partition 5": {}, "Partition 6": {"C": 1}, "Partition 7": {"D": 0, "A": 1},
+}  # fmt: skip
+
+
+@unhurried
+@given(facts(), SLOTS)
+@example((groups(4), MORE_THAN_SLOTS), {"C": 1, "A": 2})
+def test_no_container_without_a_slot_finds_more_where_another_one_got_its_own(
+    given_facts: tuple[Groups, States], slots: dict[str, int | None]
+) -> None:
+    members, states = given_facts
+    made = put(members, states, slots, {})
+    for waiting in (c for c, host in made.items() if host is None):
+        for seated, host in made.items():
+            if host is not None:
+                assert found(members[waiting], host, states) <= found(members[seated], host, states)
 
 
 @unhurried

@@ -96,7 +96,7 @@ def test_stores_are_compared_entry_by_entry() -> None:
 def test_a_run_that_proved_nothing_is_invalid() -> None:
     hit, late = (StrikeDone(1.0, KILL, "container 0", 2.0, fed) for fed in (True, False))
 
-    paused, missed = hit._replace(kind=PAUSE), hit._replace(note="it was gone already")
+    paused, missed = hit._replace(kind=PAUSE), hit._replace(note="it had ended already")
 
     assert CLEAN == result([hit], [], CALM)[0]
     assert result([hit, late, paused, missed], [], CALM)[1].endswith("2 of 4 faults hit the job while it was working, 1 of them as SIGKILL")

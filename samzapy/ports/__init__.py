@@ -1,0 +1,55 @@
+"""The small protocols between decisions and hands: what the running part (`container`, `coordinator`) knows of the outside world.
+
+Each has a real and, where tests need one, an in-memory implementation; log and stores pass the same suite on both (tests/contract).
+"""
+
+from samzapy.ports.clock import Clock, Joinable, Spawn
+from samzapy.ports.control import Assignment, Control, Instructions, Supervision
+from samzapy.ports.launching import ContainerHandle, Launcher
+from samzapy.ports.log import (
+    Admin,
+    Closing,
+    Consumer,
+    Delivered,
+    Log,
+    Message,
+    Outgoing,
+    PlainProducer,
+    TopicFacts,
+    TopicOutline,
+    TopicSpec,
+    TransactionalProducer,
+    assigned_already,
+)
+from samzapy.ports.stores import Change, Claim, Scan, StoreDirectory, StoreEngine, TaskStore
+
+__all__ = [
+    "Admin",
+    "Assignment",
+    "Change",
+    "Claim",
+    "Clock",
+    "Closing",
+    "Consumer",
+    "ContainerHandle",
+    "Control",
+    "Delivered",
+    "Instructions",
+    "Joinable",
+    "Launcher",
+    "Log",
+    "Message",
+    "Outgoing",
+    "PlainProducer",
+    "Scan",
+    "Spawn",
+    "StoreDirectory",
+    "StoreEngine",
+    "Supervision",
+    "TaskStore",
+    "TopicFacts",
+    "TopicOutline",
+    "TopicSpec",
+    "TransactionalProducer",
+    "assigned_already",
+]
