@@ -38,6 +38,7 @@ REMEDIES = {
     "SZ304": "`samzapy validate JOB.yaml --connect` names each missing permission and the command that grants it; `samzapy topics JOB.yaml --acls` lists all",
     "SZ305": "check `sasl.username`, `sasl.password` and `sasl.mechanism` in `kafka:`",
     "SZ306": "as the message says: `ssl.ca.location`, the broker's name in `bootstrap.servers`, its certificate, or `security.protocol`",
+    "SZ307": "start the broker that holds the partition; a running job goes on by itself",
     "SZ310": "none: the records are read again; if the job ends, the message names what the broker refused",
     "SZ315": "none if `on_error` skips the record; otherwise fix the record that the message names, or the topic's limits",
     "SZ311": "none: the container starts over from the last commit",

@@ -100,6 +100,12 @@ class ClusterUnreachable(LogError):
     exit_code = 4
 
 
+class NoLeader(ClusterUnreachable):
+    """No broker leads a partition: the brokers that hold it are down."""
+
+    code = "SZ307"
+
+
 class TopicMissing(LogError):
     """A required topic does not exist."""
 
@@ -182,9 +188,17 @@ class OwnedElsewhere(LogError):
 
 
 class OffsetOutOfRange(LogError):
-    """The next offset of an input is outside the range that the topic holds."""
+    """The next offset of an input is outside the range that the topic holds.
+
+    Attributes:
+        topic: the topic that was being read; "" where a start found it.
+    """
 
     code = "SZ320"
+
+    def __init__(self, message: str, remedy: str = "", topic: str = "") -> None:
+        super().__init__(message, remedy)
+        self.topic = topic
 
 
 class BatchUnreadable(LogError):

@@ -10,13 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
+from samzapy.cli.bounded import within
 from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json
 from samzapy.cli.inspect import NOT_RUNNING, last_run
 from samzapy.cli.job import Job
 from samzapy.coordinator.token import read_token, token_path
 
-Timeout = Annotated[float, typer.Option(help="How long to wait for it to finish, in seconds.", min=0)]
+Timeout = Annotated[float, typer.Option(help="How long to wait for it to finish, in seconds; 5 more if Kafka does not answer.", min=0)]
 TokenFile = Annotated[
     Path | None, typer.Option(help="File with the run's token, if it is not in this machine's state directory.", show_default=False)
 ]
@@ -27,12 +28,20 @@ SHORTEST_S = 1.0
 
 def stop(file: JobFile, more: MoreFiles = None, sets: Sets = None, timeout: Timeout = 60.0, token_file: TokenFile = None) -> int:
     """Stop the running job after a final commit; exit code 3 if it is not running."""
+    job = Job(file, more, sets)
+    known = ["the job was not asked to stop"]
+    return within(timeout, lambda: _stop(job, timeout, token_file, known), _servers(job), lambda: known[-1])
+
+
+def _stop(job: Job, timeout: float, token_file: Path | None, known: list[str]) -> int:
+    """`known`: how far it came; added to."""
     deadline = time.monotonic() + timeout
-    with Job(file, more, sets) as job:
+    with job:
         run = _Run.of(job, token_file, deadline)
         if run is None:
             return NOT_RUNNING
         run.post("stop", {}, _left(deadline))
+        known.append("the job was asked to stop, and whether it has is not known")
         while time.monotonic() < deadline:
             lease = job.lease()
             if lease is None or lease.ended or lease.run_id != run.status["run_id"]:
@@ -52,20 +61,19 @@ def scale(
     token_file: TokenFile = None,
 ) -> int:
     """Change the number of containers; only tasks that have to move are moved. The job file keeps its number for the next run."""
-    with Job(file, more, sets) as job:
-        run = _Run.of(job, token_file)
-        if run is None:
-            return NOT_RUNNING
-        before = {task["name"]: task.get("last_move") for task in run.status["tasks"]}
-        answer = run.post("scale", {"containers": containers})
-        wanted = int(answer["containers"])
-        if wanted < containers:
-            say(f"{answer['tasks']} tasks fill {wanted} containers; more would be idle")
+    run = _found(Job(file, more, sets), token_file, timeout)
+    if run is None:
+        return NOT_RUNNING
+    before = {task["name"]: task.get("last_move") for task in run.status["tasks"]}
+    answer = run.post("scale", {"containers": containers})
+    wanted = int(answer["containers"])
+    if wanted < containers:
+        say(f"{answer['tasks']} tasks fill {wanted} containers; more would be idle")
 
-        def is_done(status: dict[str, Any]) -> bool:
-            return len(status["containers"]) == wanted and _is_settled(status)
+    def is_done(status: dict[str, Any]) -> bool:
+        return len(status["containers"]) == wanted and _is_settled(status)
 
-        done = run.follow(timeout, is_done)
+    done = run.follow(timeout, is_done)
     if done is None:
         say(f"still moving after {timeout:.0f} s; see `samzapy status JOB.yaml`")
         return 1
@@ -86,23 +94,36 @@ def restart(
     token_file: TokenFile = None,
 ) -> int:
     """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded."""
-    with Job(file, more, sets) as job:
-        run = _Run.of(job, token_file)
-        if run is None:
-            return NOT_RUNNING
-        before = {c["id"]: c["pid"] for c in run.status["containers"]}
-        numbers = run.post("restart", {"container": container})["containers"]
+    run = _found(Job(file, more, sets), token_file, timeout)
+    if run is None:
+        return NOT_RUNNING
+    before = {c["id"]: c["pid"] for c in run.status["containers"]}
+    numbers = run.post("restart", {"container": container})["containers"]
 
-        def is_done(status: dict[str, Any]) -> bool:
-            now = {c["id"]: c["pid"] for c in status["containers"]}
-            return all(now.get(n) not in (None, before.get(n)) for n in numbers) and _is_settled(status)
+    def is_done(status: dict[str, Any]) -> bool:
+        now = {c["id"]: c["pid"] for c in status["containers"]}
+        return all(now.get(n) not in (None, before.get(n)) for n in numbers) and _is_settled(status)
 
-        done = run.follow(timeout, is_done)
+    done = run.follow(timeout, is_done)
     if done is None:
         say(f"still restarting after {timeout:.0f} s; see `samzapy status JOB.yaml`")
         return 1
     say(f"restarted {', '.join(f'container {n}' for n in numbers)}")
     return 0
+
+
+def _found(job: Job, token_file: Path | None, timeout: float) -> _Run | None:
+    """The running job, as `_Run.of`; everything that follows goes to its coordinator and not to Kafka."""
+
+    def look() -> _Run | None:
+        with job:
+            return _Run.of(job, token_file)
+
+    return within(timeout, look, _servers(job), lambda: "nothing was changed")
+
+
+def _servers(job: Job) -> str:
+    return str(job.settings.kafka_client["bootstrap.servers"])
 
 
 def _left(deadline: float) -> float:
@@ -139,7 +160,7 @@ class _Run:
         deadline = time.monotonic() + timeout
         told: dict[str, str] = {}
         while time.monotonic() < deadline:
-            status = http_json("GET", f"{self.status['coordinator']}/api/v1/status")
+            status = http_json("GET", f"{self.status['coordinator']}/api/v1/status", timeout_s=_left(deadline))
             if is_done(status):
                 return status
             for what, why in _waits(status).items():

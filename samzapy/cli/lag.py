@@ -19,7 +19,7 @@ from samzapy.ops.inspection import look_around, read_checkpoints
 from samzapy.ops.topics import made_by_hand
 from samzapy.plan.lag import standings
 from samzapy.plan.startpoints import pending, standing
-from samzapy.ports import Log
+from samzapy.ports import Log, no_leader
 
 HEADER = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
 Positions = dict[str, dict[TopicPartition, int]]
@@ -44,10 +44,14 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
         at = committed(job)
         if status is not None:
             at = {name: {**at.get(name, {}), **found} for name, found in _reported(tasks, status).items()}
-        found = standings(tasks, at, _ends(job.log, tasks))
+        ends, leaderless = _ends(job.log, tasks)
+        found = standings(tasks, at, ends)
     readers = {} if status is None else _readers(status)
     if status is None:
         say(f"job {job.names} is not running{'' if at else ', and has no checkpoint yet'}")
+    if leaderless:
+        told = no_leader(leaderless)
+        say(f"warning: {told.message}\n  {told.remedy}")
     group = job.names.group_id
     rows: list[tuple[object, ...]] = []
     for one in found:
@@ -103,9 +107,13 @@ def _readers(status: Mapping[str, Any]) -> dict[str, _Reader]:
     return found
 
 
-def _ends(log: Log, tasks: Mapping[str, TaskModel]) -> dict[TopicPartition, int]:
+def _ends(log: Log, tasks: Mapping[str, TaskModel]) -> tuple[dict[TopicPartition, int], set[TopicPartition]]:
+    """Where the inputs end, and those of them that no broker leads."""
     with log.admin() as admin:
-        return admin.ends({p for task in tasks.values() for p in task.inputs})
+        wanted = {p for task in tasks.values() for p in task.inputs}
+        ends = admin.ends(wanted)
+        unknown = wanted - ends.keys()
+        return ends, admin.leaderless({p.topic for p in unknown}) & unknown
 
 
 def _refuse(job: Job) -> None:

@@ -24,7 +24,7 @@ from samzapy.container.careful import Careful
 from samzapy.container.commits import Commits
 from samzapy.container.committer import Committer
 from samzapy.container.duties import Duties
-from samzapy.container.failure import DEAD_LETTER
+from samzapy.container.failure import DEAD_LETTER, FAIL
 from samzapy.container.flushing import Flushing
 from samzapy.container.given_up import GivenUpRecords
 from samzapy.container.growth import Growth
@@ -148,6 +148,7 @@ class Container:
             standbys=standbys,
         )  # fmt: skip
         self._line, self._number = line, spec.number
+        self._tolerant = {topic for topic, one in spec.inputs.items() if one.on_out_of_range != FAIL}
         self._next_advance = 0.0
         self._copies_lag = False
 
@@ -185,9 +186,11 @@ class Container:
             return self._turn(wait_s)
         except BatchUnreadable as error:
             return self._skip_unreadable(error)
-        except OffsetOutOfRange:
+        except OffsetOutOfRange as error:
             self._growth.look()  # the topic may have been made again
-            raise
+            if error.topic not in self._tolerant:
+                raise
+            return self._start_in_range(error)
         except TransactionAborted as error:
             self._rollback.after(error)
             return True
@@ -221,6 +224,17 @@ class Container:
         if self._clock.monotonic() >= self._schedule.next_at:
             self._schedule.run()
         return had_some or self.is_starting
+
+    def _start_in_range(self, error: OffsetOutOfRange) -> bool:
+        """Records were removed before they were read, and the input's policy says what then. A start applies it, so what was done is committed,
+        and all tasks start again."""
+        LOG.warning("container %d: its tasks start again, to apply `on_out_of_range`: %s", self._number, error.message)
+        try:
+            self._commits.commit()
+        except TransactionAborted as aborted:
+            self._rollback.after(aborted)
+        self.own()
+        return True
 
     def _skip_unreadable(self, batch: BatchUnreadable) -> bool:
         try:

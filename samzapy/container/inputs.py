@@ -24,6 +24,7 @@ from samzapy.ports import Consumer, Message
 LOG = logging.getLogger("samzapy.inputs")
 STILL_S = 1.5
 BUSY_STILL_S = 30.0  # if the client always had records of other partitions meanwhile
+UNREACHABLE_S = 30.0  # until a broker that did not answer is asked again
 
 
 def first_offset(bounds: Bounds, spec: InputSpec, has_grown: bool = False) -> int:
@@ -75,6 +76,7 @@ class Inputs:
         self._ends: dict[tuple[str, int], int] = {}
         self._nearest_end = 0
         self._still: dict[TopicPartition, Still] = {}
+        self._ask_from = 0.0
         self._waits: dict[TopicPartition, tuple[int, str]] = {}  # what is known of a position: why its partition waits there, or ""
         self._stall_s = stall_s
         self._drained = 0  # polls that brought less than they could
@@ -200,7 +202,7 @@ class Inputs:
         for task in self.tasks():
             task.reason = ""
         asked = [place for place, position in at.items() if self._may_wait(place, position, now)]
-        for place, end in self._ends_now(asked).items():
+        for place, end in self._ends_now(asked, now).items():
             why = ""
             if end <= at[place]:
                 why = f"{place}: another application's transaction is open at {at[place]}; the task waits for the records after it"
@@ -223,11 +225,14 @@ class Inputs:
         self._still[place] = still
         return (asks or now - still.since_s >= BUSY_STILL_S) and place not in self._waits
 
-    def _ends_now(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+    def _ends_now(self, places: Sequence[TopicPartition], now: float) -> dict[TopicPartition, int]:
+        if now < self._ask_from:
+            return {}
         try:
             return {place: bounds.end for place, bounds in self._consumer.bounds_of(places).items()}
-        except ClusterUnreachable:
-            return {}  # then nothing is known; it is asked again
+        except ClusterUnreachable:  # then nothing is known; it is asked again, but not at once: each wait for an answer holds all up
+            self._ask_from = now + UNREACHABLE_S
+            return {}
 
     def look_for_stalls(self, now: float) -> list[str]:
         """The watchdog: messages about partitions that have records and bring none, although they are not paused.

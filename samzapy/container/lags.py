@@ -1,16 +1,20 @@
-"""The lag of a container's tasks and warm copies; a thread of its own asks the broker.
+"""How far behind a container's tasks and warm copies are, and which of their partitions no broker leads: asked of the broker on a thread of
+its own.
 
 Neither the run loop nor the heartbeat waits for the broker: while it cannot be asked, heartbeats go on and lags are unknown.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 
 from samzapy.api.errors import SamzapyError
 from samzapy.model.offsets import TopicPartition, lag
-from samzapy.ports import Admin, Clock, Joinable, Log, Spawn
+from samzapy.ports import START_ITS_BROKER, Admin, Clock, Joinable, Log, Spawn
+
+LOG = logging.getLogger("samzapy.container")
 
 
 class Lags:
@@ -25,6 +29,7 @@ class Lags:
         self._interval_s = interval_s
         self._wanted = wanted
         self._ends: dict[str, int] = {}
+        self._leaderless: frozenset[str] = frozenset()
         self._stopping = threading.Event()
         self._clock = clock
         self._spawn = spawn
@@ -45,6 +50,11 @@ class Lags:
             return None
         return sum(lag(max(ends[place], at), at) for place, at in positions.items())
 
+    def why_it_waits(self, positions: Mapping[str, int]) -> str:
+        """What keeps these partitions from being read, as far as the broker told; "" if nothing does."""
+        down = self._leaderless
+        return next((leaderless(place) for place in sorted(positions) if place in down), "")
+
     def _run(self) -> None:
         admin: Admin | None = None
         while not self._stopping.is_set():
@@ -52,11 +62,28 @@ class Lags:
                 admin = admin or self._log.admin()
                 places = {_parsed(place): place for place in self._wanted()}
                 self._ends = {places[partition]: end for partition, end in admin.ends(places).items()}
+                self._look_for_leaders(admin, [partition for partition, place in places.items() if place not in self._ends])
             except SamzapyError:  # said by those who need the broker; here it only means: not known
                 self._ends = {}
             self._clock.wait(self._stopping, self._interval_s)
         if admin is not None:
             admin.close()
+
+
+    def _look_for_leaders(self, admin: Admin, unknown: Iterable[TopicPartition]) -> None:
+        wanted = set(unknown)
+        found = admin.leaderless({partition.topic for partition in wanted}) & wanted
+        before = self._leaderless
+        self._leaderless = frozenset(map(str, found))
+        for place in sorted(self._leaderless - before):
+            LOG.warning("%s. %s", leaderless(place), START_ITS_BROKER)
+        for place in sorted(before - self._leaderless):
+            LOG.info("%s: a broker leads it again", place)
+
+
+def leaderless(place: str) -> str:
+    """What is said of a partition that no broker leads."""
+    return f"{place}: no broker leads this partition, so it cannot be read: the broker that holds it is down"
 
 
 def _parsed(place: str) -> TopicPartition:

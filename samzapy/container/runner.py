@@ -47,6 +47,7 @@ FINISHED, STOPPED, FAILED, SUPERSEDED = "finished", "stopped", "failed", "supers
 EXIT_CODES = {FINISHED: 0, STOPPED: 0, FAILED: 1, SUPERSEDED: 5}
 MAX_RESTARTS_WITHOUT_COMMIT = 5
 PUBLISH_S = 0.25
+TELL_AGAIN_S = 60.0
 LOCALHOST = "localhost"  # how a container beside its driver is called
 TOLD_BESIDE = "the job's last lines say what and where"
 
@@ -114,6 +115,7 @@ class ContainerRunner:
         self._arm = arm
         self._resident = resident
         self._stuck_logged_at = -1.0
+        self._told_of = "", 0.0
         self._lags = Lags(log, heartbeat_s, self._places, clock, spawn)
         self._heartbeat = Heartbeat(control, self._incarnation, heartbeat_s, lease_s, clock, self._report, self._watch_for_stuck_hook, die, spawn)
 
@@ -157,7 +159,7 @@ class ContainerRunner:
                 if failures > MAX_RESTARTS_WITHOUT_COMMIT and not isinstance(error, ClusterUnreachable):
                     raise
                 self._state = "STARTING"
-                LOG.warning("container %d starts over from the last commit: %s: %s", self._number, error.code, error)
+                self._tell_start_over(error)
                 container.drop_all()
                 self._publish(True)
                 self._clock.sleep(min(1.0, 0.05 * 2**failures))
@@ -168,6 +170,14 @@ class ContainerRunner:
             except SamzapyError:
                 self._stop_others(container)
                 raise
+
+    def _tell_start_over(self, error: SamzapyError) -> None:
+        """The same again is said once a minute: Kafka may be away for long."""
+        now = self._clock.monotonic()
+        text = f"{error.code}: {error}"
+        if text != self._told_of[0] or now - self._told_of[1] >= TELL_AGAIN_S:
+            self._told_of = text, now
+            LOG.warning("container %d starts over from the last commit: %s", self._number, text)
 
     def _stop(self, container: Container) -> str:
         self._state = "STOPPING"
@@ -258,7 +268,10 @@ class ContainerRunner:
         status = dict(self._status)
         status.update(self._facts, memory_bytes=self._resident(), state=self._state, number=number, under_way=self._under_way)
         for part in ("tasks", "standbys"):
-            status[part] = [{**one, "lag": self._lags.of(one["positions"])} for one in status.get(part, ())]
+            status[part] = [
+                {**one, "lag": self._lags.of(one["positions"]), "reason": one["reason"] or self._lags.why_it_waits(one["positions"])}
+                for one in status.get(part, ())
+            ]
         return status
 
     def _watch_for_stuck_hook(self) -> None:

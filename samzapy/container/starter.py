@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from samzapy import failpoints
+from samzapy.api.errors import NoLeader
 from samzapy.container.barriers import Steps
 from samzapy.container.committer import fitting
 from samzapy.container.inputs import checked_offset, first_offset
@@ -25,6 +26,7 @@ from samzapy.plan.startpoints import pending
 from samzapy.ports import Clock, Consumer, Log
 
 LOG = logging.getLogger("samzapy.container")
+LEADER_S = 1.0  # between two looks at whether a partition is led again
 
 
 class Starter:
@@ -49,6 +51,8 @@ class Starter:
         self._own = ownership
         self._consumer = consumer
         self._commit_others = commit_others
+        self._clock = clock
+        self._wait_s = 0.0
         self._restorer = Restorer(spec, log, ownership, clock, commit_others, new_id)
 
     def steps(self, tasks: Sequence[TaskInstance]) -> Steps[None]:
@@ -58,7 +62,7 @@ class Starter:
             Superseded, StateRefused, StateMismatch, OffsetOutOfRange: these tasks must not start. LogError: start over.
         """
         yield from self._restorer.restore(tasks)
-        bounds = self._consumer.bounds_of(place for task in tasks for place in self._places_of(task))
+        bounds = yield from self._bounds([place for task in tasks for place in self._places_of(task)])
         fresh = [task for task in tasks if self._settle(task, bounds)]
         if fresh:
             self._commit_others()
@@ -70,8 +74,21 @@ class Starter:
             self._own.decided(producer.commit())
             failpoints.hit("start.first_checkpoint.after")
 
+    def _bounds(self, places: Sequence[TopicPartition]) -> Steps[dict[TopicPartition, Bounds]]:
+        """Asked until every partition is led; meanwhile the container's other tasks go on. `Lags` says which are not."""
+        while True:
+            try:
+                return self._consumer.bounds_of(places)
+            except NoLeader as error:
+                LOG.debug("container %d waits before it starts tasks: %s", self._spec.number, error)
+            again = self._clock.monotonic() + LEADER_S
+            while self._clock.monotonic() < again:
+                self._clock.sleep(self._wait_s)
+                yield False
+
     def may_wait(self, seconds: float) -> None:
         """How long a step may wait for records."""
+        self._wait_s = seconds
         self._restorer.may_wait(seconds)
 
     def _places_of(self, task: TaskInstance) -> list[TopicPartition]:

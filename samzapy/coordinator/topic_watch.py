@@ -5,10 +5,11 @@ A topic that no broker shows once may only be unknown to the broker that was ask
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 
-from samzapy.api.errors import ConfigurationError, SamzapyError, StateMismatch
+from samzapy.api.errors import ConfigurationError, NoLeader, SamzapyError, StateMismatch
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.first_run import MADE_AGAIN, STATE_IS_LOST, lost_while_running
@@ -67,7 +68,8 @@ class TopicWatch:
         try:
             found = look()
             if self._admin is not None:
-                self._ends, self._ends_ms = self._admin.high_watermarks(self._places), now_ms
+                with contextlib.suppress(NoLeader):  # the older ends are true of more
+                    self._ends, self._ends_ms = self._admin.high_watermarks(self._places), now_ms
         except StateMismatch as error:
             raise StateMismatch(f"{error.message} {_doubt(before, before_ms)}", error.remedy) from error
         except ConfigurationError as error:  # the inputs of a job with state no longer have the same number of partitions

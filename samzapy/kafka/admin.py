@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -18,11 +19,12 @@ from samzapy.kafka.permissions import missing_access
 from samzapy.kafka.refusals import Refusals, silent_broker
 from samzapy.model.access import Access
 from samzapy.model.offsets import TopicPartition
-from samzapy.ports import Closing, TopicFacts, TopicOutline, TopicSpec
+from samzapy.ports import START_ITS_BROKER, Closing, TopicFacts, TopicOutline, TopicSpec
 
 REACH_TIMEOUT_S = 10.0
 LOOK_S = 2.0  # between two looks, while nobody answers, at whether a login was refused
 VISIBLE_TIMEOUT_S = 15.0
+A_TOPIC = "__consumer_offsets"  # one that is there, so that a look at the cluster is not one at all its topics
 MAX_REPLICATION = 3
 
 
@@ -41,7 +43,7 @@ class KafkaAdmin(Closing):
         deadline = time.monotonic() + REACH_TIMEOUT_S
         while self._cluster is None:
             try:
-                self._cluster = self._admin.list_topics(topic="__consumer_offsets", timeout=LOOK_S)
+                self._cluster = self._admin.list_topics(topic=A_TOPIC, timeout=LOOK_S)
             except KafkaException as error:
                 self._judge(log_error(error.args[0], f"Kafka at {self._servers}"), deadline)
         return self._cluster
@@ -73,7 +75,7 @@ class KafkaAdmin(Closing):
             [ConfigResource(ResourceType.BROKER, str(brokers[0]))], request_timeout=REQUEST_TIMEOUT_S
         ).values()
         try:
-            found = result_of(answer, "a broker's settings")
+            found = self._result(answer, "a broker's settings")
         except NotAuthorized:
             return None
         return found[name].value if name in found else None
@@ -84,11 +86,11 @@ class KafkaAdmin(Closing):
             return {}
         self._metadata()
         described = self._admin.describe_topics(TopicCollection(wanted), request_timeout=REQUEST_TIMEOUT_S)
-        there = {name: d for name, d in ((n, _existing(n, f)) for n, f in described.items()) if d is not None}
+        there = {name: d for name, d in ((n, self._existing(n, f)) for n, f in described.items()) if d is not None}
         if not there:
             return {}
         configs = self._admin.describe_configs([ConfigResource(ResourceType.TOPIC, n) for n in there], request_timeout=REQUEST_TIMEOUT_S)
-        answers = {r.name: result_of(f, f"the settings of {r.name}", fine=MISSING) for r, f in configs.items()}
+        answers = {r.name: self._result(f, f"the settings of {r.name}", fine=MISSING) for r, f in configs.items()}
         settings = {
             name: found for name, found in answers.items() if found is not None
         }  # another broker may not know of it yet, or any more
@@ -99,6 +101,7 @@ class KafkaAdmin(Closing):
                 len(d.partitions),
                 min((len(p.replicas) for p in d.partitions), default=0),
                 {k: e.value for k, e in settings[name].items() if e.value is not None},
+                _leaderless(d),
             )
             for name, d in there.items()
             if name in settings
@@ -109,11 +112,19 @@ class KafkaAdmin(Closing):
         if not wanted:
             return {}
         described = self._admin.describe_topics(TopicCollection(wanted), request_timeout=timeout_s)
-        answers = {name: _existing(name, future) for name, future in described.items()}
+        answers = {name: self._existing(name, future) for name, future in described.items()}
         return {name: TopicOutline(str(found.topic_id), len(found.partitions)) for name, found in answers.items() if found is not None}
 
+    def leaderless(self, names: Iterable[str]) -> set[TopicPartition]:
+        wanted = sorted(set(names))
+        if not wanted:
+            return set()
+        described = self._admin.describe_topics(TopicCollection(wanted), request_timeout=REQUEST_TIMEOUT_S)
+        answers = {name: self._existing(name, future) for name, future in described.items()}
+        return {TopicPartition(name, p) for name, found in answers.items() if found is not None for p in _leaderless(found)}
+
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._latest(partitions, IsolationLevel.READ_COMMITTED, MISSING)
+        return self._latest(partitions, IsolationLevel.READ_COMMITTED, MISSING | {KafkaError.LEADER_NOT_AVAILABLE})
 
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._latest(partitions, IsolationLevel.READ_UNCOMMITTED, frozenset())
@@ -123,8 +134,21 @@ class KafkaAdmin(Closing):
         if not wanted:
             return {}
         asked = self._admin.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_TIMEOUT_S)
-        answers = {p: result_of(future, f"the end of {p.topic}[{p.partition}]", fine) for p, future in asked.items()}
-        return {TopicPartition(p.topic, p.partition): int(found.offset) for p, found in answers.items() if found is not None}
+        answers = {p: self._result(future, f"the end of {p.topic}[{p.partition}]", fine) for p, future in asked.items()}
+        ends = {TopicPartition(p.topic, p.partition): int(found.offset) for p, found in answers.items() if found is not None}
+        untold = sorted(place for place, end in ends.items() if end < 0)
+        if untold:
+            self._look_again({place.topic for place in untold})
+            if isolation == IsolationLevel.READ_UNCOMMITTED:
+                raise ClusterUnreachable(f"the end of {untold[0]}: its broker does not answer.", START_ITS_BROKER)
+        return {place: end for place, end in ends.items() if end >= 0}
+
+    def _look_again(self, topics: Iterable[str]) -> None:
+        """Measured (test_a_partition_whose_broker_is_down): of a broker that has just died, the client asks on for minutes, and then
+        answers with -1001 and no error; so its picture of the topics is renewed."""
+        for topic in topics:
+            with contextlib.suppress(KafkaException):
+                self._admin.list_topics(topic, timeout=LOOK_S)
 
     def create(self, specs: Iterable[TopicSpec]) -> None:
         wanted = list(specs)
@@ -134,7 +158,7 @@ class KafkaAdmin(Closing):
         safety = {"min.insync.replicas": "2"} if replication >= 2 else {}
         new = [NewTopic(s.name, s.partitions, replication, config={**safety, **s.config}) for s in wanted]
         for name, future in self._admin.create_topics(new, request_timeout=REQUEST_TIMEOUT_S).items():
-            result_of(future, f"creating topic {name}", fine=frozenset({KafkaError.TOPIC_ALREADY_EXISTS}))
+            self._result(future, f"creating topic {name}", fine=frozenset({KafkaError.TOPIC_ALREADY_EXISTS}))
         self._await_visible([s.name for s in wanted])
 
     def _await_visible(self, names: list[str]) -> None:
@@ -155,7 +179,7 @@ class KafkaAdmin(Closing):
 
     def grow(self, name: str, partitions: int) -> None:
         for topic, future in self._admin.create_partitions([NewPartitions(name, partitions)], request_timeout=REQUEST_TIMEOUT_S).items():
-            result_of(future, f"adding partitions to {topic}")
+            self._result(future, f"adding partitions to {topic}")
         deadline = time.monotonic() + VISIBLE_TIMEOUT_S
         while (seen := self.outlines([name], REQUEST_TIMEOUT_S).get(name)) is None or seen.partitions < partitions:
             if time.monotonic() >= deadline:
@@ -166,7 +190,7 @@ class KafkaAdmin(Closing):
         wanted = list(names)
         if wanted:
             for name, future in self._admin.delete_topics(wanted, request_timeout=REQUEST_TIMEOUT_S).items():
-                result_of(future, f"deleting topic {name}", fine=MISSING)
+                self._result(future, f"deleting topic {name}", fine=MISSING)
 
     def missing_access(self, wanted: Iterable[Access]) -> list[Access]:
         self._metadata()
@@ -175,9 +199,22 @@ class KafkaAdmin(Closing):
     def close(self) -> None:
         del self._admin
 
+    def _existing(self, name: str, future: Future[Any]) -> Any:
+        return self._result(future, f"topic {name}", fine=MISSING)
 
-def _existing(name: str, future: Future[Any]) -> Any:
-    return result_of(future, f"topic {name}", fine=MISSING)
+    def _result(self, future: Future[Any], doing: str, fine: frozenset[int] = frozenset()) -> Any:
+        """Measured (test_a_partition_whose_broker_is_down): such requests go to the broker that the client takes for the controller, and of one
+        that has died it asks on for minutes, until it looks at the cluster again. So that is done here, for the next request."""
+        try:
+            return result_of(future, doing, fine)
+        except ClusterUnreachable:
+            self._look_again([A_TOPIC])
+            raise
+
+
+def _leaderless(described: Any) -> tuple[int, ...]:
+    """Measured (test_a_partition_whose_broker_is_down): the leader is None."""
+    return tuple(p.id for p in described.partitions if p.leader is None or p.leader.id < 0)
 
 
 def result_of(future: Future[Any], doing: str, fine: frozenset[int] = frozenset()) -> Any:

@@ -17,11 +17,13 @@ from samzapy.api.errors import (
     Fenced,
     InDoubt,
     LogError,
+    NoLeader,
     NotAuthorized,
     RecordRejected,
     TopicMissing,
     TransactionAborted,
 )
+from samzapy.ports import START_ITS_BROKER
 
 T = TypeVar("T")
 Settings = Mapping[str, Any]
@@ -90,6 +92,8 @@ def log_error(error: KafkaError, doing: str) -> LogError:
     code = error.code()
     if code in FORBIDDEN:
         return NotAuthorized(text, ALLOW)
+    if code == KafkaError.LEADER_NOT_AVAILABLE:
+        return NoLeader(text, START_ITS_BROKER)
     if code in MISSING:
         return TopicMissing(text, "Create the topic.")
     if code in UNREACHABLE:

@@ -15,13 +15,13 @@ from typing import Any, TypeVar
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
-from samzapy.api.errors import BatchUnreadable, ClusterUnreachable, LogError, OffsetOutOfRange, TopicMissing
+from samzapy.api.errors import BatchUnreadable, ClusterUnreachable, LogError, NoLeader, OffsetOutOfRange, TopicMissing
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, UNREACHABLE, Settings, asked, log_error, quiet
 from samzapy.kafka.making import making
 from samzapy.kafka.refusals import Refusals
 from samzapy.kafka.unreadable import CODES, end_of_batch
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ports import Closing, Message, assigned_already
+from samzapy.ports import Closing, Message, assigned_already, no_leader
 
 T = TypeVar("T")
 
@@ -61,10 +61,18 @@ class KafkaConsumer(Closing):
         twice = sorted(p for p in positions if p in self._assigned)
         if twice:
             raise assigned_already(twice)
-        self.bounds_of(place for place in positions if place not in self._known)
+        self._check_there([place for place in positions if place not in self._known])
         if positions:
             asked("assign", lambda: self._consumer.incremental_assign([Place(p.topic, p.partition, at) for p, at in positions.items()]))
         self._assigned.update(positions)
+
+    def _check_there(self, places: Sequence[TopicPartition]) -> None:
+        try:
+            self.bounds_of(places)
+        except NoLeader:  # it is there; and the others?
+            for place in places:
+                with contextlib.suppress(NoLeader):
+                    self.bounds(place)
 
     def unassign(self, partitions: Iterable[TopicPartition]) -> None:
         """Measured: librdkafka keeps a pause over `incremental_unassign` and `incremental_assign`, so it is ended first: test_consumer_sequences."""
@@ -173,6 +181,7 @@ class KafkaConsumer(Closing):
         return OffsetOutOfRange(
             f"input {place}: next offset {at} is outside [{bounds.start}, {bounds.end}): records were removed before they were read.",
             "Set `on_out_of_range` for this input, or use `samzapy reset JOB.yaml`.",
+            place.topic,
         )
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -199,11 +208,16 @@ class KafkaConsumer(Closing):
         try:
             return asked(doing, call)
         except TopicMissing:
-            self._look_at(partition.topic)
+            self._look_at(partition)
             return asked(doing, call)
 
-    def _look_at(self, topic: str) -> None:
-        asked(f"looking at {topic}", lambda: self._consumer.list_topics(topic, timeout=REQUEST_TIMEOUT_S))
+    def _look_at(self, place: TopicPartition) -> None:
+        """Measured: of a partition that no broker leads, the client says that there is none; its metadata say that there is:
+        test_a_partition_whose_broker_is_down."""
+        found = asked(f"looking at {place.topic}", lambda: self._consumer.list_topics(place.topic, timeout=REQUEST_TIMEOUT_S))
+        there = found.topics[place.topic].partitions.get(place.partition)
+        if there is not None and there.leader < 0:
+            raise no_leader([place])
 
     def bounds_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
         """Measured: `offsets_for_times` takes Kafka's own -2 and -1 as times, and answers with the start and the visible end

@@ -7,7 +7,7 @@ one that exists with settings under which state could be lost is refused with th
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from samzapy.api.errors import ConfigurationError, SamzapyError, TopicMisconfigured, TopicMissing
 from samzapy.config.schema import Settings
@@ -17,13 +17,13 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun, Ledger
 from samzapy.plan.first_run import changelog_gone, checkpoints_gone, differs_from_first_run, grown_inputs
 from samzapy.plan.topics import command_that_makes, internal_topics, what_is_wrong
-from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec
+from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec, no_leader
 from samzapy.readers import read_checkpoint, read_ledger
 from samzapy.wiring.job_topics import JobTopics, job_of
 
 LOG = logging.getLogger("samzapy")
 MAX_LARGEST = 100_000_000  # bytes: no producer of ours sends more in one record
-OK, MISSING, WRONG, ABSENT = "ok", "missing", "wrong", "absent"
+OK, MISSING, WRONG, ABSENT, LEADERLESS = "ok", "missing", "wrong", "absent", "leaderless"
 Row = tuple[str, tuple[str, str, str, str, str]]  # kind, (topic, role, expected, actual, state)
 
 
@@ -54,6 +54,7 @@ def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
 
     Raises:
         TopicMissing: inputs or outputs; all of them named. TopicMisconfigured: an internal topic. ConfigurationError: names collide.
+        NoLeader: partitions that cannot be read or written now.
         StateMismatch: the inputs of a job with stores have grown.
     """
     with log.admin() as admin:
@@ -120,11 +121,18 @@ def _checked(settings: Settings, admin: Admin) -> tuple[dict[str, TaskModel], li
     wanted = internal_specs(settings, facts)
     _refuse_collisions(users, wanted)
     there = admin.topics([s.name for s in wanted])
+    _refuse_leaderless([*facts.values(), *there.values()])
     growing = _growing(settings, there, len(tasks))
     wrong = [f"{s.name} {what}" for s in wanted if s.name in there and s.name not in growing and (what := what_is_wrong(s, there[s.name]))]
     if wrong:
         raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never alters a topic that exists.")
     return tasks, [s for s in wanted if s.name not in there]
+
+
+def _refuse_leaderless(topics: Iterable[TopicFacts]) -> None:
+    down = [TopicPartition(facts.name, p) for facts in topics for p in facts.leaderless]
+    if down:
+        raise no_leader(down)
 
 
 def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
@@ -214,7 +222,13 @@ def _user_row(topic: str, role: str, partitions: int | None, facts: TopicFacts |
     expected = "exists" if partitions is None else f"{partitions} partitions"
     if facts is None:
         return MISSING, (topic, role, expected, "-", "missing")
+    if facts.leaderless:
+        return LEADERLESS, (topic, role, expected, _told(facts), _without_leader(facts))
     return OK, (topic, role, expected, _told(facts), _other_partitions(partitions, facts) or "ok")
+
+
+def _without_leader(facts: TopicFacts) -> str:
+    return f"no broker leads partition {', '.join(map(str, facts.leaderless))}; start the broker that holds it"
 
 
 def _other_partitions(wanted: int | None, facts: TopicFacts) -> str:
@@ -233,6 +247,8 @@ def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None,
     expected = f"{spec.partitions} partitions, {spec.config['cleanup.policy']}"
     if facts is None:
         return ABSENT, (spec.name, role, expected, "-", "will be created by run")
+    if facts.leaderless:
+        return LEADERLESS, (spec.name, role, expected, _told(facts), _without_leader(facts))
     wrong = what_is_wrong(spec, facts)
     if begun_with == facts.partitions and spec.name != job.coordinator_topic:
         if not settings.stores:

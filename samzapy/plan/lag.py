@@ -11,12 +11,13 @@ from samzapy.model.offsets import TopicPartition, lag
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One input partition: the task with the most lag, its next offset, the partition's read_committed end, and the lag."""
+    """One input partition: the task with the most lag, its next offset, the partition's read_committed end, and the lag; the last two None
+    where no broker tells."""
 
     place: TopicPartition
     task: str
     next_offset: int | None
-    end: int
+    end: int | None
     lag: int | None
 
 
@@ -32,6 +33,6 @@ def standings(
     for place, readers in sorted(readers_of.items()):
         known = [(at[name][place], name) for name in readers if place in at.get(name, {})]
         offset, reader = min(known, key=lambda one: one[0]) if known else (None, readers[0])
-        end = max(ends[place], offset or 0)  # asked of the broker before a position that has moved since
-        found.append(Standing(place, reader, offset, end, None if offset is None else lag(end, offset)))
+        end = max(ends[place], offset or 0) if place in ends else None  # asked of the broker before a position that has moved since
+        found.append(Standing(place, reader, offset, end, None if offset is None or end is None else lag(end, offset)))
     return found

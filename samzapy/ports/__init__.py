@@ -7,6 +7,7 @@ from samzapy.ports.clock import Clock, Joinable, Spawn
 from samzapy.ports.control import Assignment, Control, Instructions, Supervision
 from samzapy.ports.launching import ContainerHandle, Launcher
 from samzapy.ports.log import (
+    START_ITS_BROKER,
     Admin,
     Closing,
     Consumer,
@@ -20,10 +21,12 @@ from samzapy.ports.log import (
     TopicSpec,
     TransactionalProducer,
     assigned_already,
+    no_leader,
 )
 from samzapy.ports.stores import Change, Claim, Scan, StoreDirectory, StoreEngine, TaskStore
 
 __all__ = [
+    "START_ITS_BROKER",
     "Admin",
     "Assignment",
     "Change",
@@ -52,4 +55,5 @@ __all__ = [
     "TopicSpec",
     "TransactionalProducer",
     "assigned_already",
+    "no_leader",
 ]

@@ -6,9 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
-from samzapy.api.errors import LogError
+from samzapy.api.errors import LogError, NoLeader
 from samzapy.model.access import Access
 from samzapy.model.offsets import Bounds, TopicPartition
+
+START_ITS_BROKER = (
+    "Start the broker that holds it. Until then a topic with replication 1 cannot be read or written; a running job goes on by itself."
+)
+
+
+def no_leader(partitions: Iterable[TopicPartition]) -> NoLeader:
+    """What is raised for partitions that exist and that no broker leads."""
+    return NoLeader(f"no broker leads {', '.join(map(str, sorted(partitions)))}: the broker that holds it is down.", START_ITS_BROKER)
 
 
 class Message(Protocol):
@@ -48,7 +57,8 @@ class Consumer(Closing, Protocol):
     """
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions from these next offsets, in addition to what is assigned. None of them is paused.
+        """Read these partitions from these next offsets, in addition to what is assigned. None of them is paused. One that no broker leads
+        brings nothing until one does.
 
         Raises:
             TopicMissing: no such partition. LogError: one is assigned already; nothing was done. RuntimeError: the consumer is closed.
@@ -87,14 +97,14 @@ class Consumer(Closing, Protocol):
         """Start and read_committed end (the last stable offset), as the broker answers now.
 
         Raises:
-            ClusterUnreachable: no answer in time. TopicMissing.
+            ClusterUnreachable: no answer in time (NoLeader: no broker leads it). TopicMissing.
         """
 
     def bounds_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
         """As `bounds`, for many partitions, with two requests per broker.
 
         Raises:
-            ClusterUnreachable: no answer in time. TopicMissing: names one that does not exist.
+            ClusterUnreachable: no answer in time (NoLeader: no broker leads one; named). TopicMissing: names one that does not exist.
         """
 
     def high_watermark(self, partition: TopicPartition) -> int:
@@ -216,13 +226,15 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """A topic as it is. `topic_id` is Kafka's own id: a topic that was deleted and made again has another."""
+    """A topic as it is. `topic_id` is Kafka's own id: a topic that was deleted and made again has another. `leaderless`: the partitions that
+    no broker leads now."""
 
     name: str
     topic_id: str
     partitions: int
     replication: int
     config: Mapping[str, str]
+    leaderless: tuple[int, ...] = ()
 
     @property
     def max_message_bytes(self) -> int:
@@ -263,14 +275,25 @@ class Admin(Closing, Protocol):
         """
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The current read_committed ends, with one request per broker; partitions that do not exist are left out.
+        """The current read_committed ends, with one request per broker; partitions that do not exist, or whose broker does not answer, are left out.
 
         Raises:
             ClusterUnreachable: no answer in time. LogError: another answer than an end.
         """
 
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The current ends, open transactions included. `Consumer.bounds` gives less later only while a transaction is open."""
+        """The current ends, open transactions included. `Consumer.bounds` gives less later only while a transaction is open.
+
+        Raises:
+            NoLeader: names a partition that no broker leads. ClusterUnreachable, LogError: as `ends`.
+        """
+
+    def leaderless(self, names: Iterable[str]) -> set[TopicPartition]:
+        """The partitions of these topics that no broker leads now, by one request.
+
+        Raises:
+            ClusterUnreachable: no answer in time. NotAuthorized, LogError: another answer.
+        """
 
     def create(self, specs: Iterable[TopicSpec]) -> None:
         """Create each (replication min(3, brokers), min.insync.replicas 2 where replication ≥ 2); one that exists by then is left alone."""

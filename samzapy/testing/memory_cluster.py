@@ -19,7 +19,7 @@ from typing import TypeVar
 from samzapy.api.errors import TopicMissing
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ports import Clock, TopicFacts, TopicSpec
+from samzapy.ports import Clock, TopicFacts, TopicSpec, no_leader
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_network import EVERYBODY, MARKER, MemoryNetwork, Reply
 from samzapy.testing.memory_partition import Answer, Headers, MemoryMessage, MemoryPartition, Refused
@@ -57,6 +57,7 @@ class MemoryCluster:
         self.network = MemoryNetwork(clock, self.chance, trace)
         self.group_offsets: dict[str, dict[TopicPartition, int]] = {}
         self._topics: dict[str, _Topic] = {}
+        self._leaderless: set[TopicPartition] = set()
         self._transactions = TransactionCoordinator()
         self._faults: dict[str, list[str]] = {}
 
@@ -87,7 +88,10 @@ class MemoryCluster:
     def facts(self, name: str) -> TopicFacts | None:
         with self.lock:
             topic = self._topics.get(name)
-            return None if topic is None else TopicFacts(name, topic.topic_id, len(topic.partitions), 1, dict(topic.config))
+            if topic is None:
+                return None
+            leaderless = tuple(p.place.partition for p in topic.partitions if p.place in self._leaderless)
+            return TopicFacts(name, topic.topic_id, len(topic.partitions), 1, dict(topic.config), leaderless)
 
     def _topic(self, name: str) -> _Topic:
         topic = self._topics.get(name)
@@ -107,6 +111,16 @@ class MemoryCluster:
         if partition < 0:
             partition = murmur2(key) % count if key is not None else self.chance.between(0, count - 1)
         return TopicPartition(topic, partition)
+
+    def lose_leader(self, place: TopicPartition) -> None:
+        """The broker that holds the partition is down: it can be read no more, until `regain_leader`. Producers are not hindered here."""
+        with self.lock:
+            self.partition(place)
+            self._leaderless.add(place)
+
+    def regain_leader(self, place: TopicPartition) -> None:
+        with self.lock:
+            self._leaderless.discard(place)
 
     # -- requests of producers -----------------------------------------------------------------------------------------------------
 
@@ -283,7 +297,10 @@ class MemoryCluster:
     def bounds(self, place: TopicPartition) -> Bounds:
         with self.lock:
             self.network.settle()
-            return self.partition(place).bounds()
+            log = self.partition(place)
+            if place in self._leaderless:
+                raise no_leader([place])
+            return log.bounds()
 
     def dump(self) -> dict[TopicPartition, list[tuple[int, bytes | None, bytes | None, str]]]:
         """Everything there is, for an oracle: per partition (offset, key, value, open | committed | aborted)."""
@@ -305,7 +322,7 @@ class MemoryCluster:
     def read(self, place: TopicPartition, position: int, limit: int) -> tuple[list[MemoryMessage], int]:
         """Committed records from `position`, and the position after them (markers and aborted records passed)."""
         with self.lock:
-            return self.partition(place).read(position, limit)
+            return self.partition(place).read(position, limit) if place not in self._leaderless else ([], position)
 
     # -- cleaning ------------------------------------------------------------------------------------------------------------------
 

@@ -6,14 +6,15 @@ as with librdkafka; what asks the cluster and needs the answer (`bounds`, the ad
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
-from samzapy.api.errors import ClusterUnreachable, LogError
+from samzapy.api.errors import ClusterUnreachable, LogError, NoLeader
 from samzapy.model.access import Access
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ports import Closing, TopicFacts, TopicOutline, TopicSpec, assigned_already
+from samzapy.ports import Closing, TopicFacts, TopicOutline, TopicSpec, assigned_already, no_leader
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_partition import MemoryMessage
@@ -65,7 +66,10 @@ class MemoryConsumer(Closing):
             raise assigned_already(twice)
         if positions:
             self._check_open()
-        self.bounds_of(place for place in positions if place not in self._known)
+        for place in positions:
+            if place not in self._known:
+                with contextlib.suppress(NoLeader):  # it is there
+                    self.bounds(place)
         self._positions.update(positions)
 
     def unassign(self, partitions: Iterable[TopicPartition]) -> None:
@@ -191,13 +195,18 @@ class MemoryAdmin(Closing):
 
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         wanted = list(partitions)
-        there = {f.name: f.partitions for f in (self._cluster.facts(p.topic) for p in wanted) if f is not None}
-        return self._ask(
-            "the ends of partitions", lambda: {p: self._cluster.bounds(p).end for p in wanted if p.partition < there.get(p.topic, 0)}
-        )
+        there = {f.name: f for f in (self._cluster.facts(p.topic) for p in wanted) if f is not None}
+        led = [p for p in wanted if p.topic in there and p.partition < there[p.topic].partitions and p.partition not in there[p.topic].leaderless]
+        return self._ask("the ends of partitions", lambda: {p: self._cluster.bounds(p).end for p in led})
+
+    def leaderless(self, names: Iterable[str]) -> set[TopicPartition]:
+        return {TopicPartition(facts.name, p) for facts in self.topics(names).values() for p in facts.leaderless}
 
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         wanted = list(partitions)
+        down = self.leaderless({p.topic for p in wanted}) & set(wanted)
+        if down:
+            raise no_leader(down)
         return self._ask("the ends of partitions", lambda: {p: self._cluster.partition(p).end for p in wanted})
 
     def create(self, specs: Iterable[TopicSpec]) -> None:

@@ -178,7 +178,7 @@ class MemoryPartition:
         """Committed records from `position`, and the position after them (markers and aborted records passed)."""
         stable = self.bounds().end
         if not self.start <= position <= max(stable, self.end):
-            raise OffsetOutOfRange(f"{self.place}: position {position} is outside [{self.start}, {stable}).", "Choose where to go on.")
+            raise OffsetOutOfRange(f"{self.place}: position {position} is outside [{self.start}, {stable}).", "Choose where to go on.", self.place.topic)
         found: list[MemoryMessage] = []
         for index in range(self._index(position), len(self.records)):
             record = self.records[index]

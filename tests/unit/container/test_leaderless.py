@@ -1,0 +1,160 @@
+"""A partition whose broker is down: the others go on, it is said which one and what to do, and when the broker is back the job goes on exactly."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
+from samzapy.api.errors import NoLeader, TopicMissing
+from samzapy.container.container import Container
+from samzapy.container.lags import Lags
+from samzapy.model.job_model import TaskModel
+from samzapy.model.offsets import TopicPartition
+from samzapy.ops.topics import LEADERLESS, prepare_topics, topic_rows
+from samzapy.plan.lag import standings
+from tests.unit.container.bench import Bench, HandClock
+from tests.unit.coordinator.stopped_job import Story
+from tests.unit.ops.test_committed_state import settings_of
+
+DOWN = TopicPartition("in", 1)
+
+
+class Passing(StreamTask):
+    def process(self, envelope, collector, coordinator):
+        collector.send(
+            OutgoingMessageEnvelope(SystemStream("kafka", "out"), key=envelope.key, message=envelope.message, partition=envelope.partition)
+        )
+
+
+def step_for(bench: Bench, container: Container, seconds: float) -> None:
+    until = bench.clock.monotonic() + seconds
+    while bench.clock.monotonic() < until:
+        container.step(0.1)
+
+
+def test_the_others_go_on_and_it_is_read_on_exactly_when_it_is_led_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(tmp_path, Passing, partitions=2)
+    bench.feed(("a", 1), partition=1)
+    container = bench.start()
+    step_for(bench, container, 5)
+    bench.feed(("b", 2), partition=1)
+    bench.cluster.lose_leader(DOWN)
+    bench.feed(("c", 3), partition=0)
+    step_for(bench, container, 200)  # the watchdog looks at it as well
+    assert ([("c", 3)], [("a", 1)]) == (bench.read("out", 0), bench.read("out", 1))
+    assert "gets a new consumer" not in caplog.text
+    bench.cluster.regain_leader(DOWN)
+    step_for(bench, container, 5)
+    assert ([("c", 3)], [("a", 1), ("b", 2)]) == (bench.read("out", 0), bench.read("out", 1))
+
+
+def test_a_start_waits_for_it_instead_of_dying_again_and_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Passing, partitions=2)
+    bench.feed(("a", 1), partition=1)
+    bench.start().close()
+    bench.cluster.lose_leader(DOWN)
+    spec = bench.spec()
+    bench.name(0, "again", spec.tasks)
+    container = Container(spec, "again", bench.run_id, None, bench.log, bench.clock)
+    container.own()
+    step_for(bench, container, 100)
+    assert container.is_starting
+    bench.cluster.regain_leader(DOWN)
+    step_for(bench, container, 10)
+    assert not container.is_starting
+    assert [("a", 1)] == bench.read("out", 1)
+
+
+class Scripted(HandClock):
+    """Each wait does the next thing; after the last, whoever waits is to stop."""
+
+    def __init__(self, *script: Callable[[], None]) -> None:
+        super().__init__()
+        self._script = list(script)
+
+    def wait(self, event: threading.Event, seconds: float) -> None:
+        super().wait(event, seconds)
+        if self._script:
+            self._script.pop(0)()
+        else:
+            event.set()
+
+
+class Here:
+    """A thread that has run before it is waited for."""
+
+    def join(self, timeout: float | None = None) -> None: ...
+
+
+def at_once(_: str, run: Callable[[], None]) -> Here:
+    run()
+    return Here()
+
+
+def test_it_is_said_once_with_the_partition_and_what_to_do_and_again_when_it_is_back(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(tmp_path, Passing, partitions=2)
+    stands = {"in[1]": 0}
+    told: list[tuple[str, int | None]] = []
+
+    def look() -> None:
+        told.append((lags.why_it_waits(stands), lags.of(stands)))
+
+    def lose() -> None:
+        look()
+        bench.cluster.lose_leader(DOWN)
+
+    def regain() -> None:
+        look()
+        bench.cluster.regain_leader(DOWN)
+
+    caplog.set_level(logging.INFO)
+    lags = Lags(bench.log, 3.0, lambda: stands, Scripted(lose, look, regain, look), at_once)
+    lags.start()
+    why = "in[1]: no broker leads this partition, so it cannot be read: the broker that holds it is down"
+    assert [("", 0), (why, None), (why, None), ("", 0)] == told
+    said = [record.getMessage() for record in caplog.records]
+    assert [True, True] == [said[0].startswith(f"{why}. Start the broker that holds it."), "in[1]: a broker leads it again" == said[1]]
+    assert 2 == len(said)
+
+
+def test_a_new_run_is_refused_with_the_partitions_and_every_look_shows_them(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    settings, log = settings_of(story), story.bench.log
+    prepare_topics(settings, log)
+    story.bench.cluster.lose_leader(TopicPartition("in", 0))
+    with pytest.raises(NoLeader, match=r"no broker leads in\[0\]") as refused:
+        prepare_topics(settings, log)
+    assert 4 == refused.value.exit_code
+    assert "Start the broker" in refused.value.remedy
+    shown = {row[0]: (kind, row[-1]) for kind, row in topic_rows(settings, log)}
+    assert (LEADERLESS, "no broker leads partition 0; start the broker that holds it") == shown["in"]
+    story.bench.cluster.regain_leader(TopicPartition("in", 0))
+    prepare_topics(settings, log)
+
+
+def test_what_can_be_asked_of_it(tmp_path: Path) -> None:
+    """As the real client answers: tests/recovery/test_a_broker_is_down.py."""
+    bench = Bench(tmp_path, Passing, partitions=2)
+    led = TopicPartition("in", 0)
+    bench.feed(("a", 1), partition=1)
+    bench.cluster.lose_leader(DOWN)
+    admin, consumer = bench.log.admin(), bench.log.restore_consumer("t")
+    assert ({led: 0}, {DOWN}) == (admin.ends([led, DOWN]), admin.leaderless(["in"]))
+    assert (1,) == admin.topics(["in"])["in"].leaderless
+    for ask in (lambda: admin.high_watermarks([DOWN]), lambda: consumer.bounds(DOWN), lambda: consumer.bounds_of([led, DOWN])):
+        with pytest.raises(NoLeader, match=r"in\[1\]"):
+            ask()
+    consumer.assign({DOWN: 0})
+    assert ([], {DOWN: 0}) == (list(consumer.poll(1, 0.1)), consumer.positions([DOWN]))
+    with pytest.raises(TopicMissing):
+        consumer.assign({TopicPartition("in", 7): 0})
+
+
+def test_without_an_end_there_is_no_lag() -> None:
+    (found,) = standings({"Partition 1": TaskModel("Partition 1", 1, (DOWN,))}, {"Partition 1": {DOWN: 5}}, {})
+    assert (5, None, None) == (found.next_offset, found.end, found.lag)
