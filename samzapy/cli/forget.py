@@ -12,6 +12,7 @@ from samzapy.cli.job import Job
 from samzapy.cli.this_process import this_process
 from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
 from samzapy.coordinator.forgetting import Forgetting, Forgotten
+from samzapy.ops.topics import changelogs
 from samzapy.wiring.coordinator import coordinator_settings
 from samzapy.wiring.local_state import remove_local_state
 
@@ -35,15 +36,17 @@ def drop(
             "To empty it, use `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, for example; to drop it, remove it from `stores:` first.",
         )
     with job:
-        found = _forgetting(job).store(store, execute)
-        if not found.before:
+        found = _forgetting(job).store(store, changelogs(job.settings), execute)
+        if not found.before and not found.left_over:
             raise ConfigurationError(f"no checkpoint of this job names a store {store!r}.", "`samzapy checkpoint show JOB.yaml` lists the stores.")
         _say_tasks(found, f"store {store}", execute)
         for topic in found.topics:
             say(f"{'deleted' if execute else 'would delete'} topic {topic}")
+        for topic in found.left_over:
+            say(f"{'deleted' if execute else 'would delete'} topic {topic}, which no checkpoint names: an earlier drop did not finish")
         for topic in found.replaced:
             say(f"topic {topic} is not the topic that the checkpoints name, and stays")
-        _remove_local(job, store, found, execute)
+        _remove_local(job, store, execute)
     _say_whether(execute)
 
 
@@ -84,13 +87,11 @@ def _say_whether(execute: bool) -> None:
         say("nothing was changed; do it with --execute")
 
 
-def _remove_local(job: Job, store: str, found: Forgotten, execute: bool) -> None:
+def _remove_local(job: Job, store: str, execute: bool) -> None:
     """Those of this host. One elsewhere is of another changelog topic from now on, and is not kept."""
     folder = job.local_state().expanduser()
-    tasks = {task.name: task for task in folder.iterdir() if task.is_dir()} if folder.is_dir() else {}
-    for checkpoint in found.before.values():
-        path = tasks[checkpoint.task] / store if checkpoint.task in tasks else None
-        if path is not None and path.exists():
+    for path in sorted(task / store for task in folder.iterdir() if task.is_dir()) if folder.is_dir() else ():
+        if path.exists():
             say(f"{'removing' if execute else 'would remove'} {path}")
             if execute:
                 remove_local_state(path, job.settings.state.dir)

@@ -312,9 +312,10 @@ class Restorer:
                     "`samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`) where every input continues.",
                 )
             raise StateRefused(
-                f"{task.name}: store {name!r} is new to the checkpoint, but {place} holds {restored.records} records: it was a store of this job "
-                "before, and inputs were processed without it since.",
-                f"Delete {place.topic} to start store {name!r} empty, give it another `changelog`, or run `samzapy reset JOB.yaml`.",
+                f"{task.name}: store {name!r} is new to the checkpoint, but {place} holds {restored.records} records: they are of another job's "
+                "store, or of one that was dropped by a `samzapy state drop` that did not finish.",
+                f"To start store {name!r} empty, remove it from `stores:`, run `samzapy state drop JOB.yaml {name} --execute`, and put it back; "
+                "or give it another `changelog`.",
             )
 
     def _is_decided(self, task: TaskInstance) -> bool:

@@ -2,23 +2,25 @@
 
 One transaction of the job's coordinator id writes a next checkpoint for every task concerned. A store's changelog topic is deleted after
 that: where the command is cut short in between, the topic is left over, and a store that later has its name is refused until it is deleted.
+The same command again deletes it: the barriers in it say whose changelog it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from samzapy.coordinator.alone import Alone
 from samzapy.coordinator.coordinator_log import Written
 from samzapy.coordinator.settings import CoordinatorSettings, Process
+from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Ledger, Startpoint, startpoint_key
 from samzapy.plan.forgetting import is_of, without_input, without_order, without_store
 from samzapy.ports import Clock, Log
-from samzapy.readers import read_checkpoint
+from samzapy.readers import read_checkpoint, read_to_end
 
 Checkpoints = Mapping[int, Checkpoint]
 
@@ -32,6 +34,7 @@ class Forgotten:
         orders: what is left of orders of `checkpoint set` that named it; None: nothing.
         topics: changelog topics that are to be deleted.
         replaced: changelog topics of the store's that are others now than the checkpoint names; they are left alone.
+        left_over: changelog topics of the store's that no checkpoint names, and that are to be deleted.
     """
 
     before: Checkpoints = field(default_factory=dict)
@@ -39,6 +42,7 @@ class Forgotten:
     orders: Mapping[str, Startpoint | None] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
+    left_over: tuple[str, ...] = ()
 
 
 class Forgetting:
@@ -52,17 +56,17 @@ class Forgetting:
         self._clock = clock
         self._alone = Alone(job, settings, log, clock, process, is_alive, "nothing was forgotten")
 
-    def store(self, name: str, execute: bool) -> Forgotten:
-        """Forget a store, and delete its changelog.
+    def store(self, name: str, used: Collection[str], execute: bool) -> Forgotten:
+        """Forget a store, and delete its changelog. `used`: the changelogs of the stores that the job has; none of them is deleted.
 
         Raises:
             OwnedElsewhere: another run is alive, or has taken the job over. StateRefused: a checkpoint cannot be read. LogError.
         """
-        found = self._do(lambda ledger: self._of_store(name), execute)
-        if execute and found.topics:
+        found = self._do(lambda ledger: self._of_store(name, used), execute)
+        if execute and (gone := (*found.topics, *found.left_over)):
             admin = self._log.admin()
             try:
-                admin.delete(found.topics)
+                admin.delete(gone)
             finally:
                 admin.close()
         return found
@@ -76,19 +80,42 @@ class Forgetting:
             return find(self._alone.read())
         with self._alone as alone:
             found = find(alone.ledger)
-            alone.write(self._records(found), lambda: self._is_written(found))
+            if found.after or found.orders:
+                alone.write(self._records(found), lambda: self._is_written(found))
         return found
 
-    def _of_store(self, name: str) -> Forgotten:
-        before = {p: c for p, c in self._checkpoints().items() if name in c.stores}
+    def _of_store(self, name: str, used: Collection[str]) -> Forgotten:
+        checkpoints = self._checkpoints()
+        before = {p: c for p, c in checkpoints.items() if name in c.stores}
         named = {c.stores[name].topic: c.stores[name].topic_id for c in before.values()}
+        usual = self._job.changelog_topic(name)
+        may_be_left = usual not in {*used, *(mark.topic for c in checkpoints.values() for mark in c.stores.values())}
         admin = self._log.admin()
         try:
-            there = admin.topics(named)
+            there = admin.topics({*named, usual} if may_be_left else named)
         finally:
             admin.close()
-        same = tuple(t for t in there if there[t].topic_id == named[t])
-        return Forgotten(before, {p: without_store(c, name) for p, c in before.items()}, {}, same, tuple(t for t in there if t not in same))
+        same = tuple(t for t in named if t in there and there[t].topic_id == named[t])
+        other = tuple(t for t in named if t in there and t not in same)
+        left_over = (usual,) if may_be_left and usual in there and self._is_changelog(usual, there[usual].partitions, name) else ()
+        return Forgotten(before, {p: without_store(c, name) for p, c in before.items()}, {}, same, other, left_over)
+
+    def _is_changelog(self, topic: str, partitions: int, store: str) -> bool:
+        """Whether a topic is this job's changelog of the store: every start of a task writes a barrier into it, which says so."""
+        consumer = self._log.restore_consumer("forget")
+        try:
+            places = [TopicPartition(topic, partition) for partition in range(partitions)]
+            barriers = (m for p in places for batch in read_to_end(consumer, p, self._clock) for m in batch if m.key() == BARRIER_KEY)
+            return any(self._wrote(barrier.value(), store) for barrier in barriers)
+        finally:
+            consumer.close()
+
+    def _wrote(self, data: bytes | None, store: str) -> bool:
+        try:
+            barrier = barrier_from_bytes(data)
+        except ValueError:
+            return False
+        return (barrier.job, barrier.id, barrier.store) == (self._job.name, self._job.id, store)
 
     def _of_input(self, topic: str, ledger: Ledger) -> Forgotten:
         changed = {p: (c, after) for p, c in self._checkpoints().items() if (after := without_input(c, topic)) is not c}

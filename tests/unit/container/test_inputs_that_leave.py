@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,18 @@ from typing import Any
 import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
-from samzapy.api.errors import OffsetOutOfRange, OwnedElsewhere, RecordTooLarge, StateMismatch, TaskError
+from samzapy.api.errors import OffsetOutOfRange, OwnedElsewhere, RecordTooLarge, StateMismatch, StateRefused, TaskError
 from samzapy.config.load import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.container.container import Container
-from samzapy.coordinator.forgetting import Forgetting
+from samzapy.coordinator.forgetting import Forgetting, Forgotten
 from samzapy.coordinator.settings import CoordinatorSettings, Process
-from samzapy.model.checkpoint import Checkpoint, checkpoint_from_bytes
+from samzapy.model.barrier import BARRIER_KEY, Barrier
+from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Startpoint, startpoint_key
 from samzapy.ops.topics import OK, prepare_topics, topic_rows
 from samzapy.ports import TopicSpec
-from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from samzapy.testing.memory_log import MemoryAdmin, MemoryCluster, MemoryLog
 from tests.unit.container.bench import JOB, Bench, HandClock
 from tests.unit.coordinator.stopped_job import write
 
@@ -167,15 +169,77 @@ def test_a_store_that_vanishes_is_refused_by_name_until_it_is_dropped(tmp_path: 
         assert {"a": 3} == story.bench.changelog()
 
     story.bench.name(0, "", [])  # so that the epochs of this test and of the command do not meet
-    told = forgetting(story).store("s", execute=False)
+    told = forgetting(story).store("s", (), execute=False)
     assert [("s", "more"), ("more",)] == [tuple(sorted(c.stores, reverse=True)) for c in (told.before[0], told.after[0])]
-    assert told == forgetting(story).store("s", execute=True)
+    assert told == forgetting(story).store("s", (), execute=True)
     assert story.bench.cluster.facts(JOB.changelog_topic("s")) is None
 
     story.bench.stores, story.bench.epoch = stores, 100
     story.bench.task = Silent
     after = story.run("a")[P0]
     assert (3, "s" in after.stores) == (after.inputs["a[0]"].next_offset, False)
+
+
+class DeletesNothing(MemoryLog):
+    """The command ends before it deletes the changelog."""
+
+    def admin(self) -> MemoryAdmin:
+        return AdminThatEnds(self._cluster)
+
+
+class AdminThatEnds(MemoryAdmin):
+    def delete(self, names: Iterable[str]) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("some_put_back", [False, True])
+def test_a_drop_that_was_cut_short_is_finished_by_the_next_and_the_store_may_come_back(tmp_path: Path, some_put_back: bool) -> None:
+    """`some_put_back`: the job ran with the store before, and one of its tasks has it in its checkpoint again."""
+    story = Story(tmp_path, "a", partitions=2, stores={"s": {}, "more": {}})
+    story.feed("a", 3)  # of task 0 only: the changelog of task 1 is empty
+    story.run("a")
+    log = story.bench.log
+    story.bench.name(0, "", [])
+    story.bench.log = DeletesNothing(story.bench.cluster)
+    with pytest.raises(KeyboardInterrupt):
+        forgetting(story).store("s", (), execute=True)
+    story.bench.log, story.bench.epoch = log, 100
+    changelog = JOB.changelog_topic("s")
+    assert story.bench.cluster.facts(changelog) is not None
+
+    with pytest.raises(StateRefused, match=r"holds 1 records: they are of another job's store, or of one that was dropped") as refused:
+        story.run("a")
+    assert "run `samzapy state drop JOB.yaml s --execute`, and put it back" in refused.value.remedy
+    if some_put_back:
+        checkpoint = story.bench.log.plain_producer("checkpoint")
+        after = forgetting(story).store("more", (), execute=False).before[1]
+        mark = replace(after.stores["more"], topic=changelog, topic_id=story.bench.cluster.facts(changelog).topic_id)  # type: ignore[union-attr]
+        checkpoint.send(JOB.checkpoint_topic, after.advanced(stores={**after.stores, "s": mark}).to_bytes(), CHECKPOINT_KEY, 1)
+
+    story.bench.name(0, "", [])
+    told = forgetting(story).store("s", (), execute=False)
+    assert ([changelog], [1] if some_put_back else []) == ([*told.topics, *told.left_over], sorted(told.before))
+    assert () == forgetting(story).store("s", [changelog], execute=False).left_over  # if another store of the job has it
+    assert told == forgetting(story).store("s", (), execute=True)
+    assert story.bench.cluster.facts(changelog) is None
+
+    story.bench.cluster.create(TopicSpec(changelog, 2, {"cleanup.policy": "compact"}))
+    story.bench.epoch = 200
+    story.feed("a", 2)
+    story.run("a")
+    assert {"a": 2} == story.bench.changelog()
+
+
+def test_a_topic_that_only_has_the_name_of_a_changelog_is_not_deleted(tmp_path: Path) -> None:
+    story = Story(tmp_path, "a")
+    story.run("a")
+    topic = JOB.changelog_topic("mine")
+    story.bench.cluster.create(TopicSpec(topic, 1))
+    other = Barrier("another", "1", P0, "mine", 1, "i", "n")
+    for key, value in ((b"k", b"v"), (BARRIER_KEY, b"no barrier"), (BARRIER_KEY, other.to_bytes())):
+        story.bench.log.plain_producer("user").send(topic, value, key, 0)
+    assert Forgotten() == forgetting(story).store("mine", (), execute=True)
+    assert story.bench.cluster.facts(topic) is not None
 
 
 class Silent(StreamTask):
@@ -208,7 +272,7 @@ def test_nothing_is_forgotten_while_the_job_runs(tmp_path: Path) -> None:
     write(story, LEASE_KEY, LeaseRecord("another", "http://there", "h", 2, "s", story.bench.clock.now_ms()).to_bytes())
     command = Forgetting(JOB, CoordinatorSettings(), story.bench.log, story.bench.clock, process, lambda url: True)
     with pytest.raises(OwnedElsewhere, match="is run by process 2"):
-        command.store("s", execute=True)
+        command.store("s", (), execute=True)
     assert story.bench.cluster.facts(JOB.changelog_topic("s")) is not None
     write(story, LEASE_KEY, LeaseRecord("another", "", "h", 2, "s", story.bench.clock.now_ms(), ended=True).to_bytes())
     assert before[P0].inputs == story.run("a")[P0].inputs
