@@ -313,7 +313,7 @@ class Restorer:
                 )
             raise StateRefused(
                 f"{task.name}: store {name!r} is new to the checkpoint, but {place} holds {restored.records} records: they are of another job's "
-                "store, or of one that was dropped by a `samzapy state drop` that did not finish.",
+                "store, or of one that was dropped by a command that did not finish.",
                 f"To start store {name!r} empty, remove it from `stores:`, run `samzapy state drop JOB.yaml {name} --execute`, and put it back; "
                 "or give it another `changelog`.",
             )
