@@ -19,6 +19,7 @@ STDERR = 2
 
 def main() -> None:
     """Runs the command line and exits with the command's exit code."""
+    _open_closed_streams()
     takes_signals = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # it is ignored for a job in a shell's background
     if takes_signals:
         signal.signal(signal.SIGINT, _leave)
@@ -36,6 +37,22 @@ def main() -> None:
     except KeyboardInterrupt:  # between two lines of this function, or a second one while the first is told
         _leave()
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Standard streams that this process was started without lead nowhere. Else the next file or socket would get the number of such a stream, and
+    what a library writes to standard error would go into it."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
 
 
 def _leave(*_: Any) -> None:

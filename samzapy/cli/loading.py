@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from samzapy.api.errors import ConfigurationError
@@ -9,6 +10,8 @@ from samzapy.cli.common import called_with
 from samzapy.config.load import LoadedJob, load_job
 from samzapy.config.secrets import is_secret
 from samzapy.kafka.client import check_properties
+
+LOG = logging.getLogger("samzapy")
 
 
 def load(job: Path, more: list[Path] | None, sets: list[str] | None, classes: bool = False) -> LoadedJob:
@@ -19,7 +22,13 @@ def load(job: Path, more: list[Path] | None, sets: list[str] | None, classes: bo
     """
     public = [one for one in sets or [] if not _may_hold_secret(one)]
     called_with([str(job), *(w for file in more or [] for w in ("--file", str(file))), *(w for one in public for w in ("--set", one))])
-    return load_job([job, *(more or [])], sets or [], check_client=check_properties, check_classes=classes)
+    loaded = load_job([job, *(more or [])], sets or [], check_client=check_properties, check_classes=classes)
+    if classes and loaded.written_secrets:
+        LOG.warning(
+            "%s: a secret is written in the job file, where whoever reads the file sees it: refer to it instead, as ${NAME} or ${file:PATH}",
+            ", ".join(loaded.written_secrets),
+        )
+    return loaded
 
 
 def with_master(sets: list[str] | None, local: bool, master: str | None) -> list[str]:

@@ -16,7 +16,7 @@ from samzapy.api.errors import InternalError, SamzapyError
 from samzapy.cli.commands import OPTIONS, CommandGroup
 from samzapy.cli.common import NamesJob, as_called
 from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
-from samzapy.cli.output import Escaped, checked_output
+from samzapy.cli.output import Errors, ReaderGone, checked_output
 from samzapy.config.errors import ConfigError
 from samzapy.config.secrets import SecretsHidden, without_secrets
 from samzapy.printable import StandardError, printable_lines
@@ -67,7 +67,7 @@ def main() -> None:
 
 def exit_code(arguments: list[str]) -> int:
     """Runs one command; an error of the user's is a sentence, not a traceback (`SAMZAPY_DEBUG=1` shows it)."""
-    told = cast(TextIO, Escaped(sys.stderr))
+    told = cast(TextIO, Errors(sys.stderr))
     try:
         with checked_output():
             result = app(args=arguments, standalone_mode=False)
@@ -86,8 +86,8 @@ def exit_code(arguments: list[str]) -> int:
         return USAGE
     except (typer.Abort, KeyboardInterrupt):
         result = EXIT_OF_SIGINT
-    except BrokenPipeError:
-        return 0  # nobody reads it any more
+    except ReaderGone:
+        return 0
     except Exception as error:  # noqa: BLE001  what nobody foresaw is told as such, in a sentence too
         _debug()
         where = traceback.extract_tb(error.__traceback__)[-1]

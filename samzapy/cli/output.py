@@ -1,7 +1,8 @@
 """Standard output and error that show what others wrote as text only (`samzapy.printable`), and standard output whose failures are told as
 what they are: the disk that it goes to is full, not samzapy at fault.
 
-A pipe that nobody reads any more stays `BrokenPipeError`: that is how `samzapy tail … | head` ends.
+A pipe that nobody reads any more is `ReaderGone`: that is how `samzapy tail … | head` ends, with exit code 0. (A `BrokenPipeError` would be click's
+to handle, which makes exit code 1 of it.) Where standard error cannot be written, there is nowhere to say so, and the command continues.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
 
 from samzapy.api.errors import OutputFailed
@@ -26,7 +27,7 @@ def checked_output() -> Iterator[None]:
     """
     before, errors = sys.stdout, sys.stderr
     output = cast(TextIO, _Output(before))
-    sys.stdout, sys.stderr = output, cast(TextIO, Escaped(errors))
+    sys.stdout, sys.stderr = output, cast(TextIO, Errors(errors))
     try:
         yield
         output.flush()
@@ -54,6 +55,23 @@ class Escaped:
         return getattr(self.stream, name)
 
 
+class ReaderGone(Exception):
+    """Nobody reads the standard output any more."""
+
+
+class Errors(Escaped):
+    """Standard error: what cannot be written is left out."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):  # ValueError: it is closed
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self.stream.flush()
+
+
 class _Output(Escaped):
     """One whose failures are told."""
 
@@ -79,7 +97,7 @@ def _told() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise
+        raise ReaderGone from None
     except OSError as error:
         raise OutputFailed(
             f"the output could not be written: {error.strerror}.", "Free some space, or redirect the output; what was written is incomplete."

@@ -138,6 +138,8 @@ class _Run:
 
     def _take_signals(self, coordinator: Any) -> None:
         def handle(number: int, _: Any) -> None:
+            if number == signal.SIGHUP and self._signals:
+                return  # when a terminal closes, its shell sends one and the kernel another
             self._signals.append(number)
             if len(self._signals) == 1:
                 say("stopping after a final commit (interrupt again to stop now)")
@@ -146,8 +148,9 @@ class _Run:
             else:
                 coordinator.kill_now()
 
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, handle)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` has it ignored
+                signal.signal(number, handle)
 
 
 def ends_now(places: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:

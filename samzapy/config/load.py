@@ -21,7 +21,7 @@ from samzapy.config.fields import CLASS, RECORD, shown
 from samzapy.config.findings import Finding, check_types
 from samzapy.config.overrides import apply_set
 from samzapy.config.reader import Stop, parse, read_file, read_scalar
-from samzapy.config.references import Interpolated, resolve, secret_params, secret_texts
+from samzapy.config.references import Interpolated, resolve, secret_params, secret_texts, written_secrets
 from samzapy.config.schema import Settings, known_keys, section_at
 from samzapy.config.secrets import is_secret, keep_out
 from samzapy.config.tree import Node, Route, Table, dotted, from_plain, hide_secrets, locate, merged, plain
@@ -39,12 +39,14 @@ class LoadedJob:
         document: what it says, as plain JSON, for other processes; references that may hold secrets are unresolved.
         folders: where the user's modules and schema files are looked for: the file's folder, the working directory.
         sources: the files it came from.
+        written_secrets: keys whose secrets are written in the files, and not referred to.
     """
 
     settings: Settings
     document: dict[str, Any]
     folders: tuple[Path, ...]
     sources: tuple[Path, ...]
+    written_secrets: tuple[str, ...] = ()
 
 
 def load_job(
@@ -86,7 +88,7 @@ def load_job(
     problems += _problems(findings, failed, root, secrets)
     if problems or settings is None:
         raise ConfigError(problems)
-    return LoadedJob(settings, _travelling(root, environ, settings), folders, tuple(paths))
+    return LoadedJob(settings, _travelling(root, environ, settings), folders, tuple(paths), tuple(written_secrets(root)))
 
 
 def settings_from_document(document: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:

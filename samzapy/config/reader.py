@@ -9,9 +9,12 @@ Events are taken one by one and the depth is watched on the way: the parser take
 
 from __future__ import annotations
 
+import logging
 import math
 import re
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,8 @@ from samzapy.config.tree import Entry, Items, Leaf, Node, Place, Plain, Route, S
 
 MAX_FILE_BYTES = 256 << 10
 MAX_DEPTH = 32
+LOG = logging.getLogger("samzapy.config")
+TELL_S = 3.0
 MAX_NODES = 20_000
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
@@ -60,7 +65,7 @@ def read_file(path: Path) -> Source:
     """
     name = str(path)
     try:
-        with path.open("rb") as file:
+        with _waiting_is_told(path), path.open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         hint = "Check the path." if isinstance(error, FileNotFoundError) else ""
@@ -77,6 +82,21 @@ def read_file(path: Path) -> Source:
         column = len(raw[raw.rfind(b"\n", 0, error.start) + 1 : error.start].decode("utf-8", "replace")) + 1
         raise Stop(Problem(name, line, column, "", "not UTF-8 text", "Save the file as UTF-8.")) from None
     return Source(name, text, path.parent.absolute())
+
+
+@contextmanager
+def _waiting_is_told(path: Path) -> Iterator[None]:
+    """A pipe has no end until its writer closes it, and no beginning without a writer: after a few seconds it is said what is waited for."""
+    if path.is_file() or not path.exists():
+        yield
+        return
+    timer = threading.Timer(TELL_S, lambda: LOG.warning("%s is a pipe or a device: waiting for what is written to it, and its end", path))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def parse(source: Source, problems: list[Problem]) -> Node | None:

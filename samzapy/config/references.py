@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.config.errors import Problem
-from samzapy.config.secrets import is_secret, is_secret_name
+from samzapy.config.secrets import is_secret, is_secret_name, is_written_secret
 from samzapy.config.tree import Items, Leaf, Node, Place, Route, Table, dotted
 from samzapy.private_files import read_regular
 
@@ -102,6 +102,18 @@ def secret_texts(root: Node, environ: Mapping[str, str]) -> dict[str, set[Route]
 
     _map(root, (), leaf)
     return {text: paths for text, paths in found.items() if text}
+
+
+def written_secrets(root: Node) -> list[str]:
+    """The keys whose secrets stand in the file itself, instead of a reference."""
+    found: list[str] = []
+
+    def leaf(node: Leaf, path: Route) -> None:
+        if isinstance(node.value, str) and is_written_secret(path, node.value):
+            found.append(dotted(path))
+
+    _map(root, (), leaf)
+    return found
 
 
 def secret_params(values: Mapping[str, Any]) -> set[str]:

@@ -40,6 +40,13 @@ def is_secret_key(key: str) -> bool:
     return key.lower().startswith("sasl.") or not WORDS.isdisjoint(words) or not PAIRS.isdisjoint(pairs)
 
 
+def is_written_secret(path: Sequence[str | int], text: str) -> bool:
+    """Whether a text of a job file is a password itself: its key ends in such a word, and it refers to nothing."""
+    key = path[-1] if path and path[0] in SECTIONS else ""
+    words = [word.lower() for word in _SPLIT.split(_CAMEL.sub("_", str(key))) if word]
+    return bool(words) and words[-1] in WORDS and str(key) not in PUBLIC and bool(text.strip()) and "${" not in text
+
+
 def is_secret_name(variable: str) -> bool:
     """Whether an environment variable's name says that it holds a secret."""
     words = set(variable.lower().split("_"))

@@ -17,6 +17,7 @@ import time
 from typing import Any, cast
 
 import uvicorn
+from h11 import LocalProtocolError
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
@@ -141,6 +142,16 @@ class _Http(H11Protocol):
 
     def _unsupported_upgrade_warning(self) -> None:
         """Nothing is logged: clients must not be able to fill the log, and uvicorn's advice to install a library would not help."""
+
+    def send_400_response(self, msg: str) -> None:
+        """What is wrong may be in the body of a request that the application is at, whose answer then goes nowhere, or that is answered already."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        try:
+            super().send_400_response(msg)
+        except LocalProtocolError:
+            self.transport.close()
 
 
 class _Server(uvicorn.Server):

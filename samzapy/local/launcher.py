@@ -7,6 +7,7 @@ leads a process group of its own: a terminal's Ctrl-C does not reach it, and end
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -16,26 +17,38 @@ import sysconfig
 import threading
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import samzapy
 from samzapy.api.errors import LauncherError
+from samzapy.relayed_lines import bounded_lines
 
 LOCALHOST = "localhost"
-_LONGEST_LINE = 64 << 10
 _REAP_S = 10.0
+_LAST_WORDS_S = 1.0
+_STACK = b"(most recent call first):"
+_CLIENTS = b"/samzapy/kafka/"
 NO_CLIENT = (
     "a Kafka client could not be created in time; its process may have too little address space or too few threads: raise `ulimit -v` and "
     "`ulimit -u` of the user that starts it; its log has the place in the code"
 )
 
 
+@dataclass(slots=True)
+class _LastStack:
+    """Where the code of a child was when `faulthandler` last wrote a stack of it: the line of the innermost frame."""
+
+    innermost: bytes = b""
+
+
 class ProcessHandle:
     """A child process. `pid` is its process id; its output goes line by line to the launcher's."""
 
-    def __init__(self, process: subprocess.Popen[bytes], forwarder: threading.Thread) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], forwarder: threading.Thread, place: _LastStack) -> None:
         self.pid = process.pid
+        self._place = place
         self._process = process
         self._forwarder = forwarder
         self._lock = threading.Lock()
@@ -47,8 +60,15 @@ class ProcessHandle:
                 code = self._process.poll()
                 if code is not None:
                     self._ended = how_it_ended(code)
+                    if -code == signal.SIGALRM and self._made_a_client():
+                        self._ended += f": {NO_CLIENT}"
                     self._kill_group()  # what it started and did not end
             return self._ended
+
+    def _made_a_client(self) -> bool:
+        """Whether it ended there: an alarm may also be the task's own. The stack is the last of its output."""
+        self._forwarder.join(_LAST_WORDS_S)
+        return _CLIENTS in self._place.innermost
 
     def kill(self) -> None:
         with self._lock:
@@ -130,17 +150,22 @@ class ProcessLauncher:
         except OSError as error:
             raise LauncherError(f"container {container} was not started: {error.strerror}.", "See the limits: ulimit -a") from error
         prefix = f"container {container} | ".encode()
-        forwarder = threading.Thread(target=self._forward, args=(process, prefix), name=f"container-{container}-output", daemon=True)
+        place = _LastStack()
+        forwarder = threading.Thread(target=self._forward, args=(process, prefix, place), name=f"container-{container}-output", daemon=True)
         forwarder.start()
         _feed(process, payload)
-        return ProcessHandle(process, forwarder)
+        return ProcessHandle(process, forwarder, place)
 
-    def _forward(self, process: subprocess.Popen[bytes], prefix: bytes) -> None:
+    def _forward(self, process: subprocess.Popen[bytes], prefix: bytes, place: _LastStack) -> None:
         assert process.stdout is not None
+        innermost = False  # the next line is the innermost frame of a stack that faulthandler writes
         with process.stdout as lines:
-            while line := lines.readline(_LONGEST_LINE):
-                with self._output_lock:
-                    self._output.write(prefix + line.removesuffix(b"\n") + b"\n")
+            for line in bounded_lines(lines):
+                if innermost:
+                    place.innermost, innermost = line, False
+                innermost = line.endswith(_STACK)
+                with self._output_lock, contextlib.suppress(OSError):  # a terminal that is gone, a full disk: the container goes on
+                    self._output.write(prefix + line + b"\n")
                     self._output.flush()
 
 
@@ -148,8 +173,6 @@ def how_it_ended(code: int) -> str:
     """A return code of subprocess, in words."""
     if code >= 0:
         return f"exit code {code}"
-    if -code == signal.SIGALRM:
-        return f"killed by SIGALRM: {NO_CLIENT}"
     try:
         return f"killed by {signal.Signals(-code).name}"
     except ValueError:

@@ -22,13 +22,14 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import samzapy
 from samzapy.api.errors import ClusterUnreachable, LauncherError
 from samzapy.config.extras import line_for
+from samzapy.relayed_lines import bounded_lines
 from samzapy.spark.settings import LOOPBACK, is_local, master_addresses, properties_text, session_settings
 
 if TYPE_CHECKING:
@@ -160,13 +161,14 @@ class _JvmOutput:
 
     def _read(self) -> None:
         with self._lines as lines:
-            for line in lines:
+            for line in bounded_lines(lines):
                 target = self._target
                 if target is None:
                     self._tail.append(line)
                 else:
-                    target.write(line)
-                    target.flush()
+                    with suppress(OSError):  # a terminal that is gone, a full disk: the containers go on
+                        target.write(line + b"\n")
+                        target.flush()
 
 
 def _launch(output: _JvmOutput) -> Any:

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from samzapy.kafka.making import guard_clients, making
+
 
 def _tell(payload: Mapping[str, Any], **facts: Any) -> None:
     file = Path(payload["file"])
@@ -28,6 +30,18 @@ def write_and_end(payload: Mapping[str, Any]) -> int:
 
 def fail(payload: Mapping[str, Any]) -> int:
     raise ValueError("this entry always fails")
+
+
+def write_a_long_line(payload: Mapping[str, Any]) -> int:
+    sys.stdout.write("x" * 5_000_000 + "\n" + "y" * 65_536 + "\nshort")
+    return 0
+
+
+def alarm(payload: Mapping[str, Any]) -> int:
+    """As a task's own alarm, or as that which watches the making of a client, ends a process; `in`: the file whose code is running then."""
+    guard_clients(0.1)
+    exec(compile("with making():\n    pause()", payload["in"], "exec"), {"making": making, "pause": signal.pause})
+    return 0
 
 
 def stay(payload: Mapping[str, Any]) -> int:

@@ -239,8 +239,8 @@ class Running:
 
         return self.until(caught_up)
 
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGINT)
+    def stop(self, by: int = signal.SIGINT) -> int:
+        self.process.send_signal(by)
         return self.process.wait(timeout=PATIENCE_S)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import signal
@@ -15,6 +16,7 @@ import pytest
 
 from samzapy.api.errors import LauncherError
 from samzapy.local.launcher import ProcessLauncher
+from samzapy.relayed_lines import LONGEST
 from tests.integration.processes import is_alive, is_gone, told, until
 
 ENTRIES = "tests.integration.entries"
@@ -54,6 +56,40 @@ def test_a_childs_output_bears_its_number(processes: ProcessLauncher, output: io
     assert "exit code 0" == until(handle.exited, "the child's end")
     processes.close()
     assert b"container 7 | a line of the container\n" in output.getvalue()
+
+
+def test_of_a_long_line_of_a_childs_the_first_part_is_passed_on(processes: ProcessLauncher, output: io.BytesIO, tmp_path: Path) -> None:
+    handle = processes.launch(7, payload_for("write_a_long_line", tmp_path / "a"), None)
+
+    assert "exit code 0" == until(handle.exited, "the child's end")
+    processes.close()
+    assert [
+        b"x" * LONGEST, b"... %d more bytes of this line are left out" % (5_000_000 - LONGEST), b"y" * LONGEST, b"short"
+    ] == [line.removeprefix(b"container 7 | ") for line in output.getvalue().splitlines()]  # fmt: skip
+
+
+class Gone(io.BytesIO):
+    """A terminal that was closed."""
+
+    def write(self, data: Any) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_a_container_goes_on_when_nobody_takes_its_output(tmp_path: Path) -> None:
+    launcher = ProcessLauncher(Gone())
+    handle = launcher.launch(7, payload_for("write_a_long_line", tmp_path / "a"), None)
+    assert "exit code 0" == until(handle.exited, "the child's end")
+    launcher.close()
+
+
+@pytest.mark.parametrize(("code", "is_told"), [("/x/task.py", False), ("/x/samzapy/kafka/producer.py", True)])
+def test_an_alarm_is_laid_to_the_making_of_a_client_only_where_it_was_at_that(
+    processes: ProcessLauncher, tmp_path: Path, code: str, is_told: bool
+) -> None:
+    handle = processes.launch(0, {**payload_for("alarm", tmp_path / "a"), "in": code}, None)
+    ended = until(handle.exited, "the child's end")
+    assert ended.startswith("killed by SIGALRM")
+    assert is_told == ("ulimit -v" in ended)
 
 
 def test_an_entry_that_raises_ends_with_70_and_its_traceback(processes: ProcessLauncher, output: io.BytesIO, tmp_path: Path) -> None:

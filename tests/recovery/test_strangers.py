@@ -135,6 +135,23 @@ def test_a_request_that_does_not_come_to_its_end_is_given_up(say: bytes) -> None
         assert b"200 OK" not in said
 
 
+def test_a_body_that_is_no_http_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """It may come with its request, or after that was refused and answered."""
+    head = b"POST /api/v1/status HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with caplog.at_level(logging.WARNING), Listening() as listening:
+        for rest in (b"fffffffffffffffffffff\r\n", b"-1\r\n", b"1\r\nab\r\n"):
+            with strangers(port_of(listening.web_url), 1, head + rest) as connections:
+                assert is_closed(connections[0])
+            with strangers(port_of(listening.web_url), 1, head) as connections:
+                assert connections[0].recv(12).startswith(b"HTTP/1.1 4")
+                with contextlib.suppress(ConnectionError):
+                    connections[0].sendall(rest)
+                assert is_closed(connections[0])
+        assert (200, "ok\n") == get(port_of(listening.web_url), "/healthz")
+    assert [] == [r for r in caplog.records if r.exc_info]
+    assert len(caplog.records) < 4
+
+
 def test_a_connection_carries_one_request_of_a_stranger() -> None:
     with (
         Listening() as listening,

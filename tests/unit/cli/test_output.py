@@ -47,7 +47,9 @@ def test_the_error_that_came_before_it_is_the_one_that_is_told() -> None:
     assert ("error[SZ302]: no topic.\n", 4) == (done.stderr, done.returncode)
 
 
-def test_a_pipe_that_nobody_reads_any_more_is_no_error() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_pipe_that_nobody_reads_any_more_is_no_error(unbuffered: str) -> None:
+    """Found while the command writes, or when it has ended."""
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
@@ -57,7 +59,26 @@ def test_a_pipe_that_nobody_reads_any_more_is_no_error() -> None:
         text=True,
         timeout=60,
         check=False,
-        env=BUFFERED,
+        env={**BUFFERED, "PYTHONUNBUFFERED": unbuffered},
     )
     os.close(writing)
     assert "" == done.stderr
+    assert 0 == done.returncode
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(("arguments", "code"), [("schema", 0), ("validate /no/such/file.yaml", 2)])
+def test_a_command_without_standard_streams_ends_as_with_them(closed: str, arguments: str, code: int) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$0" -m samzapy {arguments} {closed}', sys.executable],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert code == done.returncode
+    assert "SZ900" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_error_that_cannot_be_told_keeps_its_exit_code() -> None:
+    with FULL.open("w") as full:
+        done = subprocess.run([sys.executable, "-m", "samzapy", "validate", "/no/such/file.yaml"], stderr=full, timeout=60, check=False)
+    assert 2 == done.returncode

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import logging
+from pathlib import Path
 
 import pytest
 
 from samzapy.config import secrets
 from samzapy.config.load import settings_from_document
+from samzapy.config.reader import parse, read_file
+from samzapy.config.references import written_secrets
 from samzapy.config.secrets import SecretsHidden, keep_out, without_secrets
 from samzapy.container.failure import brief, named, stack_of, told
 
@@ -56,3 +59,19 @@ def test_what_is_told_of_a_users_error_shows_none() -> None:
     except ValueError as error:
         texts = [told(error), brief(error), str(named("Partition 0", "process", error)), stack_of(error)]
     assert [] == [text for text in texts if "hunte" in text], "cut off in its middle it is shown neither"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("kafka: {sasl.password: hunter2}", ("kafka.sasl.password",)),
+        ("kafka: {consumer: {ssl.key.password: hunter2}}", ("kafka.consumer.ssl.key.password",)),
+        ("params: {api_token: hunter2}", ("params.api_token",)),
+        ("kafka: {sasl.password: '${KAFKA_PASSWORD}'}", ()),
+        ("kafka: {sasl.password: '${file:/etc/kafka/password}'}", ()),
+        ("kafka: {sasl.username: visits, ssl.key.location: key.pem, sasl.oauthbearer.token.endpoint.url: 'https://h'}", ()),
+    ],
+)
+def test_secrets_that_stand_in_the_file_itself(line: str, told: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(line + "\n")
+    assert told == tuple(written_secrets(parse(read_file(tmp_path / "job.yaml"), [])))

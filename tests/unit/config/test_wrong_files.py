@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from samzapy.config import reader
 from samzapy.config.errors import ConfigError
 from samzapy.config.load import load_job
 
@@ -340,6 +343,22 @@ def test_everything_is_told_at_once_and_sorted(folder: Path) -> None:
         p.path for p in found
     }
     assert 9 == len(found)
+
+
+def test_what_a_file_without_an_end_is_waited_for_is_told(folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "TELL_S", 0.05)
+    os.mkfifo(folder / "pipe.yaml")
+
+    def write() -> None:
+        while "waiting for what is written" not in caplog.text:
+            continue
+        (folder / "pipe.yaml").write_text("job: j\n")
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    assert "task" in {p.path for p in problems_of(folder / "pipe.yaml").problems}
+    writer.join()
+    assert f"{folder / 'pipe.yaml'} is a pipe or a device" in caplog.text
 
 
 def test_the_gnu_form(folder: Path) -> None:
