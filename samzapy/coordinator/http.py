@@ -9,6 +9,7 @@ minute, and accepting waits.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import resource
 import socket
@@ -28,6 +29,7 @@ from samzapy.coordinator.door import Door, connections_taken, peer_of
 from samzapy.coordinator.seldom import Seldom
 
 START_PATIENCE_S = 10.0
+PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)  # privileged, or taken
 FORBIDDEN, CONFLICT, TOO_LARGE, BAD, UNAVAILABLE, MISDIRECTED = 403, 409, 413, 400, 503, 421
 HEAD_S = 10.0
 REQUEST_S = 60.0
@@ -102,19 +104,18 @@ class Listener:
     def __init__(
         self, app: Starlette, host: str, port: int, connections: int = WEB_CONNECTIONS, head_s: float = HEAD_S, request_s: float = REQUEST_S
     ) -> None:
+        host = host.removeprefix("[").removesuffix("]")
         self._socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((host, port))
         except OSError as error:
             self._socket.close()
-            raise LauncherError(
-                f"cannot listen on {host}:{port}: {error.strerror}.", "Choose another `web.port`, or 0 for any free one."
-            ) from None
+            remedy = "Choose another `web.port`, or 0 for any free one." if error.errno in PORT_ERRORS else "Choose another `web.host`: an address of this machine."
+            raise LauncherError(f"cannot listen on {_shown(host)}:{port}: {error.strerror}.", remedy) from None
         self._socket.listen(BACKLOG)
         self._socket.setblocking(False)
-        shown = f"[{host}]" if ":" in host else host
-        self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
+        self.url = f"http://{_shown(host)}:{self._socket.getsockname()[1]}"
         open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._server = _Server(app, self._socket, self.url, Door(connections_taken(connections, open_files)), head_s, request_s)
         self._thread = threading.Thread(target=self._serve, name=f"listener {self.url}", daemon=True)
@@ -135,6 +136,10 @@ class Listener:
         if self._thread.ident is not None:
             self._thread.join(timeout=5)
         self._socket.close()
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 class _Http(H11Protocol):

@@ -20,11 +20,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.applications import Starlette
 
-from samzapy.api.errors import ClusterUnreachable, ConfigurationError, Superseded
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError, LauncherError, Superseded
 from samzapy.cli.coordinator_http import http_json
 from samzapy.container.control_client import HttpControl
-from samzapy.coordinator.http import WEB_CONNECTIONS
+from samzapy.coordinator.http import WEB_CONNECTIONS, Listener
 from samzapy.signing import signed_headers
 from tests.broker import ends
 from tests.integration.job import Job
@@ -150,6 +151,22 @@ def test_a_body_that_is_no_http_is_one_line(caplog: pytest.LogCaptureFixture) ->
         assert (200, "ok\n") == get(port_of(listening.web_url), "/healthz")
     assert [] == [r for r in caplog.records if r.exc_info]
     assert len(caplog.records) < 4
+
+
+@pytest.mark.parametrize(("host", "remedy"), [("127.0.0.1", "web.port"), ("192.0.2.1", "web.host"), ("no-such-host.invalid", "web.host")])
+def test_where_it_cannot_listen_the_remedy_is_of_what_is_wrong(host: str, remedy: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        with pytest.raises(LauncherError, match=f"cannot listen on {host}:") as refused:
+            Listener(Starlette(), host, taken.getsockname()[1])
+    assert remedy in refused.value.remedy
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="needs IPv6")
+def test_an_ipv6_address_may_stand_in_brackets() -> None:
+    listeners = [Listener(Starlette(), host, 0) for host in ("::1", "[::1]")]
+    for listener in listeners:
+        assert listener.url.startswith("http://[::1]:")
+        listener.stop()
 
 
 def test_a_connection_carries_one_request_of_a_stranger() -> None:
