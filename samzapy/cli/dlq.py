@@ -12,11 +12,12 @@ from typing import Annotated, Any
 
 import typer
 
-from samzapy.api.errors import ConfigurationError, SamzapyError
+from samzapy.api.errors import ConfigurationError, SamzapyError, TopicMissing
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
 from samzapy.cli.job import Job
 from samzapy.model.dead_letter import Origin
 from samzapy.ops.dead_letters import DeadLetters, Entry
+from samzapy.ops.topics import tasks_of
 from samzapy.printable import printable
 from samzapy.serde.registry import serde_named
 
@@ -80,15 +81,22 @@ def replay(
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All dead letters that were not sent back yet.")] = False,
+    to_all_tasks: Annotated[
+        bool,
+        typer.Option("--to-all-tasks", help="Also broadcast records that some tasks have processed: these process them a second time."),
+    ] = False,
     more: MoreFiles = None,
     sets: Sets = None,
     execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
 ) -> None:
-    """Send records back to the topic and partition that they came from, each at most once."""
+    """Send records back to the topic and partition that they came from, each at most once.
+
+    A broadcast input's record that failed in some tasks only is refused: every task would process it again. `--to-all-tasks` sends it all the same.
+    """
     job = Job(file, more, sets)
     if everything == bool(which):
         raise ConfigurationError("give either --all or the records to replay.", "`samzapy dlq list JOB.yaml` shows their numbers.")
-    with _opened(job) as letters:
+    with _opened(job, are_checked=not to_all_tasks) as letters:
         found = letters.read()
         wanted = None if everything else [e.letter.origin for text in which or () for e in found.named(text)]
         named = found.entries if wanted is None else found.of(wanted)
@@ -134,9 +142,24 @@ def send_back(letters: DeadLetters, wanted: Sequence[Origin] | None) -> list[Ent
 
 
 @contextmanager
-def _opened(job: Job) -> Iterator[Any]:
+def _opened(job: Job, are_checked: bool = False) -> Iterator[Any]:
+    """`are_checked`: refuse what tasks that processed it would process again."""
     with job:
-        yield DeadLetters(job.names, [i.topic for i in job.settings.inputs], job.log, job.clock)
+        readers = _readers(job) if are_checked else {}
+        yield DeadLetters(job.names, [i.topic for i in job.settings.inputs], job.log, job.clock, readers)
+
+
+def _readers(job: Job) -> dict[str, int]:
+    """By broadcast input, how many tasks read each of its records."""
+    broadcast = [i.topic for i in job.settings.inputs if i.broadcast]
+    if not broadcast:
+        return {}
+    with job.log.admin() as admin:
+        facts = admin.topics([i.topic for i in job.settings.inputs])
+    missing = [i.topic for i in job.settings.inputs if i.topic not in facts]
+    if missing:
+        raise TopicMissing(f"input topic {', '.join(missing)} does not exist: how many tasks there are is not known.", "Create it.")
+    return dict.fromkeys(broadcast, len(tasks_of(job.settings, facts)))
 
 
 def _records(entries: Sequence[Any]) -> str:

@@ -5,7 +5,8 @@ if and only if its trace is there, whenever the replay is killed. Two replays do
 transactional.id for all replays of a job), and reads the traces only then. It must not stop reading too early: an open transaction of a
 running container hides all records after it, traces too. So it first writes a barrier into each partition and reads up to that.
 
-Dead letters of one record (several tasks read it) are sent back together, as one record. If two name the same record but differ in content,
+Dead letters of one record (several tasks read it) are sent back together, as one record; that is exact only if it failed in every task that
+reads it, and refused otherwise. If two name the same record but differ in content,
 both are sent: it cannot be known here which of them is forged.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from samzapy.api.errors import (
     ConfigurationError,
@@ -107,10 +109,13 @@ class DeadLetters:
 
     Args:
         inputs: the job's input topics: nothing is sent to any other.
+        readers: by broadcast input, how many tasks read each of its records. All of them read what is sent back, so a record that failed in
+            some of them only is refused. An input that is not there is not checked.
     """
 
-    def __init__(self, job: Job, inputs: Iterable[str], log: Log, clock: Clock) -> None:
+    def __init__(self, job: Job, inputs: Iterable[str], log: Log, clock: Clock, readers: Mapping[str, int] = MappingProxyType({})) -> None:
         self._job = job
+        self._readers = readers
         self._inputs = frozenset(inputs)
         self._log = log
         self._clock = clock
@@ -167,26 +172,31 @@ class DeadLetters:
 
     def waiting(self, found: Found, origins: Sequence[Origin] | None) -> list[Entry]:
         """What a replay would send back now: of all, those that can be sent; of those named, each. Raises as `replay`."""
-        waiting = self._waiting(found, origins)
+        waiting, failed_in = self._waiting(found, origins), self._failed_in(found)
         if origins is None:  # one that cannot go back must not keep the others
-            return [e for e in waiting if self._refused(e) is None]
-        self.check(waiting)
-        return waiting
-
-    def check(self, entries: Iterable[Entry]) -> None:
-        """Check that these can be sent to the topic and partition that they came from. Raises as `replay`."""
-        for entry in entries:
-            refused = self._refused(entry)
+            return [e for e in waiting if self._refused(e, failed_in) is None]
+        for entry in waiting:
+            refused = self._refused(entry, failed_in)
             if refused is not None:
                 raise refused
+        return waiting
 
     def passed_by(self, found: Found) -> list[SamzapyError]:
         """The errors of those that cannot be sent back when all are replayed; one each."""
-        return [refused for entry in self._waiting(found, None) if (refused := self._refused(entry)) is not None]
+        failed_in = self._failed_in(found)
+        return [refused for entry in self._waiting(found, None) if (refused := self._refused(entry, failed_in)) is not None]
 
     # -- inside ------------------------------------------------------------------------------------------------------------------------
 
-    def _refused(self, entry: Entry) -> SamzapyError | None:
+    def _failed_in(self, found: Found) -> dict[Origin, set[str]]:
+        """Of broadcast inputs' records, the tasks in which each failed."""
+        failed_in: dict[Origin, set[str]] = {}
+        for entry in found.entries:
+            if entry.letter.origin.topic in self._readers:
+                failed_in.setdefault(entry.letter.origin, set()).add(entry.letter.task)
+        return failed_in
+
+    def _refused(self, entry: Entry, failed_in: Mapping[Origin, set[str]]) -> SamzapyError | None:
         """Why it cannot be sent to the origin that it names, which anyone who may write to the dead-letter topic can have invented."""
         origin, facts = entry.letter.origin, self._facts.get(entry.letter.origin.topic)
         if origin.topic not in self._inputs:
@@ -196,6 +206,13 @@ class DeadLetters:
             )
         if facts is None or facts.partitions <= origin.partition:
             return TopicMissing(f"the dead letter of {origin}: that partition no longer exists.", "Name others to replay.")
+        tasks = failed_in.get(origin)
+        if tasks is not None and len(tasks) < self._readers[origin.topic]:
+            return ConfigurationError(
+                f"the dead letter of {origin}: {origin.topic} is a broadcast input, and the record failed in {', '.join(sorted(tasks))} only. Sent back, "
+                f"it is processed by all {self._readers[origin.topic]} tasks: a second time by those that had processed it.",
+                f"If that does no harm, run `samzapy dlq replay JOB.yaml {entry.number} --to-all-tasks --execute`.",
+            )
         size = record_size(entry.letter.key, entry.letter.value, replay_headers(entry.letter, entry.place))
         if size > facts.max_message_bytes:
             return RecordTooLarge(
@@ -226,7 +243,9 @@ class DeadLetters:
             return None
         missing = [p for p in self._partitions() if p not in ends]
         if missing:
-            raise InternalError(f"the broker did not report the offset of the barrier in {missing[0]}.", "Run this again: nothing was sent.")
+            raise InternalError(
+                f"the broker did not report the offset of the barrier in {missing[0]}.", "Run this again: nothing was sent."
+            )
         with self._log.restore_consumer("dead-letters") as consumer:
             return self._read(consumer, ends)
 

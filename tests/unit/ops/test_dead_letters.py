@@ -283,6 +283,38 @@ def test_dead_letters_of_one_record_go_back_as_one_record(tmp_path: Path) -> Non
     assert [] == letters.replay(None, quiet)
 
 
+class FailsOnce(Fragile):
+    """Of a broadcast record, `boom` fails in every task, `some` in the first only."""
+
+    def init(self, context):
+        self.is_first = context.task_name == "Partition 0"
+
+    def process(self, envelope, collector, coordinator):
+        if envelope.key == "some" and self.is_first:
+            raise ValueError(envelope.key)
+        super().process(envelope, collector, coordinator)
+
+
+def test_a_broadcast_record_that_some_tasks_have_processed_goes_back_only_if_that_is_asked_for(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, FailsOnce, partitions=2, inputs={"in": {}, "all": {}}, broadcast=("all",), on_error="dead_letter")
+    container = bench.start()
+    bench.feed(("boom", 1), ("some", 2), topic="all")
+    bench.feed(("boom", 3))
+    bench.drain(container)
+    checked = DeadLetters(JOB, ("in", "all"), bench.log, bench.clock, {"all": 2})
+    found = checked.read()
+    assert [2, 1, 1] == [sum(e.letter.origin == o for e in found.entries) for o in (("all", 0, 0), ("all", 0, 1), ("in", 0, 0))]
+
+    with pytest.raises(
+        ConfigurationError, match=r"all\[0\]@1: all is a broadcast input, and the record failed in Partition 0 only"
+    ) as refused:
+        checked.replay([Origin("all", 0, 1)], quiet)
+    assert "--to-all-tasks" in refused.value.remedy
+    assert {Origin("all", 0, 0), Origin("in", 0, 0)} == {e.letter.origin for e in checked.replay(None, quiet)}
+    assert 1 == len(checked.passed_by(checked.read()))
+    assert [Origin("all", 0, 1)] == [e.letter.origin for e in DeadLetters(JOB, ("in", "all"), bench.log, bench.clock).replay(None, quiet)]
+
+
 def test_what_cannot_go_back_is_named_before_anything_is_sent(tmp_path: Path) -> None:
     bench, _ = bench_of(tmp_path, partitions=1)
     with pytest.raises(ConfigurationError, match=r"no dead letter of in\[0\]@77"):
