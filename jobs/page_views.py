@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from samzapy import IncomingMessageEnvelope, StreamTask, TaskContext, TaskCoordinator
+from samzapy import IncomingMessageEnvelope, KeyValueStore, StreamTask, TaskContext, TaskCoordinator
 from samzapy.api.context import MessageCollector
 
 USERS = "users"
@@ -24,15 +24,17 @@ def enriched(user_id: str | None, view: Mapping[str, Any], user: Mapping[str, An
     return {**view, "user_id": user_id, "known_user": user is not None, "user": user}
 
 
-class PageViewEnricher(StreamTask):
+class PageViewEnricher(StreamTask[str | None, Any]):
     """Joins `page-views` with the store that `users` feeds. Metrics: `unknown_users`, and `malformed`: no JSON object, passed by."""
 
     def init(self, context: TaskContext) -> None:
-        self.users = context.get_store("users")
+        self.users: KeyValueStore[str, dict[str, Any]] = context.get_store("users")
         self.unknown = context.metrics.counter("unknown_users")
         self.malformed = context.metrics.counter("malformed")
 
-    def process(self, envelope: IncomingMessageEnvelope, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+    def process(
+        self, envelope: IncomingMessageEnvelope[str | None, Any], collector: MessageCollector, coordinator: TaskCoordinator
+    ) -> None:
         if envelope.stream == USERS:
             self._learn(envelope.key, envelope.message)
         elif isinstance(envelope.message, dict):

@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from samzapy import IncomingMessageEnvelope, StreamTask, TaskContext, TaskCoordinator
+from samzapy import IncomingMessageEnvelope, KeyValueStore, StreamTask, TaskContext, TaskCoordinator
 from samzapy.api.context import MessageCollector
 
 RAW = "wikipedia-raw"
@@ -83,17 +83,19 @@ def parse_edit(record: object) -> dict[str, Any] | None:
 # -- the tasks ---------------------------------------------------------------------------------------------------------------------
 
 
-class WikipediaFeed(StreamTask):
+class WikipediaFeed(StreamTask[bytes | None, bytes | None]):
     """Lines of the feed → records of wikipedia-raw. Only blank lines are passed by."""
 
-    def process(self, envelope: IncomingMessageEnvelope, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+    def process(
+        self, envelope: IncomingMessageEnvelope[bytes | None, bytes | None], collector: MessageCollector, coordinator: TaskCoordinator
+    ) -> None:
         line = (envelope.message or b"").strip()
         if line:
             record = raw_record(line)
             collector.send(RAW, record, key=page_of(record["raw"]))
 
 
-class WikipediaParser(StreamTask):
+class WikipediaParser(StreamTask[bytes | None, bytes | None]):
     """Raw records → edits.
 
     The metric `unparsable` is for watching (it starts at 0 with each process); the store `lines` holds the exact numbers of `edits` and
@@ -101,17 +103,19 @@ class WikipediaParser(StreamTask):
     """
 
     def init(self, context: TaskContext) -> None:
-        self.lines = context.get_store("lines")
+        self.lines: KeyValueStore[str, int] = context.get_store("lines")
         self.unparsable = context.metrics.counter("unparsable")
 
-    def process(self, envelope: IncomingMessageEnvelope, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+    def process(
+        self, envelope: IncomingMessageEnvelope[bytes | None, bytes | None], collector: MessageCollector, coordinator: TaskCoordinator
+    ) -> None:
         edit = self._parsed(envelope.message)
         if edit is None:
             self.unparsable.inc()
         else:
             collector.send(EDITS, edit, key=edit["title"])
         name = "unparsable" if edit is None else "edits"
-        self.lines.put(name, (self.lines.get(name) or 0) + 1)
+        self.lines.update_with(name, lambda n: n + 1, 0)
 
     def _parsed(self, message: bytes | None) -> dict[str, Any] | None:
         try:
@@ -120,7 +124,7 @@ class WikipediaParser(StreamTask):
             return None
 
 
-class WikipediaStats(StreamTask):
+class WikipediaStats(StreamTask[str, dict[str, Any]]):
     """Edits → a record of statistics per task and window in which there were any, and all-time counts.
 
     Stores: `current` holds the open window (so a crash or a restart loses nothing of it): `edits`, `bytes_added`, `new_titles`,
@@ -129,14 +133,16 @@ class WikipediaStats(StreamTask):
 
     def init(self, context: TaskContext) -> None:
         self.task_name = context.task_name
-        self.current = context.get_store("current")
-        self.totals = context.get_store("totals")
-        self.titles = context.get_store("titles")
+        self.current: KeyValueStore[str, int] = context.get_store("current")
+        self.totals: KeyValueStore[str, int] = context.get_store("totals")
+        self.titles: KeyValueStore[str, int] = context.get_store("titles")
 
-    def process(self, envelope: IncomingMessageEnvelope, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+    def process(
+        self, envelope: IncomingMessageEnvelope[str, dict[str, Any]], collector: MessageCollector, coordinator: TaskCoordinator
+    ) -> None:
         edit = envelope.message
         title = edit["title"]
-        times = self.titles.get(title) or 0
+        times = self.titles.get(title, 0)
         self.titles.put(title, times + 1)
         self._add("edits", 1)
         self._add("bytes_added", edit["diff_bytes"])
@@ -152,7 +158,7 @@ class WikipediaStats(StreamTask):
         self._close_window(collector)
 
     def _add(self, name: str, amount: int) -> None:
-        self.current.put(name, (self.current.get(name) or 0) + amount)
+        self.current[name] = self.current.get(name, 0) + amount
 
     def _close_window(self, collector: MessageCollector) -> None:
         entries = dict(self.current.all())
@@ -162,7 +168,7 @@ class WikipediaStats(StreamTask):
         titles = sum(1 for name in entries if name.startswith("title:"))
         sums = {name: amount for name, amount in entries.items() if not name.startswith("title:")}
         for name, amount in {**sums, "windows": 1}.items():
-            self.totals.put(name, (self.totals.get(name) or 0) + amount)
+            self.totals[name] = self.totals.get(name, 0) + amount
         totals = dict(self.totals.all())
         message = {
             "task": self.task_name,

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
-from samzapy import IncomingMessageEnvelope, StreamTask, TaskContext, TaskCoordinator
+from samzapy import IncomingMessageEnvelope, KeyValueStore, StreamTask, TaskContext, TaskCoordinator
 from samzapy.api.context import MessageCollector
 
 AROUND_WORDS = "".join(chr(c) for c in range(33, 127) if not chr(c).isalnum()) + "“”‘’„‚«»‹›…–—¿¡·•。、，；：？！（）「」『』"
@@ -25,18 +25,19 @@ def words(sentence: str) -> list[str]:
     return [word for raw in sentence.split() if (word := raw.strip(AROUND_WORDS).casefold())]
 
 
-class WordCount(StreamTask):
+class WordCount(StreamTask[bytes | None, str | None]):
     """Counts words in the store `counts`; sends each new count to `word-counts`."""
 
     def init(self, context: TaskContext) -> None:
-        self.counts = context.get_store("counts")
+        self.counts: KeyValueStore[str, int] = context.get_store("counts")
 
-    def process(self, envelope: IncomingMessageEnvelope, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+    def process(
+        self, envelope: IncomingMessageEnvelope[bytes | None, str | None], collector: MessageCollector, coordinator: TaskCoordinator
+    ) -> None:
         if envelope.message is None:
             return
         for word in words(envelope.message):
-            count = (self.counts.get(word) or 0) + 1
-            self.counts.put(word, count)
+            count = self.counts.update_with(word, lambda n: n + 1, 0)
             collector.send("word-counts", count, key=word)
 
 

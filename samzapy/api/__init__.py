@@ -1,1 +1,1 @@
-"""What a task author sees. Imports nothing but the standard library."""
+"""What a task author sees. Imports nothing but the standard library and typing_extensions."""

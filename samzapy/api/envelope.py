@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
+
+from samzapy.api.type_variables import K, V
 
 Headers = Sequence[tuple[str, bytes | None]]
 HeadersToSend = Sequence[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None]
@@ -28,8 +30,8 @@ class SystemStreamPartition(NamedTuple):
         return f"{self.system}.{self.stream}.{self.partition}"
 
 
-class IncomingMessageEnvelope:
-    """One record as a task sees it.
+class IncomingMessageEnvelope(Generic[K, V]):
+    """One record as a task sees it. `IncomingMessageEnvelope[str, int]` tells a type checker of key and message.
 
     Attributes:
         key: the key, decoded by the input's key serde; None where the record has none.
@@ -39,7 +41,7 @@ class IncomingMessageEnvelope:
 
     __slots__ = ("_record", "key", "message", "system_stream_partition")
 
-    def __init__(self, key: Any, message: Any, system_stream_partition: SystemStreamPartition, record: Any) -> None:
+    def __init__(self, key: K, message: V, system_stream_partition: SystemStreamPartition, record: Any) -> None:
         self.key = key
         self.message = message
         self.system_stream_partition = system_stream_partition

@@ -29,7 +29,7 @@ class Counter(StreamTask):
         self.counts = context.get_store("counts")
 
     def process(self, envelope, collector, coordinator):
-        n = (self.counts.get(envelope.key) or 0) + 1
+        n = self.counts.get(envelope.key, 0) + 1
         self.counts.put(envelope.key, n)
         collector.send("{job}-counts", n, key=envelope.key)
 '''

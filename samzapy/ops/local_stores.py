@@ -26,7 +26,7 @@ from samzapy.plan.startpoints import decides, pending
 from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
 from samzapy.readers import decided_bounds, read_checkpoint, read_ledger, read_ranges
 from samzapy.serde.registry import serde_named
-from samzapy.store.sorting import from_signed
+from samzapy.store.key_form import from_signed
 from samzapy.wiring.container import container_spec
 from samzapy.wiring.job_topics import JobTopics, job_of
 

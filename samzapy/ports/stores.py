@@ -77,6 +77,8 @@ class TaskStore(KeyValueStore, Protocol):
     The methods below are the container's; a task sees only KeyValueStore.
     """
 
+    __slots__ = ()
+
     name: str
     stamp: StoreStamp | None
 

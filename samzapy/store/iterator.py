@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from samzapy.api.errors import StoreClosed
 from samzapy.ports import Change, Scan
+from samzapy.store import misuse
 
 Entry = tuple[Any, Any]
 
 
 class OverlayIterator:
-    """(key, value) pairs in order (api.store.StoreIterator). While open it is in `among`, so that the store can close it."""
+    """(key, value) pairs in order (api.store.StoreIterator). While open it is in `among`, so that the store can close it; `store` names that in errors."""
 
-    __slots__ = ("_among", "_closed", "_entries", "_scan", "_state")
+    __slots__ = ("_among", "_entries", "_scan", "_state", "_store")
 
-    def __init__(self, entries: Iterator[Entry], scan: Scan, among: list[OverlayIterator], closed: Callable[[str], StoreClosed]) -> None:
+    def __init__(self, entries: Iterator[Entry], scan: Scan, among: list[OverlayIterator], store: str) -> None:
         self._entries = entries
         self._scan = scan
         self._among = among
-        self._closed = closed
+        self._store = store
         self._state = "open"
 
     def __iter__(self) -> OverlayIterator:
@@ -28,7 +28,7 @@ class OverlayIterator:
 
     def __next__(self) -> Entry:
         if self._state == "closed":
-            raise self._closed("this iterator is closed")
+            raise misuse.closed(self._store, "this iterator is closed")
         for entry in self._entries:
             return entry
         self._end("ended")

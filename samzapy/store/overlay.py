@@ -10,42 +10,41 @@ Nothing reaches the committed overlay before the broker has decided the commit (
 an overlay or in the cache is a deletion or a known absence; b"" is a value like any other. The writes of a hook are recorded until it has
 returned (`keep`), so that they can be undone together (`undo`).
 
-All maps hold bytes. Keys are in their *sorting form*: the serialised key, with the sign bit inverted if the serde's order is
-'signed', so that byte order is numeric order. Changelogs have the *log form*, which is the serialised key itself.
+All maps hold bytes. Keys are in their *sorting form*; changelogs have the *log form* (store/key_form.py).
 """
 
 from __future__ import annotations
 
 import logging
 from _thread import get_ident
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import InDoubt, RecordTooLarge, SamzapyError, StoreClosed, TaskError, check, other_thread, shortened
+from samzapy.api.errors import InDoubt, SamzapyError, check
 from samzapy.api.serde import Serde
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.stamp import StoreStamp
-from samzapy.ports import Change, StoreEngine
+from samzapy.ports import Change, StoreEngine, TaskStore
+from samzapy.store import misuse
 from samzapy.store.committed import CommittedOverlay, size_of
 from samzapy.store.iterator import OverlayIterator, merged, prefix_end
+from samzapy.store.key_form import key_form
 from samzapy.store.order import KeyOrder
 from samzapy.store.problems import StoreProblem
 from samzapy.store.read_cache import ReadCache
-from samzapy.store.sorting import from_signed, to_signed
 
-RECORD_OVERHEAD_BYTES = 128  # a record batch's header and a record's framing (61 + at most 31 bytes), with a margin
 LOG = logging.getLogger("samzapy.store")
 _ABSENT: Any = object()
 
 
-class OverlayStore:
-    """One store of one task (ports.TaskStore). `where` names the task and the changelog in errors."""
+class OverlayStore(TaskStore):
+    """One store of one task; its methods are documented in api.store and ports. `where` names the task and the changelog in errors."""
 
     __slots__ = (
-        "__weakref__", "_barrier", "_bytes", "_cache", "_closed_because", "_committed", "_decode_key", "_decode_value", "_encode_key",
+        "__weakref__", "_barrier", "_bytes", "_cache", "_called", "_closed_because", "_committed", "_decode_key", "_decode_value", "_encode_key",
         "_encode_value", "_engine", "_from_sorting", "_frozen", "_frozen_bytes", "_has_prefixes", "_iterators", "_key_serde", "_limit", "_live",
-        "_max_record_bytes", "_order", "_thread", "_to_sorting", "_undo", "_where", "name", "stamp",
+        "_max_record_bytes", "_order", "_thread", "_to_sorting", "_undo", "name", "stamp",
     )  # fmt: skip
 
     def __init__(
@@ -61,17 +60,15 @@ class OverlayStore:
     ) -> None:
         self.name = name
         self.stamp: StoreStamp | None = None
-        self._where = where
+        self._called = f"store {name!r} of {where}"
         self._key_serde: str = getattr(key_serde, "name", type(key_serde).__name__)
         self._has_prefixes: bool = getattr(key_serde, "has_prefixes", True)
-        signed = getattr(key_serde, "key_order", "bytes") == "signed"
-        self._to_sorting: Callable[[bytes], bytes] = to_signed if signed else _same
-        self._from_sorting: Callable[[bytes], bytes] = from_signed if signed else _same
-        self._encode_key: Callable[[Any], bytes] = _chained(key_serde.encode, to_signed) if signed else key_serde.encode
-        self._decode_key: Callable[[bytes], Any] = _chained(from_signed, key_serde.decode) if signed else key_serde.decode
+        form = key_form(key_serde)
+        self._encode_key, self._decode_key = form.encode, form.decode
+        self._to_sorting, self._from_sorting = form.to_sorting, form.from_sorting
         self._encode_value: Callable[[Any], bytes] = value_serde.encode
         self._decode_value: Callable[[bytes], Any] = value_serde.decode
-        self._barrier = self._to_sorting(BARRIER_KEY)
+        self._barrier = BARRIER_KEY if form.to_sorting is None else form.to_sorting(BARRIER_KEY)
         self._max_record_bytes = max_record_bytes
         self._thread = get_ident()
         self._limit = -1  # of key and value together; −1: writes are refused
@@ -91,10 +88,9 @@ class OverlayStore:
 
     # -- what a task calls -----------------------------------------------------------------------------------------------------------
 
-    def get(self, key: Any) -> Any:
-        """The value, or None."""
+    def get(self, key: Any, default: Any = None) -> Any:
         if key is None:
-            raise self._no_key()
+            raise misuse.no_key(self._called)
         data = self._encode_key(key)
         value = self._live.get(data, _ABSENT)
         # Between commits, which is nearly always, the newest committed changes come next; looking there first saves a call per read.
@@ -103,14 +99,13 @@ class OverlayStore:
             value = self._committed.newer.get(data, _ABSENT)
             if value is _ABSENT or self._frozen:
                 value = self._below(data)
-        return None if value is None else self._decode_value(value)
+        return default if value is None else self._decode_value(value)
 
     def put(self, key: Any, value: Any) -> None:
-        """Set; None deletes."""
         if get_ident() != self._thread:
-            raise self._other_thread("put")
+            raise misuse.other_thread(self._called, "put")
         if key is None:
-            raise self._no_key()
+            raise misuse.no_key(self._called)
         data = self._encode_key(key)
         new = None if value is None else self._encode_value(value)
         size = len(data) if new is None else len(data) + len(new)
@@ -128,59 +123,31 @@ class OverlayStore:
             self._bytes += size - (len(data) if old is None else len(data) + len(old))
         live[data] = new
 
-    def delete(self, key: Any) -> None:
-        """Remove the key, if it exists."""
-        self.put(key, None)
-
-    def get_all(self, keys: Iterable[Any]) -> dict[Any, Any]:
-        """A dict with a value for each of the keys; None for a key that is absent."""
-        get = self.get
-        return {key: get(key) for key in keys}
-
-    def put_all(self, entries: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
-        """`put` for each entry."""
-        put = self.put
-        for key, value in entries.items() if isinstance(entries, Mapping) else entries:
-            put(key, value)
-
-    def delete_all(self, keys: Iterable[Any]) -> None:
-        """`delete` for each key."""
-        for key in keys:
-            self.put(key, None)
-
     def range(self, from_key: Any, to_key: Any) -> OverlayIterator:
-        """Entries with from_key <= key < to_key, in order."""
         if from_key is None or to_key is None:
-            raise self._no_key()
+            raise misuse.no_key(self._called)
         return self._iterate(self._encode_key(from_key), self._encode_key(to_key))
 
     def prefix(self, prefix: Any) -> OverlayIterator:
-        """Entries whose serialised key starts with the serialised prefix (string and bytes keys)."""
         if prefix is None:
-            raise self._no_key()
+            raise misuse.no_key(self._called)
         if not self._has_prefixes:
-            raise TaskError(
-                f"store {self.name!r} of {self._where}: keys of serde {self._key_serde} have no prefixes.",
-                "Use `range` or `all`, or string keys.",
-            )
+            raise misuse.no_prefixes(self._called, self._key_serde)
         data = self._encode_key(prefix)
         return self._iterate(data, prefix_end(data))
 
     def all(self) -> OverlayIterator:
-        """All entries, in order."""
         return self._iterate(None, None)
 
     # -- around a hook ---------------------------------------------------------------------------------------------------------------
 
     def keep(self) -> None:
-        """The hook returned: its writes stay; iterators it opened are closed."""
         if self._undo:
             self._undo.clear()
         if self._iterators:
             self._close_iterators()
 
     def undo(self) -> None:
-        """The hook raised: its writes since the last `keep` are undone; iterators it opened are closed."""
         self._close_iterators()
         live = self._live
         # Newest write first, so that a key that was written several times ends with the value before the first of them.
@@ -199,27 +166,21 @@ class OverlayStore:
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Bytes of keys and values in the live overlay."""
         return self._bytes
 
     @property
     def changed(self) -> bool:
-        """Whether the live overlay has changes."""
         return bool(self._live)
 
     def freeze(self) -> Sequence[Change]:
-        """C0: the live overlay becomes the frozen one. Returns its changes as changelog records: (log key, value), None for a deletion."""
-        check(not self._frozen, f"store {self.name!r} of {self._where} is frozen for a commit only after its last commit has ended")
-        check(not self._undo, f"store {self.name!r} of {self._where} is frozen for a commit only between two records")
+        check(not self._frozen, f"{self._called} is frozen for a commit only after its last commit has ended")
+        check(not self._undo, f"{self._called} is frozen for a commit only between two records")
         self._frozen, self._live = self._live, {}
         self._frozen_bytes, self._bytes = self._bytes, 0
-        if self._from_sorting is _same:
-            return list(self._frozen.items())
         log_form = self._from_sorting
-        return [(log_form(key), value) for key, value in self._frozen.items()]
+        return list(self._frozen.items()) if log_form is None else [(log_form(key), value) for key, value in self._frozen.items()]
 
     def apply(self, stamp: StoreStamp) -> None:
-        """C5, C6: the frozen overlay goes to the committed overlay or, without one, to the engine, with the stamp in one batch."""
         # The overlay is emptied only after it has arrived: an error in between leaves the container in doubt with nothing lost.
         if self._committed.max_bytes:
             self._opened()
@@ -234,24 +195,17 @@ class OverlayStore:
 
     @property
     def unwritten(self) -> int:
-        """How many committed entries the engine does not have yet."""
         return len(self._committed)
 
     @property
     def must_write_out(self) -> bool:
-        """Whether the committed entries that the engine does not have take too much memory."""
         return self._committed.is_full
 
     def write_out(self, max_entries: int | None = None) -> bool:
-        """Write committed entries to the engine, at most `max_entries` (None: all). True: the write-out that was under way is done.
-
-        Raises:
-            InDoubt, StoreDiskFull: the engine could not take them; nothing is lost, the changelog has them.
-        """
         done = True
         while self._committed.older or self._committed.newer:
             if self.stamp is None:
-                raise AssertionError(f"store {self.name!r} of {self._where} has committed changes, so it has a stamp")
+                raise AssertionError(f"{self._called} has committed changes, so it has a stamp")
             written = self._committed.write_part(self._opened(), self.stamp, max_entries)
             failpoints.hit("store.write_out.part")
             if written is not None:
@@ -262,7 +216,6 @@ class OverlayStore:
         return done
 
     def discard(self) -> None:
-        """Abort: drop live and frozen overlays and the read cache. The committed overlay stays: its changes are decided."""
         self._close_iterators()
         self._undo.clear()
         self._live, self._frozen = {}, {}
@@ -273,41 +226,36 @@ class OverlayStore:
     # -- restore, start, end -----------------------------------------------------------------------------------------------------------
 
     def load(self, records: Sequence[Change], stamp: StoreStamp) -> None:
-        """Restore: write changelog records (log keys) and their position, in one batch."""
         check(
             not self._live and not self._frozen and not self._committed,
-            f"store {self.name!r} of {self._where} is restored only while it has no changes of its own",
+            f"{self._called} is restored only while it has no changes of its own",
         )
         form = self._to_sorting
-        self._opened().write([(form(key), value) for key, value in records if key != BARRIER_KEY], stamp)
+        own = [(key if form is None else form(key), value) for key, value in records if key != BARRIER_KEY]
+        self._opened().write(own, stamp)
         self.stamp = stamp
         self._cache.clear()
 
     def attach(self, engine: StoreEngine) -> None:
-        """Use this engine from now on; an earlier one has been closed."""
         self.discard()
         self._committed.clear()
         self._engine = engine
         self._thread = get_ident()
         self.stamp = engine.stamp()
-        self._limit = self._max_record_bytes - RECORD_OVERHEAD_BYTES
+        self._limit = self._max_record_bytes - misuse.RECORD_OVERHEAD_BYTES
 
     def refuse_writes(self) -> None:
-        """From now on put and delete raise StoreClosed (during `close()`)."""
         self._limit = -1
         self._closed_because = "its task is closing: the last commit has been made"
 
     def flush(self) -> None:
-        """Everything applied survives a crash when this returns."""
         self.write_out()
         self._opened().flush()
 
     def start_flush(self) -> None:
-        """Start a flush of the engine without waiting for it."""
         self._opened().flush(wait=False)
 
     def close(self) -> None:
-        """Write out committed changes and close the engine. Closing twice does nothing."""
         self.discard()
         self._limit = -1
         self._closed_because = "it is closed"
@@ -316,7 +264,7 @@ class OverlayStore:
         try:
             self.write_out()
         except SamzapyError as error:  # the engine keeps its older stamp, which is correct: the rest is restored from the changelog
-            LOG.warning("store %r of %s is closed without its last changes: %s", self.name, self._where, error.message)
+            LOG.warning("%s is closed without its last changes: %s", self._called, error.message)
         finally:
             engine, self._engine = self._engine, None
             self._committed.clear()
@@ -341,9 +289,9 @@ class OverlayStore:
 
     def _from_engine(self, key: bytes) -> bytes | None:
         if get_ident() != self._thread:
-            raise self._other_thread("get")
+            raise misuse.other_thread(self._called, "get")
         if key == self._barrier:
-            raise self._reserved()
+            raise misuse.reserved(self._called)
         value = self._opened().get(key)
         self._cache.add(key, value)
         return value
@@ -352,12 +300,12 @@ class OverlayStore:
         """A key that neither overlay has. The reserved key is refused here, before anything has changed."""
         if key == self._barrier:
             self._undo.pop()
-            raise self._reserved()
+            raise misuse.reserved(self._called)
         self._order.add(key)
 
     def _iterate(self, from_key: bytes | None, to_key: bytes | None) -> OverlayIterator:
         if get_ident() != self._thread:
-            raise self._other_thread("range, prefix or all")
+            raise misuse.other_thread(self._called, "range, prefix or all")
         live, frozen = self._live, self._frozen
         try:
             self.write_out()  # then the scan has to merge uncommitted changes only
@@ -368,7 +316,7 @@ class OverlayStore:
             changes = [(k, live[k] if k in live else frozen[k]) for k in self._order.between(from_key, to_key)]
         else:
             changes = []
-        iterator = OverlayIterator(merged(changes, scan, self._decode_key, self._decode_value), scan, self._iterators, self._closed)
+        iterator = OverlayIterator(merged(changes, scan, self._decode_key, self._decode_value), scan, self._iterators, self._called)
         self._iterators.append(iterator)
         return iterator
 
@@ -378,37 +326,13 @@ class OverlayStore:
 
     def _opened(self) -> StoreEngine:
         if self._engine is None:
-            raise self._closed(f"it cannot be used: {self._closed_because}")
+            raise misuse.closed(self._called, f"it cannot be used: {self._closed_because}")
         return self._engine
 
     def _refuse(self, key: Any, size: int) -> None:
         if self._limit < 0:
-            raise self._closed(f"it takes no writes: {self._closed_because}")
-        raise RecordTooLarge(
-            f"store {self.name!r} of {self._where}: key {shortened(key)} with its value takes {size + RECORD_OVERHEAD_BYTES} bytes "
-            f"as a record, its topic takes {self._max_record_bytes}.",
-            "Store less under one key, or raise `max.message.bytes` of the changelog topic.",
-        )
-
-    def _closed(self, why: str) -> StoreClosed:
-        return StoreClosed(f"store {self.name!r} of {self._where}: {why}.", "Use a store only in its task's hooks, before they return.")
-
-    def _other_thread(self, what: str) -> TaskError:
-        return TaskError(*other_thread(f"store {self.name!r} of {self._where}: {what}"))
-
-    def _no_key(self) -> TaskError:
-        return TaskError(f"store {self.name!r} of {self._where}: None is not a key.", "Skip records without a key, or choose a key for them.")
-
-    def _reserved(self) -> TaskError:
-        return TaskError(f"store {self.name!r} of {self._where}: the key {BARRIER_KEY!r} is samzapy's own.", "Use another key.")
-
-
-def _same(data: bytes) -> bytes:
-    return data
-
-
-def _chained(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: second(first(value))
+            raise misuse.closed(self._called, f"it takes no writes: {self._closed_because}")
+        raise misuse.too_large(self._called, key, size, self._max_record_bytes)
 
 
 def _size(key: bytes, value: bytes | None) -> int:

@@ -14,7 +14,8 @@ from samzapy.model.stamp import StoreIdentity, StoreStamp
 from samzapy.ports import Change, TaskStore
 from samzapy.serde.registry import serde_named
 from samzapy.store.memory import MemoryEngine
-from samzapy.store.overlay import RECORD_OVERHEAD_BYTES, OverlayStore
+from samzapy.store.misuse import RECORD_OVERHEAD_BYTES
+from samzapy.store.overlay import OverlayStore
 
 STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 3", "counts", "string", "integer"), "topic-id", 7, 0, 0)
 LIMIT = 1000

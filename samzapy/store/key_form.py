@@ -1,0 +1,42 @@
+"""The two forms of a key. Changelogs have the *log form*: the serialised key itself. Overlays and engines have the *sorting form*, whose
+byte order is the order of the keys: the same bytes, but for serdes of order 'signed', whose sign bit is inverted (two's complement,
+big-endian, then sorts as the numbers do)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from samzapy.api.serde import Serde
+
+_SIGN_INVERTED = tuple(bytes([byte ^ 0x80]) for byte in range(256))
+
+
+def to_signed(log_key: bytes) -> bytes:
+    """Log form to sorting form, of order 'signed'."""
+    return _SIGN_INVERTED[log_key[0]] + log_key[1:] if log_key else log_key
+
+
+from_signed = to_signed  # its own inverse
+
+
+class KeyForm(NamedTuple):
+    """How a store's keys become bytes in their sorting form, and back.
+
+    Attributes:
+        encode, decode: between a task's key and the sorting form.
+        to_sorting, from_sorting: between log form and sorting form; None: they are the same.
+    """
+
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+    to_sorting: Callable[[bytes], bytes] | None
+    from_sorting: Callable[[bytes], bytes] | None
+
+
+def key_form(serde: Serde) -> KeyForm:
+    """The key form of a store whose keys have this serde."""
+    encode, decode = serde.encode, serde.decode
+    if getattr(serde, "key_order", "bytes") != "signed":
+        return KeyForm(encode, decode, None, None)
+    return KeyForm(lambda key: to_signed(encode(key)), lambda data: decode(from_signed(data)), to_signed, from_signed)
