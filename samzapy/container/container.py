@@ -140,7 +140,7 @@ class Container:
         schedule.set(
             Duties(
                 spec=spec, supervision=line, assigned=assigned, joining=joining, transaction=transaction, tasks=tasks, commits=commits, committer=committer,
-                search=search, inputs=inputs, consumer=consumer, flushing=flushing, standbys=standbys, clock=clock,
+                search=search, inputs=inputs, consumer=consumer, flushing=flushing, standbys=standbys, schedule=schedule, clock=clock,
             ).table()
         )  # fmt: skip
         self._report = Report(

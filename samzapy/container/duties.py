@@ -29,11 +29,12 @@ from samzapy.container.joining import Joining
 from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.renewable import RenewableConsumer
 from samzapy.container.rollback import WINDOW
-from samzapy.container.schedule import NEVER, Duty
+from samzapy.container.schedule import NEVER, Duty, Schedule
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.standby import Standbys
 from samzapy.container.tasks import Tasks
 from samzapy.container.transaction import Transaction
+from samzapy.plan.crowded import SPAN_S, Spent, crowded
 from samzapy.ports import Clock, Supervision
 
 LOG = logging.getLogger("samzapy.container")
@@ -60,6 +61,7 @@ class Duties:
         consumer: RenewableConsumer,
         flushing: Flushing,
         standbys: Standbys,
+        schedule: Schedule,
         clock: Clock,
     ) -> None:
         self._spec = spec
@@ -75,7 +77,10 @@ class Duties:
         self._consumer = consumer
         self._flushing = flushing
         self._standbys = standbys
+        self._schedule = schedule
         self._clock = clock
+        self._spent = Spent(clock.monotonic(), 0, {})
+        self._crowded = ""
 
     def table(self) -> list[Duty]:
         """The rows, in the order in which they are done: what may end this process first, what people see last."""
@@ -111,6 +116,17 @@ class Duties:
         self._inputs.look_for_open_transactions(now)
         self._consumer.stalled += self._inputs.look_for_stalls(now)
         self._consumer.check_size()
+        self._watch_time(now)
+
+    def _watch_time(self, now: float) -> None:
+        """A reason for tasks that hardly get on because the container is busy with other things."""
+        if now - self._spent.at_s >= SPAN_S:
+            before, self._spent = self._spent, Spent(now, self._inputs.drained, dict(self._schedule.spent_s))
+            was, self._crowded = self._crowded, crowded(before, self._spent)
+            if self._crowded and not was:
+                LOG.warning("container %d: %s", self._spec.number, self._crowded)
+        for task in self._inputs.tasks() if self._crowded else ():
+            task.reason = task.reason or self._crowded
 
     def _sweep(self) -> None:
         held = {*self._tasks.held, *(str(c["task"]) for c in self._standbys.status())}

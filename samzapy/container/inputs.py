@@ -65,6 +65,7 @@ class Inputs:
 
     Attributes:
         readers: by (topic, partition), the inputs of the tasks that read it.
+        drained: polls so far that brought less than they could.
     """
 
     def __init__(self, consumer: Consumer, stall_s: float = 60.0) -> None:
@@ -79,7 +80,7 @@ class Inputs:
         self._ask_from = 0.0
         self._waits: dict[TopicPartition, tuple[int, str]] = {}  # what is known of a position: why its partition waits there, or ""
         self._stall_s = stall_s
-        self._drained = 0  # polls that brought less than they could
+        self.drained = 0
         self._stands: dict[TopicPartition, Still] = {}
         self._said: dict[TopicPartition, tuple[int, str]] = {}  # at which position, and what
 
@@ -142,7 +143,7 @@ class Inputs:
         """The records that came; of a partition with an end (`--until-end`) only those before it."""
         batch = self._consumer.poll(max_records, timeout_s)
         if len(batch) < max_records:
-            self._drained += 1
+            self.drained += 1
         if not self._ends or not batch or max([m.offset() for m in batch]) < self._nearest_end:
             return batch
         return [m for m in batch if m.offset() < self._ends.get((m.topic(), m.partition()), m.offset() + 1)]
@@ -217,7 +218,7 @@ class Inputs:
         has_none = place in self._paused or self._consumer.high_watermark(place) <= position
         # An answer takes up to fetch.wait.max.ms, because it comes after that of the fetch under way. Partitions whose records only wait in
         # the client, behind those of others, are not asked about: that would hold those others up.
-        still, asks = look(self._still.get(place), position, has_none, now, self._drained, STILL_S)
+        still, asks = look(self._still.get(place), position, has_none, now, self.drained, STILL_S)
         if still is None:
             self._still.pop(place, None)
             self._waits.pop(place, None)
@@ -242,7 +243,7 @@ class Inputs:
         told = []
         at = self._consumer.positions(self._by_partition)
         for place, position in at.items():
-            still, asks = look(self._stands.get(place), position, place in self._paused, now, self._drained, self._stall_s)
+            still, asks = look(self._stands.get(place), position, place in self._paused, now, self.drained, self._stall_s)
             if still is None:
                 self._stands.pop(place, None)
             else:

@@ -47,11 +47,13 @@ class Schedule:
 
     Attributes:
         next_at: when something is due again, in monotonic seconds.
+        spent_s: by row, the seconds that it has taken.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._rows: dict[str, Duty] = {}
+        self.spent_s: dict[str, float] = {}
         self.next_at = 0.0
 
     def set(self, duties: Iterable[Duty]) -> None:
@@ -86,7 +88,8 @@ class Schedule:
                 duty.do()
                 # `do` may have put the row off itself, from a later now: a commit takes its time
                 duty.next_at = max(was_due_at + duty.interval_s, now) if duty.keeps_pace else max(duty.next_at, now + duty.interval_s)
+                ended = self._clock.monotonic()
+                self.spent_s[duty.name] = self.spent_s.get(duty.name, 0.0) + ended - began
                 if duty.rest:
-                    ended = self._clock.monotonic()
                     duty.next_at = max(duty.next_at, ended + duty.rest * (ended - began))
         self.next_at = min([self._clock.monotonic() + LOOK_S, *(duty.next_at for duty in self._rows.values() if duty.interval_s)])

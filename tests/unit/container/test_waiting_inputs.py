@@ -12,6 +12,7 @@ from samzapy import StreamTask
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.testing.memory_log import MemoryCluster, MemoryConsumer, MemoryLog
 from samzapy.testing.memory_partition import MemoryMessage
+from samzapy.testing.memory_producers import MemoryTransactionalProducer
 from tests.unit.container.bench import Bench, HandClock
 
 ANSWER_S = 0.5  # librdkafka's fetch.wait.max.ms: the broker answers a connection's requests one after the other
@@ -41,12 +42,32 @@ class BehindAFetch(MemoryConsumer):
 
 
 class LogBehindFetches(MemoryLog):
+    commit_s = 0.0
+
     def __init__(self, cluster: MemoryCluster, clock: HandClock) -> None:
         super().__init__(cluster)
         self._clock = clock
 
     def consumer(self, group_id: str, name: str, small: bool = False) -> MemoryConsumer:
         return BehindAFetch(self._cluster, group_id, self._clock)
+
+    def transactional_producer(self, transactional_id: str) -> MemoryTransactionalProducer:
+        producer = super().transactional_producer(transactional_id)
+        return producer if not self.commit_s else SlowToCommit(producer, self._clock, self.commit_s)  # type: ignore[return-value]
+
+
+class SlowToCommit:
+    """A producer whose brokers take their time to commit."""
+
+    def __init__(self, producer: MemoryTransactionalProducer, clock: HandClock, commit_s: float) -> None:
+        self._producer, self._clock, self._commit_s = producer, clock, commit_s
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._producer, name)
+
+    def commit(self) -> bool:
+        self._clock.sleep(self._commit_s)
+        return self._producer.commit()
 
 
 class Slow(StreamTask):
@@ -127,3 +148,23 @@ def test_an_open_transaction_is_told_of_even_while_another_input_keeps_the_conta
     assert ["other[0]: another application's transaction is open at 0; the task waits for the records after it"] == [
         task["reason"] for task in container.status()["tasks"]
     ]
+
+
+@pytest.mark.parametrize("records", [6000, 10])
+def test_a_container_that_is_busy_with_other_things_while_records_wait_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, records: int
+) -> None:
+    """Every commit takes ten times its interval."""
+    bench = _slow_bench(tmp_path, {"in": {}})
+    bench.log = log = LogBehindFetches(bench.cluster, bench.clock)
+    log.commit_s = 1.0
+    bench.settings["commit_interval_s"] = 0.1
+    bench.feed(*(("k", number) for number in range(records)))
+    container = bench.start()
+    while bench.clock.monotonic() < 50:
+        container.step()
+    (task,) = container.status()["tasks"]
+    told = "went to other work than records, and records wait: commit 9"
+    is_said = records > 1000
+    assert (is_said, is_said) == (told in task["reason"], told in caplog.text)
+    assert caplog.text.count(told) <= 1
