@@ -44,7 +44,7 @@ def test_a_restart_is_told_with_its_reason_and_scale_tells_of_its_own_moves_only
         assert f"process {victim} on localhost" == told["process"]
         assert told["reason"].startswith("killed by SIGKILL")
 
-        away = r"Partition 1: container 1 -> 0, \d+\.\d s without it"
+        away = r"Partition 1: container 1 -> 0, \d+\.\d s without an owner"
         down = job.command("scale", str(job.file), "--containers", "1").stderr
         assert re.search(away, down), down
         assert "Partition 0" not in down
