@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from samzapy.api.errors import ClusterUnreachable
 from samzapy.cli.bounded import within
 from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json
@@ -73,9 +74,8 @@ def scale(
     def is_done(status: dict[str, Any]) -> bool:
         return len(status["containers"]) == wanted and _is_settled(status)
 
-    done = run.follow(timeout, is_done)
+    done = run.follow("moving", timeout, is_done)
     if done is None:
-        say(f"still moving after {timeout:.0f} s; see `samzapy status JOB.yaml`")
         return 1
     for task in done["tasks"]:
         move = task.get("last_move")
@@ -93,8 +93,10 @@ def restart(
     timeout: Timeout = 600.0,
     token_file: TokenFile = None,
 ) -> int:
-    """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded."""
-    run = _found(Job(file, more, sets), token_file, timeout)
+    """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded.
+
+    Code that cannot be imported is refused before any container is restarted."""
+    run = _found(Job(file, more, sets, classes=True), token_file, timeout)
     if run is None:
         return NOT_RUNNING
     before = {c["id"]: c["pid"] for c in run.status["containers"]}
@@ -104,9 +106,8 @@ def restart(
         now = {c["id"]: c["pid"] for c in status["containers"]}
         return all(now.get(n) not in (None, before.get(n)) for n in numbers) and _is_settled(status)
 
-    done = run.follow(timeout, is_done)
+    done = run.follow("restarting", timeout, is_done)
     if done is None:
-        say(f"still restarting after {timeout:.0f} s; see `samzapy status JOB.yaml`")
         return 1
     say(f"restarted {', '.join(f'container {n}' for n in numbers)}")
     return 0
@@ -138,7 +139,8 @@ def _is_settled(status: dict[str, Any]) -> bool:
 class _Run:
     """The running job and the right to change it."""
 
-    def __init__(self, status: dict[str, Any], token: str) -> None:
+    def __init__(self, job: Job, status: dict[str, Any], token: str) -> None:
+        self._job = job
         self._token = token
         self.status = status
 
@@ -150,17 +152,28 @@ class _Run:
             say(f"{job} is not running; {last_run(job.lease())}")
             return None
         path = token_file or token_path(Path(job.settings.state.dir), job.cluster_id(), str(job.names), status["run_id"])
-        return cls(status, read_token(path, is_ours=token_file is None))
+        return cls(job, status, read_token(path, is_ours=token_file is None))
 
     def post(self, verb: str, content: dict[str, Any], timeout_s: float = HTTP_TIMEOUT_S) -> dict[str, Any]:
         return http_json("POST", f"{self.status['coordinator']}/api/v1/{verb}", self._token, content, timeout_s)
 
-    def follow(self, timeout: float, is_done: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
-        """The first status that is done, saying what is waited for; None: not in time."""
+    def follow(self, doing: str, timeout: float, is_done: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
+        """The first status that is done, saying what is waited for; None, and said: not in time, or the job ended meanwhile.
+
+        Raises:
+            ClusterUnreachable: its coordinator does not answer any more, and nothing says that it ended.
+        """
         deadline = time.monotonic() + timeout
         told: dict[str, str] = {}
         while time.monotonic() < deadline:
-            status = http_json("GET", f"{self.status['coordinator']}/api/v1/status", timeout_s=_left(deadline))
+            try:
+                status = http_json("GET", f"{self.status['coordinator']}/api/v1/status", timeout_s=_left(deadline))
+            except ClusterUnreachable:
+                lease = self._job.lease()
+                if lease is None or lease.run_id != self.status["run_id"] or not lease.ended:
+                    raise
+                say(f"{self._job} ended meanwhile; {last_run(lease)}")
+                return None
             if is_done(status):
                 return status
             for what, why in _waits(status).items():
@@ -168,6 +181,7 @@ class _Run:
                     told[what] = why.rstrip("0123456789 ")
                     say(f"{what}: {why}")
             time.sleep(LOOK_S)
+        say(f"still {doing} after {timeout:.0f} s; see `samzapy status JOB.yaml`")
         return None
 
 

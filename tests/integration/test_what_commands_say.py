@@ -51,7 +51,18 @@ def test_a_restart_is_told_with_its_reason_and_scale_tells_of_its_own_moves_only
         again = job.command("scale", str(job.file), "--containers", "1").stderr
         assert "1 containers" == again.strip().splitlines()[-1]
         assert not re.search(away, again), again
-        assert 0 == run.stop()
+
+        (module,) = job.folder.glob("task_*.py")
+        code = module.read_text()
+        module.write_text("import not_there\n" + code)
+        refused = job.command("restart", str(job.file))
+        assert (2, True) == (refused.returncode, "not_there" in refused.stderr), refused.stderr
+        assert "RUNNING" == (job.status() or {})["state"]
+
+        module.write_text(code.replace("def init(self, context):", "def init(self, context):\n        raise ValueError('new code')"))
+        broken = job.command("restart", str(job.file))
+        assert (1, True) == (broken.returncode, "ended meanwhile; its last run failed" in broken.stderr), broken.stderr
+        assert "ValueError: new code" in broken.stderr
 
 
 def test_each_entry_says_whose_it_is(job: Job) -> None:
