@@ -14,8 +14,8 @@ from samzapy.cli import forget
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
 from samzapy.cli.job import Job
 from samzapy.cli.this_process import this_process
-from samzapy.coordinator.rewinding import Order, Plan, Rewinding
-from samzapy.ops.inspection import look_around, read_checkpoints
+from samzapy.coordinator.checkpoint_set import CheckpointSet, CheckpointSetOptions, Plan
+from samzapy.ops.inspection import job_facts, read_checkpoints
 from samzapy.ops.topics import changelogs, prepare_topics
 from samzapy.plan.startpoints import EARLIEST, LATEST, Choice, Target, pending
 from samzapy.wiring.coordinator import coordinator_settings
@@ -47,12 +47,12 @@ def checkpoint_show(file: JobFile, more: MoreFiles = None, sets: Sets = None, as
 
     `left input`: it is not in the job file any more; if it is added again, it continues at that offset."""
     with Job(file, more, sets) as job:
-        found = read_checkpoints(job.settings, look_around(job.settings, job.log).topics, job.log, job.clock)
-        orders = job.ledger().startpoints
+        found = read_checkpoints(job.settings, job_facts(job.settings, job.log).topics, job.log, job.clock)
+        startpoints = job.ledger().startpoints
     done = {c.task: c for c in found.values()}
-    for task, order in orders.items():
-        if pending(order, done.get(task)) is not None:
-            say(f"{task}: `checkpoint set` waits for its next start: {', '.join(f'{p} at {at}' for p, at in order.offsets.items())}")
+    for task, startpoint in startpoints.items():
+        if pending(startpoint, done.get(task)) is not None:
+            say(f"{task}: `checkpoint set` waits for its next start: {', '.join(f'{p} at {at}' for p, at in startpoint.offsets.items())}")
     if as_json:
         for checkpoint in found.values():
             print_json(json.loads(checkpoint.to_bytes()))
@@ -88,10 +88,10 @@ def checkpoint_set(
     job = Job(file, more, sets)
     target = target_of(to_earliest, to_latest, to_offset, to_datetime)
     _check_state(job, keep_state, reset_state)
-    order = Order(target, Choice(topic, partition), reset_state)
+    options = CheckpointSetOptions(target, Choice(topic, partition), reset_state)
     with job:
         job.refuse_running(job.url())
-        plan = _execute(job, order) if execute else _rewinding(job).preview(order, job.ledger())
+        plan = _execute(job, options) if execute else _checkpoint_set(job).preview(options, job.ledger())
         _print(plan, as_json)
         _say_what_stays(plan)
         for place, keys in plan.deletions.items():
@@ -140,23 +140,23 @@ def _check_state(job: Job, keep: bool, reset: bool) -> None:
         )
 
 
-def _execute(job: Job, order: Order) -> Plan:
-    rewinding = _rewinding(job)
-    rewinding.preview(order, job.ledger())  # what is refused is refused before anything is fenced
+def _execute(job: Job, options: CheckpointSetOptions) -> Plan:
+    command = _checkpoint_set(job)
+    command.preview(options, job.ledger())  # what is refused is refused before anything is fenced
     prepare_topics(job.settings, job.log)
-    return rewinding.execute(order)
+    return command.execute(options)
 
 
-def _rewinding(job: Job) -> Rewinding:
+def _checkpoint_set(job: Job) -> CheckpointSet:
     settings = job.settings
-    tasks = look_around(settings, job.log).tasks
+    tasks = job_facts(settings, job.log).tasks
     if not tasks:
         raise TopicMissing(
             f"not all of the input topics {', '.join(i.topic for i in settings.inputs)} exist.",
             "See `samzapy topics JOB.yaml`, and create those that are missing.",
         )
     changelogs = JobTopics.of(settings).changelogs
-    return Rewinding(job.names, tasks, changelogs, coordinator_settings(settings), job.log, job.clock, this_process(), job.answers)
+    return CheckpointSet(job.names, tasks, changelogs, coordinator_settings(settings), job.log, job.clock, this_process(), job.answers)
 
 
 def _print(plan: Plan, as_json: bool) -> None:

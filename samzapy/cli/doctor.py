@@ -33,7 +33,7 @@ from samzapy.http_client import NO_ANSWER, ask
 from samzapy.ops import doctor as rules
 from samzapy.ops.access import missing_access
 from samzapy.ops.doctor import Check, State
-from samzapy.ops.inspection import look_around
+from samzapy.ops.inspection import job_facts
 from samzapy.ops.topics import made_by_hand, topic_rows
 from samzapy.ports import Log
 from samzapy.private_files import private_directory
@@ -176,7 +176,7 @@ def _access(settings: Settings, log: Log) -> list[Check]:
 
 def _topics(settings: Settings, log: Log, job: Path) -> tuple[int | None, list[Check]]:
     rows = [rules.TopicRow(kind, topic, role, state) for kind, (topic, role, _, _, state) in topic_rows(settings, log)]
-    tasks = len(look_around(settings, log).tasks)
+    tasks = len(job_facts(settings, log).tasks)
     return tasks or None, rules.check_topics(rows, str(job), lambda topic: made_by_hand(settings, topic))
 
 

@@ -15,9 +15,9 @@ from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, pri
 from samzapy.cli.job import Job
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
-from samzapy.ops.inspection import look_around, read_checkpoints
+from samzapy.ops.inspection import job_facts, read_checkpoints
 from samzapy.ops.topics import made_by_hand
-from samzapy.plan.lag import standings
+from samzapy.plan.lag import partition_lags
 from samzapy.plan.startpoints import pending, standing
 from samzapy.ports import Log, no_leader
 
@@ -37,7 +37,7 @@ class _Reader:
 def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
     """How far behind the job is in each input partition, running or not."""
     with Job(file, more, sets) as job:
-        tasks = look_around(job.settings, job.log).tasks
+        tasks = job_facts(job.settings, job.log).tasks
         if not tasks:
             _refuse(job)
         status = job.status()
@@ -45,7 +45,7 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
         if status is not None:
             at = {name: {**at.get(name, {}), **found} for name, found in _reported(tasks, status).items()}
         ends, leaderless = _ends(job.log, tasks)
-        found = standings(tasks, at, ends)
+        found = partition_lags(tasks, at, ends)
     readers = {} if status is None else _readers(status)
     if status is None:
         say(f"job {job.names} is not running{'' if at else ', and has no checkpoint yet'}")
@@ -79,7 +79,7 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
 
 def committed(job: Job) -> Positions:
     """By task, the offsets of its next start: from its checkpoint, or from a `checkpoint set` that waits for it."""
-    around = look_around(job.settings, job.log)
+    around = job_facts(job.settings, job.log)
     checkpoints = {c.task: c for c in read_checkpoints(job.settings, around.topics, job.log, job.clock).values()}
     orders = job.ledger().startpoints
     result: Positions = {}

@@ -13,10 +13,10 @@ from samzapy.cli.job import Job
 from samzapy.cli.loading import with_master
 from samzapy.config.schema import Settings
 from samzapy.model.job_model import TaskModel
-from samzapy.ops.inspection import look_around
+from samzapy.ops.inspection import job_facts
 from samzapy.ops.topics import ABSENT, MISSING, WRONG, topic_rows, what_run_refuses
 from samzapy.plan.assignment import check_slots
-from samzapy.plan.outlook import Outlook, outlook
+from samzapy.plan.preview import RunPreview, preview_run
 
 TOPICS = ("TOPIC", "ROLE", "EXPECTED", "ACTUAL", "STATE")
 
@@ -33,19 +33,19 @@ def plan(
     job = Job(file, more, with_master(sets, local, master), classes=True)
     settings = job.settings
     with job:
-        tasks = look_around(settings, job.log).tasks
+        tasks = job_facts(settings, job.log).tasks
         rows = topic_rows(settings, job.log)
         ledger = job.ledger()
         refused = what_run_refuses(settings, job.log, ledger)
     problems = _topic_problems(rows, refused)
-    seen: Outlook | None = None
+    preview: RunPreview | None = None
     if tasks:
-        seen = outlook(list(tasks), settings.containers.count, ledger, None if local else settings.spark.master, os.cpu_count() or 1)
-        problems += _slot_problems(settings, seen)
+        preview = preview_run(list(tasks), settings.containers.count, ledger, None if local else settings.spark.master, os.cpu_count() or 1)
+        problems += _slot_problems(settings, preview)
     if as_json:
-        print_json(_document(settings, local, tasks, seen, rows, problems))
+        print_json(_document(settings, local, tasks, preview, rows, problems))
     else:
-        _print(settings, local, tasks, seen, rows)
+        _print(settings, local, tasks, preview, rows)
         for problem in problems:
             say(f"error[{problem.code}]: {problem}")
     return problems[0].exit_code if problems else 0
@@ -65,9 +65,9 @@ def _topic_problems(rows: list[Any], refused: SamzapyError | None) -> list[Samza
     return [*(same or [refused]), *(problem for problem in found if type(problem) is not type(refused))]
 
 
-def _slot_problems(settings: Settings, seen: Outlook) -> list[SamzapyError]:
+def _slot_problems(settings: Settings, preview: RunPreview) -> list[SamzapyError]:
     try:
-        check_slots(len(seen.plan.tasks), seen.slots, settings.spark.master)
+        check_slots(len(preview.plan.tasks), preview.slots, settings.spark.master)
     except LauncherError as error:
         return [error]
     return []
@@ -77,42 +77,42 @@ def _where(settings: Settings, local: bool) -> str:
     return "child processes (--local)" if local else f"Spark at {settings.spark.master}"
 
 
-def _print(settings: Settings, local: bool, tasks: dict[str, TaskModel], seen: Outlook | None, rows: list[Any]) -> None:
+def _print(settings: Settings, local: bool, tasks: dict[str, TaskModel], preview: RunPreview | None, rows: list[Any]) -> None:
     print(f"job {settings.job}-{settings.id} on {_where(settings, local)}")
-    if seen is not None:
-        _print_outlook(settings, local, tasks, seen)
+    if preview is not None:
+        _print_preview(settings, local, tasks, preview)
     print()
     print_table(TOPICS, [row for _, row in rows])
 
 
-def _print_outlook(settings: Settings, local: bool, tasks: dict[str, TaskModel], seen: Outlook) -> None:
-    used = len(seen.plan.tasks)
-    slots = f"; {seen.slots} slots" if seen.slots is not None else "" if local else "; the number of slots is known only when Spark runs"
+def _print_preview(settings: Settings, local: bool, tasks: dict[str, TaskModel], preview: RunPreview) -> None:
+    used = len(preview.plan.tasks)
+    slots = f"; {preview.slots} slots" if preview.slots is not None else "" if local else "; the number of slots is known only when Spark runs"
     print(f"{len(tasks)} tasks in {used} containers{slots}")
     if used < settings.containers.count:
         say(f"containers.count is {settings.containers.count}, but {len(tasks)} tasks fill {used}; the others are not started")
-    if seen.hosts_are_assumed:
+    if preview.hosts_are_assumed:
         say("hosts: those with the tasks' state from earlier runs, if Spark has executors there again")
     print()
-    print_table(("CONTAINER", "HOST", "TASKS"), [(n, seen.plan.hosts.get(n) or "any", len(names)) for n, names in seen.plan.tasks.items()])
+    print_table(("CONTAINER", "HOST", "TASKS"), [(n, preview.plan.hosts.get(n) or "any", len(names)) for n, names in preview.plan.tasks.items()])
     print()
-    container = {t: n for n, names in seen.plan.tasks.items() for t in names}
-    lines = [(t.name, container[t.name], seen.before.get(t.name), ", ".join(str(p) for p in t.inputs)) for t in tasks.values()]
+    container = {t: n for n, names in preview.plan.tasks.items() for t in names}
+    lines = [(t.name, container[t.name], preview.before.get(t.name), ", ".join(str(p) for p in t.inputs)) for t in tasks.values()]
     print_table(("TASK", "CONTAINER", "BEFORE", "PARTITIONS"), lines)
 
 
 def _document(
-    settings: Settings, local: bool, tasks: dict[str, TaskModel], seen: Outlook | None, rows: list[Any], problems: list[SamzapyError]
+    settings: Settings, local: bool, tasks: dict[str, TaskModel], preview: RunPreview | None, rows: list[Any], problems: list[SamzapyError]
 ) -> dict[str, Any]:
-    container = {} if seen is None else {t: n for n, names in seen.plan.tasks.items() for t in names}
+    container = {} if preview is None else {t: n for n, names in preview.plan.tasks.items() for t in names}
     return {
         "job": settings.job, "id": settings.id, "master": None if local else settings.spark.master,
-        "slots": None if seen is None else seen.slots,
-        "containers": [] if seen is None else [
-            {"id": n, "host": seen.plan.hosts.get(n), "tasks": list(names)} for n, names in seen.plan.tasks.items()
+        "slots": None if preview is None else preview.slots,
+        "containers": [] if preview is None else [
+            {"id": n, "host": preview.plan.hosts.get(n), "tasks": list(names)} for n, names in preview.plan.tasks.items()
         ],
         "tasks": [
-            {"name": t.name, "container": container.get(t.name), "before": seen.before.get(t.name) if seen else None,
+            {"name": t.name, "container": container.get(t.name), "before": preview.before.get(t.name) if preview else None,
              "partitions": [f"kafka.{p.topic}.{p.partition}" for p in t.inputs]}
             for t in tasks.values()
         ],

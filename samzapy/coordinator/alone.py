@@ -13,7 +13,7 @@ from types import TracebackType
 from samzapy.api.errors import ConfigurationError, Fenced, InDoubt, LogError, OwnedElsewhere, StateRefused, TransactionAborted
 from samzapy.coordinator.coordinator_log import CoordinatorLog, Written
 from samzapy.coordinator.lease import Lease
-from samzapy.coordinator.owning import Owning
+from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.names import Job
 from samzapy.model.ownership import LEASE_KEY, Ledger
@@ -51,8 +51,8 @@ class Alone:
         self.id = secrets.token_hex(8)
         self.ledger = Ledger()
         self._topic = CoordinatorLog(job, self.id, log, clock)
-        self._owning = Owning(self._topic, self.id, clock)
-        self._lease = Lease(job, self.id, self._owning, settings, clock, process, is_alive)
+        self._ownership = OwnershipRecords(self._topic, self.id, clock)
+        self._lease = Lease(job, self.id, self._ownership, settings, clock, process, is_alive)
 
     def __enter__(self) -> Alone:
         """
@@ -61,11 +61,11 @@ class Alone:
         """
         self._lease.await_the_other(self._topic.read)
         try:
-            self.ledger = self._owning.take_over()
+            self.ledger = self._ownership.take_over()
             self._lease.renew("")
-            self._owning.end_all(self.ledger, range(self._settings.containers))
+            self._ownership.end_all(self.ledger, range(self._settings.containers))
         except BaseException as error:
-            self._owning.close()
+            self._ownership.close()
             if isinstance(error, Fenced):
                 raise self._replaced() from None
             raise
@@ -76,7 +76,7 @@ class Alone:
             if isinstance(error, ConfigurationError | StateRefused):
                 self._lease.give_up()
         finally:
-            self._owning.close()
+            self._ownership.close()
         if isinstance(error, Fenced):
             raise self._replaced() from None
 
@@ -94,7 +94,7 @@ class Alone:
         Raises:
             OwnedElsewhere: another run has taken the job over. LogError: nothing was written.
         """
-        self._owning.close()  # the init of a new producer fences a run that has taken the job over in the meantime; the lease then shows that run
+        self._ownership.close()  # the init of a new producer fences a run that has taken the job over in the meantime; the lease then shows that run
         if self.read().lease is None:  # the coordinator topic has been deleted
             raise self._replaced()
         ended = (self._job.coordinator_topic, LEASE_KEY, self._lease.ended().to_bytes(), 0)

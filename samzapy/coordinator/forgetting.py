@@ -46,7 +46,7 @@ class Forgotten:
 
 
 class Forgetting:
-    """One command. Arguments as of `coordinator.rewinding.Rewinding`."""
+    """One command. Arguments as of `coordinator.checkpoint_set.Rewinding`."""
 
     def __init__(
         self, job: Job, settings: CoordinatorSettings, log: Log, clock: Clock, process: Process, is_alive: Callable[[str], bool]

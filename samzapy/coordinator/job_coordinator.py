@@ -20,7 +20,7 @@ from samzapy.coordinator.lease import Lease
 from samzapy.coordinator.liveness import Liveness
 from samzapy.coordinator.membership import job_state
 from samzapy.coordinator.movement import Movement
-from samzapy.coordinator.owning import Owning
+from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.coordinator.starting import Starting
@@ -80,12 +80,12 @@ class JobCoordinator:
         self._launcher = launcher
         self._input_topics = input_topics or InputTopics()
         self._topic = CoordinatorLog(job, run_id, log, clock)
-        self._owning = Owning(self._topic, run_id, clock)
+        self._ownership = OwnershipRecords(self._topic, run_id, clock)
         self.roster = Roster(job, run_id, tasks, settings.containers, ends, clock)
-        self._lease = Lease(job, run_id, self._owning, settings, clock, process, is_alive)
-        self._liveness = Liveness(self.roster, self._owning, settings, clock)
-        self._movement = Movement(self.roster, self._owning, settings, clock, launcher)
-        self._starting = Starting(self.roster, self._owning, settings, clock, launcher, payload, self._movement.replan, new_id)
+        self._lease = Lease(job, run_id, self._ownership, settings, clock, process, is_alive)
+        self._liveness = Liveness(self.roster, self._ownership, settings, clock)
+        self._movement = Movement(self.roster, self._ownership, settings, clock, launcher)
+        self._starting = Starting(self.roster, self._ownership, settings, clock, launcher, payload, self._movement.replan, new_id)
         self.changes = Changes(self.roster, settings, clock, launcher, self._input_topics, self._movement.replan)
         self._kill_now = False
         self._was_running = False
@@ -131,18 +131,18 @@ class JobCoordinator:
                 if attempt == ATTEMPTS:
                     raise
                 LOG.warning("the coordinator topic could not be written, starting again: %s: %s", error.code, error)
-                self._owning.close()
+                self._ownership.close()
                 self._clock.sleep(FENCED_S if isinstance(error, Fenced) else RETRY_S)
 
     def _begin(self) -> None:
         found = self._lease.await_the_other(self._topic.read)
         found.must_be_readable(self._needed())
         self._refuse_other_topics(found)
-        ledger = self._owning.take_over()
+        ledger = self._ownership.take_over()
         failpoints.hit("coordinator.taken_over")
         self._lease.renew(self.roster.url)
         LOG.info("status: %s/api/v1/status", self.roster.url)
-        self._owning.end_all(ledger, range(self.roster.target))
+        self._ownership.end_all(ledger, range(self.roster.target))
         failpoints.hit("coordinator.fenced")
         self._note_inputs(ledger)
         self._await_home_hosts()
@@ -159,14 +159,14 @@ class JobCoordinator:
         failure = self.roster.failure
         self.roster.state = state.FAILED if failure else state.FINISHED
         try:
-            if self._owning.is_in_doubt:
-                self._owning.read()
-            self._owning.end(self._liveness.record(m) for m in self.roster.members.values() if m.is_named)
+            if self._ownership.is_in_doubt:
+                self._ownership.read()
+            self._ownership.end(self._liveness.record(m) for m in self.roster.members.values() if m.is_named)
             told_of = failure[1] if failure else None
             self._lease.give_up(self.roster.state, f"{told_of['code']}: {told_of['message']}" if told_of else "")
         except (LogError, StateRefused) as error:
             LOG.warning("the end of this run could not be written; the next run waits until the lease has ended: %s", error)
-        self._owning.close()
+        self._ownership.close()
         if failure is None:
             LOG.info(
                 "job %s %s; all its work is committed",
@@ -209,11 +209,11 @@ class JobCoordinator:
         if self.roster.ends is not None:
             records.append((end_offsets_key(self._run_id), end_offsets_to_bytes(self.roster.ends)))
         if records:
-            self._owning.write(*records)
+            self._ownership.write(*records)
 
     def _await_home_hosts(self) -> None:
         """Executors register one after the other: before tasks are assigned, wait a while for the hosts that have the newest state."""
-        newest = {max(hosts, key=lambda h: hosts[h]) for hosts in self._owning.locality.values() if hosts}
+        newest = {max(hosts, key=lambda h: hosts[h]) for hosts in self._ownership.locality.values() if hosts}
         deadline = self._clock.monotonic() + self._settings.host_affinity_s
         while not newest <= set(self._launcher.hosts()) and self._clock.monotonic() < deadline:
             self._clock.sleep(TICK_S)
@@ -256,13 +256,13 @@ class JobCoordinator:
         else:
             if lease is not None and lease.run_id != self._run_id:
                 raise error
-        self._owning.is_in_doubt = True  # the next turn makes a new producer, looks at the lease again, and reads what holds
+        self._ownership.is_in_doubt = True  # the next turn makes a new producer, looks at the lease again, and reads what holds
         LOG.warning("the coordinator's producer failed, but no other run took over: continuing with a new producer: %s", error)
 
     def _tick(self) -> None:
         roster, movement = self.roster, self._movement
-        if self._owning.is_in_doubt:
-            movement.reconcile(self._owning.read())
+        if self._ownership.is_in_doubt:
+            movement.reconcile(self._ownership.read())
         self._lease.renew_when_due(roster.url)
         with roster.lock:
             now = self._clock.monotonic()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from samzapy import failpoints
 from samzapy.api.errors import OwnedElsewhere
-from samzapy.coordinator.owning import Owning
+from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.names import Job
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger
@@ -30,7 +30,7 @@ class Lease:
         self,
         job: Job,
         run_id: str,
-        owning: Owning,
+        ownership: OwnershipRecords,
         settings: CoordinatorSettings,
         clock: Clock,
         process: Process,
@@ -38,7 +38,7 @@ class Lease:
     ) -> None:
         self._job = job
         self._run_id = run_id
-        self._owning = owning
+        self._ownership = ownership
         self._settings = settings
         self._clock = clock
         self._process = process
@@ -91,7 +91,7 @@ class Lease:
         """
         now = self._clock.monotonic()
         failpoints.hit("coordinator.lease.before")
-        self._owning.write((LEASE_KEY, self._record(url).to_bytes()))
+        self._ownership.write((LEASE_KEY, self._record(url).to_bytes()))
         self._renewed_at, self.is_held = now, True
 
     def renew_when_due(self, url: str) -> None:
@@ -100,7 +100,7 @@ class Lease:
 
     def give_up(self, outcome: str = "", error: str = "") -> None:
         """Write that this run has ended, and how."""
-        self._owning.write((LEASE_KEY, self.ended(outcome, error).to_bytes()))
+        self._ownership.write((LEASE_KEY, self.ended(outcome, error).to_bytes()))
 
     def ended(self, outcome: str = "", error: str = "") -> LeaseRecord:
         """The record of the end."""

@@ -13,7 +13,7 @@ from dataclasses import replace
 from samzapy import failpoints
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Death, Member
-from samzapy.coordinator.owning import Owning
+from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.caution import Piece, piece_from_json
@@ -50,9 +50,9 @@ SUDDEN = ("SIGKILL", "killed or crashed", "executor was lost")
 class Liveness:
     """Notices lost containers, ends and fences them, and decides whether they are started again."""
 
-    def __init__(self, roster: Roster, owning: Owning, settings: CoordinatorSettings, clock: Clock) -> None:
+    def __init__(self, roster: Roster, ownership: OwnershipRecords, settings: CoordinatorSettings, clock: Clock) -> None:
         self._roster = roster
-        self._owning = owning
+        self._ownership = ownership
         self._settings = settings
         self._clock = clock
 
@@ -130,7 +130,7 @@ class Liveness:
         if not gone:
             return
         failpoints.hit("coordinator.lost.before")
-        self._owning.end([self.record(m) for m in gone if m.is_named])
+        self._ownership.end([self.record(m) for m in gone if m.is_named])
         with self._roster.lock:
             for member in gone:
                 self._after_end(member)

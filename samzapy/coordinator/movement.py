@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from samzapy import failpoints
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Applicant, Member
-from samzapy.coordinator.owning import Named, Owning
+from samzapy.coordinator.ownership_records import Named, OwnershipRecords
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.ownership import Ledger, container_key
@@ -24,9 +24,9 @@ LOG = logging.getLogger("samzapy.coordinator")
 class Movement:
     """Plans, names containers that have registered, and moves tasks."""
 
-    def __init__(self, roster: Roster, owning: Owning, settings: CoordinatorSettings, clock: Clock, launcher: Launcher) -> None:
+    def __init__(self, roster: Roster, ownership: OwnershipRecords, settings: CoordinatorSettings, clock: Clock, launcher: Launcher) -> None:
         self._roster = roster
-        self._owning = owning
+        self._ownership = ownership
         self._settings = settings
         self._clock = clock
         self._launcher = launcher
@@ -49,7 +49,7 @@ class Movement:
 
         # Plan from the previous plan, so that only tasks that must move do; then request hosts for containers that are not running yet.
         before = {t: n for t, n in roster.desired.items() if t in roster.tasks}
-        decided = plan(names, numbers, before, self._owning.locality, self._launcher.hosts(), live)
+        decided = plan(names, numbers, before, self._ownership.locality, self._launcher.hosts(), live)
         roster.desired = {t: n for n, tasks in decided.tasks.items() for t in tasks}
         for number in numbers:
             if not self._roster.members[number].is_live:
@@ -85,7 +85,7 @@ class Movement:
             for member, applicant in applicants:
                 facts = applicant.facts
                 if "holds" in facts:
-                    self._owning.confirm(str(facts.get("host", "")), facts["holds"])
+                    self._ownership.confirm(str(facts.get("host", "")), facts["holds"])
                 tasks = tuple(t for t in roster.tasks if roster.desired.get(t) == member.number and t not in owned)
                 named.append(Named(member.number, applicant.incarnation, tasks, str(facts.get("host", "")), int(facts.get("pid", 0))))
         if not named:
@@ -93,7 +93,7 @@ class Movement:
         if steps.records:
             failpoints.hit("coordinator.moved.before")
         failpoints.hit("coordinator.named.before")
-        epochs = self._owning.name(named)  # without the lock: heartbeats are answered while Kafka is slow
+        epochs = self._ownership.name(named)  # without the lock: heartbeats are answered while Kafka is slow
         failpoints.hit("coordinator.named.after")
 
         # The records are committed: apply them to the members.
@@ -132,7 +132,7 @@ class Movement:
             return
         self._copied = owners
         before = {n: m.standby for n, m in live.items()}
-        chosen = standbys(owners, {n: m.host for n, m in live.items()}, self._settings.standby, before, self._owning.locality)
+        chosen = standbys(owners, {n: m.host for n, m in live.items()}, self._settings.standby, before, self._ownership.locality)
         for number, member in live.items():
             self._roster.members.keep_copies(member, tuple(chosen.get(number, ())))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy.coordinator.membership import Launch, Member
-from samzapy.coordinator.owning import Owning
+from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.ids import random_id
@@ -29,7 +29,7 @@ class Starting:
     def __init__(
         self,
         roster: Roster,
-        owning: Owning,
+        ownership: OwnershipRecords,
         settings: CoordinatorSettings,
         clock: Clock,
         launcher: Launcher,
@@ -38,7 +38,7 @@ class Starting:
         new_id: Callable[[], str] = random_id,
     ) -> None:
         self._roster = roster
-        self._owning = owning
+        self._ownership = ownership
         self._settings = settings
         self._clock = clock
         self._launcher = launcher
@@ -91,7 +91,7 @@ class Starting:
         """By host, how many of its tasks-to-be have their newest state there."""
         found: dict[str, int] = {}
         for task, number in self._roster.desired.items():
-            hosts = self._owning.locality.get(task)
+            hosts = self._ownership.locality.get(task)
             if number == member.number and hosts:
                 newest = max(hosts, key=lambda h: hosts[h])
                 found[newest] = found.get(newest, 0) + 1

@@ -16,10 +16,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from samzapy.api.errors import SamzapyError
 from samzapy.coordinator.control_app import signature_check
-from samzapy.coordinator.exposition import exposition
 from samzapy.coordinator.host_names import HostNames
 from samzapy.coordinator.http import BAD, CONFLICT, FORBIDDEN, MISDIRECTED, TOO_LARGE, UNAVAILABLE, TooLarge, body_of, throw_away
 from samzapy.coordinator.job_coordinator import JobCoordinator
+from samzapy.coordinator.metrics import metrics_text
 from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
 from samzapy.printable import printable_json
 from samzapy.signing import NOT_SIGNED, SIGNATURE, is_signed_body
@@ -41,7 +41,7 @@ def web_app(coordinator: JobCoordinator, token: str, names: HostNames | None = N
         return JSONResponse(roster.model().to_json())
 
     def metrics(_: Request) -> Response:
-        return PlainTextResponse(exposition(roster.status(), roster.reports()), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return PlainTextResponse(metrics_text(roster.status(), roster.reports()), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n")

@@ -75,9 +75,9 @@ class KafkaTransactionalProducer:
         self._looked = Looked()
         own = {"transactional.id": transactional_id, "client.id": transactional_id, "transaction.timeout.ms": timeout_ms}
         self._refusals = Refusals(settings)
-        ears = {"error_cb": self._on_error, "logger": self._heard, "debug": ",".join(filter(None, (settings.get("debug"), "eos")))}
+        callbacks = {"error_cb": self._on_error, "logger": self._heard, "debug": ",".join(filter(None, (settings.get("debug"), "eos")))}
         with making():
-            self._producer = Producer({**DEFAULTS, **TRANSACTIONAL, **settings, **FORCED, **own, **ears})
+            self._producer = Producer({**DEFAULTS, **TRANSACTIONAL, **settings, **FORCED, **own, **callbacks})
         self._produce = self._producer.produce
         self._slow_s = min(SUSPICIOUS_S, float(settings.get("socket.timeout.ms", 60_000)) / 1000)
 

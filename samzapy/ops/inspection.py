@@ -26,7 +26,7 @@ AT_ONCE_S = 1.0  # a broker closes no segment and cleans it in so short a time
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class JobFacts:
     """The job in Kafka: its cluster, topics, tasks."""
 
     cluster_id: str
@@ -34,7 +34,7 @@ class Surroundings:
     tasks: dict[str, TaskModel]
 
 
-def look_around(settings: Settings, log: Log) -> Surroundings:
+def job_facts(settings: Settings, log: Log) -> JobFacts:
     """The job's topics that exist, and its tasks (none while an input is missing).
 
     Raises:
@@ -47,7 +47,7 @@ def look_around(settings: Settings, log: Log) -> Surroundings:
     tasks: dict[str, TaskModel] = {}
     if set(names.inputs) <= set(topics):
         tasks = names.tasks({topic: facts.partitions for topic, facts in topics.items()})
-    return Surroundings(cluster_id, topics, tasks)
+    return JobFacts(cluster_id, topics, tasks)
 
 
 def read_checkpoints(settings: Settings, topics: Mapping[str, TopicFacts], log: Log, clock: Clock) -> dict[int, Checkpoint]:

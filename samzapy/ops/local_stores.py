@@ -20,7 +20,7 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
-from samzapy.ops.inspection import changelog_of, fold_partition, look_around, read_checkpoints, refuse, refuse_foreign, refuse_replaced
+from samzapy.ops.inspection import changelog_of, fold_partition, job_facts, read_checkpoints, refuse, refuse_foreign, refuse_replaced
 from samzapy.plan.restore import Keep, Refuse, unnamed
 from samzapy.plan.startpoints import decides, pending
 from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
@@ -63,19 +63,19 @@ class LocalState:
         self._folders = folders
         self._log = log
         self._clock = clock
-        self._around = look_around(settings, log)
-        self._checkpoints = read_checkpoints(settings, self._around.topics, log, clock)
+        self._facts = job_facts(settings, log)
+        self._checkpoints = read_checkpoints(settings, self._facts.topics, log, clock)
         logs = JobTopics.of(settings).changelogs
-        missing = sorted(set(logs.values()) - set(self._around.topics))
+        missing = sorted(set(logs.values()) - set(self._facts.topics))
         for store, topic in logs.items():
             if topic in missing:
                 refuse_replaced(topic, store, None, self._checkpoints)
         if missing:
             raise TopicMissing(f"there is no topic {', '.join(missing)}: the job has not run yet, or was reset.", "`samzapy run JOB.yaml`.")
         for store, topic in logs.items():
-            refuse_foreign(settings, store, self._around.topics[topic], self._checkpoints, log, clock)
+            refuse_foreign(settings, store, self._facts.topics[topic], self._checkpoints, log, clock)
         self._spec = container_spec(
-            settings, self._around.tasks, self._around.topics, 0, host, Path(settings.state.dir), self._around.cluster_id, _no_task, folders
+            settings, self._facts.tasks, self._facts.topics, 0, host, Path(settings.state.dir), self._facts.cluster_id, _no_task, folders
         )
 
     def places(self, store: str | None, task: str | None) -> list[tuple[str, str]]:
@@ -86,11 +86,11 @@ class LocalState:
         """
         if store is not None:
             changelog_of(self._settings, store)
-        if task is not None and task not in self._around.tasks:
-            raise ConfigurationError(f"there is no task {task!r}.", f"There are: {', '.join(self._around.tasks)}.")
+        if task is not None and task not in self._facts.tasks:
+            raise ConfigurationError(f"there is no task {task!r}.", f"There are: {', '.join(self._facts.tasks)}.")
         return [
             (t, s.name)
-            for t in self._around.tasks
+            for t in self._facts.tasks
             if task in (None, t)
             for s in self._spec.stores.values()
             if s.changelog is not None and store in (None, s.name)
@@ -168,8 +168,8 @@ class LocalState:
 
     def _place(self, consumer: Consumer, task: str, store: str) -> _Place:
         topic = changelog_of(self._settings, store)
-        facts = self._around.topics.get(topic)
-        model = self._around.tasks[task]
+        facts = self._facts.topics.get(topic)
+        model = self._facts.tasks[task]
         if facts is None:
             raise StateRefused(f"changelog {topic} does not exist.", "Run the job first.")
         place, checkpoint = TopicPartition(topic, model.partition), self._checkpoints.get(model.partition)
@@ -240,7 +240,7 @@ class LocalState:
     def _order(self, task: TaskModel) -> Startpoint | None:
         """The newest `checkpoint set` for the task, carried out or not."""
         topic = job_of(self._settings).coordinator_topic
-        if topic not in self._around.topics:
+        if topic not in self._facts.topics:
             return None
         consumer = self._log.restore_consumer("coordinator")
         try:

@@ -10,7 +10,7 @@ from samzapy.model.offsets import TopicPartition, lag
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PartitionLag:
     """One input partition: the task with the most lag, its next offset, the partition's read_committed end, and the lag; the last two None
     where no broker tells."""
 
@@ -21,9 +21,9 @@ class Standing:
     lag: int | None
 
 
-def standings(
+def partition_lags(
     tasks: Mapping[str, TaskModel], at: Mapping[str, Mapping[TopicPartition, int]], ends: Mapping[TopicPartition, int]
-) -> list[Standing]:
+) -> list[PartitionLag]:
     """One for each input partition. `at`: by task, the next offsets that are known."""
     readers_of: dict[TopicPartition, list[str]] = {}
     for name, task in tasks.items():
@@ -34,5 +34,5 @@ def standings(
         known = [(at[name][place], name) for name in readers if place in at.get(name, {})]
         offset, reader = min(known, key=lambda one: one[0]) if known else (None, readers[0])
         end = max(ends[place], offset or 0) if place in ends else None  # asked of the broker before a position that has moved since
-        found.append(Standing(place, reader, offset, end, None if offset is None or end is None else lag(end, offset)))
+        found.append(PartitionLag(place, reader, offset, end, None if offset is None or end is None else lag(end, offset)))
     return found

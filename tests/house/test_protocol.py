@@ -10,7 +10,7 @@ import pytest
 from samzapy.failpoints import POINTS
 from tests.house.test_reliability import LINK, ROOT, names_in
 from tests.house.test_tree import lines_with, tracked
-from tests.recovery.planted import BUGS
+from tests.recovery.mutations import BUGS
 
 ROOM = ROOT / "samzapy"
 PROTOCOL, GLOSSARY = ROOM / "PROTOCOL.md", ROOM / "GLOSSARY.md"

@@ -22,6 +22,7 @@ from tests.proxy.faults import storm
 from tests.proxy.proxy import KafkaProxy
 from tests.proxy.wire import Api
 from tests.recovery.damage import copied, corrupt, delete, open_stores, put_back
+from tests.recovery.fault_run import FaultRun, now_ms
 from tests.recovery.faults import Fault, Proc, is_alive, send
 from tests.recovery.scenario import (
     KILL_CONTAINER,
@@ -38,7 +39,6 @@ from tests.recovery.scenario import (
     steps,
     victim_of,
 )
-from tests.recovery.trial import Trial, now_ms
 
 DELETED, STALE, CORRUPTED, DISK_FULL = "state deleted", "state stale", "state corrupted", "disk full"
 KILL_BROKER, PAUSE_BROKER, CUT, DELAY = "kill broker", "pause broker", "cut connections", "delay connections"
@@ -84,8 +84,8 @@ class World:
         woken: how long each stopped container that woke beyond its lease went on to exist, in seconds.
     """
 
-    first: Trial
-    second: Trial
+    first: FaultRun
+    second: FaultRun
     scratch: Path
     kafka: LocalKafka | None = None
     proxy: KafkaProxy | None = None
@@ -95,17 +95,17 @@ class World:
     looks: list[Callable[[], None]] = field(default_factory=list)
     _away: tuple[int, float] | None = None
     _returning: bool = False
-    _pending: list[tuple[Trial, Fault]] = field(default_factory=list)
+    _pending: list[tuple[FaultRun, Fault]] = field(default_factory=list)
     _pause: threading.Event = field(default_factory=threading.Event)
 
     @property
-    def trials(self) -> tuple[Trial, Trial]:
+    def fault_runs(self) -> tuple[FaultRun, FaultRun]:
         return self.first, self.second
 
     def faults(self) -> list[Fault]:
-        return sorted((f for t in self.trials for f in t.faults), key=lambda f: f.at_ms)
+        return sorted((f for t in self.fault_runs for f in t.faults), key=lambda f: f.at_ms)
 
-    def chosen(self, step: Step) -> tuple[Trial, Step]:
+    def chosen(self, step: Step) -> tuple[FaultRun, Step]:
         """Which of the jobs a step is about, three times of four the first; and the step with what is left of its dice."""
         return (
             (self.first, replace(step, pick=step.pick / 0.75))
@@ -120,25 +120,25 @@ class World:
         self._pending += [(self.first, fault), (self.second, replace(fault, tasks=self.second.tasks()))]
         return fault
 
-    def awaits(self, trial: Trial) -> None:
+    def awaits(self, fault_run: FaultRun) -> None:
         """The trial's last fault is to be recovered from."""
-        self._pending.append((trial, trial.faults[-1]))
+        self._pending.append((fault_run, fault_run.faults[-1]))
 
     def recovered(self) -> None:
         """Wait until both jobs are whole, and all that was hit has committed."""
-        for trial, fault in self._pending:
-            trial.recovered(fault)
+        for fault_run, fault in self._pending:
+            fault_run.recovered(fault)
         self._pending.clear()
 
     def runs(self) -> None:
         """Both drivers do; else this breaks off, near to what ended one."""
-        for trial in self.trials:
-            code = trial.job.exited()
-            assert code is None, f"the driver of {trial.job.name} ended with {code}:\n{trial.job.log_tail()}"
+        for fault_run in self.fault_runs:
+            code = fault_run.job.exited()
+            assert code is None, f"the driver of {fault_run.job.name} ended with {code}:\n{fault_run.job.log_tail()}"
 
     def look(self) -> None:
         """Whether all is well so far; a trial that finds otherwise breaks off."""
-        for look in (*(t.look for t in self.trials), *self.looks):
+        for look in (*(t.look for t in self.fault_runs), *self.looks):
             look()
 
     # -- brokers -----------------------------------------------------------------------------------------------------------------------
@@ -204,58 +204,58 @@ def play(
 def _of_a_job(world: World, step: Step, seconds: float) -> bool:
     """What `scenario` does to one job."""
     to_first = step.kind in OF_SPARK or (world.first.part == SPARK and step.kind in OF_DRIVERS)
-    trial, rest = (world.first, step) if to_first else world.chosen(step)
+    fault_run, rest = (world.first, step) if to_first else world.chosen(step)
     if step.kind in PATIENT:
-        trial.whole()
-    if not STRIKES[step.kind](trial, rest, seconds):
+        fault_run.whole()
+    if not STRIKES[step.kind](fault_run, rest, seconds):
         return False
-    world.awaits(trial)
+    world.awaits(fault_run)
     return True
 
 
 def _kill_container(world: World, step: Step, seconds: float) -> bool:
     """One of the first job, or of the second, or at once one of each."""
     rest = replace(step, pick=step.pick * 20 % 1.0)
-    trials = (world.first,) if step.pick < 0.5 else (world.second,) if step.pick < 0.65 else world.trials
-    hit = [trial for trial in trials if STRIKES[step.kind](trial, rest, seconds)]
-    for trial in hit:
-        world.awaits(trial)
+    fault_runs = (world.first,) if step.pick < 0.5 else (world.second,) if step.pick < 0.65 else world.fault_runs
+    hit = [fault_run for fault_run in fault_runs if STRIKES[step.kind](fault_run, rest, seconds)]
+    for fault_run in hit:
+        world.awaits(fault_run)
     return bool(hit)
 
 
 def _pause_container(world: World, step: Step, seconds: float) -> bool:
     """Beyond its lease; if it still wakes, it must end soon."""
-    trial, rest = world.chosen(step)
-    trial.whole()
-    victim = victim_of(trial, rest)
-    if victim is None or not trial.pause(step.kind, victim):
+    fault_run, rest = world.chosen(step)
+    fault_run.whole()
+    victim = victim_of(fault_run, rest)
+    if victim is None or not fault_run.pause(step.kind, victim):
         return False
-    if trial.faults[-1].note == "woke up":
-        _watch_zombie(world, trial, victim)
-    world.awaits(trial)
+    if fault_run.faults[-1].note == "woke up":
+        _watch_zombie(world, fault_run, victim)
+    world.awaits(fault_run)
     return True
 
 
-def _watch_zombie(world: World, trial: Trial, victim: Proc) -> None:
+def _watch_zombie(world: World, fault_run: FaultRun, victim: Proc) -> None:
     began = time.monotonic()
     while is_alive(victim) and time.monotonic() - began < 4 * ZOMBIE_S:
         world.passed(0.05)
     lived = time.monotonic() - began
     world.woken.append(lived)
-    fault = trial.faults[-1]
+    fault = fault_run.faults[-1]
     fault.note = f"woke up, gone after {lived:.1f} s"
     if lived > ZOMBIE_S:
-        world.problems.append(f"{fault.target} of {trial.job.name} woke up beyond its lease and lived on for {lived:.1f} s")
+        world.problems.append(f"{fault.target} of {fault_run.job.name} woke up beyond its lease and lived on for {lived:.1f} s")
 
 
 def _damage(world: World, step: Step, _: float) -> bool:
     """A container is stopped, its open stores are changed, and then it is killed: to them, they changed while nobody ran."""
-    trial, rest = world.chosen(step)
-    trial.whole()
-    victim = victim_of(trial, rest)
+    fault_run, rest = world.chosen(step)
+    fault_run.whole()
+    victim = victim_of(fault_run, rest)
     if victim is None or not send(victim, signal.SIGSTOP):
         return False
-    state = trial.job.folder / "state"
+    state = fault_run.job.folder / "state"
     if step.kind == STALE:
         copies = copied(open_stores(victim, state), world.scratch / f"copy-{now_ms()}")
         send(victim, signal.SIGCONT)
@@ -268,20 +268,20 @@ def _damage(world: World, step: Step, _: float) -> bool:
         told = delete(open_stores(victim, state))
     else:
         told = corrupt(open_stores(victim, state), random.Random(step.pick))
-    if not trial.kill(step.kind, victim):
+    if not fault_run.kill(step.kind, victim):
         return False
-    trial.faults[-1].note = told
-    world.awaits(trial)
+    fault_run.faults[-1].note = told
+    world.awaits(fault_run)
     return True
 
 
 def _disk_full(world: World, step: Step, _: float) -> bool:
     """Fill the first job's disk until the job stops for it, then make room and start it again."""
     assert world.disk is not None, "the disk is not ours to fill"
-    trial, ballast = world.first, world.disk / "ballast"
-    trial.whole()
+    fault_run, ballast = world.first, world.disk / "ballast"
+    fault_run.whole()
     fault = world.note(step.kind, "the first job's disk")
-    fault.gone = frozenset(p.pid for p in trial.processes().containers.values())
+    fault.gone = frozenset(p.pid for p in fault_run.processes().containers.values())
     with ballast.open("wb", buffering=0) as file:
         try:
             while True:
@@ -289,15 +289,15 @@ def _disk_full(world: World, step: Step, _: float) -> bool:
         except OSError:
             fault.note = f"{file.tell() >> 20} MiB of ballast"
     deadline = time.monotonic() + FULL_S
-    while trial.job.exited() is None and time.monotonic() < deadline:
+    while fault_run.job.exited() is None and time.monotonic() < deadline:
         world.passed(0.1)
-    code = trial.job.exited()
+    code = fault_run.job.exited()
     ballast.unlink()
     if code is not None:
-        trial.job.wait()
-        if code != 1 or "SZ403" not in trial.job.log_tail(20_000):
-            world.problems.append(f"a full disk ended {trial.job.name} with {code} and without SZ403")
-        trial.job.start()
+        fault_run.job.wait()
+        if code != 1 or "SZ403" not in fault_run.job.log_tail(20_000):
+            world.problems.append(f"a full disk ended {fault_run.job.name} with {code} and without SZ403")
+        fault_run.job.start()
     fault.over_ms = now_ms()
     fault.note += ", the job went on" if code is None else f", the job ended with {code} after {(fault.over_ms - fault.at_ms) / 1000:.1f} s"
     return True

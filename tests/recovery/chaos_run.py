@@ -22,13 +22,13 @@ from tests.proxy.proxy import KafkaProxy
 from tests.recovery.aborted import AbortedReader
 from tests.recovery.chaos import DISK_FULL, LOCAL, OF_SPARK, SPARK, WEIGHTS, World, kinds_of, play, script
 from tests.recovery.chaos_report import ChaosReport, Struck, demands
+from tests.recovery.fault_run import FaultRun, now_ms
 from tests.recovery.job import ChainJob
 from tests.recovery.load import Load
 from tests.recovery.phases import phases
 from tests.recovery.repartition import RepartitionJob
 from tests.recovery.said import Said, said
 from tests.recovery.scenario import Step
-from tests.recovery.trial import Trial, now_ms
 
 DISK_MIB = 256
 LOCAL_SHARE = 0.4  # of the time, where there is a Spark as well
@@ -117,10 +117,10 @@ def stage(plan: Plan, blocks: contextlib.ExitStack, left_out: list[str], say: Sa
         client_servers=proxy.bootstrap_servers,
     )  # fmt: skip
     load = Load(servers, first.topics.input, plan.tasks, plan.rate, plan.keys, plan.seed)
-    trials = Trial(first, load, numbered=first.exactly_once), Trial(second, None, numbered=False)
-    for trial in trials:
-        trial.part = LOCAL
-    return World(*trials, plan.folder / "copies", kafka, proxy, disk if mounted else None)
+    fault_runs = FaultRun(first, load, numbered=first.exactly_once), FaultRun(second, None, numbered=False)
+    for fault_run in fault_runs:
+        fault_run.part = LOCAL
+    return World(*fault_runs, plan.folder / "copies", kafka, proxy, disk if mounted else None)
 
 
 def _mount(disk: Path, blocks: contextlib.ExitStack) -> bool:
@@ -141,7 +141,7 @@ def _mount(disk: Path, blocks: contextlib.ExitStack) -> bool:
 
 
 def _run(plan: Plan, world: World, blocks: contextlib.ExitStack, left_out: list[str], codes: Sequence[str], say: Say) -> ChaosReport:
-    readers = [AbortedReader(t.job.servers, t.job) for t in world.trials]
+    readers = [AbortedReader(t.job.servers, t.job) for t in world.fault_runs]
     world.looks += [r.look for r in readers]
     local_s = 60 * plan.minutes * (LOCAL_SHARE if plan.spark else 1.0)
     _hit(plan, world, local_s, False, say)
@@ -159,8 +159,8 @@ def _run(plan: Plan, world: World, blocks: contextlib.ExitStack, left_out: list[
     world.brokers_back()
     load_s = world.first.loaded_s()
     records = world.first.stop_load()
-    for trial in world.trials:
-        trial.caught_up()
+    for fault_run in world.fault_runs:
+        fault_run.caught_up()
     lag_s = (now_ms() - last_ms) / 1000
     say(f"caught up {lag_s:.1f} s after the last fault")
     world.look()
@@ -199,54 +199,54 @@ def _conclude(
     say: Say,
 ) -> ChaosReport:
     reports = {}
-    for trial in world.trials:
-        say(f"stopping and verifying {trial.job.name}")
-        reports[trial.job.name] = trial.conclude()
+    for fault_run in world.fault_runs:
+        say(f"stopping and verifying {fault_run.job.name}")
+        reports[fault_run.job.name] = fault_run.conclude()
     struck = [
-        Struck(trial.job.name.rpartition("-")[2], fault, met)
-        for trial, reader in zip(world.trials, readers, strict=True)
-        for fault, met in zip(trial.faults, phases(trial.faults, reader.found, trial.observer.events()), strict=True)
+        Struck(fault_run.job.name.rpartition("-")[2], fault, met)
+        for fault_run, reader in zip(world.fault_runs, readers, strict=True)
+        for fault, met in zip(fault_run.faults, phases(fault_run.faults, reader.found, fault_run.observer.events()), strict=True)
     ]
-    problems = [*world.problems, *(p for t in world.trials for p in (*_open_transactions(t), *_fresh_restore(t)))]
+    problems = [*world.problems, *(p for t in world.fault_runs for p in (*_open_transactions(t), *_fresh_restore(t)))]
     aborted: dict[str, int] = {}
     for reader in readers:
         for record in reader.found:
             aborted[record.kind] = aborted.get(record.kind, 0) + 1
     return ChaosReport(
         reports, sorted(struck, key=lambda s: s.fault.at_ms), problems, _said(world, plan.folder, codes),
-        [r for t in world.trials for r in t.watch.restores()], records, load_s, lag_s, world.woken, aborted,
+        [r for t in world.fault_runs for r in t.watch.restores()], records, load_s, lag_s, world.woken, aborted,
         demands(plan.minutes, plan.rate, plan.spark is not None, plan.guarantee == "exactly_once"), left_out,
     )  # fmt: skip
 
 
-def _open_transactions(trial: Trial) -> list[str]:
+def _open_transactions(fault_run: FaultRun) -> list[str]:
     """Topics of the job that end, for a committed reader, before they end."""
     found = []
     deadline = time.monotonic() + CLEARING_S
-    for topic in (trial.job.topics.input, *trial.job.own_topics):
-        while (stable := ends(trial.job.servers, topic)) != (ends(trial.job.servers, topic, "read_uncommitted")):
+    for topic in (fault_run.job.topics.input, *fault_run.job.own_topics):
+        while (stable := ends(fault_run.job.servers, topic)) != (ends(fault_run.job.servers, topic, "read_uncommitted")):
             if time.monotonic() > deadline:
                 found.append(f"a transaction is open on {topic}: committed readers stop at {stable}")
                 break
     return found
 
 
-def _fresh_restore(trial: Trial) -> list[str]:
+def _fresh_restore(fault_run: FaultRun) -> list[str]:
     """Build every store anew where there is none, and compare it with what is committed."""
-    elsewhere = ("--set", f"state.dir={trial.job.folder / 'fresh'}")
+    elsewhere = ("--set", f"state.dir={fault_run.job.folder / 'fresh'}")
     found = []
     for words in (("state", "restore", *elsewhere), ("state", "verify", *elsewhere)):
-        done = trial.job.command(*words)
+        done = fault_run.job.command(*words)
         if done.returncode != 0:
             found.append(
-                f"{trial.job.name}: {' '.join(words[:2])} of a fresh directory: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+                f"{fault_run.job.name}: {' '.join(words[:2])} of a fresh directory: exit code {done.returncode}\n{done.stdout}{done.stderr}"
             )
     return found
 
 
 def _said(world: World, folder: Path, codes: Sequence[str]) -> Said:
     """What the drivers' logs, and those of Spark's executors, say."""
-    files = [t.job.log for t in world.trials] + sorted((folder / "spark").glob("**/stderr"))
+    files = [t.job.log for t in world.fault_runs] + sorted((folder / "spark").glob("**/stderr"))
     return said((line for f in files for line in f.read_text(errors="replace").splitlines()), codes)
 
 

@@ -21,7 +21,7 @@ from samzapy.cli.job import Job
 from samzapy.cli.main import configure_logging
 from samzapy.cli.run import _Run
 from samzapy.ports import ContainerHandle, Launcher
-from tests.recovery.relay import Relay
+from tests.recovery.tcp_relay import TcpRelay
 
 ASKED = "links.json"
 
@@ -41,7 +41,7 @@ class Links:
         self._launcher = launcher
         self._cut = cut
         self._lock = threading.Lock()
-        self._relays: dict[int, Relay] = {}
+        self._relays: dict[int, TcpRelay] = {}
 
     @property
     def driver_host(self) -> str:
@@ -59,7 +59,7 @@ class Links:
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> ContainerHandle:
         with self._lock:
             if container not in self._relays:
-                self._relays[container] = Relay(payload["control_url"])
+                self._relays[container] = TcpRelay(payload["control_url"])
             relay = self._relays[container]
         self.follow()
         return self._launcher.launch(container, {**payload, "control_url": relay.url}, preferred_host)

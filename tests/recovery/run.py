@@ -26,8 +26,8 @@ from samzapy.dev.spark import LocalSpark
 from tests.recovery.chaos import WEIGHTS as CHAOS_WEIGHTS
 from tests.recovery.chaos_run import Plan, unknown_kinds
 from tests.recovery.chaos_run import conduct as conduct_chaos
+from tests.recovery.fault_run import FaultRun
 from tests.recovery.scenario import OF_LINKS, WEIGHTS, kinds_for, play, steps
-from tests.recovery.trial import Trial
 
 
 def main() -> int:
@@ -48,9 +48,9 @@ def main() -> int:
             workers, _, cores = given.standalone.partition("x")
             cluster = LocalSpark.start(directory=folder / "spark", workers=int(workers), cores=int(cores), say=say, tied=True)
             blocks.callback(cluster.stop)
-        trial = trial_of(given, folder, kinds, cluster)
-        say(f"seed {given.seed}, job {trial.job.name}, folder {folder}")
-        return conduct(trial, given, kinds)
+        fault_run = trial_of(given, folder, kinds, cluster)
+        say(f"seed {given.seed}, job {fault_run.job.name}, folder {folder}")
+        return conduct(fault_run, given, kinds)
 
 
 def chaos(given: argparse.Namespace) -> int:
@@ -80,10 +80,10 @@ def chaos(given: argparse.Namespace) -> int:
     return report.exit_code
 
 
-def trial_of(given: argparse.Namespace, folder: Path, kinds: tuple[str, ...], cluster: LocalSpark | None) -> Trial:
+def trial_of(given: argparse.Namespace, folder: Path, kinds: tuple[str, ...], cluster: LocalSpark | None) -> FaultRun:
     master = cluster.url if cluster else given.master
     where = ("--local",) if master is None else ("--master", master)
-    return Trial.of(
+    return FaultRun.of(
         given.servers, folder, f"trial-{secrets.token_hex(4)}", given.tasks or 2 * given.containers, given.containers,
         (*where, *(word for pair in given.set for word in ("--set", pair))), given.rate or 500.0, given.keys, given.seed,
         {
@@ -98,16 +98,16 @@ def trial_of(given: argparse.Namespace, folder: Path, kinds: tuple[str, ...], cl
     )  # fmt: skip
 
 
-def conduct(trial: Trial, given: argparse.Namespace, kinds: tuple[str, ...]) -> int:
+def conduct(fault_run: FaultRun, given: argparse.Namespace, kinds: tuple[str, ...]) -> int:
     """The trial from start to report. What breaks it off is told with the faults up to then."""
     try:
-        with trial:
+        with fault_run:
             end = time.monotonic() + 60 * given.minutes
             script = steps(given.seed, kinds, given.calm or 3.0, 0.2 if given.impatient is None else given.impatient)
-            play(trial, script, lambda: time.monotonic() >= end, given.lease / 1000, say)
-            report = trial.finish()
+            play(fault_run, script, lambda: time.monotonic() >= end, given.lease / 1000, say)
+            report = fault_run.finish()
     except AssertionError as failure:
-        for number, fault in enumerate(trial.faults, 1):
+        for number, fault in enumerate(fault_run.faults, 1):
             print(f"{number}: {fault}")
         print(f"BROKEN OFF, seed {given.seed}: {failure}")
         return 1

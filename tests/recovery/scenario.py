@@ -11,8 +11,8 @@ import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tests.recovery.fault_run import FaultRun
 from tests.recovery.faults import JobProcesses, Proc, Table, containers_below, processes
-from tests.recovery.trial import Trial
 
 KILL_CONTAINER, PAUSE_CONTAINER, KILL_DRIVER, PAUSE_DRIVER = "kill container", "pause container", "kill driver", "pause driver"
 PAUSE_BOTH, CUT_LINK, CUT_LINKS = "pause driver and container", "cut link", "cut all links"
@@ -58,104 +58,104 @@ def steps(
         yield Step(kind, calm_s * (0.2 + 1.6 * chance.random()), chance.random(), patient)
 
 
-def play(trial: Trial, script: Iterator[Step], enough: Callable[[], bool], lease_s: float, say: Callable[[str], None]) -> None:
+def play(fault_run: FaultRun, script: Iterator[Step], enough: Callable[[], bool], lease_s: float, say: Callable[[str], None]) -> None:
     """One step after the other until `enough`; after each that is waited for, owners and output are looked at. The job is whole at the end."""
     while not enough():
         step = next(script)
-        if trial.faults and step.patient:
-            trial.recovered()
-            trial.look()
-        trial.passed(step.calm_s if step.patient else step.calm_s / 4)
-        if not strike(trial, step, lease_s):
+        if fault_run.faults and step.patient:
+            fault_run.recovered()
+            fault_run.look()
+        fault_run.passed(step.calm_s if step.patient else step.calm_s / 4)
+        if not strike(fault_run, step, lease_s):
             say(f"{step.kind}: no such process now")
-            trial.whole()
+            fault_run.whole()
             continue
-        fault = trial.faults[-1]
+        fault = fault_run.faults[-1]
         say(
-            f"{len(trial.faults)}: {fault.kind}, {fault.target}, {len(fault.tasks)} tasks {fault.phase or 'of unknown state'} {fault.note}".rstrip()
+            f"{len(fault_run.faults)}: {fault.kind}, {fault.target}, {len(fault.tasks)} tasks {fault.phase or 'of unknown state'} {fault.note}".rstrip()
         )
-    if trial.faults:
-        trial.recovered()
-        trial.look()
+    if fault_run.faults:
+        fault_run.recovered()
+        fault_run.look()
 
 
-def strike(trial: Trial, step: Step, lease_s: float) -> bool:
+def strike(fault_run: FaultRun, step: Step, lease_s: float) -> bool:
     """Carry a step out; False: there is no process of that kind now."""
     if step.kind in NEEDS_A_WHOLE_JOB:
-        trial.whole()
-    return STRIKES[step.kind](trial, step, lease_s + 1.0 + step.pick)
+        fault_run.whole()
+    return STRIKES[step.kind](fault_run, step, lease_s + 1.0 + step.pick)
 
 
 # -- one function per kind: (trial, step, how long something that lasts is to last) ----------------------------------------------------
 
 
-def _kill(trial: Trial, step: Step, _: float) -> bool:
-    victim = victim_of(trial, step)
-    return victim is not None and trial.kill(step.kind, victim)
+def _kill(fault_run: FaultRun, step: Step, _: float) -> bool:
+    victim = victim_of(fault_run, step)
+    return victim is not None and fault_run.kill(step.kind, victim)
 
 
-def _pause_container(trial: Trial, step: Step, _: float) -> bool:
-    victim = victim_of(trial, step)
-    return victim is not None and trial.pause(step.kind, victim)
+def _pause_container(fault_run: FaultRun, step: Step, _: float) -> bool:
+    victim = victim_of(fault_run, step)
+    return victim is not None and fault_run.pause(step.kind, victim)
 
 
-def _pause(trial: Trial, step: Step, seconds: float) -> bool:
+def _pause(fault_run: FaultRun, step: Step, seconds: float) -> bool:
     """What lies above containers stops, they themselves go on."""
-    victim = victim_of(trial, step)
-    return victim is not None and trial.stop_for(step.kind, [victim], seconds, ends_containers=False)
+    victim = victim_of(fault_run, step)
+    return victim is not None and fault_run.stop_for(step.kind, [victim], seconds, ends_containers=False)
 
 
-def _pause_driver(trial: Trial, step: Step, seconds: float) -> bool:
+def _pause_driver(fault_run: FaultRun, step: Step, seconds: float) -> bool:
     """Every container gives up: nobody answers it."""
-    return trial.stop_for(step.kind, [trial.driver()], seconds, ends_containers=True)
+    return fault_run.stop_for(step.kind, [fault_run.driver()], seconds, ends_containers=True)
 
 
-def _pause_both(trial: Trial, step: Step, seconds: float) -> bool:
+def _pause_both(fault_run: FaultRun, step: Step, seconds: float) -> bool:
     """The container that wakes up with its coordinator must not have kept its tasks; who wakes first is the seed's to choose."""
-    victim = victim_of(trial, step)
+    victim = victim_of(fault_run, step)
     if victim is None:
         return False
-    both = [trial.driver(), victim]
-    return trial.stop_for(step.kind, both if step.pick < 0.5 else both[::-1], seconds, ends_containers=True)
+    both = [fault_run.driver(), victim]
+    return fault_run.stop_for(step.kind, both if step.pick < 0.5 else both[::-1], seconds, ends_containers=True)
 
 
-def _kill_driver(trial: Trial, _: Step, __: float) -> bool:
-    trial.kill_driver()
+def _kill_driver(fault_run: FaultRun, _: Step, __: float) -> bool:
+    fault_run.kill_driver()
     return True
 
 
-def _cut(trial: Trial, step: Step, seconds: float) -> bool:
-    numbers = sorted(trial.processes().containers)
+def _cut(fault_run: FaultRun, step: Step, seconds: float) -> bool:
+    numbers = sorted(fault_run.processes().containers)
     if not numbers:
         return False
-    trial.cut(step.kind, numbers if step.kind == CUT_LINKS else [numbers[int(step.pick * len(numbers)) % len(numbers)]], seconds)
+    fault_run.cut(step.kind, numbers if step.kind == CUT_LINKS else [numbers[int(step.pick * len(numbers)) % len(numbers)]], seconds)
     return True
 
 
-def _scale(trial: Trial, step: Step, _: float) -> bool:
-    now = trial.containers()
-    others = [n for n in range(1, trial.most_containers + 1) if n != now]
+def _scale(fault_run: FaultRun, step: Step, _: float) -> bool:
+    now = fault_run.containers()
+    others = [n for n in range(1, fault_run.most_containers + 1) if n != now]
     wanted = others[int(step.pick * len(others)) % len(others)]
-    trial.command(step.kind, f"{now} -> {wanted}", "scale", "--containers", str(wanted))
+    fault_run.command(step.kind, f"{now} -> {wanted}", "scale", "--containers", str(wanted))
     return True
 
 
-def _restart(trial: Trial, step: Step, _: float) -> bool:
-    numbers = sorted(trial.processes().containers)
+def _restart(fault_run: FaultRun, step: Step, _: float) -> bool:
+    numbers = sorted(fault_run.processes().containers)
     if step.kind == RESTART_ALL or not numbers:
-        trial.command(step.kind, "all", "restart")
+        fault_run.command(step.kind, "all", "restart")
         return True
     number = str(numbers[int(step.pick * len(numbers)) % len(numbers)])
-    trial.command(step.kind, f"container {number}", "restart", "--container", number)
+    fault_run.command(step.kind, f"container {number}", "restart", "--container", number)
     return True
 
 
-def _lose(trial: Trial, step: Step, _: float) -> bool:
-    victim = victim_of(trial, step)
-    return victim is not None and trial.lose_worker(step.kind, victim, whole_host=step.kind == KILL_HOST)
+def _lose(fault_run: FaultRun, step: Step, _: float) -> bool:
+    victim = victim_of(fault_run, step)
+    return victim is not None and fault_run.lose_worker(step.kind, victim, whole_host=step.kind == KILL_HOST)
 
 
-STRIKES: dict[str, Callable[[Trial, Step, float], bool]] = {
+STRIKES: dict[str, Callable[[FaultRun, Step, float], bool]] = {
     KILL_CONTAINER: _kill, KILL_EXECUTOR: _kill, KILL_DAEMON: _kill, KILL_DRIVER: _kill_driver,
     PAUSE_CONTAINER: _pause_container, PAUSE_EXECUTOR: _pause, PAUSE_DAEMON: _pause, PAUSE_WORKER: _pause,
     PAUSE_DRIVER: _pause_driver, PAUSE_BOTH: _pause_both, CUT_LINK: _cut, CUT_LINKS: _cut,
@@ -163,9 +163,9 @@ STRIKES: dict[str, Callable[[Trial, Step, float], bool]] = {
 }  # fmt: skip
 
 
-def victim_of(trial: Trial, step: Step) -> Proc | None:
+def victim_of(fault_run: FaultRun, step: Step) -> Proc | None:
     """The process that a step hits; kinds that no table knows hit containers."""
-    found, table = trial.processes(), processes()
+    found, table = fault_run.processes(), processes()
     victims = _victims(found, table, step.kind)
     return victims[int(step.pick * len(victims)) % len(victims)] if victims else None
 

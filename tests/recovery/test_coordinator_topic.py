@@ -145,8 +145,8 @@ def test_a_write_in_doubt_that_cannot_be_read_ends_the_container_it_was_about(jo
     """It may have named this container or not: it is ended by force, and started again."""
     job.start()
     job.until_idle(2)
-    job.coordinator._owning.is_in_doubt = True
-    job.coordinator._owning._doubted.add(container_key(1))
+    job.coordinator._ownership.is_in_doubt = True
+    job.coordinator._ownership._doubted.add(container_key(1))
     before = job.launches
     for key in (container_key(0), container_key(1)):
         write(job, key, JUNK)

@@ -19,9 +19,9 @@ from samzapy import failpoints
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.store.overlay import OverlayStore
 from tests.recovery.chain import DOUBLED, WRONG_STATE
+from tests.recovery.failpoint_job import FailpointJob, rule
+from tests.recovery.frozen_container import FrozenContainerJob
 from tests.recovery.memory_job import MemoryJob
-from tests.recovery.sleepers import SleepyJob
-from tests.recovery.struck import StruckJob, rule
 
 BY_PROCESS_ONLY = {"end.report.before"}  # stands in the runner, which MemoryJob has no use for
 POINTS = [name for name in failpoints.POINTS if name not in BY_PROCESS_ONLY]
@@ -155,7 +155,7 @@ ZOMBIES = (
 
 def sleep(folder: Path, name: str, nth: int, wake_after: int, exactly_once: bool) -> None:
     """The life of a job in which a container sleeps at a point, is given up, and wakes up beside its successor."""
-    job = SleepyJob(folder, name, nth, wake_after, exactly_once=exactly_once)
+    job = FrozenContainerJob(folder, name, nth, wake_after, exactly_once=exactly_once)
     with failpoints.calling(job):
         live(job)
         if not job.woke_up:
@@ -185,7 +185,7 @@ def test_without_the_fence_whoever_wakes_up_does_harm(folder: Path, monkeypatch:
     """A planted bug. The sleeper holds no transaction open, and its container is slow to start again: only the fence stands in its way."""
     if not fenced:
         monkeypatch.setattr(CoordinatorLog, "fence", lambda topic, container: None)
-    job = SleepyJob(folder, "process.batch", 2, 10, start_turns=30)
+    job = FrozenContainerJob(folder, "process.batch", 2, 10, start_turns=30)
     with failpoints.calling(job):
         live(job)
 
@@ -207,7 +207,7 @@ HANDFUL = (
 
 
 def prove(servers: str, folder: Path, name: str, rules: Sequence[failpoints.Rule], exactly_once: bool, keep_state: bool) -> None:
-    job = StruckJob(servers, folder, name, rules, exactly_once, keep_state)
+    job = FailpointJob(servers, folder, name, rules, exactly_once, keep_state)
     job.live()
     verdict = job.verdict()
     assert verdict.clean, f"{verdict}\n{job.job.log_tail(20_000)}"

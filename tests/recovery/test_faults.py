@@ -38,7 +38,7 @@ from tests.recovery.faults import (
     send,
     timed,
 )
-from tests.recovery.relay import Relay
+from tests.recovery.tcp_relay import TcpRelay
 
 
 def proc(pid: int, parent: int, *command: str) -> Proc:
@@ -214,7 +214,7 @@ def post(url: str, body: bytes, timeout: float = 30.0) -> bytes:
 
 def test_a_relay_passes_on_is_cut_and_is_mended(server: str) -> None:
     big = b"x" * 1_000_000
-    with Relay(server) as relay:
+    with TcpRelay(server) as relay:
         assert big == post(relay.url, big)
         relay.cut()
         with pytest.raises(TimeoutError):
@@ -229,7 +229,7 @@ def test_a_relay_passes_on_is_cut_and_is_mended(server: str) -> None:
 
 def test_what_was_under_way_when_the_link_was_cut_arrives_late(server: str) -> None:
     answers: list[bytes] = []
-    with Relay(server) as relay:
+    with TcpRelay(server) as relay:
         relay.cut()
         waiting = threading.Thread(target=lambda: answers.append(post(relay.url, b"late")))
         waiting.start()

@@ -21,7 +21,7 @@ import pytest
 from tests.broker import admin, free_port, read_all
 from tests.integration.job import PATIENCE_S, Job
 from tests.integration.processes import descendants, until
-from tests.recovery.hunt import Needles, in_files, in_processes, in_text, needles
+from tests.recovery.secret_scan import Needles, in_files, in_processes, in_text, needles
 
 pytestmark = [pytest.mark.kafka, pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")]
 WEB = ("/api/v1/status", "/api/v1/job-model", "/metrics", "/healthz", "/readyz", "/", "/api/v1/nothing")

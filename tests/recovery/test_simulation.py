@@ -14,7 +14,7 @@ import time
 import pytest
 
 from tests.figures import Tell
-from tests.recovery.planted import BUGS
+from tests.recovery.mutations import BUGS
 from tests.recovery.sim_counting import Totals
 from tests.recovery.simulate import Result, run_seed
 

@@ -16,7 +16,7 @@ from samzapy.container.lags import Lags
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.topics import LEADERLESS, prepare_topics, topic_rows
-from samzapy.plan.lag import standings
+from samzapy.plan.lag import partition_lags
 from tests.unit.container.bench import Bench, HandClock
 from tests.unit.coordinator.stopped_job import Story
 from tests.unit.ops.test_committed_state import settings_of
@@ -156,5 +156,5 @@ def test_what_can_be_asked_of_it(tmp_path: Path) -> None:
 
 
 def test_without_an_end_there_is_no_lag() -> None:
-    (found,) = standings({"Partition 1": TaskModel("Partition 1", 1, (DOWN,))}, {"Partition 1": {DOWN: 5}}, {})
+    (found,) = partition_lags({"Partition 1": TaskModel("Partition 1", 1, (DOWN,))}, {"Partition 1": {DOWN: 5}}, {})
     assert (5, None, None) == (found.next_offset, found.end, found.lag)

@@ -7,7 +7,7 @@ from typing import Any
 
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.coordinator.membership import RUNNING, Heard, Launch, Member, Owner
-from samzapy.coordinator.owning import Named, Owning
+from samzapy.coordinator.ownership_records import Named, OwnershipRecords
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.names import Job
@@ -75,8 +75,8 @@ class Parts:
         self.settings = CoordinatorSettings(
             containers, lease_s=LEASE_S, register_timeout_s=REGISTER_S, host_affinity_s=AFFINITY_S, **settings
         )
-        self.owning = Owning(CoordinatorLog(JOB, "run", self.log, self.clock), "run", self.clock)
-        self.owning.take_over()
+        self.ownership = OwnershipRecords(CoordinatorLog(JOB, "run", self.log, self.clock), "run", self.clock)
+        self.ownership.take_over()
         self.roster = Roster(JOB, "run", group({"in": tasks}, set(), has_stores=False), containers, None, self.clock)
 
     def add(
@@ -84,7 +84,7 @@ class Parts:
     ) -> Member:
         """A container that was launched, and runs these tasks, as the topic and the roster say, if its phase is one in which it does."""
         incarnation = f"i{number}"
-        epochs = self.owning.name([Named(number, incarnation, tasks, "h", 100 + number)])
+        epochs = self.ownership.name([Named(number, incarnation, tasks, "h", 100 + number)])
         owner = Owner(incarnation=incarnation, tasks=tasks, epoch=epochs[number], host=host, pid=100 + number)
         member = Member(
             number,

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.container.container import Container
-from samzapy.coordinator.rewinding import Order, Plan, Rewinding
+from samzapy.coordinator.checkpoint_set import CheckpointSet, CheckpointSetOptions, Plan
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition
@@ -61,14 +61,14 @@ class Story:
         self.bench.epoch = self.ledger().epoch
         return self.bench.start()
 
-    def rewinding(self, log: MemoryLog | None = None, is_alive: Callable[[str], bool] = lambda url: False) -> Rewinding:
+    def checkpoint_set(self, log: MemoryLog | None = None, is_alive: Callable[[str], bool] = lambda url: False) -> CheckpointSet:
         tasks = group({t: self.bench.cluster.facts(t).partitions for t in self.bench.input_settings}, set(), True)  # type: ignore[union-attr]
         logs = {name: JOB.changelog_topic(name) for name, s in self.bench.stores.items() if s.get("changelog", True)}
         process = Process("h", 1, "s", lambda host, pid, start: False)
-        return Rewinding(JOB, tasks, logs, CoordinatorSettings(), log or self.bench.log, self.bench.clock, process, is_alive)
+        return CheckpointSet(JOB, tasks, logs, CoordinatorSettings(), log or self.bench.log, self.bench.clock, process, is_alive)
 
     def set(self, target: Target, choice: Choice = ALL, reset: bool = False, log: MemoryLog | None = None) -> Plan:
-        return self.rewinding(log).execute(Order(target, choice, reset))
+        return self.checkpoint_set(log).execute(CheckpointSetOptions(target, choice, reset))
 
     def ledger(self) -> Ledger:
         return read_ledger(self.bench.log.restore_consumer("t"), JOB.coordinator_topic, self.bench.clock)

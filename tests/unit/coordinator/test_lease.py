@@ -10,7 +10,7 @@ import pytest
 from samzapy.api.errors import Fenced, OwnedElsewhere
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.coordinator.lease import Lease
-from samzapy.coordinator.owning import Owning
+from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger
 from samzapy.testing.manual_clock import ManualClock
@@ -33,11 +33,11 @@ class JumpingClock(ManualClock):
 
 def lease(parts: Parts, run_id: str = "mine", is_alive: Callable[[str], bool] = lambda url: False, **settings: Any) -> Lease:
     """Of a coordinator; the `successor` has taken the job over."""
-    owning = Owning(CoordinatorLog(JOB, run_id, parts.log, parts.clock), run_id, parts.clock)
+    ownership = OwnershipRecords(CoordinatorLog(JOB, run_id, parts.log, parts.clock), run_id, parts.clock)
     if run_id == "successor":
-        owning.take_over()
+        ownership.take_over()
     process = Process("here", 7, "start", lambda host, pid, start: start == GONE)
-    return Lease(JOB, run_id, owning, CoordinatorSettings(lease_s=LEASE_S, **settings), parts.clock, process, is_alive)
+    return Lease(JOB, run_id, ownership, CoordinatorSettings(lease_s=LEASE_S, **settings), parts.clock, process, is_alive)
 
 
 def there(parts: Parts, age_s: float = 0.0, run_id: str = "other", **facts: Any) -> None:
@@ -46,7 +46,7 @@ def there(parts: Parts, age_s: float = 0.0, run_id: str = "other", **facts: Any)
     record = LeaseRecord(
         **{"run_id": run_id, "url": "", "host": "there", "pid": 1, "process_start": "s", "renewed_ms": renewed_ms, **facts}
     )
-    parts.owning.write((LEASE_KEY, record.to_bytes()))
+    parts.ownership.write((LEASE_KEY, record.to_bytes()))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ LATER = {"code": "SZ300", "message": "the brokers are away.", "fatal": False, "e
 
 
 def liveness(parts: Parts) -> Liveness:
-    return Liveness(parts.roster, parts.owning, parts.settings, parts.clock)
+    return Liveness(parts.roster, parts.ownership, parts.settings, parts.clock)
 
 
 def look(parts: Parts, member: Member) -> None:
@@ -235,7 +235,7 @@ def test_what_cannot_be_written_is_tried_again_and_nothing_is_decided_before() -
     with pytest.raises((InDoubt, ClusterUnreachable)):
         liveness(parts).end_lost()
     assert ("killed by SIGKILL", (T0,), 0) == (why_ending(member), member.tasks, member.history.restarts)
-    parts.owning.read()
+    parts.ownership.read()
     liveness(parts).end_lost()
 
     assert ("", (), 1) == (why_ending(member), member.tasks, member.history.restarts)

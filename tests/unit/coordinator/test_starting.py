@@ -20,7 +20,7 @@ class Stage:
         self.planned = 0
         names = map(str, itertools.count(1))
         self.starting = Starting(
-            self.roster, self.parts.owning, self.parts.settings, self.clock, self.launcher, {"job": "file"}, self._plan, lambda: next(names)
+            self.roster, self.parts.ownership, self.parts.settings, self.clock, self.launcher, {"job": "file"}, self._plan, lambda: next(names)
         )
 
     def _plan(self) -> None:

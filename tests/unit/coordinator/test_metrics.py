@@ -6,7 +6,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from samzapy.coordinator.exposition import exposition
+from samzapy.coordinator.metrics import metrics_text
 
 TASK = {
     "name": "Partition 0", "state": "RUNNING", "container": 1, "lag": 7, "processed": 40, "skipped": 2, "dead_letters": 3,
@@ -24,7 +24,7 @@ REPORTS = {1: {"commits": 9, "commit_seconds_sum": 0.9}}
 
 def told() -> dict[tuple[str, ...], float]:
     """Name and label values of each sample, without the job and in the order of the labels' names."""
-    families = text_string_to_metric_families(exposition(STATUS, REPORTS))
+    families = text_string_to_metric_families(metrics_text(STATUS, REPORTS))
     return {
         (s.name, *(v for k, v in sorted(s.labels.items()) if k != "job")): s.value
         for f in families
@@ -61,5 +61,5 @@ def test_what_is_not_known_is_not_told() -> None:
 
 
 def test_a_container_that_said_nothing_yet_has_its_restarts() -> None:
-    text = exposition(STATUS, {})
+    text = metrics_text(STATUS, {})
     assert 'samzapy_container_restarts_total{container="1",job="views-1"} 2.0' in text

@@ -29,7 +29,7 @@ from samzapy.readers import read_checkpoint, read_to_end
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CheckpointSetOptions:
     """The command's options."""
 
     target: Target
@@ -59,7 +59,7 @@ class Plan:
     left: tuple[tuple[str, str, int], ...] = ()
 
 
-class Rewinding:
+class CheckpointSet:
     """One `checkpoint set`.
 
     Args:
@@ -85,22 +85,22 @@ class Rewinding:
         self._clock = clock
         self._alone = Alone(job, settings, log, clock, process, is_alive, "the offsets were not set")
 
-    def preview(self, order: Order, ledger: Ledger) -> Plan:
+    def preview(self, options: CheckpointSetOptions, ledger: Ledger) -> Plan:
         """What `execute` would do now. Changes nothing.
 
         Raises:
-            ConfigurationError: the order cannot be carried out. StateRefused: the state is not what it should be. LogError.
+            ConfigurationError: it cannot be carried out. StateRefused: the state is not what it should be. LogError.
         """
-        return self._plan(order, ledger, lambda: None)
+        return self._plan(options, ledger, lambda: None)
 
-    def execute(self, order: Order) -> Plan:
+    def execute(self, options: CheckpointSetOptions) -> Plan:
         """Take the job over, write the order, and release the job.
 
         Raises:
             OwnedElsewhere: another run is alive, or has taken the job over. And as `preview`; nothing is ordered then.
         """
         with self._alone as alone:
-            plan = self._plan(order, alone.ledger, alone.stay)
+            plan = self._plan(options, alone.ledger, alone.stay)
             alone.write(self._records(plan), lambda: self._is_written(plan))
         return plan
 
@@ -122,23 +122,23 @@ class Rewinding:
 
     # -- what the order means ------------------------------------------------------------------------------------------------------------
 
-    def _plan(self, order: Order, ledger: Ledger, alive: Callable[[], None]) -> Plan:
+    def _plan(self, options: CheckpointSetOptions, ledger: Ledger, alive: Callable[[], None]) -> Plan:
         """`alive` is called regularly during long reads."""
-        places = chosen_places(self._tasks, order.choice)
+        places = chosen_places(self._tasks, options.choice)
         admin = self._log.admin()
         facts = admin.topics([*{p.topic for p in places}, self._job.checkpoint_topic, *self._changelogs.values()])
         admin.close()
         consumer = self._log.restore_consumer("checkpoint-set")
         try:
-            time_ms = order.target.time_ms
+            time_ms = options.target.time_ms
             at_time = {} if time_ms is None else {p: consumer.offset_for_time(p, time_ms) for p in places}
-            offsets = resolve(order.target, consumer.bounds_of(places), at_time)
+            offsets = resolve(options.target, consumer.bounds_of(places), at_time)
             checkpoints = self._checkpoints(consumer, facts)
             found = steps(self._tasks, offsets, checkpoints, ledger.startpoints)
             startpoints = new_startpoints(self._alone.id, found, {n: f.topic_id for n, f in facts.items()}, checkpoints, ledger.startpoints)
-            deletions = self._deletions(consumer, facts, startpoints, alive) if order.reset_state else {}
+            deletions = self._deletions(consumer, facts, startpoints, alive) if options.reset_state else {}
             first_run = self._new_first_run(ledger, facts, found)
-            if not order.reset_state:
+            if not options.reset_state:
                 return Plan(found, startpoints, deletions, first_run)
             leaving = {task: checkpoints[task] for task in startpoints if task in checkpoints and checkpoints[task].left}
             left = tuple((task, place, mark.next_offset) for task, c in leaving.items() for place, mark in c.left.items())
@@ -147,10 +147,10 @@ class Rewinding:
         finally:
             consumer.close()
 
-    def _of_inputs(self, task: str, order: Startpoint) -> Startpoint:
-        """The order, without offsets that an earlier order (not carried out yet) has for topics that are not inputs any more."""
-        offsets = {str(place): order.offsets[str(place)] for place in self._tasks[task].inputs if str(place) in order.offsets}
-        return replace(order, offsets=offsets, topic_ids={place: order.topic_ids[place] for place in offsets})
+    def _of_inputs(self, task: str, startpoint: Startpoint) -> Startpoint:
+        """The startpoint, without offsets that an earlier order (not carried out yet) has for topics that are not inputs any more."""
+        offsets = {str(place): startpoint.offsets[str(place)] for place in self._tasks[task].inputs if str(place) in startpoint.offsets}
+        return replace(startpoint, offsets=offsets, topic_ids={place: startpoint.topic_ids[place] for place in offsets})
 
     def _new_first_run(self, ledger: Ledger, facts: Mapping[str, TopicFacts], found: Iterable[Step]) -> FirstRun | None:
         """If the checkpoint topic is not that of the job's first run, its offsets are lost: this order has to set every input."""

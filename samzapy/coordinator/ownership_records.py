@@ -34,7 +34,7 @@ class Named:
     pid: int
 
 
-class Owning:
+class OwnershipRecords:
     """Writes which container owns which tasks.
 
     Attributes:

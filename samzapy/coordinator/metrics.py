@@ -93,7 +93,7 @@ def _family(families: dict[str, Any], kind: Any, name: str, labels: list[str]) -
     return families.setdefault(f"{kind.__name__} {full}", kind(full, "A metric of the task's own.", labels=labels))
 
 
-def exposition(status: Mapping[str, Any], reports: Mapping[int, Mapping[str, Any]]) -> str:
+def metrics_text(status: Mapping[str, Any], reports: Mapping[int, Mapping[str, Any]]) -> str:
     """The text that Prometheus scrapes."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(status, reports))

@@ -14,7 +14,7 @@ _LOCAL = re.compile(r"local(?:\[(?P<slots>\d+|\*)(?:,\s*\d+)?\])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class RunPreview:
     """`slots`: how many containers can run at once, None where only Spark knows. `before`: by task, the container it ran in last."""
 
     plan: Plan
@@ -37,11 +37,11 @@ def slots_of(master: str, cores: int) -> int | None:
     return 1 if given is None else cores if given == "*" else int(given)
 
 
-def outlook(tasks: Sequence[str], containers: int, ledger: Ledger, master: str | None, cores: int) -> Outlook:
+def preview_run(tasks: Sequence[str], containers: int, ledger: Ledger, master: str | None, cores: int) -> RunPreview:
     """`master`: Spark's; None: containers are child processes. On a cluster, the hosts of earlier runs are assumed to be there again."""
     before = {task: number for task, number in last_owners(ledger).items() if task in tasks}
     slots = None if master is None else slots_of(master, cores)
     is_here = master is None or slots is not None
     hosts: dict[str, int | None] = {LOCALHOST: slots} if is_here else {h: None for t in sorted(tasks) for h in ledger.locality.get(t, {})}
     decided = plan(tasks, range(min(containers, len(tasks))), before, ledger.locality, hosts, {})
-    return Outlook(decided, slots, before, not is_here and bool(hosts))
+    return RunPreview(decided, slots, before, not is_here and bool(hosts))

@@ -36,7 +36,7 @@ from samzapy.store.committed import CommittedOverlay
 from samzapy.store.overlay import OverlayStore
 from samzapy.testing.memory_producers import MemoryTransactionalProducer
 
-Planted = Callable[[], AbstractContextManager[None]]
+Mutation = Callable[[], AbstractContextManager[None]]
 
 
 @contextmanager
@@ -50,9 +50,9 @@ def _instead(owner: Any, name: str, replacement: Any) -> Iterator[None]:
 
 
 @contextmanager
-def _together(*planted: AbstractContextManager[None]) -> Iterator[None]:
+def _together(*mutations: AbstractContextManager[None]) -> Iterator[None]:
     with ExitStack() as stack:
-        for one in planted:
+        for one in mutations:
             stack.enter_context(one)
         yield
 
@@ -262,7 +262,7 @@ def dropped_before_the_write() -> AbstractContextManager[None]:
     return _instead(CommittedOverlay, "write_part", dropped)
 
 
-BUGS: Mapping[str, Planted] = {
+BUGS: Mapping[str, Mutation] = {
     "offsets committed before outputs": offsets_before_outputs,
     "store applied before C4": store_before_c4,
     "init skipped": init_skipped,

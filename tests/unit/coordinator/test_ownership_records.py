@@ -7,7 +7,7 @@ import pytest
 from samzapy import failpoints
 from samzapy.api.errors import Fenced, InDoubt
 from samzapy.coordinator.coordinator_log import CoordinatorLog
-from samzapy.coordinator.owning import Named, Owning
+from samzapy.coordinator.ownership_records import Named, OwnershipRecords
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import LEASE_KEY, ContainerRecord, LeaseRecord, Ledger
@@ -29,8 +29,8 @@ class Topic:
         self.cluster = MemoryCluster(self.clock, chance)
         self.log = MemoryLog(self.cluster)
         self.log.admin().create([TopicSpec(JOB.coordinator_topic, 1)])
-        self.owning = Owning(CoordinatorLog(JOB, "run", self.log, self.clock), "run", self.clock)
-        self.owning.take_over()
+        self.ownership = OwnershipRecords(CoordinatorLog(JOB, "run", self.log, self.clock), "run", self.clock)
+        self.ownership.take_over()
 
     def read(self) -> Ledger:
         return read_ledger(self.log.restore_consumer("test"), JOB.coordinator_topic, self.clock)
@@ -42,7 +42,7 @@ class Topic:
 def test_an_id_is_fenced_only_when_the_end_of_its_incarnation_can_be_read() -> None:
     """Else its container could make a new producer after the fence, and still find itself named."""
     topic = Topic(Chance(3, {"marker.late": 1.0}))
-    topic.owning.name([Named(0, "one", TASKS, "h", 1)])
+    topic.ownership.name([Named(0, "one", TASKS, "h", 1)])
     record = ContainerRecord(0, 1, "one", TASKS, "run", "h", 1)
     seen: dict[str, str] = {}
     fenced_at: list[str] = []
@@ -51,10 +51,10 @@ def test_an_id_is_fenced_only_when_the_end_of_its_incarnation_can_be_read() -> N
         if name.startswith("coordinator.end."):
             seen[name] = topic.record().incarnation if 0 in topic.read().containers else "nobody yet"
 
-    fence = topic.owning.fence
-    topic.owning.fence = lambda container: (fenced_at.append(topic.record().incarnation), fence(container))[1]  # type: ignore[method-assign]
+    fence = topic.ownership.fence
+    topic.ownership.fence = lambda container: (fenced_at.append(topic.record().incarnation), fence(container))[1]  # type: ignore[method-assign]
     with failpoints.calling(look):
-        topic.owning.end([record])
+        topic.ownership.end([record])
 
     assert "" != seen["coordinator.end.a"], "the commit has returned and is not visible yet: the test would prove nothing"
     assert ("", "") == (seen["coordinator.end.b"], seen["coordinator.end.c"])
@@ -64,14 +64,14 @@ def test_an_id_is_fenced_only_when_the_end_of_its_incarnation_can_be_read() -> N
 def test_what_an_ended_container_had_open_is_never_seen() -> None:
     topic = Topic()
     topic.log.admin().create([TopicSpec("out", 1)])
-    topic.owning.name([Named(0, "one", TASKS, "h", 1)])
+    topic.ownership.name([Named(0, "one", TASKS, "h", 1)])
     zombie = topic.log.transactional_producer(JOB.container_transactional_id(0))
     zombie.init()
     zombie.begin()
     zombie.send("out", b"late", b"k", 0)
     zombie.flush()
 
-    topic.owning.end([topic.record()])
+    topic.ownership.end([topic.record()])
 
     with pytest.raises(Fenced):
         zombie.commit()
@@ -81,10 +81,10 @@ def test_what_an_ended_container_had_open_is_never_seen() -> None:
 def test_every_name_and_every_end_has_an_epoch_of_its_own() -> None:
     topic = Topic()
 
-    assert {0: 1, 1: 2} == topic.owning.name([Named(0, "a", TASKS[:1], "h", 1), Named(1, "b", TASKS[1:], "h", 2)])
-    topic.owning.end(list(topic.read().containers.values()))
+    assert {0: 1, 1: 2} == topic.ownership.name([Named(0, "a", TASKS[:1], "h", 1), Named(1, "b", TASKS[1:], "h", 2)])
+    topic.ownership.end(list(topic.read().containers.values()))
     assert [3, 4] == [r.epoch for r in topic.read().containers.values()]
-    assert {0: 5} == topic.owning.name([Named(0, "c", TASKS, "h", 3)])
+    assert {0: 5} == topic.ownership.name([Named(0, "c", TASKS, "h", 3)])
 
 
 def test_owners_that_are_named_together_are_in_one_transaction() -> None:
@@ -92,7 +92,7 @@ def test_owners_that_are_named_together_are_in_one_transaction() -> None:
     topic, place = Topic(), TopicPartition(JOB.coordinator_topic, 0)
     before = topic.cluster.bounds(place).end
 
-    topic.owning.name([Named(0, "a", TASKS[:1], "", 1), Named(1, "b", TASKS[1:], "", 2)])
+    topic.ownership.name([Named(0, "a", TASKS[:1], "", 1), Named(1, "b", TASKS[1:], "", 2)])
 
     assert 2 + 1 == topic.cluster.bounds(place).end - before  # two records and one marker
 
@@ -102,36 +102,36 @@ def test_a_write_in_doubt_is_decided_by_a_new_producer_before_it_is_read(kind: s
     topic = Topic()
     topic.cluster.fail_next("commit", kind)
     with pytest.raises(InDoubt):
-        topic.owning.name([Named(0, "one", TASKS, "h", 1)])
-    assert topic.owning.is_in_doubt
+        topic.ownership.name([Named(0, "one", TASKS, "h", 1)])
+    assert topic.ownership.is_in_doubt
 
-    record = topic.owning.read().containers.get(0)
+    record = topic.ownership.read().containers.get(0)
 
     assert named == (record.incarnation if record else "nobody")
-    assert not topic.owning.is_in_doubt
+    assert not topic.ownership.is_in_doubt
 
 
 def test_the_hosts_with_state_of_a_task_are_kept_newest_last_owner_first_to_go_is_the_oldest() -> None:
     topic = Topic()
     for number, host in enumerate(["a", "b", "c", "d", "e", "b"]):
-        topic.owning.name([Named(0, f"i{number}", TASKS[:1], host, 1)])
+        topic.ownership.name([Named(0, f"i{number}", TASKS[:1], host, 1)])
 
-    assert {"b": 6, "c": 3, "d": 4, "e": 5} == topic.owning.locality[TASKS[0]] == topic.read().locality[TASKS[0]]
+    assert {"b": 6, "c": 3, "d": 4, "e": 5} == topic.ownership.locality[TASKS[0]] == topic.read().locality[TASKS[0]]
 
-    topic.owning.confirm("c", ["another task"])
-    assert {"b", "d", "e"} == set(topic.owning.locality[TASKS[0]])
+    topic.ownership.confirm("c", ["another task"])
+    assert {"b", "d", "e"} == set(topic.ownership.locality[TASKS[0]])
 
 
 def test_one_that_begins_again_after_a_doubt_does_not_take_over_from_its_successor() -> None:
     parts = Parts()
-    owning, successor = (Owning(CoordinatorLog(JOB, run, parts.log, parts.clock), run, parts.clock) for run in ("first", "second"))
-    owning.take_over()
-    owning.write((LEASE_KEY, LeaseRecord("first", "", "h", 1, "s", 0).to_bytes()))
+    ownership, successor = (OwnershipRecords(CoordinatorLog(JOB, run, parts.log, parts.clock), run, parts.clock) for run in ("first", "second"))
+    ownership.take_over()
+    ownership.write((LEASE_KEY, LeaseRecord("first", "", "h", 1, "s", 0).to_bytes()))
     successor.take_over()
     successor.write((LEASE_KEY, LeaseRecord("second", "", "h", 2, "s", 0).to_bytes()))
     with pytest.raises(Fenced):
-        owning.write((LEASE_KEY, b"late"))
+        ownership.write((LEASE_KEY, b"late"))
 
     for _ in range(2):
         with pytest.raises(Fenced, match="second has taken over"):
-            owning.take_over()
+            ownership.take_over()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ConfigurationError, LogError, OffsetOutOfRange, OwnedElsewhere, StateRefused
-from samzapy.coordinator.rewinding import Order
+from samzapy.coordinator.checkpoint_set import CheckpointSetOptions
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FIRST_RUN_KEY, LEASE_KEY, FirstRun, LeaseRecord
@@ -244,7 +244,7 @@ def test_an_offset_out_of_range_is_refused_with_every_bound_and_the_job_is_given
 def test_a_look_changes_nothing(tmp_path: Path) -> None:
     story = Story(tmp_path, ("a", 1))
     before = {t: story.bench.cluster.bounds(TopicPartition(t, 0)) for t in (JOB.coordinator_topic, JOB.checkpoint_topic, CHANGELOG)}
-    plan = story.rewinding().preview(Order(EARLIEST, reset_state=True), story.ledger())
+    plan = story.checkpoint_set().preview(CheckpointSetOptions(EARLIEST, reset_state=True), story.ledger())
     assert [(P0, 1, 0)] == [(s.task, s.before, s.after) for s in plan.steps]
     assert before == {t: story.bench.cluster.bounds(TopicPartition(t, 0)) for t in before}
 
@@ -253,7 +253,7 @@ def test_a_run_that_answers_is_refused(tmp_path: Path) -> None:
     story = Story(tmp_path, ("a", 1))
     write(story, LEASE_KEY, LeaseRecord("run", "http://x", "h", 7, "s", story.bench.clock.now_ms()).to_bytes())
     with pytest.raises(OwnedElsewhere, match="is run by process 7 on h"):
-        story.rewinding(is_alive=lambda url: True).execute(Order(EARLIEST))
+        story.checkpoint_set(is_alive=lambda url: True).execute(CheckpointSetOptions(EARLIEST))
     assert {} == story.ledger().startpoints
 
 

@@ -37,8 +37,8 @@ def rule(name: str, nth: int, keep_state: bool, seconds: float = 0.0) -> Rule:
     return Rule(name, KILL if keep_state or name.startswith("coordinator.") or seconds else STOP, seconds, nth)
 
 
-class StruckJob:
-    """A life of the job: run, scaled to and fro, stopped, and run to its input's end, until every rule has struck.
+class FailpointJob:
+    """A life of the job: run, scaled to and fro, stopped, and run to its input's end, until every rule was met.
 
     Attributes:
         problems: what the audit of the owners found, after `live`.
@@ -115,7 +115,7 @@ class StruckJob:
                 return
             self._pause.wait(LOOK_S)
         raise AssertionError(
-            f"not within {PATIENCE_S:.0f} s: {what}; not struck: {self.left()}; the last status: {status}\n{self.job.log_tail()}"
+            f"not within {PATIENCE_S:.0f} s: {what}; not met: {self.left()}; the last status: {status}\n{self.job.log_tail()}"
         )
 
     def _scale(self, containers: int) -> None:
@@ -158,7 +158,7 @@ class StruckJob:
                 return False
             self._wipe_stopped()
             self._pause.wait(LOOK_S)
-        raise AssertionError(f"the driver did not end within {PATIENCE_S:.0f} s; not struck: {self.left()}:\n{self.job.log_tail()}")
+        raise AssertionError(f"the driver did not end within {PATIENCE_S:.0f} s; not met: {self.left()}:\n{self.job.log_tail()}")
 
     # -- what strikes leave ------------------------------------------------------------------------------------------------------------
 

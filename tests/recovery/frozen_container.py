@@ -1,4 +1,4 @@
-"""A job one of whose containers falls asleep at a failpoint and wakes up when everybody believes that it is dead.
+"""A job one of whose containers freezes at a failpoint and goes on when everybody believes that it is dead.
 
 As a process that is paused, or swapped out, on a machine that cannot be reached: its lease runs out, its tasks go to others, and then it
 goes on from the very line, with its producer, its consumer and its stores still open. The turns of a container are taken in a thread of its own, and
@@ -17,13 +17,13 @@ from tests.recovery.memory_job import Actor, MemoryJob
 ASLEEP, DONE = "asleep", "done"
 
 
-class SleepyJob(MemoryJob):
+class FrozenContainerJob(MemoryJob):
     """A callback for failpoints: whoever meets `point` for the `nth` time sleeps there, until `wake_after` turns after it was given up."""
 
     def __init__(self, folder: Path, point: str, nth: int, wake_after: int, **settings: Any) -> None:
         super().__init__(folder, **settings)
         self.woke_up = False
-        self.sleeper: Actor | None = None
+        self.frozen: Actor | None = None
         self._point, self._nth, self._wake_after = point, nth, wake_after
         self._hits = self._turns = 0
         self._events: queue.Queue[str] = queue.Queue()
@@ -44,23 +44,23 @@ class SleepyJob(MemoryJob):
             threading.Thread(target=self._turns_in, args=(actor, asked), daemon=True).start()
         asked.put(None)
         if self._events.get() == ASLEEP:
-            actor.sleeps, self.sleeper = True, actor
+            actor.sleeps, self.frozen = True, actor
 
     def turn(self) -> None:
         super().turn()
-        sleeper = self.sleeper
-        if sleeper is None or sleeper.ended is None or sleeper.is_over:
+        frozen = self.frozen
+        if frozen is None or frozen.ended is None or frozen.is_over:
             return
         self._turns += 1
         if self.woke_up:
-            self.let(sleeper)
+            self.let(frozen)
         elif self._turns > self._wake_after:
             self.wake_up()
 
     def wake_up(self) -> None:
         """It goes on, to the end of its turn."""
-        assert self.sleeper is not None
-        self.sleeper.sleeps, self.woke_up = False, True
+        assert self.frozen is not None
+        self.frozen.sleeps, self.woke_up = False, True
         self._alarm.set()
         self._events.get()
 

@@ -1,4 +1,4 @@
-"""A trial: a ChainTask job under load and observation, hit by faults, and what is to be said of it at the end.
+"""A ChainTask job under load and observation, hit by faults, and what is to be said of it at the end.
 
 Open the block, hit, `finish`: load ends, the job catches up with its input and stops as a user would stop it; then the topics are verified, the
 owners audited, and the machine is searched for processes that still run.
@@ -43,7 +43,7 @@ PATIENCE_S = 300.0
 AGREED_S = 20.0  # the observer reads two topics, one may be ahead for a moment
 
 
-class Trial:
+class FaultRun:
     """Runs a job.
 
     Args:
@@ -74,12 +74,12 @@ class Trial:
     def of(
         cls, servers: str, folder: Path, name: str, tasks: int, containers: int, arguments: tuple[str, ...], rate: float, keys: int, seed: int,
         sections: Mapping[str, Any] | None = None, cluster: LocalSpark | None = None, links: bool = False,
-    ) -> Trial:  # fmt: skip
+    ) -> FaultRun:  # fmt: skip
         """Of a ChainTask job with `tasks` partitions under a load of its own; arguments as ChainJob and Load take them."""
         job = ChainJob(servers, folder, name, tasks, containers, arguments, sections, links)
         return cls(job, Load(servers, job.topics.input, tasks, rate, keys, seed), job.exactly_once, cluster, links)
 
-    def __enter__(self) -> Trial:
+    def __enter__(self) -> FaultRun:
         with self._blocks:
             self._blocks.callback(self._kill_all)
             self._blocks.enter_context(self.observer)
@@ -133,7 +133,7 @@ class Trial:
             self.until(lambda _: self._committed(since_ms) >= {*fault.tasks}, f"a commit of {', '.join(fault.tasks)}")
 
     def look(self) -> None:
-        """So far nothing was lost or doubled, and no task had two owners; else the trial is broken off here, next to what did it."""
+        """So far nothing was lost or doubled, and no task had two owners; else the run is broken off here, next to what did it."""
         wrong = self.outputs.look() if self.outputs is not None else []
         assert not wrong, f"the output after {self._last_fault()}: {wrong}\n{self.job.log_tail()}"
         deadline = time.monotonic() + AGREED_S
@@ -207,7 +207,7 @@ class Trial:
 
     def cut(self, kind: str, numbers: Sequence[int], seconds: float) -> None:
         """Part these containers from the coordinator until it has taken their tasks away; both live. Then mend the links."""
-        assert self.links, "the driver's links cannot be cut: Trial(links=True)"
+        assert self.links, "the driver's links cannot be cut: FaultRun(links=True)"
         fault, found = self._fault(kind, self.driver()), self.processes()
         status = self.watch.next() or {"tasks": []}
         fault.target = "every container" if len(numbers) == len(found.containers) else f"container {', '.join(map(str, numbers))}"
@@ -239,7 +239,7 @@ class Trial:
 
     def lose_worker(self, kind: str, worker: Proc, whole_host: bool) -> bool:
         """SIGKILL a worker, or all of its host; when the job is whole again elsewhere the worker is started again. False: it was gone."""
-        assert self.cluster is not None, "the cluster is not the trial's: Trial(cluster=…)"
+        assert self.cluster is not None, "the cluster is not this run's: FaultRun(cluster=…)"
         host = worker.command[worker.command.index("--host") + 1]
         fault = self._fault(kind, worker)
         fault.target = host

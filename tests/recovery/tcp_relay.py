@@ -16,7 +16,7 @@ CHUNK = 64 << 10
 CONNECT_S = 5.0
 
 
-class Relay:
+class TcpRelay:
     """Passes connections on to `target` (http://host:port); listens on a port of its own from the start."""
 
     def __init__(self, target: str) -> None:
@@ -38,7 +38,7 @@ class Relay:
     def url(self) -> str:
         return f"http://{LOOPBACK}:{self._listener.getsockname()[1]}"
 
-    def __enter__(self) -> Relay:
+    def __enter__(self) -> TcpRelay:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,6 +1,6 @@
 """Where on this machine a secret can be read: processes' arguments and environment, files, and what was said; nobody's memory.
 
-A hunt that finds nothing proves something only if it would have found it: its own test plants secrets in each of these places.
+A scan that finds nothing proves something only if it would have found it: its own test plants secrets in each of these places.
 """
 
 from __future__ import annotations
