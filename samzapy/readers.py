@@ -74,7 +74,9 @@ def read_ranges(
         consumer.unassign(open_ends)
 
 
-def true_end(consumer: Consumer, place: TopicPartition, wanted: float, clock: Clock, wait_s: float = FETCH_S) -> Generator[bool, None, int]:
+def true_end(
+    consumer: Consumer, partition: TopicPartition, wanted: float, clock: Clock, wait_s: float = FETCH_S
+) -> Generator[bool, None, int]:
     """The end, as far as it matters whether `wanted` is reached. Where an open transaction hides it, only a fetch tells.
 
     In steps: each waits at most `wait_s`.
@@ -82,23 +84,23 @@ def true_end(consumer: Consumer, place: TopicPartition, wanted: float, clock: Cl
     Raises:
         ClusterUnreachable: nothing was told for 30 s.
     """
-    visible = end = consumer.bounds(place).end
+    visible = end = consumer.bounds(partition).end
     if visible >= wanted:
         return visible
-    consumer.assign({place: visible})
+    consumer.assign({partition: visible})
     deadline = clock.monotonic() + PATIENCE_S
     try:
-        while (end := consumer.high_watermark(place)) < visible:
+        while (end := consumer.high_watermark(partition)) < visible:
             if clock.monotonic() > deadline:
-                raise ClusterUnreachable(f"the end of {place} could not be read within {PATIENCE_S:.0f} s.", "Check the brokers.")
+                raise ClusterUnreachable(f"the end of {partition} could not be read within {PATIENCE_S:.0f} s.", "Check the brokers.")
             consumer.poll(1, wait_s)
             yield False
     finally:
-        consumer.unassign([place])
+        consumer.unassign([partition])
     return end
 
 
-def decided_bounds(consumer: Consumer, place: TopicPartition, clock: Clock, wanted: float = inf) -> Bounds:
+def decided_bounds(consumer: Consumer, partition: TopicPartition, clock: Clock, wanted: float = inf) -> Bounds:
     """The bounds once all before `wanted` (default: all that is written now) is decided; they end before `wanted` only if the log does.
 
     A commit is seen in one partition a moment before it is in another. So who was told by one what is in the other waits for it here.
@@ -106,17 +108,17 @@ def decided_bounds(consumer: Consumer, place: TopicPartition, clock: Clock, want
     Raises:
         ClusterUnreachable: a transaction was open for 30 s.
     """
-    steps, goal = true_end(consumer, place, wanted, clock), None
+    steps, goal = true_end(consumer, partition, wanted, clock), None
     while goal is None:
         try:
             next(steps)
         except StopIteration as told:
             goal = min(wanted, told.value)
     deadline = clock.monotonic() + PATIENCE_S
-    while (bounds := consumer.bounds(place)).end < goal:
+    while (bounds := consumer.bounds(partition)).end < goal:
         if clock.monotonic() > deadline:
             raise ClusterUnreachable(
-                f"{place}: a transaction is open at {bounds.end}, for at least {PATIENCE_S:.0f} s; the records after it cannot be read.",
+                f"{partition}: a transaction is open at {bounds.end}, for at least {PATIENCE_S:.0f} s; the records after it cannot be read.",
                 "Find out whose it is, with Kafka's own tools; then run this again.",
             )
         clock.sleep(FETCH_S)
@@ -194,43 +196,45 @@ class NewestCheckpoints:
             if message.key() == CHECKPOINT_KEY:
                 self._newest[TopicPartition(message.topic(), message.partition())] = message.value()
 
-    def bytes_of(self, place: TopicPartition) -> bytes | None:
+    def bytes_of(self, partition: TopicPartition) -> bytes | None:
         """As it was written; None: there is none."""
-        return self._newest.get(place)
+        return self._newest.get(partition)
 
-    def of(self, place: TopicPartition) -> Checkpoint | None:
+    def of(self, partition: TopicPartition) -> Checkpoint | None:
         """The checkpoint; None: there is none.
 
         Raises:
             StateRefused: it cannot be read.
         """
-        data = self.bytes_of(place)
+        data = self.bytes_of(partition)
         try:
             return None if data is None else checkpoint_from_bytes(data)
         except UnreadableCheckpoint as error:
-            raise StateRefused(f"the newest checkpoint in {place} cannot be read: {error}.", "Use the samzapy version that wrote it.") from None
+            raise StateRefused(
+                f"the newest checkpoint in {partition} cannot be read: {error}.", "Use the samzapy version that wrote it."
+            ) from None
 
 
-def newest_checkpoints(consumer: Consumer, places: Collection[TopicPartition], clock: Clock) -> NewestCheckpoints:
+def newest_checkpoints(consumer: Consumer, partitions: Collection[TopicPartition], clock: Clock) -> NewestCheckpoints:
     """The newest checkpoints in these partitions, up to their read_committed ends as they are now.
 
     Raises:
         ClusterUnreachable: no progress for 30 s. TopicMissing.
     """
     newest = NewestCheckpoints()
-    bounds = consumer.bounds_of(places)
-    for batch in read_ranges(consumer, {place: (b.start, b.end) for place, b in bounds.items()}, clock):
+    bounds = consumer.bounds_of(partitions)
+    for batch in read_ranges(consumer, {partition: (b.start, b.end) for partition, b in bounds.items()}, clock):
         newest.take(batch)
     return newest
 
 
-def read_checkpoint(consumer: Consumer, place: TopicPartition, clock: Clock) -> Checkpoint | None:
+def read_checkpoint(consumer: Consumer, partition: TopicPartition, clock: Clock) -> Checkpoint | None:
     """The newest checkpoint in this partition of a checkpoint topic.
 
     Raises:
         StateRefused: it cannot be read. ClusterUnreachable: no progress for 30 s. TopicMissing.
     """
-    return newest_checkpoints(consumer, [place], clock).of(place)
+    return newest_checkpoints(consumer, [partition], clock).of(partition)
 
 
 def owners_known(consumer: Consumer, topic: str, partitions: int, clock: Clock) -> tuple[dict[int, tuple[str, ...]], int]:
@@ -243,7 +247,7 @@ def owners_known(consumer: Consumer, topic: str, partitions: int, clock: Clock) 
     newest: dict[TopicPartition, bytes | None] = {}
     epoch = 0
     bounds = consumer.bounds_of(TopicPartition(topic, p) for p in range(partitions))
-    for batch in read_ranges(consumer, {place: (b.start, b.end) for place, b in bounds.items()}, clock):
+    for batch in read_ranges(consumer, {partition: (b.start, b.end) for partition, b in bounds.items()}, clock):
         for message in batch:
             if message.key() == CHECKPOINT_KEY:
                 newest[TopicPartition(message.topic(), message.partition())] = message.value()

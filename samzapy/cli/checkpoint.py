@@ -62,8 +62,10 @@ def checkpoint_show(file: JobFile, more: MoreFiles = None, sets: Sets = None, as
         return
     rows: list[tuple[object, ...]] = []
     for c in found.values():
-        rows += [(c.task, c.sequence, c.epoch, c.container, f"input {place}", mark.next_offset) for place, mark in c.inputs.items()]
-        rows += [(c.task, c.sequence, c.epoch, c.container, f"left input {place}", mark.next_offset) for place, mark in c.left.items()]
+        rows += [(c.task, c.sequence, c.epoch, c.container, f"input {partition}", mark.next_offset) for partition, mark in c.inputs.items()]
+        rows += [
+            (c.task, c.sequence, c.epoch, c.container, f"left input {partition}", mark.next_offset) for partition, mark in c.left.items()
+        ]
         rows += [(c.task, c.sequence, c.epoch, c.container, f"store {name}", mark.position) for name, mark in c.stores.items()]
     print_table(("TASK", "SEQUENCE", "EPOCH", "CONTAINER", "OF", "NEXT OFFSET"), rows)
 
@@ -94,8 +96,8 @@ def checkpoint_set(
         plan = _execute(job, options) if execute else _checkpoint_set(job).preview(options, job.ledger())
         _print(plan, as_json)
         _say_what_stays(plan)
-        for place, keys in plan.deletions.items():
-            say(f"{'deleted' if execute else 'would delete'} {len(keys)} keys of {place}")
+        for topic_partition, keys in plan.deletions.items():
+            say(f"{'deleted' if execute else 'would delete'} {len(keys)} keys of {topic_partition}")
         if reset_state:
             _remove_local(job, list(plan.startpoints), execute)
     say("each task continues there at its next start" if execute else "nothing was changed; do it with --execute")
@@ -160,7 +162,7 @@ def _checkpoint_set(job: Job) -> CheckpointSet:
 
 
 def _print(plan: Plan, as_json: bool) -> None:
-    rows = [(s.task, str(s.place), s.before, s.after) for s in plan.steps if s.chosen]
+    rows = [(s.task, str(s.topic_partition), s.before, s.after) for s in plan.steps if s.chosen]
     if as_json:
         for row in rows:
             print_json(dict(zip(("task", "partition", "from", "to"), row, strict=True)))
@@ -172,9 +174,11 @@ def _say_what_stays(plan: Plan) -> None:
     for step in plan.steps:
         if not step.chosen:
             at = "begins as at a first start" if step.before is None else f"stays at {step.before}"
-            say(f"{step.task}: {step.place} is not selected and {at}")
-    for task, place, offset in plan.left:
-        say(f"{task}: {place} is not an input any more; its offset ({offset}) is forgotten with the state: if it is added again, it begins as a new input")
+            say(f"{step.task}: {step.topic_partition} is not selected and {at}")
+    for task, partition, offset in plan.left:
+        say(
+            f"{task}: {partition} is not an input any more; its offset ({offset}) is forgotten with the state: if it is added again, it begins as a new input"
+        )
 
 
 def _remove_local(job: Job, tasks: list[str], execute: bool) -> None:

@@ -59,8 +59,8 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
         rows.append(
             (
                 group,
-                one.place.topic,
-                one.place.partition,
+                one.topic_partition.topic,
+                one.topic_partition.partition,
                 one.next_offset,
                 one.end,
                 one.lag,
@@ -85,9 +85,9 @@ def committed(job: Job) -> Positions:
     result: Positions = {}
     for name, task in around.tasks.items():
         order = pending(orders.get(name), checkpoints.get(name))
-        known = {place: standing(place, checkpoints.get(name), order) for place in task.inputs}
+        known = {partition: standing(partition, checkpoints.get(name), order) for partition in task.inputs}
         if any(offset is not None for offset in known.values()):
-            result[name] = {place: offset for place, offset in known.items() if offset is not None}
+            result[name] = {partition: offset for partition, offset in known.items() if offset is not None}
     return result
 
 

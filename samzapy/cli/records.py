@@ -139,16 +139,16 @@ def tail(
     shown = Shown(None if key_serde is None else _serde(key_serde), None if value_serde is None else _serde(value_serde))
     log = _log(servers)
     facts = _facts(log, topic, servers)
-    places = [TopicPartition(topic, p) for p in range(facts.partitions)]
+    partitions = [TopicPartition(topic, p) for p in range(facts.partitions)]
     with log.consumer("samzapy-tail", "samzapy-tail") as consumer:
-        with closing(_batches(consumer, places, from_beginning, follow, max_records or LAST, SystemClock())) as batches:
+        with closing(_batches(consumer, partitions, from_beginning, follow, max_records or LAST, SystemClock())) as batches:
             return _print(batches, max_records, shown, as_json)
 
 
 def _batches(
-    consumer: Consumer, places: Sequence[TopicPartition], from_beginning: bool, follow: bool, last: int, clock: Clock
+    consumer: Consumer, partitions: Sequence[TopicPartition], from_beginning: bool, follow: bool, last: int, clock: Clock
 ) -> Generator[Sequence[Message], None, None]:
-    bounds = consumer.bounds_of(places)
+    bounds = consumer.bounds_of(partitions)
     if follow:
         consumer.assign({p: b.start if from_beginning else b.end for p, b in bounds.items()})
         while True:
@@ -156,22 +156,22 @@ def _batches(
     elif from_beginning:
         yield from read_ranges(consumer, {p: (b.start, b.end) for p, b in bounds.items()}, clock)
     else:
-        yield last_records(consumer, places, last, clock)
+        yield last_records(consumer, partitions, last, clock)
 
 
-def last_records(consumer: Consumer, places: Sequence[TopicPartition], count: int, clock: Clock) -> list[Message]:
+def last_records(consumer: Consumer, partitions: Sequence[TopicPartition], count: int, clock: Clock) -> list[Message]:
     """The newest `count` records of these partitions as they are now; those of a partition stay in their order."""
-    found = [_last_of(consumer, place, count, clock) for place in places]
+    found = [_last_of(consumer, partition, count, clock) for partition in partitions]
     return list(heapq.merge(*found, key=lambda message: message.timestamp()[1]))[-count:]
 
 
-def _last_of(consumer: Consumer, place: TopicPartition, count: int, clock: Clock) -> list[Message]:
+def _last_of(consumer: Consumer, partition: TopicPartition, count: int, clock: Clock) -> list[Message]:
     """Offsets have holes (markers, aborted records, compaction), so look further and further back until there are enough."""
-    start, end = consumer.bounds(place)
+    start, end = consumer.bounds(partition)
     span = count
     while True:
         begin = max(start, end - span)
-        found = [m for batch in read_ranges(consumer, {place: (begin, end)}, clock) for m in batch]
+        found = [m for batch in read_ranges(consumer, {partition: (begin, end)}, clock) for m in batch]
         if len(found) >= count or begin == start:
             return found[-count:]
         span *= 4

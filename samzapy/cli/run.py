@@ -91,10 +91,23 @@ class _Run:
             if not self._local:
                 check_slots(wanted.containers, launcher.slots(), settings.spark.master)
             loaded = self._job.loaded
-            payload = container_payload(settings, loaded.document, loaded.folders, cluster_id, token, local=self._local, profile=self._profile)
+            payload = container_payload(
+                settings, loaded.document, loaded.folders, cluster_id, token, local=self._local, profile=self._profile
+            )
             topics = input_topics(settings, len(tasks), lambda: grown_tasks(settings, log), log, self._job.clock)
             coordinator = JobCoordinator(
-                self._job.names, run_id, tasks, payload, ends, wanted, log, self._job.clock, launcher, this_process(), self._job.answers, topics
+                self._job.names,
+                run_id,
+                tasks,
+                payload,
+                ends,
+                wanted,
+                log,
+                self._job.clock,
+                launcher,
+                this_process(),
+                self._job.answers,
+                topics,
             )
             return self._until_over(coordinator, launcher, token, token_file, len(tasks))
         finally:
@@ -153,17 +166,21 @@ class _Run:
                 signal.signal(number, handle)
 
 
-def ends_now(places: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:
+def ends_now(partitions: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:
     """The ends of a bounded run: all that is committed now. Says so if an open transaction hides more records."""
     with log.admin() as admin, log.restore_consumer("ends") as consumer:
-        written = admin.high_watermarks(places)  # first: records written between the two requests must not look as if a transaction hid them
-        ends = {place: bounds.end for place, bounds in consumer.bounds_of(written).items()}
-    for place, end in sorted(ends.items()):
-        if end < written[place]:
+        written = admin.high_watermarks(
+            partitions
+        )  # first: records written between the two requests must not look as if a transaction hid them
+        ends = {partition: bounds.end for partition, bounds in consumer.bounds_of(written).items()}
+    for partition, end in sorted(ends.items()):
+        if end < written[partition]:
             LOG.warning(
-                "%s: another application's transaction is open at %d; that transaction and the records after it are not part of this run", place, end
+                "%s: another application's transaction is open at %d; that transaction and the records after it are not part of this run",
+                partition,
+                end,
             )
-    return {str(place): end for place, end in ends.items()}
+    return {str(partition): end for partition, end in ends.items()}
 
 
 def _check_folder(profile: Path) -> None:

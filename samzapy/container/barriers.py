@@ -60,16 +60,16 @@ class Barriers:
         producer = self._own.open()
         job = self._spec.job
         for task in tasks:
-            places = [("", self._spec.checkpoint_of(task.model))]
-            places += [(name, s.changelog_of(task.model.partition)) for name, s in self._spec.stores.items() if s.changelog]
-            for store, place in places:
+            partitions = [("", self._spec.checkpoint_of(task.model))]
+            partitions += [(name, s.changelog_of(task.model.partition)) for name, s in self._spec.stores.items() if s.changelog]
+            for store, partition in partitions:
                 barrier = Barrier(job.name, job.id, task.name, store, self._own.epoch, self._own.incarnation, nonce)
                 producer.send(
-                    place.topic,
+                    partition.topic,
                     barrier.to_bytes(),
                     BARRIER_KEY,
-                    place.partition,
-                    delivered=lambda offset, place=place: offsets.__setitem__(place, offset),  # type: ignore[misc]
+                    partition.partition,
+                    delivered=lambda offset, partition=partition: offsets.__setitem__(partition, offset),  # type: ignore[misc]
                 )
         producer.flush()
         failpoints.hit("start.barrier.sent")
@@ -98,11 +98,11 @@ class Barriers:
         try:
             while barriers:
                 batch = self._poll(consumer, barriers)
-                for place, run in runs(batch):
-                    barrier = barriers.get(place)
-                    if barrier is not None and self._take(place, run, barrier, take, whose):
-                        del barriers[place]
-                        consumer.unassign([place])
+                for partition, run in runs(batch):
+                    barrier = barriers.get(partition)
+                    if barrier is not None and self._take(partition, run, barrier, take, whose):
+                        del barriers[partition]
+                        consumer.unassign([partition])
                 if batch:
                     last_progress = self._clock.monotonic()
                 elif not said and self._clock.monotonic() - last_progress > STUCK_S:
@@ -110,10 +110,10 @@ class Barriers:
                 yield bool(batch)
         finally:
             consumer.unassign(barriers)
-            for place in ranges:
-                whose(place)[0].reason = ""
+            for partition in ranges:
+                whose(partition)[0].reason = ""
 
-    def _take(self, place: TopicPartition, run: Run, barrier: int, take: Take, whose: Whose) -> bool:
+    def _take(self, partition: TopicPartition, run: Run, barrier: int, take: Take, whose: Whose) -> bool:
         """True: this owner's barrier is reached; later records are ignored."""
         is_last = run[-1].offset() >= barrier
         if is_last:
@@ -122,32 +122,32 @@ class Barriers:
         begin = 0
         while BARRIER_KEY in keys[begin:]:
             found = keys.index(BARRIER_KEY, begin)
-            self._take_changes(place, keys[begin:found], run[begin:found], barrier, take)
-            self.check(run[found], *whose(place), is_replaced=run[found].offset() <= barrier)
+            self._take_changes(partition, keys[begin:found], run[begin:found], barrier, take)
+            self.check(run[found], *whose(partition), is_replaced=run[found].offset() <= barrier)
             begin = found + 1
-        self._take_changes(place, keys[begin:], run[begin:], barrier, take)
+        self._take_changes(partition, keys[begin:], run[begin:], barrier, take)
         return is_last
 
     @staticmethod
-    def _take_changes(place: TopicPartition, keys: Sequence[bytes | None], run: Run, barrier: int, take: Take) -> None:
+    def _take_changes(partition: TopicPartition, keys: Sequence[bytes | None], run: Run, barrier: int, take: Take) -> None:
         if run and run[-1].offset() > barrier:  # only the last can be: it stands for the barrier where compaction took that away
             keys, run = keys[:-1], run[:-1]
         if run:
-            take(place, keys, run)
+            take(partition, keys, run)
 
-    def _poll(self, consumer: Consumer, open_places: Iterable[TopicPartition]) -> Sequence[Message]:
+    def _poll(self, consumer: Consumer, open_partitions: Iterable[TopicPartition]) -> Sequence[Message]:
         try:
             return consumer.poll(BATCH_RECORDS, self.wait_s)
         except OffsetOutOfRange as error:  # what that means for the store, its rules decide when it is started again
-            places = ", ".join(map(str, open_places))
-            raise InDoubt(f"of {places}: records were removed while they were read for a restore: {error.message}", "") from None
+            partitions = ", ".join(map(str, open_partitions))
+            raise InDoubt(f"of {partitions}: records were removed while they were read for a restore: {error.message}", "") from None
 
     def _say_stuck(self, consumer: Consumer, barriers: Mapping[TopicPartition, int], whose: Whose) -> bool:
-        for place, barrier in barriers.items():
-            end = consumer.bounds(place).end
+        for partition, barrier in barriers.items():
+            end = consumer.bounds(partition).end
             if end <= barrier:
-                task, _ = whose(place)
-                task.reason = f"{place}: another application's transaction is open at {end}, before this start's barrier at {barrier}"
+                task, _ = whose(partition)
+                task.reason = f"{partition}: another application's transaction is open at {end}, before this start's barrier at {barrier}"
                 LOG.warning("%s; waiting until it is decided", task.reason)
         return True
 
@@ -157,7 +157,7 @@ class Barriers:
         Raises:
             StateRefused: another job's, task's or store's. Superseded: a later owner's.
         """
-        place = TopicPartition(message.topic(), message.partition())
+        partition = TopicPartition(message.topic(), message.partition())
         try:
             barrier = barrier_from_bytes(message.value())
         except ValueError as error:
@@ -166,12 +166,12 @@ class Barriers:
                 return
             raise StateRefused(
                 f"{at(message)} {error}, and no checkpoint confirms that the topic belongs to this job. {STRANGER}",
-                f"If the content of {place.topic} is not needed, delete the topic; otherwise give store {store!r} another `changelog`.",
+                f"If the content of {partition.topic} is not needed, delete the topic; otherwise give store {store!r} another `changelog`.",
             ) from None
         job = self._spec.job
         if (barrier.job, barrier.id, barrier.task, barrier.store) != (job.name, job.id, task.name, store):
             raise StateRefused(
-                f"{place} belongs to store {barrier.store!r} of {barrier.job}-{barrier.id}, {barrier.task}; not to store {store!r} of {job}, {task.name}.",
+                f"{partition} belongs to store {barrier.store!r} of {barrier.job}-{barrier.id}, {barrier.task}; not to store {store!r} of {job}, {task.name}.",
                 f"Give store {store!r} its own changelog topic.",
             )
         if barrier.epoch <= self._own.epoch:

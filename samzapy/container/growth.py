@@ -56,7 +56,7 @@ class Growth:
         """
         if self._found is not None:
             raise self._found
-        self._sure = {place: self._sure.get(place, at) for place, at in committed.items()}
+        self._sure = {partition: self._sure.get(partition, at) for partition, at in committed.items()}
         if read == committed:
             return  # nothing was read of another topic, or that could be in the wrong task
         now = self._clock.monotonic()
@@ -87,9 +87,7 @@ class Growth:
         self._is_silent = False
         return outlines
 
-    def _judge(
-        self, outlines: Mapping[str, TopicOutline], committed: Mapping[TopicPartition, int]
-    ) -> StateMismatch | StateRefused | None:
+    def _judge(self, outlines: Mapping[str, TopicOutline], committed: Mapping[TopicPartition, int]) -> StateMismatch | StateRefused | None:
         other = [topic for topic, now in outlines.items() if now.topic_id != self._ids[topic]]
         if other:
             doubtful = self._doubtful(other, committed)
@@ -100,16 +98,16 @@ class Growth:
 
     def _doubtful(self, topics: Collection[str], committed: Mapping[TopicPartition, int]) -> str:
         """The offsets of these topics that were committed since the last check that found no growth; "" if none were."""
-        places = [
-            f"{place} offsets {self._sure[place]} to {end - 1}"
-            for place, end in sorted(committed.items())
-            if place.topic in topics and end > self._sure[place]
+        partitions = [
+            f"{partition} offsets {self._sure[partition]} to {end - 1}"
+            for partition, end in sorted(committed.items())
+            if partition.topic in topics and end > self._sure[partition]
         ]
-        if not places:
+        if not partitions:
             return ""
         return (
             f"Container {self._number} committed records that it read between {self._since()} and {_told(self._clock.now_ms())} before this was noticed: "
-            f"{', '.join(places)}"
+            f"{', '.join(partitions)}"
         )
 
     def _since(self) -> str:
@@ -126,7 +124,8 @@ class Growth:
                 f"records read until {_told(self._clock.now_ms())} are not committed."
             )
         return StateMismatch(
-            f"{told} while the job ran: keys go to other partitions now, and their records to tasks that do not have their state. {what}", STATE_IS_LOST
+            f"{told} while the job ran: keys go to other partitions now, and their records to tasks that do not have their state. {what}",
+            STATE_IS_LOST,
         )
 
     def close(self) -> None:

@@ -148,10 +148,10 @@ class Inputs:
             return batch
         return [m for m in batch if m.offset() < self._ends.get((m.topic(), m.partition()), m.offset() + 1)]
 
-    def go_on(self, place: TopicPartition, offset: int) -> None:
+    def go_on(self, partition: TopicPartition, offset: int) -> None:
         """Read a partition from here on; only between two batches."""
-        self._consumer.seek({place: offset})
-        self._paused.discard(place)  # a seek ends a pause
+        self._consumer.seek({partition: offset})
+        self._paused.discard(partition)  # a seek ends a pause
         self._hold()
 
     def positions(self, unprocessed: Sequence[Message]) -> dict[str, dict[TopicPartition, int]]:
@@ -199,38 +199,38 @@ class Inputs:
     def look_for_open_transactions(self, now: float) -> None:
         """Give a reason to tasks that wait at another application's open transaction: it hides the records after it, and lag does not show them."""
         at = self._consumer.positions(self._by_partition)
-        self._waits = {place: known for place, known in self._waits.items() if at.get(place) == known[0]}
+        self._waits = {partition: known for partition, known in self._waits.items() if at.get(partition) == known[0]}
         for task in self.tasks():
             task.reason = ""
-        asked = [place for place, position in at.items() if self._may_wait(place, position, now)]
-        for place, end in self._ends_now(asked, now).items():
+        asked = [partition for partition, position in at.items() if self._may_wait(partition, position, now)]
+        for partition, end in self._ends_now(asked, now).items():
             why = ""
-            if end <= at[place]:
-                why = f"{place}: another application's transaction is open at {at[place]}; the task waits for the records after it"
+            if end <= at[partition]:
+                why = f"{partition}: another application's transaction is open at {at[partition]}; the task waits for the records after it"
                 LOG.warning("%s", why)
-            self._waits[place] = at[place], why
-        for place, (_, why) in self._waits.items():
-            for task_input in self._by_partition[place] if why else ():
+            self._waits[partition] = at[partition], why
+        for partition, (_, why) in self._waits.items():
+            for task_input in self._by_partition[partition] if why else ():
                 task_input.task.reason = why
 
-    def _may_wait(self, place: TopicPartition, position: int, now: float) -> bool:
+    def _may_wait(self, partition: TopicPartition, position: int, now: float) -> bool:
         """Whether to ask the broker where the partition's readable records end: once for each position."""
-        has_none = place in self._paused or self._consumer.high_watermark(place) <= position
+        has_none = partition in self._paused or self._consumer.high_watermark(partition) <= position
         # An answer takes up to fetch.wait.max.ms, because it comes after that of the fetch under way. Partitions whose records only wait in
         # the client, behind those of others, are not asked about: that would hold those others up.
-        still, asks = look(self._still.get(place), position, has_none, now, self.drained, STILL_S)
+        still, asks = look(self._still.get(partition), position, has_none, now, self.drained, STILL_S)
         if still is None:
-            self._still.pop(place, None)
-            self._waits.pop(place, None)
+            self._still.pop(partition, None)
+            self._waits.pop(partition, None)
             return False
-        self._still[place] = still
-        return (asks or now - still.since_s >= BUSY_STILL_S) and place not in self._waits
+        self._still[partition] = still
+        return (asks or now - still.since_s >= BUSY_STILL_S) and partition not in self._waits
 
-    def _ends_now(self, places: Sequence[TopicPartition], now: float) -> dict[TopicPartition, int]:
+    def _ends_now(self, partitions: Sequence[TopicPartition], now: float) -> dict[TopicPartition, int]:
         if now < self._ask_from:
             return {}
         try:
-            return {place: bounds.end for place, bounds in self._consumer.bounds_of(places).items()}
+            return {partition: bounds.end for partition, bounds in self._consumer.bounds_of(partitions).items()}
         except ClusterUnreachable:  # then nothing is known; it is asked again, but not at once: each wait for an answer holds all up
             self._ask_from = now + UNREACHABLE_S
             return {}
@@ -242,40 +242,40 @@ class Inputs:
         """
         told = []
         at = self._consumer.positions(self._by_partition)
-        for place, position in at.items():
-            still, asks = look(self._stands.get(place), position, place in self._paused, now, self.drained, self._stall_s)
+        for partition, position in at.items():
+            still, asks = look(self._stands.get(partition), position, partition in self._paused, now, self.drained, self._stall_s)
             if still is None:
-                self._stands.pop(place, None)
+                self._stands.pop(partition, None)
             else:
-                self._stands[place] = still
-            if asks and (why := self._why_it_stands(place, position)):
+                self._stands[partition] = still
+            if asks and (why := self._why_it_stands(partition, position)):
                 told.append(why)
-                self._said[place] = position, why
+                self._said[partition] = position, why
         self._say_again(at)
         return told
 
-    def _why_it_stands(self, place: TopicPartition, position: int) -> str:
+    def _why_it_stands(self, partition: TopicPartition, position: int) -> str:
         try:
-            end = self._consumer.bounds(place).end
+            end = self._consumer.bounds(partition).end
         except ClusterUnreachable:
             return ""  # that explains it
-        return why_it_stands(str(place), position, end, self._by_partition[place][0].end, self._stall_s)
+        return why_it_stands(str(partition), position, end, self._by_partition[partition][0].end, self._stall_s)
 
     def _say_again(self, at: Mapping[TopicPartition, int]) -> None:
         """Set the reasons again, which each look has cleared, for partitions that are still at the same position."""
-        self._said = {place: said for place, said in self._said.items() if at.get(place) == said[0]}
-        for place, (_, why) in self._said.items():
-            for task_input in self._by_partition[place]:
+        self._said = {partition: said for partition, said in self._said.items() if at.get(partition) == said[0]}
+        for partition, (_, why) in self._said.items():
+            for task_input in self._by_partition[partition]:
                 task_input.task.reason = task_input.task.reason or why
 
     def read_again(self, renew: Callable[[], None]) -> None:
         """Continue with a new consumer, which `renew` makes, at each task's next offsets; only between two batches."""
         stand = self.positions(())
         start: dict[TopicPartition, int] = {}
-        for place, readers in self._by_partition.items():
+        for partition, readers in self._by_partition.items():
             for task_input in readers:
-                task_input.resume_at = max(task_input.resume_at, stand[task_input.task.name][place])
-            start[place] = min(stand[task_input.task.name][place] for task_input in readers)
+                task_input.resume_at = max(task_input.resume_at, stand[task_input.task.name][partition])
+            start[partition] = min(stand[task_input.task.name][partition] for task_input in readers)
         renew()
         self._paused = set()
         self._consumer.assign(start)
@@ -291,7 +291,7 @@ class Inputs:
 
     def _index(self) -> None:
         self.readers = {(p.topic, p.partition): readers for p, readers in self._by_partition.items()}
-        self._ends = {place: readers[0].end for place, readers in self.readers.items() if readers[0].end is not None}
+        self._ends = {partition: readers[0].end for partition, readers in self.readers.items() if readers[0].end is not None}
         self._nearest_end = min(self._ends.values(), default=0)
 
     def _hold(self) -> None:

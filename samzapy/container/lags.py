@@ -46,46 +46,47 @@ class Lags:
     def of(self, positions: Mapping[str, int]) -> int | None:
         """Records still to be read over these partitions; None while that is not known."""
         ends = self._ends
-        if any(place not in ends for place in positions):
+        if any(partition not in ends for partition in positions):
             return None
-        return sum(lag(max(ends[place], at), at) for place, at in positions.items())
+        return sum(lag(max(ends[partition], at), at) for partition, at in positions.items())
 
     def why_it_waits(self, positions: Mapping[str, int]) -> str:
         """What keeps these partitions from being read, as far as the broker told; "" if nothing does."""
         down = self._leaderless
-        return next((leaderless(place) for place in sorted(positions) if place in down), "")
+        return next((leaderless(partition) for partition in sorted(positions) if partition in down), "")
 
     def _run(self) -> None:
         admin: Admin | None = None
         while not self._stopping.is_set():
             try:
                 admin = admin or self._log.admin()
-                places = {_parsed(place): place for place in self._wanted()}
-                self._ends = {places[partition]: end for partition, end in admin.ends(places).items()}
-                self._look_for_leaders(admin, [partition for partition, place in places.items() if place not in self._ends])
+                partitions = {_parsed(topic_partition): topic_partition for topic_partition in self._wanted()}
+                self._ends = {partitions[partition]: end for partition, end in admin.ends(partitions).items()}
+                self._look_for_leaders(
+                    admin, [partition for partition, topic_partition in partitions.items() if topic_partition not in self._ends]
+                )
             except SamzapyError:  # said by those who need the broker; here it only means: not known
                 self._ends = {}
             self._clock.wait(self._stopping, self._interval_s)
         if admin is not None:
             admin.close()
 
-
     def _look_for_leaders(self, admin: Admin, unknown: Iterable[TopicPartition]) -> None:
         wanted = set(unknown)
         found = admin.leaderless({partition.topic for partition in wanted}) & wanted
         before = self._leaderless
         self._leaderless = frozenset(map(str, found))
-        for place in sorted(self._leaderless - before):
-            LOG.warning("%s. %s", leaderless(place), START_ITS_BROKER)
-        for place in sorted(before - self._leaderless):
-            LOG.info("%s: a broker leads it again", place)
+        for topic_partition in sorted(self._leaderless - before):
+            LOG.warning("%s. %s", leaderless(topic_partition), START_ITS_BROKER)
+        for topic_partition in sorted(before - self._leaderless):
+            LOG.info("%s: a broker leads it again", topic_partition)
 
 
-def leaderless(place: str) -> str:
+def leaderless(partition: str) -> str:
     """What is said of a partition that no broker leads."""
-    return f"{place}: no broker leads this partition, so it cannot be read: the broker that holds it is down"
+    return f"{partition}: no broker leads this partition, so it cannot be read: the broker that holds it is down"
 
 
-def _parsed(place: str) -> TopicPartition:
-    topic, _, partition = place.rpartition("[")
+def _parsed(topic_partition: str) -> TopicPartition:
+    topic, _, partition = topic_partition.rpartition("[")
     return TopicPartition(topic, int(partition.rstrip("]")))

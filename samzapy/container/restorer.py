@@ -100,11 +100,13 @@ class Restorer:
             readings = {}
             for task in tasks:
                 for spec in self._spec.stores.values():
-                    place = spec.changelog_of(task.model.partition)
+                    partition = spec.changelog_of(task.model.partition)
                     if spec.changelog is None:
                         self._begin_empty(task, spec)
                     else:
-                        readings[place] = yield from self._choose(consumer, task, spec, place, bounds[place].start, barriers[place])  # T3
+                        readings[partition] = yield from self._choose(
+                            consumer, task, spec, partition, bounds[partition].start, barriers[partition]
+                        )  # T3
                     yield True
             yield from self._read(consumer, readings)  # T4
             for task in tasks:
@@ -127,15 +129,17 @@ class Restorer:
             old = None if data is None else self._parsed(data, task)
             for name, spec in logged.items():
                 mark = old.stores.get(name) if old else None
-                place = spec.changelog_of(task.model.partition)
+                partition = spec.changelog_of(task.model.partition)
                 if mark is None or mark.topic_id != spec.topic_id:
-                    strange[place] = task, name
-                elif bounds[place].end < mark.position:
-                    end = yield from true_end(consumer, place, mark.position, self._clock, max(self._barriers.wait_s, FETCH_S))
+                    strange[partition] = task, name
+                elif bounds[partition].end < mark.position:
+                    end = yield from true_end(consumer, partition, mark.position, self._clock, max(self._barriers.wait_s, FETCH_S))
                     if end < mark.position:
-                        refusal = lost_end(str(place), end, mark)
+                        refusal = lost_end(str(partition), end, mark)
                         raise StateRefused(f"store {name!r} of {task.name}: {refusal.reason}", refusal.remedy)
-        for batch in read_ranges(consumer, {place: (bounds[place].start, bounds[place].end) for place in strange}, self._clock):
+        for batch in read_ranges(
+            consumer, {partition: (bounds[partition].start, bounds[partition].end) for partition in strange}, self._clock
+        ):
             for message in batch:
                 if message.key() == BARRIER_KEY:
                     self._barriers.check(message, *strange[TopicPartition(message.topic(), message.partition())])
@@ -145,15 +149,17 @@ class Restorer:
 
     def _read_checkpoints(self, consumer: Consumer, tasks: Sequence[TaskInstance], barriers: Mapping[TopicPartition, int]) -> Steps[None]:
         """The newest checkpoint of each task before its barrier, or None."""
-        places = {self._spec.checkpoint_of(task.model): task for task in tasks}
+        partitions = {self._spec.checkpoint_of(task.model): task for task in tasks}
         newest = NewestCheckpoints()
-        ranges = {place: (bounds.start, barriers[place]) for place, bounds in consumer.bounds_of(places).items()}
-        yield from self._barriers.read_to(consumer, ranges, lambda place, keys, run: newest.take(run), lambda place: (places[place], ""))
-        for place, task in places.items():
-            data = newest.bytes_of(place)
+        ranges = {partition: (bounds.start, barriers[partition]) for partition, bounds in consumer.bounds_of(partitions).items()}
+        yield from self._barriers.read_to(
+            consumer, ranges, lambda partition, keys, run: newest.take(run), lambda partition: (partitions[partition], "")
+        )
+        for partition, task in partitions.items():
+            data = newest.bytes_of(partition)
             task.checkpoint = None if data is None else self._parsed(data, task)
             if task.checkpoint is not None and task.checkpoint.epoch > self._own.epoch:
-                self._barriers.refuse_later(f"its newest checkpoint, in {place}, is", task.checkpoint.epoch, True, task)
+                self._barriers.refuse_later(f"its newest checkpoint, in {partition}, is", task.checkpoint.epoch, True, task)
 
     def _parsed(self, data: bytes, task: TaskInstance) -> Checkpoint:
         where = self._spec.checkpoint_of(task.model)
@@ -193,10 +199,10 @@ class Restorer:
         task.restored[spec.name] = Restored("empty", "no changelog: emptied at every start", 0, 0.0)
 
     def _choose(
-        self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, place: TopicPartition, start: int, barrier: int
+        self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, partition: TopicPartition, start: int, barrier: int
     ) -> Steps[_Reading]:
         name, started = spec.name, self._clock.monotonic()
-        opened = yield from self._open(consumer, task, spec, place, start, barrier)
+        opened = yield from self._open(consumer, task, spec, partition, start, barrier)
         if isinstance(opened, Refuse):
             raise StateRefused(f"store {name!r} of {task.name}: {opened.reason}", opened.remedy)
         if opened.warning:
@@ -211,7 +217,7 @@ class Restorer:
         )  # fmt: skip
 
     def _open(
-        self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, place: TopicPartition, start: int, barrier: int
+        self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, partition: TopicPartition, start: int, barrier: int
     ) -> Steps[Opened | Refuse]:
         """Open the store. If a generation is locked, its process may be about to end: wait as long as a lease, then go on without it.
 
@@ -220,7 +226,7 @@ class Restorer:
         directory, identity = spec.open_directory(task.name), spec.identity(self._spec.job, task.name)
         while True:
             now = self._clock.monotonic()
-            facts = spec.facts(place, start, barrier)
+            facts = spec.facts(partition, start, barrier)
             opened = open_store(directory, identity, task.checkpoint, facts, self._clock.now_ms(), despite_locked=now >= self._unlocked_by)
             if opened is not None:
                 return opened
@@ -228,26 +234,26 @@ class Restorer:
             while self._clock.monotonic() < now + LOCKED_RETRY_S:
                 self._clock.sleep(self._barriers.wait_s)
                 yield False
-            start = consumer.bounds(place).start
+            start = consumer.bounds(partition).start
 
     # -- T4 ----------------------------------------------------------------------------------------------------------------------
 
     def _read(self, consumer: Consumer, readings: Mapping[TopicPartition, _Reading]) -> Steps[None]:
-        ranges = {place: (r.start, r.barrier) for place, r in readings.items()}
+        ranges = {partition: (r.start, r.barrier) for partition, r in readings.items()}
         yield from self._barriers.read_to(
             consumer,
             ranges,
-            lambda place, keys, run: self._take(readings[place], keys, run),
-            lambda place: (readings[place].task, readings[place].spec.name),
+            lambda partition, keys, run: self._take(readings[partition], keys, run),
+            lambda partition: (readings[partition].task, readings[partition].spec.name),
         )
-        for place, reading in readings.items():
+        for partition, reading in readings.items():
             self._load(reading, next_offset(reading.barrier), at_end=True)
             failpoints.hit("restore.done.before_flush")
             reading.task.stores[reading.spec.name].flush()  # so that a crash soon after finds a store that knows what it is
             done = reading.task.restored[reading.spec.name]
             LOG.info(
                 "store %r of %s restored from %s: %d records of %s read in %.2f s (%s)",
-                reading.spec.name, reading.task.name, done.source, done.records, place, done.seconds, done.reason,
+                reading.spec.name, reading.task.name, done.source, done.records, partition, done.seconds, done.reason,
             )  # fmt: skip
             yield True
 
@@ -303,16 +309,16 @@ class Restorer:
         for name, restored in task.restored.items():
             if name in known or not restored.records:
                 continue
-            place = self._spec.stores[name].changelog_of(task.model.partition)
+            partition = self._spec.stores[name].changelog_of(task.model.partition)
             if task.checkpoint is None:
                 raise StateRefused(
-                    f"{task.name}: there is no checkpoint in {self._spec.checkpoint_of(task.model)}, but {place} holds "
+                    f"{task.name}: there is no checkpoint in {self._spec.checkpoint_of(task.model)}, but {partition} holds "
                     f"{restored.records} records of state: processing the inputs again would count twice.",
                     "Run `samzapy reset JOB.yaml` to delete the state and start over, or set with "
                     "`samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`) where every input continues.",
                 )
             raise StateRefused(
-                f"{task.name}: store {name!r} is new to the checkpoint, but {place} holds {restored.records} records: they are of another job's "
+                f"{task.name}: store {name!r} is new to the checkpoint, but {partition} holds {restored.records} records: they are of another job's "
                 "store, or of one that was dropped by a command that did not finish.",
                 f"To start store {name!r} empty, remove it from `stores:`, run `samzapy state drop JOB.yaml {name} --execute`, and put it back; "
                 "or give it another `changelog`.",

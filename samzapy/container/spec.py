@@ -69,9 +69,9 @@ class StoreSpec:
         """The partition of its changelog that the task of that partition writes (topic "" for a scratch store)."""
         return TopicPartition(self.changelog or "", partition)
 
-    def facts(self, place: TopicPartition, start: int, barrier: int) -> ChangelogFacts:
+    def facts(self, partition: TopicPartition, start: int, barrier: int) -> ChangelogFacts:
         """Its changelog partition as it is now. `barrier`: where reading ends."""
-        return ChangelogFacts(place.topic, place.partition, self.topic_id, start, barrier, self.delete_retention_ms)
+        return ChangelogFacts(partition.topic, partition.partition, self.topic_id, start, barrier, self.delete_retention_ms)
 
 
 @dataclass(frozen=True, slots=True)

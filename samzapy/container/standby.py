@@ -37,7 +37,7 @@ class _Copy:
     task: TaskModel
     spec: StoreSpec
     store: TaskStore
-    place: TopicPartition
+    topic_partition: TopicPartition
     position: int
     sequence: int
     as_of_ms: int
@@ -78,11 +78,11 @@ class Standbys:
     def leave(self, task: str) -> None:
         """Close a task's copies; their content stays on disk, flushed."""
         self._followed.pop(task, None)
-        gone = [place for place, copy in self._copies.items() if copy.task.name == task]
+        gone = [partition for partition, copy in self._copies.items() if copy.task.name == task]
         if self._consumer is not None:
             self._consumer.unassign(gone)
-        for place in gone:
-            copy = self._copies.pop(place)
+        for partition in gone:
+            copy = self._copies.pop(partition)
             self._write(copy)
             copy.store.flush()
             copy.store.close()
@@ -99,8 +99,8 @@ class Standbys:
 
     def _take_batch(self, consumer: Consumer) -> bool:
         batch = consumer.poll(BATCH_RECORDS, 0.0)
-        for place, run in runs(batch):
-            copy = self._copies.get(place)
+        for partition, run in runs(batch):
+            copy = self._copies.get(partition)
             if copy is not None:
                 copy.pending.extend(changes_of(run))
                 copy.position = next_offset(run[-1].offset())
@@ -120,7 +120,9 @@ class Standbys:
                 "task": name,
                 "reason": why,
                 "positions": {
-                    str(place): max(copy.position, passed[place]) for place, copy in self._copies.items() if copy.task.name == name
+                    str(partition): max(copy.position, passed[partition])
+                    for partition, copy in self._copies.items()
+                    if copy.task.name == name
                 },
             }
             for name, why in sorted(self._followed.items())
@@ -166,16 +168,18 @@ class Standbys:
             for copy in copies:
                 copy.store.close()
             return why
-        self._copies.update({copy.place: copy for copy in copies})
-        self._consumer.assign({copy.place: copy.position for copy in copies})
-        LOG.info("keeps a warm copy of %s, from %s on", task.name, ", ".join(f"{c.place}@{c.position}" for c in copies))
+        self._copies.update({copy.topic_partition: copy for copy in copies})
+        self._consumer.assign({copy.topic_partition: copy.position for copy in copies})
+        LOG.info("keeps a warm copy of %s, from %s on", task.name, ", ".join(f"{c.topic_partition}@{c.position}" for c in copies))
         return ""
 
     def _copy(self, consumer: Consumer, task: TaskModel, name: str, spec: StoreSpec, checkpoint: Checkpoint | None) -> _Copy | str:
         directory = spec.open_directory(task.name)
-        place = spec.changelog_of(task.partition)
+        partition = spec.changelog_of(task.partition)
         now_ms = self._clock.now_ms()
-        opened = open_store(directory, spec.identity(self._spec.job, task.name), checkpoint, spec.facts(place, *consumer.bounds(place)), now_ms)
+        opened = open_store(
+            directory, spec.identity(self._spec.job, task.name), checkpoint, spec.facts(partition, *consumer.bounds(partition)), now_ms
+        )
         if opened is None:
             return "its directory is still in use"
         if isinstance(opened, Refuse):
@@ -184,7 +188,7 @@ class Standbys:
         store.attach(opened.engine)
         failpoints.hit("standby.opened")
         before = store.stamp if opened.is_kept else None
-        return _Copy(task, spec, store, place, opened.position, before.sequence if before else 0, before.as_of_ms if before else now_ms)
+        return _Copy(task, spec, store, partition, opened.position, before.sequence if before else 0, before.as_of_ms if before else now_ms)
 
     def _write(self, copy: _Copy) -> None:
         stamp = copy.spec.stamp(self._spec.job, copy.task.name, copy.position, copy.sequence, copy.as_of_ms)
@@ -196,9 +200,9 @@ class Standbys:
         assert self._consumer is not None
         at = self._consumer.positions(self._copies)
         now_ms, bounds = self._clock.now_ms(), self._consumer.bounds_of(self._copies)
-        for place, copy in self._copies.items():
-            end = bounds[place].end
-            copy.position = max(copy.position, min(at[place], end))
+        for partition, copy in self._copies.items():
+            end = bounds[partition].end
+            copy.position = max(copy.position, min(at[partition], end))
             if copy.position >= end:
                 copy.as_of_ms = now_ms
             self._write(copy)

@@ -62,7 +62,7 @@ class Starter:
             Superseded, StateRefused, StateMismatch, OffsetOutOfRange: these tasks must not start. LogError: start over.
         """
         yield from self._restorer.restore(tasks)
-        bounds = yield from self._bounds([place for task in tasks for place in self._places_of(task)])
+        bounds = yield from self._bounds([partition for task in tasks for partition in self._partitions_of(task)])
         fresh = [task for task in tasks if self._settle(task, bounds)]
         if fresh:
             self._commit_others()
@@ -74,11 +74,11 @@ class Starter:
             self._own.decided(producer.commit())
             failpoints.hit("start.first_checkpoint.after")
 
-    def _bounds(self, places: Sequence[TopicPartition]) -> Steps[dict[TopicPartition, Bounds]]:
+    def _bounds(self, partitions: Sequence[TopicPartition]) -> Steps[dict[TopicPartition, Bounds]]:
         """Asked until every partition is led; meanwhile the container's other tasks go on. `Lags` says which are not."""
         while True:
             try:
-                return self._consumer.bounds_of(places)
+                return self._consumer.bounds_of(partitions)
             except NoLeader as error:
                 LOG.debug("container %d waits before it starts tasks: %s", self._spec.number, error)
             again = self._clock.monotonic() + LEADER_S
@@ -91,7 +91,7 @@ class Starter:
         self._wait_s = seconds
         self._restorer.may_wait(seconds)
 
-    def _places_of(self, task: TaskInstance) -> list[TopicPartition]:
+    def _partitions_of(self, task: TaskInstance) -> list[TopicPartition]:
         """Its inputs, and its changelogs."""
         changelogs = [s.changelog_of(task.model.partition) for s in self._spec.stores.values() if s.changelog]
         return [*(task_input.partition for task_input in task.inputs), *changelogs]
@@ -103,7 +103,7 @@ class Starter:
         """
         old = task.checkpoint
         order = pending(self._own.ledger.startpoints.get(task.name), old)
-        inputs, left = self._places(task, old, order, bounds)
+        inputs, left = self._positions(task, old, order, bounds)
         stores = {name: self._mark(task, name, old, bounds) for name, s in self._spec.stores.items() if s.changelog}
         if order is not None:  # whatever the changelogs hold by now is this state
             stores = {name: self._seen(task, name, mark) for name, mark in stores.items()}
@@ -122,7 +122,7 @@ class Starter:
         task.checkpoint = checkpoint
         return True
 
-    def _places(
+    def _positions(
         self, task: TaskInstance, old: Checkpoint | None, order: Startpoint | None, bounds: Mapping[TopicPartition, Bounds]
     ) -> tuple[dict[str, InputMark], dict[str, InputMark]]:
         """The next offsets of the task's inputs, and those of its removed inputs."""
@@ -131,19 +131,21 @@ class Starter:
         known = {**before, **ordered}
         inputs: dict[str, InputMark] = {}
         for task_input in task.inputs:
-            place, spec = str(task_input.partition), task_input.spec
-            mark = known.get(place)
+            partition, spec = str(task_input.partition), task_input.spec
+            mark = known.get(partition)
             if mark is not None:
                 offset = checked_offset(bounds[task_input.partition], spec, task_input.partition, mark)
             else:
                 offset = first_offset(bounds[task_input.partition], spec, self._has_grown(task_input.partition))
-            inputs[place] = InputMark(spec.topic_id, offset)
-            if old is not None and place not in old.inputs:
-                came = f"is an input again; it left at {before[place].next_offset}" if place in before else "is new to this task"
-                LOG.info("%s: %s %s; it is read from %d", task.name, place, came, offset)
-        left = {place: mark for place, mark in known.items() if place not in inputs}
-        for place in sorted(left.keys() - (old.left.keys() if old is not None else set())):
-            LOG.info("%s: %s is no longer an input; if it is added again, it is read from %d", task.name, place, left[place].next_offset)
+            inputs[partition] = InputMark(spec.topic_id, offset)
+            if old is not None and partition not in old.inputs:
+                came = f"is an input again; it left at {before[partition].next_offset}" if partition in before else "is new to this task"
+                LOG.info("%s: %s %s; it is read from %d", task.name, partition, came, offset)
+        left = {partition: mark for partition, mark in known.items() if partition not in inputs}
+        for partition in sorted(left.keys() - (old.left.keys() if old is not None else set())):
+            LOG.info(
+                "%s: %s is no longer an input; if it is added again, it is read from %d", task.name, partition, left[partition].next_offset
+            )
         return inputs, left
 
     def _has_grown(self, partition: TopicPartition) -> bool:
@@ -156,9 +158,9 @@ class Starter:
         if mark is not None:
             return mark
         spec, stamp = self._spec.stores[name], task.stores[name].stamp
-        place = spec.changelog_of(task.model.partition)
-        start = bounds[place].start
-        return StoreMark(place.topic, spec.topic_id, start, stamp.position if stamp else start)
+        partition = spec.changelog_of(task.model.partition)
+        start = bounds[partition].start
+        return StoreMark(partition.topic, spec.topic_id, start, stamp.position if stamp else start)
 
     @staticmethod
     def _seen(task: TaskInstance, name: str, mark: StoreMark) -> StoreMark:

@@ -67,8 +67,8 @@ class TaskStart:
         self._inputs.assign(going, begins)
 
         # Condemned records lie ahead, or were decided before this start.
-        for place, begin in [at for places in begins.values() for at in places.items()] if self._caution.condemned else ():
-            self._search.condemn(culprits_of(self._caution, place, begin))
+        for partition, begin in [at for partitions in begins.values() for at in partitions.items()] if self._caution.condemned else ():
+            self._search.condemn(culprits_of(self._caution, partition, begin))
         if self._search.is_on:
             self._commits.commit()  # what init() put must not be blamed on a record
 

@@ -44,11 +44,11 @@ def skip_unreadable(batch: BatchUnreadable, on_error: str, inputs: Inputs, given
     Raises:
         BatchUnreadable: with `on_error: fail`; all that came before it is committed.
     """
-    place = TopicPartition(batch.topic, batch.partition)
+    partition = TopicPartition(batch.topic, batch.partition)
     if on_error == FAIL:
         commits.commit()
         raise batch
-    for task_input in inputs.readers.get(place, ()):
+    for task_input in inputs.readers.get(partition, ()):
         if task_input.resume_at < batch.end:
             given_up.apply_on_error(task_input, Unread(batch), batch, 1)
-    inputs.go_on(place, batch.end)
+    inputs.go_on(partition, batch.end)

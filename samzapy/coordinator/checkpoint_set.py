@@ -23,7 +23,7 @@ from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger, Startpoint, startpoint_key
 from samzapy.plan.first_run import lost_checkpoints
-from samzapy.plan.startpoints import Choice, Step, Target, chosen_places, new_startpoints, resolve, steps
+from samzapy.plan.startpoints import Choice, Step, Target, chosen_partitions, new_startpoints, resolve, steps
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 from samzapy.readers import read_checkpoint, read_to_end
 
@@ -106,9 +106,9 @@ class CheckpointSet:
 
     def _records(self, plan: Plan) -> Iterable[Written]:
         """Deletions and startpoints."""
-        for place, keys in plan.deletions.items():
+        for partition, keys in plan.deletions.items():
             for key in keys:
-                yield place.topic, key, None, place.partition
+                yield partition.topic, key, None, partition.partition
         for task, startpoint in plan.startpoints.items():
             yield self._job.coordinator_topic, startpoint_key(task), startpoint.to_bytes(), 0
         for task, checkpoint in plan.forgotten.items():
@@ -124,15 +124,15 @@ class CheckpointSet:
 
     def _plan(self, options: CheckpointSetOptions, ledger: Ledger, alive: Callable[[], None]) -> Plan:
         """`alive` is called regularly during long reads."""
-        places = chosen_places(self._tasks, options.choice)
+        partitions = chosen_partitions(self._tasks, options.choice)
         admin = self._log.admin()
-        facts = admin.topics([*{p.topic for p in places}, self._job.checkpoint_topic, *self._changelogs.values()])
+        facts = admin.topics([*{p.topic for p in partitions}, self._job.checkpoint_topic, *self._changelogs.values()])
         admin.close()
         consumer = self._log.restore_consumer("checkpoint-set")
         try:
             time_ms = options.target.time_ms
-            at_time = {} if time_ms is None else {p: consumer.offset_for_time(p, time_ms) for p in places}
-            offsets = resolve(options.target, consumer.bounds_of(places), at_time)
+            at_time = {} if time_ms is None else {p: consumer.offset_for_time(p, time_ms) for p in partitions}
+            offsets = resolve(options.target, consumer.bounds_of(partitions), at_time)
             checkpoints = self._checkpoints(consumer, facts)
             found = steps(self._tasks, offsets, checkpoints, ledger.startpoints)
             startpoints = new_startpoints(self._alone.id, found, {n: f.topic_id for n, f in facts.items()}, checkpoints, ledger.startpoints)
@@ -141,7 +141,7 @@ class CheckpointSet:
             if not options.reset_state:
                 return Plan(found, startpoints, deletions, first_run)
             leaving = {task: checkpoints[task] for task in startpoints if task in checkpoints and checkpoints[task].left}
-            left = tuple((task, place, mark.next_offset) for task, c in leaving.items() for place, mark in c.left.items())
+            left = tuple((task, partition, mark.next_offset) for task, c in leaving.items() for partition, mark in c.left.items())
             forgotten = {task: c.advanced(left={}) for task, c in leaving.items()}
             return Plan(found, {t: self._of_inputs(t, s) for t, s in startpoints.items()}, deletions, first_run, forgotten, left)
         finally:
@@ -149,8 +149,12 @@ class CheckpointSet:
 
     def _of_inputs(self, task: str, startpoint: Startpoint) -> Startpoint:
         """The startpoint, without offsets that an earlier order (not carried out yet) has for topics that are not inputs any more."""
-        offsets = {str(place): startpoint.offsets[str(place)] for place in self._tasks[task].inputs if str(place) in startpoint.offsets}
-        return replace(startpoint, offsets=offsets, topic_ids={place: startpoint.topic_ids[place] for place in offsets})
+        offsets = {
+            str(partition): startpoint.offsets[str(partition)]
+            for partition in self._tasks[task].inputs
+            if str(partition) in startpoint.offsets
+        }
+        return replace(startpoint, offsets=offsets, topic_ids={partition: startpoint.topic_ids[partition] for partition in offsets})
 
     def _new_first_run(self, ledger: Ledger, facts: Mapping[str, TopicFacts], found: Iterable[Step]) -> FirstRun | None:
         """If the checkpoint topic is not that of the job's first run, its offsets are lost: this order has to set every input."""
@@ -158,7 +162,7 @@ class CheckpointSet:
         topic_id = there.topic_id if there else ""
         if ledger.first_run is None or ledger.first_run.checkpoint_topic_id == topic_id:
             return None
-        if not {p for t in self._tasks.values() for p in t.inputs} <= {s.place for s in found if s.chosen}:
+        if not {p for t in self._tasks.values() for p in t.inputs} <= {s.topic_partition for s in found if s.chosen}:
             raise lost_checkpoints(self._job, "Leave --topic and --partition out: set all inputs in one command.")
         return replace(ledger.first_run, checkpoint_topic_id=topic_id)
 
@@ -180,11 +184,11 @@ class CheckpointSet:
             number = self._tasks[task].partition
             for store, topic in self._changelogs.items():
                 if topic in facts and number < facts[topic].partitions:
-                    place = TopicPartition(topic, number)
-                    found[place] = self._live_keys(consumer, place, task, store, alive)
+                    partition = TopicPartition(topic, number)
+                    found[partition] = self._live_keys(consumer, partition, task, store, alive)
         return found
 
-    def _live_keys(self, consumer: Consumer, place: TopicPartition, task: str, store: str, alive: Callable[[], None]) -> list[bytes]:
+    def _live_keys(self, consumer: Consumer, partition: TopicPartition, task: str, store: str, alive: Callable[[], None]) -> list[bytes]:
         """The keys in a changelog partition.
 
         Raises:
@@ -192,7 +196,7 @@ class CheckpointSet:
         """
         keys: dict[bytes, None] = {}
         barrier: bytes | None = None
-        for batch in read_to_end(consumer, place, self._clock):
+        for batch in read_to_end(consumer, partition, self._clock):
             for message in batch:
                 key, value = message.key(), message.value()
                 if key == BARRIER_KEY:
@@ -203,22 +207,25 @@ class CheckpointSet:
                     keys.pop(key, None)
             alive()
         if keys:
-            self._refuse_foreign(place, barrier, task, store)
+            self._refuse_foreign(partition, barrier, task, store)
         return list(keys)
 
-    def _refuse_foreign(self, place: TopicPartition, barrier: bytes | None, task: str, store: str) -> None:
+    def _refuse_foreign(self, partition: TopicPartition, barrier: bytes | None, task: str, store: str) -> None:
         """Refuse to delete another job's records: every changelog has a barrier of its owner."""
         if barrier is None:
-            raise StateRefused(f"{place} has records, but no barrier of job {self._job}; they are not deleted.", "Find out which application wrote them.")
+            raise StateRefused(
+                f"{partition} has records, but no barrier of job {self._job}; they are not deleted.",
+                "Find out which application wrote them.",
+            )
         try:
             found = barrier_from_bytes(barrier)
         except ValueError as error:
             raise StateRefused(
-                f"{place}: {error}; another application writes to this topic.",
+                f"{partition}: {error}; another application writes to this topic.",
                 "Start the job once: its own barrier replaces that record. Then run this again.",
             ) from None
         if (found.job, found.id, found.task, found.store) != (self._job.name, self._job.id, task, store):
             raise StateRefused(
-                f"{place} belongs to store {found.store!r} of {found.job}-{found.id}, {found.task}; samzapy does not delete it.",
+                f"{partition} belongs to store {found.store!r} of {found.job}-{found.id}, {found.task}; samzapy does not delete it.",
                 f"Give store {store!r} its own changelog topic.",
             )

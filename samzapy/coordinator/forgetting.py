@@ -104,8 +104,10 @@ class Forgetting:
         """Whether a topic is this job's changelog of the store: every start of a task writes a barrier into it, which says so."""
         consumer = self._log.restore_consumer("forget")
         try:
-            places = [TopicPartition(topic, partition) for partition in range(partitions)]
-            barriers = (m for p in places for batch in read_to_end(consumer, p, self._clock) for m in batch if m.key() == BARRIER_KEY)
+            topic_partitions = [TopicPartition(topic, partition) for partition in range(partitions)]
+            barriers = (
+                m for p in topic_partitions for batch in read_to_end(consumer, p, self._clock) for m in batch if m.key() == BARRIER_KEY
+            )
             return any(self._wrote(barrier.value(), store) for barrier in barriers)
         finally:
             consumer.close()
@@ -131,8 +133,8 @@ class Forgetting:
             admin.close()
         consumer = self._log.restore_consumer("forget")
         try:
-            places = [TopicPartition(topic, p) for p in range(facts.partitions if facts else 0)]
-            found = {place.partition: read_checkpoint(consumer, place, self._clock) for place in places}
+            partitions = [TopicPartition(topic, p) for p in range(facts.partitions if facts else 0)]
+            found = {partition.partition: read_checkpoint(consumer, partition, self._clock) for partition in partitions}
         finally:
             consumer.close()
         return {p: checkpoint for p, checkpoint in found.items() if checkpoint is not None}

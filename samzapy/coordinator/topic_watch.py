@@ -30,7 +30,7 @@ class TopicWatch:
         self._log = log
         self._clock = clock
         self._ids = ids
-        self._places = [TopicPartition(t, p) for t, count in sorted(partitions.items()) for p in range(count)]
+        self._partitions = [TopicPartition(t, p) for t, count in sorted(partitions.items()) for p in range(count)]
         self._admin: Admin | None = None
         self._missing: dict[str, int] = {}
         self._ends: dict[TopicPartition, int] = {}
@@ -69,7 +69,7 @@ class TopicWatch:
             found = look()
             if self._admin is not None:
                 with contextlib.suppress(NoLeader):  # the older ends are true of more
-                    self._ends, self._ends_ms = self._admin.high_watermarks(self._places), now_ms
+                    self._ends, self._ends_ms = self._admin.high_watermarks(self._partitions), now_ms
         except StateMismatch as error:
             raise StateMismatch(f"{error.message} {_doubt(before, before_ms)}", error.remedy) from error
         except ConfigurationError as error:  # the inputs of a job with state no longer have the same number of partitions
@@ -87,8 +87,8 @@ def _doubt(ends: Mapping[TopicPartition, int], at_ms: int) -> str:
     if not ends:
         return "What was written since the topic grew and committed before this was noticed may be counted in the wrong task."
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at_ms / 1000))
-    places = ", ".join(f"{place} from {end}" for place, end in sorted(ends.items()))
+    partitions = ", ".join(f"{partition} from {end}" for partition, end in sorted(ends.items()))
     return (
-        f"At {when} it had not grown yet; records from there on ({places}) that were committed before this was noticed may be counted in the wrong "
+        f"At {when} it had not grown yet; records from there on ({partitions}) that were committed before this was noticed may be counted in the wrong "
         "task. Containers look before they commit, at most once a second."
     )

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType  # type: ignore[attr-defined]
 
 from samzapy.api.errors import ClusterUnreachable, LogError, NotAuthorized
@@ -130,18 +130,18 @@ class KafkaAdmin(Closing):
         return self._latest(partitions, IsolationLevel.READ_UNCOMMITTED, frozenset())
 
     def _latest(self, partitions: Iterable[TopicPartition], isolation: IsolationLevel, fine: frozenset[int]) -> dict[TopicPartition, int]:
-        wanted = {Place(*p): OffsetSpec.latest() for p in partitions}  # type: ignore[no-untyped-call]
+        wanted = {ClientPartition(*p): OffsetSpec.latest() for p in partitions}  # type: ignore[no-untyped-call]
         if not wanted:
             return {}
         asked = self._admin.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_TIMEOUT_S)
         answers = {p: self._result(future, f"the end of {p.topic}[{p.partition}]", fine) for p, future in asked.items()}
         ends = {TopicPartition(p.topic, p.partition): int(found.offset) for p, found in answers.items() if found is not None}
-        untold = sorted(place for place, end in ends.items() if end < 0)
+        untold = sorted(partition for partition, end in ends.items() if end < 0)
         if untold:
-            self._look_again({place.topic for place in untold})
+            self._look_again({partition.topic for partition in untold})
             if isolation == IsolationLevel.READ_UNCOMMITTED:
                 raise ClusterUnreachable(f"the end of {untold[0]}: its broker does not answer.", START_ITS_BROKER)
-        return {place: end for place, end in ends.items() if end >= 0}
+        return {partition: end for partition, end in ends.items() if end >= 0}
 
     def _look_again(self, topics: Iterable[str]) -> None:
         """Measured (test_a_partition_whose_broker_is_down): of a broker that has just died, the client asks on for minutes, and then

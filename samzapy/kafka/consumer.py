@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as ClientPartition
 
 from samzapy.api.errors import BatchUnreadable, ClusterUnreachable, LogError, NoLeader, OffsetOutOfRange, TopicMissing
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, UNREACHABLE, Settings, asked, log_error, quiet
@@ -61,27 +61,27 @@ class KafkaConsumer(Closing):
         twice = sorted(p for p in positions if p in self._assigned)
         if twice:
             raise assigned_already(twice)
-        self._check_there([place for place in positions if place not in self._known])
+        self._check_there([partition for partition in positions if partition not in self._known])
         if positions:
-            asked("assign", lambda: self._consumer.incremental_assign([Place(p.topic, p.partition, at) for p, at in positions.items()]))
+            asked("assign", lambda: self._consumer.incremental_assign([ClientPartition(p.topic, p.partition, at) for p, at in positions.items()]))
         self._assigned.update(positions)
 
-    def _check_there(self, places: Sequence[TopicPartition]) -> None:
+    def _check_there(self, partitions: Sequence[TopicPartition]) -> None:
         try:
-            self.bounds_of(places)
+            self.bounds_of(partitions)
         except NoLeader:  # it is there; and the others?
-            for place in places:
+            for partition in partitions:
                 with contextlib.suppress(NoLeader):
-                    self.bounds(place)
+                    self.bounds(partition)
 
     def unassign(self, partitions: Iterable[TopicPartition]) -> None:
         """Measured: librdkafka keeps a pause over `incremental_unassign` and `incremental_assign`, so it is ended first: test_consumer_sequences."""
         gone = [p for p in partitions if p in self._assigned]
         if gone:
             self.resume(gone)
-            asked("unassign", lambda: self._consumer.incremental_unassign([Place(*p) for p in gone]))
-            for place in gone:
-                del self._assigned[place]
+            asked("unassign", lambda: self._consumer.incremental_unassign([ClientPartition(*p) for p in gone]))
+            for partition in gone:
+                del self._assigned[partition]
             if self._trouble is not None and self._trouble[0] in gone:
                 self._trouble = None
 
@@ -93,12 +93,12 @@ class KafkaConsumer(Closing):
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Only what is assigned: librdkafka would keep the pause for an assignment to come."""
-        here = [Place(*p) for p in partitions if p in self._assigned]
+        here = [ClientPartition(*p) for p in partitions if p in self._assigned]
         if here:
             asked("pause", lambda: self._consumer.pause(here))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        here = [Place(*p) for p in partitions if p in self._assigned]
+        here = [ClientPartition(*p) for p in partitions if p in self._assigned]
         if here:
             asked("resume", lambda: self._consumer.resume(here))
 
@@ -125,8 +125,8 @@ class KafkaConsumer(Closing):
     def _look_whether_refused(self) -> None:
         """The library goes on trying for ever, and says nothing: so each partition's broker is asked, and only if one cannot be, raise."""
         try:
-            for place in self._assigned or self._known:
-                self.bounds(place)
+            for partition in self._assigned or self._known:
+                self.bounds(partition)
         except ClusterUnreachable:
             refused = self._refusals.error("reading from Kafka")
             if refused is None:
@@ -157,46 +157,46 @@ class KafkaConsumer(Closing):
             return TopicMissing(f"{message.topic()}: {error.str()}.", "It was deleted while it was read; create it again, or stop the job.")
         return log_error(error, f"reading {message.topic() or 'from Kafka'}")
 
-    def _unreadable(self, place: TopicPartition, first: int, error: KafkaError) -> LogError | None:
+    def _unreadable(self, partition: TopicPartition, first: int, error: KafkaError) -> LogError | None:
         """Of a batch whose first offset is this, as far as it was not read before."""
-        if place not in self._assigned:
+        if partition not in self._assigned:
             return None
         try:
-            begin = max(first, self.positions([place])[place])
-            return BatchUnreadable(*place, begin, end_of_batch(self._settings, place, first, begin), error.str())
+            begin = max(first, self.positions([partition])[partition])
+            return BatchUnreadable(*partition, begin, end_of_batch(self._settings, partition, first, begin), error.str())
         except LogError as unknown:
             return unknown
 
-    def _out_of_range(self, place: TopicPartition) -> LogError | None:
+    def _out_of_range(self, partition: TopicPartition) -> LogError | None:
         """Measured: what an earlier assignment met may be told after a seek; where we stand in range, we go on: test_consumer_sequences."""
-        if place not in self._assigned:
+        if partition not in self._assigned:
             return None
         try:
-            bounds, at = self.bounds(place), self.positions([place])[place]
+            bounds, at = self.bounds(partition), self.positions([partition])[partition]
             if bounds.start <= at <= bounds.end:
-                self.seek({place: at})
+                self.seek({partition: at})
                 return None
         except LogError as unknown:
             return unknown
         return OffsetOutOfRange(
-            f"input {place}: next offset {at} is outside [{bounds.start}, {bounds.end}): records were removed before they were read.",
+            f"input {partition}: next offset {at} is outside [{bounds.start}, {bounds.end}): records were removed before they were read.",
             "Set `on_out_of_range` for this input, or use `samzapy reset JOB.yaml`.",
-            place.topic,
+            partition.topic,
         )
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         wanted = {p: self._assigned[p] for p in partitions}
         if not wanted:
             return {}
-        at = asked("position", lambda: self._consumer.position([Place(*p) for p in wanted]))
+        at = asked("position", lambda: self._consumer.position([ClientPartition(*p) for p in wanted]))
         return {
-            p: assigned if place.offset == OFFSET_INVALID else max(place.offset, 0)
-            for (p, assigned), place in zip(wanted.items(), at, strict=True)
+            p: assigned if partition.offset == OFFSET_INVALID else max(partition.offset, 0)
+            for (p, assigned), partition in zip(wanted.items(), at, strict=True)
         }
 
     def bounds(self, partition: TopicPartition) -> Bounds:
         doing = f"the bounds of {partition}"
-        answer = self._asked_of(partition, doing, lambda: self._consumer.get_watermark_offsets(Place(*partition), REQUEST_TIMEOUT_S, False))
+        answer = self._asked_of(partition, doing, lambda: self._consumer.get_watermark_offsets(ClientPartition(*partition), REQUEST_TIMEOUT_S, False))
         if answer is None:
             raise ClusterUnreachable(f"{doing}: no answer in {REQUEST_TIMEOUT_S:.0f} s.", "Check that the brokers run.")
         self._known.add(partition)
@@ -211,13 +211,13 @@ class KafkaConsumer(Closing):
             self._look_at(partition)
             return asked(doing, call)
 
-    def _look_at(self, place: TopicPartition) -> None:
+    def _look_at(self, partition: TopicPartition) -> None:
         """Measured: of a partition that no broker leads, the client says that there is none; its metadata say that there is:
         test_a_partition_whose_broker_is_down."""
-        found = asked(f"looking at {place.topic}", lambda: self._consumer.list_topics(place.topic, timeout=REQUEST_TIMEOUT_S))
-        there = found.topics[place.topic].partitions.get(place.partition)
+        found = asked(f"looking at {partition.topic}", lambda: self._consumer.list_topics(partition.topic, timeout=REQUEST_TIMEOUT_S))
+        there = found.topics[partition.topic].partitions.get(partition.partition)
         if there is not None and there.leader < 0:
-            raise no_leader([place])
+            raise no_leader([partition])
 
     def bounds_of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
         """Measured: `offsets_for_times` takes Kafka's own -2 and -1 as times, and answers with the start and the visible end
@@ -226,13 +226,15 @@ class KafkaConsumer(Closing):
         found: dict[TopicPartition, Bounds] = {}
         if len(wanted) > 1:
             starts, ends = self._all_at(wanted, OFFSET_BEGINNING), self._all_at(wanted, OFFSET_END)
-            found = {place: Bounds(starts[place], max(starts[place], ends[place])) for place in starts.keys() & ends.keys()}
+            found = {
+                partition: Bounds(starts[partition], max(starts[partition], ends[partition])) for partition in starts.keys() & ends.keys()
+            }
             self._known.update(found)
-        return {place: found[place] if place in found else self.bounds(place) for place in wanted}
+        return {partition: found[partition] if partition in found else self.bounds(partition) for partition in wanted}
 
-    def _all_at(self, places: Sequence[TopicPartition], time: int) -> dict[TopicPartition, int]:
+    def _all_at(self, partitions: Sequence[TopicPartition], time: int) -> dict[TopicPartition, int]:
         """Those that were answered for."""
-        asking = [Place(p.topic, p.partition, time) for p in places]
+        asking = [ClientPartition(p.topic, p.partition, time) for p in partitions]
         try:
             answers = self._consumer.offsets_for_times(asking, timeout=REQUEST_TIMEOUT_S)
         except KafkaException:
@@ -240,12 +242,12 @@ class KafkaConsumer(Closing):
         return {TopicPartition(a.topic, a.partition): int(a.offset) for a in answers if a.error is None and a.offset >= 0}
 
     def high_watermark(self, partition: TopicPartition) -> int:
-        return max(int(self._consumer.get_watermark_offsets(Place(*partition), cached=True)[1]), -1)
+        return max(int(self._consumer.get_watermark_offsets(ClientPartition(*partition), cached=True)[1]), -1)
 
     def offset_for_time(self, partition: TopicPartition, timestamp_ms: int) -> int:
-        place = Place(partition.topic, partition.partition, timestamp_ms)
+        asked_for = ClientPartition(partition.topic, partition.partition, timestamp_ms)
         doing = "offsets for a time"
-        found = self._asked_of(partition, doing, lambda: self._consumer.offsets_for_times([place], timeout=REQUEST_TIMEOUT_S))[0]
+        found = self._asked_of(partition, doing, lambda: self._consumer.offsets_for_times([asked_for], timeout=REQUEST_TIMEOUT_S))[0]
         if found.error is not None:
             raise log_error(found.error, f"the offset of {partition} at {timestamp_ms}")
         return found.offset if found.offset >= 0 else self.bounds(partition).end
@@ -254,7 +256,7 @@ class KafkaConsumer(Closing):
         """For Kafka's lag tools only; nothing reads it back, so a failure does not matter."""
         if positions:
             with contextlib.suppress(KafkaException, LogError, RuntimeError):  # RuntimeError: it is closed
-                self._consumer.commit(offsets=[Place(p.topic, p.partition, at) for p, at in positions.items()], asynchronous=True)
+                self._consumer.commit(offsets=[ClientPartition(p.topic, p.partition, at) for p, at in positions.items()], asynchronous=True)
 
     def close(self) -> None:
         self._assigned.clear()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as ClientPartition
 
 from samzapy.api.errors import ClusterUnreachable
 from samzapy.kafka.client import REQUEST_TIMEOUT_S, Settings, quiet
@@ -22,7 +22,7 @@ from samzapy.model.offsets import TopicPartition
 CODES = frozenset({KafkaError._BAD_COMPRESSION})
 
 
-def end_of_batch(settings: Settings, place: TopicPartition, first: int, begin: int) -> int:
+def end_of_batch(settings: Settings, partition: TopicPartition, first: int, begin: int) -> int:
     """The first offset after the batch that begins at `first`; `begin` is an offset within it.
 
     Raises:
@@ -32,7 +32,7 @@ def end_of_batch(settings: Settings, place: TopicPartition, first: int, begin: i
     with making():
         consumer = Consumer(quiet({**settings, **probing}))
     try:
-        return first_outside(begin, lambda offset: _is_within(consumer, place, first, offset))
+        return first_outside(begin, lambda offset: _is_within(consumer, partition, first, offset))
     finally:
         consumer.close()
 
@@ -52,16 +52,18 @@ def first_outside(begin: int, is_within: Callable[[int], bool]) -> int:
     return outside
 
 
-def _is_within(consumer: Any, place: TopicPartition, first: int, offset: int) -> bool:
-    consumer.assign([Place(*place, offset)])
+def _is_within(consumer: Any, partition: TopicPartition, first: int, offset: int) -> bool:
+    consumer.assign([ClientPartition(*partition, offset)])
     deadline = time.monotonic() + REQUEST_TIMEOUT_S
     while time.monotonic() < deadline:
         message = consumer.poll(0.1)
-        if message is None or message.topic() != place.topic:
+        if message is None or message.topic() != partition.topic:
             continue
         error = message.error()
         if error is None or error.code() in (KafkaError._PARTITION_EOF, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET):
             return False
         if error.code() in CODES:
             return bool(message.offset() == first)
-    raise ClusterUnreachable(f"looking for the end of a batch at {place}@{first}: no answer in {REQUEST_TIMEOUT_S:.0f} s.", "Check the brokers.")
+    raise ClusterUnreachable(
+        f"looking for the end of a batch at {partition}@{first}: no answer in {REQUEST_TIMEOUT_S:.0f} s.", "Check the brokers."
+    )

@@ -136,11 +136,11 @@ def checkpoint_from_bytes(data: bytes) -> Checkpoint:
 
 
 def _marks_to_json(marks: Mapping[str, InputMark]) -> dict[str, dict[str, object]]:
-    return {place: {"topic_id": m.topic_id, "next_offset": m.next_offset} for place, m in sorted(marks.items())}
+    return {partition: {"topic_id": m.topic_id, "next_offset": m.next_offset} for partition, m in sorted(marks.items())}
 
 
 def _marks(raw: Mapping[str, Mapping[str, object]]) -> dict[str, InputMark]:
-    return {place: InputMark(_text(m["topic_id"]), _number(m["next_offset"])) for place, m in raw.items()}
+    return {partition: InputMark(_text(m["topic_id"]), _number(m["next_offset"])) for partition, m in raw.items()}
 
 
 def _dumps(value: Mapping[str, Any]) -> bytes:

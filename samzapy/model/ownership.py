@@ -252,12 +252,12 @@ def _is_address(url: str) -> bool:
 
 def _startpoint(value: bytes) -> Startpoint:
     raw = _fields(value, Startpoint)
-    offsets = {str(place): int(offset) for place, offset in raw["offsets"].items()}
-    return Startpoint(str(raw["id"]), offsets, {place: str(raw["topic_ids"][place]) for place in offsets})
+    offsets = {str(partition): int(offset) for partition, offset in raw["offsets"].items()}
+    return Startpoint(str(raw["id"]), offsets, {partition: str(raw["topic_ids"][partition]) for partition in offsets})
 
 
 def _end_offsets(value: bytes) -> dict[str, int]:
-    return {str(place): int(offset) for place, offset in _loads(value)["ends"].items()}
+    return {str(partition): int(offset) for partition, offset in _loads(value)["ends"].items()}
 
 
 def _locality(value: bytes) -> dict[str, int]:

@@ -60,10 +60,10 @@ def read_checkpoints(settings: Settings, topics: Mapping[str, TopicFacts], log: 
     facts = topics.get(topic)
     if facts is None:
         return {}
-    places = [TopicPartition(topic, p) for p in range(facts.partitions)]
+    partitions = [TopicPartition(topic, p) for p in range(facts.partitions)]
     with log.restore_consumer("checkpoints") as consumer:
-        newest = newest_checkpoints(consumer, places, clock)
-    return {place.partition: checkpoint for place in places if (checkpoint := newest.of(place)) is not None}
+        newest = newest_checkpoints(consumer, partitions, clock)
+    return {partition.partition: checkpoint for partition in partitions if (checkpoint := newest.of(partition)) is not None}
 
 
 def changelog_of(settings: Settings, store: str) -> str:
@@ -83,25 +83,25 @@ def changelog_of(settings: Settings, store: str) -> str:
 
 
 def _fold_behind_the_cleaner(
-    consumer: Consumer, place: TopicPartition, bounds: Bounds, clock: Clock, begun: float, lag_s: float
+    consumer: Consumer, partition: TopicPartition, bounds: Bounds, clock: Clock, begun: float, lag_s: float
 ) -> dict[bytes, bytes]:
     """As `fold_partition`, for a job that may be running: compaction may remove a record before it is read, if its key was written again after the
     end that was fixed at `begun`. So records written since are read too, unless the topic keeps records for as long as this took."""
     newest: dict[bytes, bytes] = {}
     while True:
-        fold_partition(consumer, place, bounds, clock, newest)
-        now, end = clock.monotonic(), consumer.bounds(place).end
+        fold_partition(consumer, partition, bounds, clock, newest)
+        now, end = clock.monotonic(), consumer.bounds(partition).end
         if end <= bounds.end or now - begun < max(lag_s, AT_ONCE_S):
             return newest
         bounds, begun = Bounds(bounds.end, end), now
 
 
 def fold_partition(
-    consumer: Consumer, place: TopicPartition, bounds: Bounds, clock: Clock, newest: dict[bytes, bytes] | None = None
+    consumer: Consumer, partition: TopicPartition, bounds: Bounds, clock: Clock, newest: dict[bytes, bytes] | None = None
 ) -> dict[bytes, bytes]:
     """Newest value per key of [start, end) of one changelog partition, on top of `newest`; deleted keys are absent."""
     newest = {} if newest is None else newest
-    for batch in read_ranges(consumer, {place: (bounds.start, bounds.end)}, clock):
+    for batch in read_ranges(consumer, {partition: (bounds.start, bounds.end)}, clock):
         for message in batch:
             key, value = message.key(), message.value()
             if key is None or key == BARRIER_KEY:
@@ -130,11 +130,14 @@ def committed_entries(settings: Settings, store: str, log: Log, clock: Clock) ->
     refuse_foreign(settings, store, facts, checkpoints, log, clock)
     with log.restore_consumer("state") as consumer:
         begun, lag_s = clock.monotonic(), int(facts.config.get("min.compaction.lag.ms", 0)) / 1000
-        places = [TopicPartition(topic, partition) for partition in range(facts.partitions)]
-        whole = {place: _whole_bounds(consumer, place, facts, store, checkpoints.get(place.partition), clock) for place in places}
-        for place, bounds in whole.items():
-            for key, value in _fold_behind_the_cleaner(consumer, place, bounds, clock, begun, lag_s).items():
-                yield place.partition, key, value
+        partitions = [TopicPartition(topic, partition) for partition in range(facts.partitions)]
+        whole = {
+            topic_partition: _whole_bounds(consumer, topic_partition, facts, store, checkpoints.get(topic_partition.partition), clock)
+            for topic_partition in partitions
+        }
+        for topic_partition, bounds in whole.items():
+            for key, value in _fold_behind_the_cleaner(consumer, topic_partition, bounds, clock, begun, lag_s).items():
+                yield topic_partition.partition, key, value
 
 
 def refuse_replaced(topic: str, store: str, facts: TopicFacts | None, checkpoints: Mapping[int, Checkpoint]) -> None:
@@ -175,19 +178,19 @@ def owned_by_another(
     barriers: dict[TopicPartition, bytes | None] = {}
     with log.restore_consumer("owner") as consumer:
         bounds = consumer.bounds_of(TopicPartition(facts.name, p) for p in range(facts.partitions) if p not in named)
-        for batch in read_ranges(consumer, {place: (b.start, b.end) for place, b in bounds.items()}, clock):
+        for batch in read_ranges(consumer, {partition: (b.start, b.end) for partition, b in bounds.items()}, clock):
             for message in batch:
-                place = TopicPartition(message.topic(), message.partition())
+                partition = TopicPartition(message.topic(), message.partition())
                 if message.key() == BARRIER_KEY:
-                    barriers[place] = message.value()
+                    barriers[partition] = message.value()
                 else:
-                    barriers.setdefault(place, None)
+                    barriers.setdefault(partition, None)
     ours = bool(named)
-    for place, data in sorted(barriers.items()):
+    for partition, data in sorted(barriers.items()):
         with suppress(ValueError):  # one that cannot be read names nobody
             found = barrier_from_bytes(data)
             if (found.job, found.id, found.store) != (job.name, job.id, store):
-                return f"{place} belongs to store {found.store!r} of {found.job}-{found.id}, {found.task}"
+                return f"{partition} belongs to store {found.store!r} of {found.job}-{found.id}, {found.task}"
             ours = True
     if unmarked and barriers and not ours:
         return f"{min(barriers)} has records, but no barrier of job {job}"
@@ -205,11 +208,11 @@ def refuse(store: str, task: str, why: Refuse | None) -> None:
 
 
 def _whole_bounds(
-    consumer: Consumer, place: TopicPartition, facts: TopicFacts, store: str, checkpoint: Checkpoint | None, clock: Clock
+    consumer: Consumer, partition: TopicPartition, facts: TopicFacts, store: str, checkpoint: Checkpoint | None, clock: Clock
 ) -> Bounds:
     mark = checkpoint.stores.get(store) if checkpoint else None
     if checkpoint is None or mark is None:
-        return consumer.bounds(place)
-    bounds = decided_bounds(consumer, place, clock, mark.position)
-    refuse(store, checkpoint.task, not_whole(ChangelogFacts(place.topic, place.partition, facts.topic_id, *bounds, 0), mark))
+        return consumer.bounds(partition)
+    bounds = decided_bounds(consumer, partition, clock, mark.position)
+    refuse(store, checkpoint.task, not_whole(ChangelogFacts(partition.topic, partition.partition, facts.topic_id, *bounds, 0), mark))
     return bounds

@@ -24,18 +24,18 @@ def without_store(checkpoint: Checkpoint, store: str) -> Checkpoint:
 
 def without_input(checkpoint: Checkpoint, topic: str) -> Checkpoint:
     """The task's next checkpoint, without offsets of the topic; the same checkpoint, if it has none."""
-    inputs = {place: mark for place, mark in checkpoint.inputs.items() if not is_of(place, topic)}
-    left = {place: mark for place, mark in checkpoint.left.items() if not is_of(place, topic)}
+    inputs = {partition: mark for partition, mark in checkpoint.inputs.items() if not is_of(partition, topic)}
+    left = {partition: mark for partition, mark in checkpoint.left.items() if not is_of(partition, topic)}
     same = len(inputs) + len(left) == len(checkpoint.inputs) + len(checkpoint.left)
     return checkpoint if same else checkpoint.advanced(inputs=inputs, left=left)
 
 
 def without_order(order: Startpoint, topic: str) -> Startpoint | None:
     """The order without the topic's offsets; None: it has no others."""
-    offsets = {place: at for place, at in order.offsets.items() if not is_of(place, topic)}
-    return replace(order, offsets=offsets, topic_ids={place: order.topic_ids[place] for place in offsets}) if offsets else None
+    offsets = {partition: at for partition, at in order.offsets.items() if not is_of(partition, topic)}
+    return replace(order, offsets=offsets, topic_ids={partition: order.topic_ids[partition] for partition in offsets}) if offsets else None
 
 
-def is_of(place: str, topic: str) -> bool:
+def is_of(partition: str, topic: str) -> bool:
     """Whether `topic[partition]` is of this topic."""
-    return place.rpartition("[")[0] == topic
+    return partition.rpartition("[")[0] == topic

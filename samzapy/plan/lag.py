@@ -14,7 +14,7 @@ class PartitionLag:
     """One input partition: the task with the most lag, its next offset, the partition's read_committed end, and the lag; the last two None
     where no broker tells."""
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     task: str
     next_offset: int | None
     end: int | None
@@ -27,12 +27,12 @@ def partition_lags(
     """One for each input partition. `at`: by task, the next offsets that are known."""
     readers_of: dict[TopicPartition, list[str]] = {}
     for name, task in tasks.items():
-        for place in task.inputs:
-            readers_of.setdefault(place, []).append(name)
+        for partition in task.inputs:
+            readers_of.setdefault(partition, []).append(name)
     found = []
-    for place, readers in sorted(readers_of.items()):
-        known = [(at[name][place], name) for name in readers if place in at.get(name, {})]
+    for partition, readers in sorted(readers_of.items()):
+        known = [(at[name][partition], name) for name in readers if partition in at.get(name, {})]
         offset, reader = min(known, key=lambda one: one[0]) if known else (None, readers[0])
-        end = max(ends[place], offset or 0) if place in ends else None  # asked of the broker before a position that has moved since
-        found.append(PartitionLag(place, reader, offset, end, None if offset is None or end is None else lag(end, offset)))
+        end = max(ends[partition], offset or 0) if partition in ends else None  # asked of the broker before a position that has moved since
+        found.append(PartitionLag(partition, reader, offset, end, None if offset is None or end is None else lag(end, offset)))
     return found

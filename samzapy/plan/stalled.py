@@ -42,7 +42,7 @@ def look(before: Still | None, position: int, is_paused: bool, now_s: float, dra
     return Still(position, now_s), True
 
 
-def why_it_stands(place: str, position: int, end: int, run_end: int | None, limit_s: float) -> str:
+def why_it_stands(partition: str, position: int, end: int, run_end: int | None, limit_s: float) -> str:
     """What is to be said of it; "" where it only has no more records.
 
     Args:
@@ -51,7 +51,7 @@ def why_it_stands(place: str, position: int, end: int, run_end: int | None, limi
     """
     if position < end:
         bounded = "" if run_end is None else f"; this run ends at {run_end}"
-        return f"{place} is at {position} of {end}, and no record came for {limit_s:g} s, although it is not paused{bounded}"
+        return f"{partition} is at {position} of {end}, and no record came for {limit_s:g} s, although it is not paused{bounded}"
     if run_end is not None and end < run_end:
-        return f"{place} is at {position}, and this run ends at {run_end}, but no readable record is left before that end: the topic ends at {end}"
+        return f"{partition} is at {position}, and this run ends at {run_end}, but no readable record is left before that end: the topic ends at {end}"
     return ""

@@ -35,8 +35,8 @@ class Choice:
     topic: str | None = None
     partition: int | None = None
 
-    def holds(self, place: TopicPartition) -> bool:
-        return self.topic in (None, place.topic) and self.partition in (None, place.partition)
+    def holds(self, partition: TopicPartition) -> bool:
+        return self.topic in (None, partition.topic) and self.partition in (None, partition.partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Step:
     """One input partition of one task: from (None: there is no checkpoint of it) and to, as next offsets; `chosen`: whether it is set."""
 
     task: str
-    place: TopicPartition
+    topic_partition: TopicPartition
     before: int | None
     after: int | None
     chosen: bool
@@ -58,17 +58,17 @@ def pending(startpoint: Startpoint | None, checkpoint: Checkpoint | None) -> Sta
 
 def decides(order: Startpoint | None, inputs: Iterable[TopicPartition]) -> bool:
     """Whether a pending order says of every input where to go on: then somebody has decided what belongs to the task's state."""
-    return order is not None and all(str(place) in order.offsets for place in inputs)
+    return order is not None and all(str(partition) in order.offsets for partition in inputs)
 
 
-def chosen_places(tasks: Mapping[str, TaskModel], choice: Choice) -> list[TopicPartition]:
+def chosen_partitions(tasks: Mapping[str, TaskModel], choice: Choice) -> list[TopicPartition]:
     """The input partitions that are to be set.
 
     Raises:
         ConfigurationError: there are none.
     """
-    there = sorted({place for task in tasks.values() for place in task.inputs})
-    chosen = [place for place in there if choice.holds(place)]
+    there = sorted({partition for task in tasks.values() for partition in task.inputs})
+    chosen = [partition for partition in there if choice.holds(partition)]
     if not chosen:
         what = " ".join(f"--{k} {v}" for k, v in (("topic", choice.topic), ("partition", choice.partition)) if v is not None)
         topics = ", ".join(
@@ -88,12 +88,12 @@ def resolve(target: Target, bounds: Mapping[TopicPartition, Bounds], at_time: Ma
         ConfigurationError: an offset outside of what some partitions hold; all of them named.
     """
     if target.name == EARLIEST:
-        return {place: b.start for place, b in bounds.items()}
+        return {partition: b.start for partition, b in bounds.items()}
     if target.name == LATEST:
-        return {place: b.end for place, b in bounds.items()}
+        return {partition: b.end for partition, b in bounds.items()}
     if target.offset is None:
-        return {place: min(max(at_time[place], b.start), b.end) for place, b in bounds.items()}
-    wrong = [f"{place} holds [{b.start}, {b.end})" for place, b in bounds.items() if not b.start <= target.offset <= b.end]
+        return {partition: min(max(at_time[partition], b.start), b.end) for partition, b in bounds.items()}
+    wrong = [f"{partition} holds [{b.start}, {b.end})" for partition, b in bounds.items() if not b.start <= target.offset <= b.end]
     if wrong:
         raise ConfigurationError(
             f"--to-offset {target.offset} is out of range: {', '.join(wrong)}.",
@@ -111,21 +111,21 @@ def steps(
     """Every input partition of the tasks that are touched, also those that stay; by task, in the job's order."""
     found = []
     for name, task in tasks.items():
-        if not any(place in offsets for place in task.inputs):
+        if not any(partition in offsets for partition in task.inputs):
             continue
         checkpoint = checkpoints.get(name)
         order = pending(startpoints.get(name), checkpoint)
-        for place in task.inputs:
-            before = standing(place, checkpoint, order)
-            found.append(Step(name, place, before, offsets.get(place, before), place in offsets))
+        for partition in task.inputs:
+            before = standing(partition, checkpoint, order)
+            found.append(Step(name, partition, before, offsets.get(partition, before), partition in offsets))
     return found
 
 
-def standing(place: TopicPartition, checkpoint: Checkpoint | None, order: Startpoint | None) -> int | None:
+def standing(partition: TopicPartition, checkpoint: Checkpoint | None, order: Startpoint | None) -> int | None:
     """Where a task would begin to read this partition: by an order that waits for it, else by its checkpoint."""
-    if order is not None and str(place) in order.offsets:
-        return order.offsets[str(place)]
-    mark = checkpoint.inputs.get(str(place)) if checkpoint is not None else None
+    if order is not None and str(partition) in order.offsets:
+        return order.offsets[str(partition)]
+    mark = checkpoint.inputs.get(str(partition)) if checkpoint is not None else None
     return None if mark is None else mark.next_offset
 
 
@@ -140,8 +140,8 @@ def new_startpoints(
     result = {}
     for task in dict.fromkeys(step.task for step in found):
         before = pending(startpoints.get(task), checkpoints.get(task))
-        chosen = {str(s.place): s for s in found if s.task == task and s.chosen}
-        offsets = {**(before.offsets if before else {}), **{place: s.after for place, s in chosen.items() if s.after is not None}}
-        ids = {**(before.topic_ids if before else {}), **{place: topic_ids[s.place.topic] for place, s in chosen.items()}}
+        chosen = {str(s.topic_partition): s for s in found if s.task == task and s.chosen}
+        offsets = {**(before.offsets if before else {}), **{partition: s.after for partition, s in chosen.items() if s.after is not None}}
+        ids = {**(before.topic_ids if before else {}), **{partition: topic_ids[s.topic_partition.topic] for partition, s in chosen.items()}}
         result[task] = Startpoint(startpoint_id, offsets, ids)
     return result

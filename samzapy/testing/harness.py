@@ -322,8 +322,8 @@ class Harness:
     def _ends(self) -> dict[str, int]:
         with self.log.admin() as admin, self.log.restore_consumer("ends") as consumer:
             counts = admin.topics([i.topic for i in self._settings.inputs])
-            places = [TopicPartition(t.name, p) for t in counts.values() for p in range(t.partitions)]
-            return {str(p): consumer.bounds(p).end for p in places}
+            partitions = [TopicPartition(t.name, p) for t in counts.values() for p in range(t.partitions)]
+            return {str(p): consumer.bounds(p).end for p in partitions}
 
     def _serde(self, name: str) -> Serde:
         if name not in self._serdes:

@@ -90,7 +90,7 @@ class MemoryCluster:
             topic = self._topics.get(name)
             if topic is None:
                 return None
-            leaderless = tuple(p.place.partition for p in topic.partitions if p.place in self._leaderless)
+            leaderless = tuple(p.topic_partition.partition for p in topic.partitions if p.topic_partition in self._leaderless)
             return TopicFacts(name, topic.topic_id, len(topic.partitions), 1, dict(topic.config), leaderless)
 
     def _topic(self, name: str) -> _Topic:
@@ -99,28 +99,28 @@ class MemoryCluster:
             raise TopicMissing(f"topic {name} does not exist.", "Create it.")
         return topic
 
-    def partition(self, place: TopicPartition) -> MemoryPartition:
-        partitions = self._topic(place.topic).partitions
-        if not 0 <= place.partition < len(partitions):
-            raise TopicMissing(f"{place} does not exist: the topic has {len(partitions)} partitions.", "")
-        return partitions[place.partition]
+    def partition(self, partition: TopicPartition) -> MemoryPartition:
+        partitions = self._topic(partition.topic).partitions
+        if not 0 <= partition.partition < len(partitions):
+            raise TopicMissing(f"{partition} does not exist: the topic has {len(partitions)} partitions.", "")
+        return partitions[partition.partition]
 
-    def place_of(self, topic: str, key: bytes | None, partition: int) -> TopicPartition:
+    def partition_of(self, topic: str, key: bytes | None, partition: int) -> TopicPartition:
         """Where a record goes: its partition if it names one, else by its key, else anywhere."""
         count = len(self._topic(topic).partitions)
         if partition < 0:
             partition = murmur2(key) % count if key is not None else self.chance.between(0, count - 1)
         return TopicPartition(topic, partition)
 
-    def lose_leader(self, place: TopicPartition) -> None:
+    def lose_leader(self, partition: TopicPartition) -> None:
         """The broker that holds the partition is down: it can be read no more, until `regain_leader`. Producers are not hindered here."""
         with self.lock:
-            self.partition(place)
-            self._leaderless.add(place)
+            self.partition(partition)
+            self._leaderless.add(partition)
 
-    def regain_leader(self, place: TopicPartition) -> None:
+    def regain_leader(self, partition: TopicPartition) -> None:
         with self.lock:
-            self._leaderless.discard(place)
+            self._leaderless.discard(partition)
 
     # -- requests of producers -----------------------------------------------------------------------------------------------------
 
@@ -140,10 +140,10 @@ class MemoryCluster:
             raise Refused(Answer.CONCURRENT_TRANSACTIONS, f"init of {transactional_id}")
         return session
 
-    def add_partition(self, session: Session, place: TopicPartition) -> None:
+    def add_partition(self, session: Session, partition: TopicPartition) -> None:
         """AddPartitionsToTxn; from the first one on the transaction's time runs."""
-        self.partition(place)
-        known = self._transactions.add(session, place)
+        self.partition(partition)
+        known = self._transactions.add(session, partition)
         if len(known.partitions) == 1:
             number = known.number
             late_s = self.chance.seconds("timeout.late") if self.chance.happens("timeout.late") else 0.0
@@ -154,7 +154,7 @@ class MemoryCluster:
             )
 
     def produce(
-        self, session: Session, sequence: int, place: TopicPartition, key: bytes | None, value: bytes | None, timestamp_ms: int,
+        self, session: Session, sequence: int, partition: TopicPartition, key: bytes | None, value: bytes | None, timestamp_ms: int,
         headers: Headers,
     ) -> int:  # fmt: skip
         """Take a record. Returns its offset.
@@ -162,15 +162,15 @@ class MemoryCluster:
         Raises:
             Refused: it may not, or not any more, be written. TopicMissing.
         """
-        topic, log = self._topic(place.topic), self.partition(place)
+        topic, log = self._topic(partition.topic), self.partition(partition)
         size = len(key or b"") + len(value or b"") + RECORD_OVERHEAD_BYTES
         if size > int(topic.config.get("max.message.bytes", DEFAULT_MAX_MESSAGE_BYTES)):
-            raise Refused(Answer.MESSAGE_TOO_LARGE, f"a record of {size} bytes for {place}")
+            raise Refused(Answer.MESSAGE_TOO_LARGE, f"a record of {size} bytes for {partition}")
         if key is None and topic.cleaned_by("compact"):
-            raise Refused(Answer.INVALID_RECORD, f"a record for {place}")
+            raise Refused(Answer.INVALID_RECORD, f"a record for {partition}")
         transactional = session.transactional_id != ""
         if transactional and not log.has_open(session.producer_id):
-            self._transactions.verify(session, place)
+            self._transactions.verify(session, partition)
         offset = log.append(
             session.producer_id, session.epoch, sequence, key, value, timestamp_ms or self.clock.now_ms(), headers, transactional
         )
@@ -188,7 +188,7 @@ class MemoryCluster:
 
     def _send_markers(self, markers: Sequence[Marker]) -> None:
         for marker in markers:
-            what = f"marker {marker.state.value} of {marker.session.transactional_id} for {marker.place}"
+            what = f"marker {marker.state.value} of {marker.session.transactional_id} for {marker.topic_partition}"
             if self.network.planned(MARKER):
                 self.network.hold(MARKER, what, partial(self._write, marker))
             elif self.chance.happens("marker.late"):
@@ -197,10 +197,10 @@ class MemoryCluster:
                 self._write(marker)
 
     def _write(self, marker: Marker) -> None:
-        place, session = marker.place, marker.session
-        topic = self._topics.get(place.topic)
-        if topic is not None and place.partition < len(topic.partitions):
-            topic.partitions[place.partition].mark(session.producer_id, session.epoch, marker.state)
+        partition, session = marker.topic_partition, marker.session
+        topic = self._topics.get(partition.topic)
+        if topic is not None and partition.partition < len(topic.partitions):
+            topic.partitions[partition.partition].mark(session.producer_id, session.epoch, marker.state)
         self._transactions.wrote(marker)
         self.arrived.notify_all()
 
@@ -294,12 +294,12 @@ class MemoryCluster:
 
     # -- reading -------------------------------------------------------------------------------------------------------------------
 
-    def bounds(self, place: TopicPartition) -> Bounds:
+    def bounds(self, partition: TopicPartition) -> Bounds:
         with self.lock:
             self.network.settle()
-            log = self.partition(place)
-            if place in self._leaderless:
-                raise no_leader([place])
+            log = self.partition(partition)
+            if partition in self._leaderless:
+                raise no_leader([partition])
             return log.bounds()
 
     def dump(self) -> dict[TopicPartition, list[tuple[int, bytes | None, bytes | None, str]]]:
@@ -307,7 +307,7 @@ class MemoryCluster:
         with self.lock:
             self.network.settle()
             return {
-                log.place: [(r.offset(), r.key(), r.value(), r.state.value) for r in log.records]
+                log.topic_partition: [(r.offset(), r.key(), r.value(), r.state.value) for r in log.records]
                 for topic in self._topics.values()
                 for log in topic.partitions
             }
@@ -319,23 +319,23 @@ class MemoryCluster:
             return 0
         return self.chance.between(1, wanted) if self.chance.happens("fetch.short") else wanted
 
-    def read(self, place: TopicPartition, position: int, limit: int) -> tuple[list[MemoryMessage], int]:
+    def read(self, partition: TopicPartition, position: int, limit: int) -> tuple[list[MemoryMessage], int]:
         """Committed records from `position`, and the position after them (markers and aborted records passed)."""
         with self.lock:
-            return self.partition(place).read(position, limit) if place not in self._leaderless else ([], position)
+            return self.partition(partition).read(position, limit) if partition not in self._leaderless else ([], position)
 
     # -- cleaning ------------------------------------------------------------------------------------------------------------------
 
-    def spoil(self, place: TopicPartition, begin: int, end: int) -> None:
+    def spoil(self, partition: TopicPartition, begin: int, end: int) -> None:
         """The records at these offsets are a batch that no client can decompress."""
         with self.lock:
-            self.partition(place).unreadable.append((begin, end))
+            self.partition(partition).unreadable.append((begin, end))
 
-    def delete_records(self, place: TopicPartition, before: int) -> None:
+    def delete_records(self, partition: TopicPartition, before: int) -> None:
         """Move the start of the log; what lay before it is gone."""
         with self.lock:
             self.network.settle()
-            self.partition(place).delete_before(before)
+            self.partition(partition).delete_before(before)
 
     def compact(self, name: str, drop_tombstones: bool = False, before: Mapping[int, int] | None = None) -> None:
         """Keep the newest committed record of each key, in each partition below its offset in `before` and its last stable offset.
@@ -350,7 +350,7 @@ class MemoryCluster:
             lag_ms = int(topic.config.get("min.compaction.lag.ms", 0))
             for log in topic.partitions:
                 old = log.first_younger(self.clock.now_ms() - lag_ms) if lag_ms else log.end
-                log.compact(min((before or {}).get(log.place.partition, log.end), old), self.clock.now_ms(), stay_ms)
+                log.compact(min((before or {}).get(log.topic_partition.partition, log.end), old), self.clock.now_ms(), stay_ms)
 
     def clean(self) -> None:
         """What the broker's cleaners do now and then: each topic by its cleanup.policy, a compacted one up to an offset drawn by chance."""
@@ -365,4 +365,4 @@ class MemoryCluster:
                         log.expire(self.clock.now_ms() - retention_ms)
 
     def _dirty(self, topic: _Topic) -> dict[int, int]:
-        return {log.place.partition: self.chance.between(log.start, log.bounds().end) for log in topic.partitions}
+        return {log.topic_partition.partition: self.chance.between(log.start, log.bounds().end) for log in topic.partitions}

@@ -27,9 +27,7 @@ T = TypeVar("T")
 ASK_TIMEOUT_S = 10.0
 
 
-def _ask(
-    cluster: MemoryCluster, request: str, what: str, origin: str, action: Callable[[], T], timeout_s: float = ASK_TIMEOUT_S
-) -> T:
+def _ask(cluster: MemoryCluster, request: str, what: str, origin: str, action: Callable[[], T], timeout_s: float = ASK_TIMEOUT_S) -> T:
     """Ask until there is an answer.
 
     Raises:
@@ -66,18 +64,18 @@ class MemoryConsumer(Closing):
             raise assigned_already(twice)
         if positions:
             self._check_open()
-        for place in positions:
-            if place not in self._known:
+        for partition in positions:
+            if partition not in self._known:
                 with contextlib.suppress(NoLeader):  # it is there
-                    self.bounds(place)
+                    self.bounds(partition)
         self._positions.update(positions)
 
     def unassign(self, partitions: Iterable[TopicPartition]) -> None:
-        for place in list(partitions):
-            self._positions.pop(place, None)
-            self._paused.discard(place)
-            self._lost.discard(place)
-            if self._trouble is not None and self._trouble[0] == place:
+        for partition in list(partitions):
+            self._positions.pop(partition, None)
+            self._paused.discard(partition)
+            self._lost.discard(partition)
+            if self._trouble is not None and self._trouble[0] == partition:
                 self._trouble = None
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
@@ -104,21 +102,21 @@ class MemoryConsumer(Closing):
 
     def _take(self, max_records: int) -> list[MemoryMessage]:
         with self._cluster.lock:
-            places = [p for p in self._positions if p not in self._paused and p not in self._lost]
+            partitions = [p for p in self._positions if p not in self._paused and p not in self._lost]
             max_records = self._cluster.fetchable(max_records, self._origin)
-            if not places or not max_records or self._trouble is not None:
+            if not partitions or not max_records or self._trouble is not None:
                 return []
-            self._turn = (self._turn + 1) % len(places)
+            self._turn = (self._turn + 1) % len(partitions)
             batch: list[MemoryMessage] = []
-            for place in places[self._turn :] + places[: self._turn]:
+            for partition in partitions[self._turn :] + partitions[: self._turn]:
                 try:
-                    found, position = self._cluster.read(place, self._positions[place], max_records - len(batch))
+                    found, position = self._cluster.read(partition, self._positions[partition], max_records - len(batch))
                 except LogError as error:
-                    self._trouble = place, error
-                    self._lost.add(place)
+                    self._trouble = partition, error
+                    self._lost.add(partition)
                     break
                 batch.extend(found)
-                self._positions[place] = position
+                self._positions[partition] = position
                 if len(batch) >= max_records:
                     break
             return batch
@@ -196,7 +194,11 @@ class MemoryAdmin(Closing):
     def ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         wanted = list(partitions)
         there = {f.name: f for f in (self._cluster.facts(p.topic) for p in wanted) if f is not None}
-        led = [p for p in wanted if p.topic in there and p.partition < there[p.topic].partitions and p.partition not in there[p.topic].leaderless]
+        led = [
+            p
+            for p in wanted
+            if p.topic in there and p.partition < there[p.topic].partitions and p.partition not in there[p.topic].leaderless
+        ]
         return self._ask("the ends of partitions", lambda: {p: self._cluster.bounds(p).end for p in led})
 
     def leaderless(self, names: Iterable[str]) -> set[TopicPartition]:

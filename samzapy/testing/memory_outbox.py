@@ -27,7 +27,7 @@ class Waiting:
     """A record on its way."""
 
     session: Session
-    place: TopicPartition
+    topic_partition: TopicPartition
     sequence: int
     key: bytes | None
     value: bytes | None
@@ -38,7 +38,7 @@ class Waiting:
     not_before_s: float = -math.inf
 
     def __str__(self) -> str:
-        return f"record {self.sequence} of {self.session.transactional_id or self.session.producer_id} for {self.place}"
+        return f"record {self.sequence} of {self.session.transactional_id or self.session.producer_id} for {self.topic_partition}"
 
 
 class Outbox:
@@ -56,7 +56,7 @@ class Outbox:
         self._sequences: dict[TopicPartition, int] = {}
 
     def put(
-        self, place: TopicPartition, key: bytes | None, value: bytes | None, timestamp_ms: int, headers: Headers,
+        self, partition: TopicPartition, key: bytes | None, value: bytes | None, timestamp_ms: int, headers: Headers,
         delivered: Delivered | None = None, expires_s: float = math.inf,
     ) -> None:  # fmt: skip
         """Queue a record, and try to get rid of all that waits.
@@ -64,17 +64,17 @@ class Outbox:
         Raises:
             Refused, LogError: as `push`.
         """
-        self.queue(place, key, value, timestamp_ms, headers, delivered, expires_s)
+        self.queue(partition, key, value, timestamp_ms, headers, delivered, expires_s)
         if not self._cluster.chance.happens("linger"):
             self.push()
 
     def queue(
-        self, place: TopicPartition, key: bytes | None, value: bytes | None, timestamp_ms: int, headers: Headers,
+        self, partition: TopicPartition, key: bytes | None, value: bytes | None, timestamp_ms: int, headers: Headers,
         delivered: Delivered | None, expires_s: float,
     ) -> None:  # fmt: skip
-        sequence = self._sequences.get(place, 0)
-        self._sequences[place] = sequence + 1
-        self.waiting.append(Waiting(self.session, place, sequence, key, value, timestamp_ms, headers, delivered, expires_s))
+        sequence = self._sequences.get(partition, 0)
+        self._sequences[partition] = sequence + 1
+        self.waiting.append(Waiting(self.session, partition, sequence, key, value, timestamp_ms, headers, delivered, expires_s))
 
     def push(self) -> None:
         """One try for each record that may go now.
@@ -86,12 +86,12 @@ class Outbox:
         stuck: set[TopicPartition] = set()
         for index, record in enumerate(trying):
             try:
-                gone = record.place not in stuck and self._transmit(record)
+                gone = record.topic_partition not in stuck and self._transmit(record)
             except LogError:
                 self.waiting += trying[index + 1 :]
                 raise
             if not gone:
-                stuck.add(record.place)
+                stuck.add(record.topic_partition)
                 self.waiting.append(record)
 
     def _transmit(self, record: Waiting) -> bool:
@@ -99,12 +99,12 @@ class Outbox:
         if record.not_before_s > now:
             return False
         try:
-            if self.session.transactional_id and record.place not in self.added and not self._add(record, now):
+            if self.session.transactional_id and record.topic_partition not in self.added and not self._add(record, now):
                 return False
             reply = self._cluster.ask("produce", record, self._origin, partial(self._produce, record))
         except Refused as refused:
             if refused.answer is not Answer.CONCURRENT_TRANSACTIONS:
-                refused.topic = record.place.topic
+                refused.topic = record.topic_partition.topic
                 raise
             record.not_before_s = now + RETRY_S
             return False
@@ -116,15 +116,15 @@ class Outbox:
 
     def _produce(self, record: Waiting) -> int:
         return self._cluster.produce(
-            record.session, record.sequence, record.place, record.key, record.value, record.timestamp_ms, record.headers
+            record.session, record.sequence, record.topic_partition, record.key, record.value, record.timestamp_ms, record.headers
         )
 
     def _add(self, record: Waiting, now: float) -> bool:
         self.asked = True
-        joining = partial(self._cluster.add_partition, self.session, record.place)
-        reply = self._cluster.ask("add", f"add {record.place} to {self.session.transactional_id}", self._origin, joining)
+        joining = partial(self._cluster.add_partition, self.session, record.topic_partition)
+        reply = self._cluster.ask("add", f"add {record.topic_partition} to {self.session.transactional_id}", self._origin, joining)
         if reply.answers:
-            self.added.add(record.place)
+            self.added.add(record.topic_partition)
             return True
         self.disturbed = True
         record.not_before_s = now + reply.after_s
@@ -134,7 +134,7 @@ class Outbox:
         """How long until the first of what waits may go; records that wait for another of their partition do not count."""
         heads: dict[TopicPartition, float] = {}
         for record in self.waiting:
-            heads.setdefault(record.place, record.not_before_s)
+            heads.setdefault(record.topic_partition, record.not_before_s)
         return max(RETRY_S / 10, min(heads.values()) - self._cluster.clock.monotonic())
 
     def drop(self) -> None:

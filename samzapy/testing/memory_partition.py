@@ -60,13 +60,13 @@ class Part:
 class MemoryMessage:
     """A record as a consumer hands it out."""
 
-    __slots__ = ("_headers", "_key", "_offset", "_place", "_timestamp_ms", "_value", "part")
+    __slots__ = ("_headers", "_key", "_offset", "_timestamp_ms", "_topic_partition", "_value", "part")
 
     def __init__(
-        self, place: TopicPartition, offset: int, key: bytes | None, value: bytes | None, timestamp_ms: int, headers: Headers,
+        self, partition: TopicPartition, offset: int, key: bytes | None, value: bytes | None, timestamp_ms: int, headers: Headers,
         part: Part | None,
     ) -> None:  # fmt: skip
-        self._place = place
+        self._topic_partition = partition
         self._offset = offset
         self._key = key
         self._value = value
@@ -75,10 +75,10 @@ class MemoryMessage:
         self.part = part
 
     def topic(self) -> str:
-        return self._place.topic
+        return self._topic_partition.topic
 
     def partition(self) -> int:
-        return self._place.partition
+        return self._topic_partition.partition
 
     def offset(self) -> int:
         return self._offset
@@ -113,7 +113,7 @@ class _Writer:
 class MemoryPartition:
     """The log of one partition."""
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     start: int = 0
     end: int = 0
     records: list[MemoryMessage] = field(default_factory=list)  # ascending offsets, with holes
@@ -140,15 +140,15 @@ class MemoryPartition:
         if writer is None or epoch > writer.epoch:
             writer = self.writers[producer_id] = _Writer(epoch, None if writer is None else 0)
         if epoch < writer.epoch:
-            raise Refused(Answer.PRODUCER_FENCED, f"a record for {self.place}")
+            raise Refused(Answer.PRODUCER_FENCED, f"a record for {self.topic_partition}")
         expected = writer.next_sequence
         if expected is not None and sequence < expected:
             return writer.last_offset if sequence == expected - 1 else -1
         if expected is not None and sequence > expected:
-            raise Refused(Answer.OUT_OF_ORDER_SEQUENCE, f"a record for {self.place}")
+            raise Refused(Answer.OUT_OF_ORDER_SEQUENCE, f"a record for {self.topic_partition}")
         offset = self.end
         part = self.open_parts.setdefault(producer_id, Part(offset)) if transactional else None
-        self.records.append(MemoryMessage(self.place, offset, key, value, timestamp_ms, headers, part))
+        self.records.append(MemoryMessage(self.topic_partition, offset, key, value, timestamp_ms, headers, part))
         self.end = next_offset(offset)
         writer.next_sequence, writer.last_offset = sequence + 1, offset
         return offset
@@ -178,7 +178,11 @@ class MemoryPartition:
         """Committed records from `position`, and the position after them (markers and aborted records passed)."""
         stable = self.bounds().end
         if not self.start <= position <= max(stable, self.end):
-            raise OffsetOutOfRange(f"{self.place}: position {position} is outside [{self.start}, {stable}).", "Choose where to go on.", self.place.topic)
+            raise OffsetOutOfRange(
+                f"{self.topic_partition}: position {position} is outside [{self.start}, {stable}).",
+                "Choose where to go on.",
+                self.topic_partition.topic,
+            )
         found: list[MemoryMessage] = []
         for index in range(self._index(position), len(self.records)):
             record = self.records[index]
@@ -187,7 +191,7 @@ class MemoryPartition:
             bad = next((end for begin, end in self.unreadable if begin <= record.offset() < end), None)
             if bad is not None:
                 if not found:
-                    raise BatchUnreadable(*self.place, max(position, record.offset()), bad, "it does not decompress")
+                    raise BatchUnreadable(*self.topic_partition, max(position, record.offset()), bad, "it does not decompress")
                 return found, next_offset(found[-1].offset())
             if record.state is State.COMMITTED:
                 if len(found) == limit:

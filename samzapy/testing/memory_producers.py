@@ -75,8 +75,8 @@ class MemoryTransactionalProducer:
         if self._poison is not None:
             return
         try:
-            place = self._cluster.place_of(topic, key, partition)
-            outbox.put(place, key, value, timestamp_ms, headers, delivered)
+            topic_partition = self._cluster.partition_of(topic, key, partition)
+            outbox.put(topic_partition, key, value, timestamp_ms, headers, delivered)
         except LogError as error:
             self._note_refusal(outbox, error)
             if delivered is not None:  # whoever wants to know learns of it at the flush
@@ -226,12 +226,12 @@ class MemoryPlainProducer:
     ) -> None:
         self._check_open()
         try:
-            place = self._cluster.place_of(topic, key, partition)
+            topic_partition = self._cluster.partition_of(topic, key, partition)
         except LogError as error:
             self._error = self._error or error
             return
         expires_s = self._cluster.clock.monotonic() + self._timeout_s
-        self._carefully(lambda: self._outbox.put(place, key, value, timestamp_ms, headers, None, expires_s))
+        self._carefully(lambda: self._outbox.put(topic_partition, key, value, timestamp_ms, headers, None, expires_s))
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
         for record in records:
@@ -266,7 +266,9 @@ class MemoryPlainProducer:
             doing()
         except LogError as error:
             is_of_the_record = _is_of_the_record(error)
-            told = RecordRejected(error.message, error.remedy, _topic_of(error)) if is_of_the_record else LogError(error.message, error.remedy)
+            told = (
+                RecordRejected(error.message, error.remedy, _topic_of(error)) if is_of_the_record else LogError(error.message, error.remedy)
+            )
             self._error = self._error or told
             self._restart(self._outbox.waiting)
 
@@ -275,14 +277,16 @@ class MemoryPlainProducer:
         late = [r for r in self._outbox.waiting if r.expires_s <= now]
         if late:
             self._error = self._error or LogError(
-                f"{len(late)} records, the first for {late[0].place}: not acknowledged in {self._timeout_s:.0f} s.", ""
+                f"{len(late)} records, the first for {late[0].topic_partition}: not acknowledged in {self._timeout_s:.0f} s.", ""
             )
             self._restart([r for r in self._outbox.waiting if r.expires_s > now])
 
     def _restart(self, waiting: Sequence[Waiting]) -> None:
         self._outbox = self._new_outbox()
         for record in waiting:
-            self._outbox.queue(record.place, record.key, record.value, record.timestamp_ms, record.headers, None, record.expires_s)
+            self._outbox.queue(
+                record.topic_partition, record.key, record.value, record.timestamp_ms, record.headers, None, record.expires_s
+            )
 
     def _new_outbox(self) -> Outbox:
         return Outbox(self._cluster, self._origin, Session("", self._cluster.new_producer_id(), 0))

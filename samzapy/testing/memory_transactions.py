@@ -54,7 +54,7 @@ class Marker(NamedTuple):
     """To be written into a partition: the transaction's end."""
 
     session: Session
-    place: TopicPartition
+    topic_partition: TopicPartition
     state: State
 
 
@@ -96,33 +96,33 @@ class TransactionCoordinator:
         known.phase, known.timeout_s = Phase.EMPTY, timeout_s
         return known.session, []
 
-    def add(self, session: Session, place: TopicPartition) -> Transactional:
+    def add(self, session: Session, partition: TopicPartition) -> Transactional:
         """A partition joins the transaction; the first one begins it.
 
         Raises:
             Refused: fenced, or the last transaction's markers are not written yet.
         """
-        known = self._alive(session, f"adding {place} to the transaction of {session.transactional_id}")
+        known = self._alive(session, f"adding {partition} to the transaction of {session.transactional_id}")
         if known.phase in PREPARING:
-            raise Refused(Answer.CONCURRENT_TRANSACTIONS, f"adding {place} to the transaction of {session.transactional_id}")
+            raise Refused(Answer.CONCURRENT_TRANSACTIONS, f"adding {partition} to the transaction of {session.transactional_id}")
         if known.phase is not Phase.ONGOING:
             known.phase = Phase.ONGOING
             known.number += 1
             known.partitions.clear()
-        known.partitions[place] = None
+        known.partitions[partition] = None
         return known
 
-    def verify(self, session: Session, place: TopicPartition) -> None:
+    def verify(self, session: Session, partition: TopicPartition) -> None:
         """A partition that has nothing of this producer open asks, before it takes a record, whether it is in the transaction.
 
         Raises:
             Refused: it is not.
         """
-        known = self._alive(session, f"a record for {place}")
+        known = self._alive(session, f"a record for {partition}")
         if known.phase in PREPARING:
-            raise Refused(Answer.CONCURRENT_TRANSACTIONS, f"a record for {place}")
-        if known.phase is not Phase.ONGOING or place not in known.partitions:
-            raise Refused(Answer.INVALID_TXN_STATE, f"a record for {place}")
+            raise Refused(Answer.CONCURRENT_TRANSACTIONS, f"a record for {partition}")
+        if known.phase is not Phase.ONGOING or partition not in known.partitions:
+            raise Refused(Answer.INVALID_TXN_STATE, f"a record for {partition}")
 
     def end(self, session: Session, commit: bool) -> list[Marker]:
         """Commit or abort: the decision. Returns the markers to be written; none if it was decided so before.
@@ -149,7 +149,7 @@ class TransactionCoordinator:
     def wrote(self, marker: Marker) -> None:
         """A marker is written; with the last one the transaction is complete."""
         known = self._known[marker.session.transactional_id]
-        known.partitions.pop(marker.place, None)
+        known.partitions.pop(marker.topic_partition, None)
         if not known.partitions and known.phase in PREPARING:
             known.phase = PREPARING[known.phase]
 
@@ -160,7 +160,7 @@ class TransactionCoordinator:
     def _decide(self, known: Transactional, phase: Phase) -> list[Marker]:
         known.phase = phase
         state = State.COMMITTED if phase is Phase.PREPARE_COMMIT else State.ABORTED
-        return [Marker(known.session, place, state) for place in known.partitions]
+        return [Marker(known.session, partition, state) for partition in known.partitions]
 
     def _alive(self, session: Session, doing: str) -> Transactional:
         known = self._known.get(session.transactional_id)

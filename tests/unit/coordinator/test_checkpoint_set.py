@@ -183,7 +183,7 @@ def test_a_second_order_keeps_what_the_first_said_of_other_inputs(tmp_path: Path
     story.run()
     story.set(EARLIEST, Choice("in"))
     plan = story.set(Target(offset=1), Choice("more"))
-    assert [("in[0]", 0, 0, False), ("more[0]", 2, 1, True)] == [(str(s.place), s.before, s.after, s.chosen) for s in plan.steps]
+    assert [("in[0]", 0, 0, False), ("more[0]", 2, 1, True)] == [(str(s.topic_partition), s.before, s.after, s.chosen) for s in plan.steps]
     story.run()
     assert {"a": 2, "b": 4, "c": 3, "d": 8} == story.bench.changelog()
 

@@ -78,4 +78,4 @@ def test_a_broadcast_partition_shows_the_task_that_is_furthest_behind() -> None:
     everywhere = TopicPartition("all", 0)
     ends = {p: 10 for t in tasks.values() for p in t.inputs}
     found = partition_lags(tasks, {TASKS[0]: {everywhere: 7}, TASKS[1]: {everywhere: 3}}, ends)
-    assert [(TASKS[1], 3, 7)] == [(s.task, s.next_offset, s.lag) for s in found if s.place == everywhere]
+    assert [(TASKS[1], 3, 7)] == [(s.task, s.next_offset, s.lag) for s in found if s.topic_partition == everywhere]

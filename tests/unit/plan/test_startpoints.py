@@ -10,7 +10,7 @@ from samzapy.model.checkpoint import Checkpoint, InputMark
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.model.ownership import Ledger, Startpoint, startpoint_key
 from samzapy.plan.grouping import group
-from samzapy.plan.startpoints import Choice, Target, chosen_places, new_startpoints, pending, resolve, steps
+from samzapy.plan.startpoints import Choice, Target, chosen_partitions, new_startpoints, pending, resolve, steps
 
 A, B = TopicPartition("in", 0), TopicPartition("in", 1)
 BOUNDS = {A: Bounds(10, 20), B: Bounds(0, 5)}
@@ -53,10 +53,10 @@ def test_every_partition_that_does_not_hold_the_offset_is_named() -> None:
 def test_a_broadcast_partition_is_set_for_every_task_that_reads_it() -> None:
     tasks = group({"in": 2, "all": 1}, {"all"}, has_stores=True)
     everywhere = TopicPartition("all", 0)
-    assert [everywhere] == chosen_places(tasks, Choice("all"))
+    assert [everywhere] == chosen_partitions(tasks, Choice("all"))
     found = steps(tasks, {everywhere: 3}, {"Partition 0": checkpoint("Partition 0", all=7)}, {})
     assert [("Partition 0", everywhere, 7, 3), ("Partition 1", everywhere, None, 3)] == [
-        (s.task, s.place, s.before, s.after) for s in found if s.chosen
+        (s.task, s.topic_partition, s.before, s.after) for s in found if s.chosen
     ]
 
 
