@@ -39,13 +39,12 @@ class IncomingMessageEnvelope(Generic[K, V]):
         system_stream_partition: the topic and partition it was read from.
     """
 
-    __slots__ = ("_record", "key", "message", "system_stream_partition")
+    __slots__ = ()
 
-    def __init__(self, key: K, message: V, system_stream_partition: SystemStreamPartition, record: Any) -> None:
-        self.key = key
-        self.message = message
-        self.system_stream_partition = system_stream_partition
-        self._record = record
+    key: K
+    message: V
+    system_stream_partition: SystemStreamPartition
+    _record: Any
 
     @property
     def offset(self) -> int:

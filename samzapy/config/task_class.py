@@ -26,16 +26,16 @@ def import_task_class(task: str, folders: Sequence[Path]) -> type[StreamTask]:
     """The StreamTask that `module:Class` names; `folders` are put in front of sys.path.
 
     Raises:
-        ConfigError: it cannot be imported, is not a StreamTask, has no usable `process`, or cannot be made without arguments.
+        ConfigError: it cannot be imported, is not a StreamTask, has no usable `process` or `process_batch`, or cannot be made without arguments.
     """
     found, module = _import("task", task, folders)
     name = task.partition(":")[2]
     if not inspect.isclass(found) or not issubclass(found, StreamTask):
         hint = f"did you mean {_meant_task(module, name)}?" if _tasks_of(module) else f"Write class {name}(StreamTask)."
         raise _refusal("task", f"{name} in {module.__name__} is not a StreamTask", hint)
-    if found.process is StreamTask.process:
-        raise _refusal("task", f"{name} has no method `process`", "Define process(self, envelope, collector, coordinator).")
-    hooks = {"init": 1, "process": 3, "window": 2, "end_of_stream": 2, "close": 0}
+    if found.process is StreamTask.process and found.process_batch is StreamTask.process_batch:
+        raise _refusal("task", f"{name} has no method `process`", "Define process(self, envelope, collector, coordinator), or process_batch.")
+    hooks = {"init": 1, "process": 3, "process_batch": 3, "window": 2, "end_of_stream": 2, "close": 0}
     for hook, arguments in hooks.items():
         _check_hook(found, name, hook, arguments)
     needed = _required_arguments(found)

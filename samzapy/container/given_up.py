@@ -40,7 +40,7 @@ class GivenUpRecords:
         """
         task, spec = task_input.task, self._dead_letters
         if self._on_error == FAIL:
-            self._stop_at(named(task.name, "process", error, where_of(message, error), attempts), error)
+            self._stop_at(named(task.name, task.hook, error, where_of(message, error), attempts), error)
         elif spec is not None and message.offset() >= task_input.committed_offset:  # else a bootstrap is read again: its letter is there
             try:
                 letter = dead_letter_of(message, task.name, error, attempts, self._clock.now_ms(), spec)

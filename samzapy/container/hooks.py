@@ -1,4 +1,4 @@
-"""The hooks of a task object other than `process`, and what hooks send and ask for.
+"""The hooks of a task object other than `process` and `process_batch`, and what hooks send and ask for.
 
 What a hook put and sent takes effect together when it has returned, or not at all. What it sent then waits in the collector, and goes to the
 producer by the batch.
@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from samzapy import failpoints
 from samzapy.api.context import JobInfo
+from samzapy.api.task import StreamTask
 from samzapy.container.collector import Collector
 from samzapy.container.failure import is_users, named, refuse_returned
 from samzapy.container.forked import end_child, watch
@@ -33,6 +34,7 @@ class Hooks:
 
     Attributes:
         collector, requests: what hooks are given.
+        take_batches: whether a task's class defines `process_batch`.
     """
 
     def __init__(self, spec: ContainerSpec, run_id: str, own: Ownership, transaction: Transaction, outputs: PlainProducer | None) -> None:
@@ -43,6 +45,7 @@ class Hooks:
         self._outputs = outputs
         self.collector = Collector(spec.outputs)
         self.requests = Requests()
+        self.take_batches = False
         watch(self.requests)
 
     def init(self, task: TaskInstance) -> None:
@@ -50,6 +53,8 @@ class Hooks:
         user = self._call(task, "the constructor", self._spec.make_task)
         context = Context(task.model, self._spec.params, self._job, task.stores, task.metrics)
         task.user = user
+        task.takes_batches = type(user).process_batch is not StreamTask.process_batch
+        self.take_batches = self.take_batches or task.takes_batches
         failpoints.hit("init.before")
         self._take_effect(task, "init", lambda: user.init(context))
         failpoints.hit("init.after")

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from samzapy import failpoints
-from samzapy.api.envelope import IncomingMessageEnvelope
 from samzapy.api.errors import SamzapyError
+from samzapy.container.batches import BatchSize, envelopes_of, in_a_row
 from samzapy.container.careful import Careful
 from samzapy.container.commits import Commits
+from samzapy.container.envelopes import RecordEnvelope
 from samzapy.container.failure import backoff_s, is_users, origin_of, refuse_returned
 from samzapy.container.forked import end_child
 from samzapy.container.given_up import GivenUpRecords
@@ -67,6 +68,7 @@ class Processing:
         self._schedule = schedule
         self._careful = careful
         self._clock = clock
+        self._size = BatchSize()
         self.seen_at = clock.monotonic()
 
     def run(self, batch: Sequence[Message]) -> None:
@@ -98,22 +100,23 @@ class Processing:
 
     def _process_around(self, batch: Sequence[Message], begin: int, end: int) -> None:
         """As `_process`; but poison records are skipped."""
+        process = self._process_batches if self._hooks.take_batches else self._process
         if not self._search.condemned:
-            self._process(batch, begin, end)
+            process(batch, begin, end)
             return
         for index, message in enumerate(batch[begin:end], begin):
             culprit = self._search.verdict(origin_of(message), self._transaction.skipped)
             if culprit is not None:
-                self._process(batch, begin, index)
+                process(batch, begin, index)
                 self._skip_condemned(message, index, culprit)
                 begin = index + 1
-        self._process(batch, begin, end)
+        process(batch, begin, end)
 
     def _process(self, batch: Sequence[Message], begin: int, end: int) -> None:
         """The hot loop, over the batch's records from `begin` to `end`. Nothing is done per record that can be done per run of a partition, or
         every few milliseconds."""
         now, collector, requests = self._clock.monotonic, self._collector, self._requests
-        pending, envelope_of = collector.pending, IncomingMessageEnvelope
+        pending, envelope_of = collector.pending, RecordEnvelope
         readers: Sequence[TaskInput] = ()
         task_input: TaskInput | None = None
         topic, partition, kept = "", -1, 0
@@ -166,6 +169,53 @@ class Processing:
                 topic = ""
                 self.seen_at = now()
                 look_at = min(self._schedule.next_at, self.seen_at + RELEASE_S)
+        self._end_piece(end)
+
+    def _process_batches(self, batch: Sequence[Message], begin: int, end: int) -> None:
+        """As `_process`, for tasks that define `process_batch`: by the run of a partition's records instead of by the record."""
+        now, requests = self._clock.monotonic, self._requests
+        look_at = min(self._schedule.next_at, now() + RELEASE_S)
+        index = begin
+        while index < end:
+            message = batch[index]
+            readers = self._inputs.readers.get((message.topic(), message.partition()), ())
+            task_input = readers[0] if len(readers) == 1 and message.offset() >= readers[0].resume_at else None
+            if task_input is None or not task_input.task.takes_batches:
+                self._share(readers, message, index)
+                index += 1
+            else:
+                self._transaction.next_index = index
+                index += self._process_in_a_row(task_input, in_a_row(batch, index, min(end, index + self._size.limit)), index)
+
+            # As in the hot loop: between two batches, or two records that come alone.
+            self.seen_at = now()
+            if requests.pending or self.seen_at >= look_at or len(self._collector.pending) >= RELEASE_RECORDS:
+                self._transaction.next_index = index
+                self._hooks.release()
+                if requests.pending:
+                    self._tasks.apply_requests(task_input.task if task_input is not None else None)
+                if now() >= self._schedule.next_at or self._commits.is_full():
+                    self._schedule.run()
+                self.seen_at = now()
+                look_at = min(self._schedule.next_at, self.seen_at + RELEASE_S)
+        self._end_piece(end)
+
+    def _process_in_a_row(self, task_input: TaskInput, records: Sequence[Message], index: int) -> int:
+        """Give records to a task at once; how many of them are done with. None are if they failed together: nothing of them remains, and they
+        come alone next."""
+        started = self._clock.monotonic()
+        error = self._attempt(task_input, records)
+        if error is None:
+            self._size.succeeded(len(records), self._clock.monotonic() - started)
+            return len(records)
+        self._size.failed(len(records))
+        if len(records) > 1:
+            self._undo(task_input)
+            return 0
+        self._failed(task_input, records[0], index, error)
+        return 1
+
+    def _end_piece(self, end: int) -> None:
         self._transaction.next_index = end
         self._hooks.release()
         failpoints.hit("process.batch")
@@ -177,7 +227,7 @@ class Processing:
         for task_input in readers:
             if message.offset() < task_input.resume_at:
                 continue
-            error = self._attempt(task_input, message)
+            error = self._attempt(task_input, (message,))
             if error is not None:
                 self._failed(task_input, message, index, error)
             if self._requests.shutdown_task:
@@ -189,19 +239,23 @@ class Processing:
             )  # it is done with this record, even if a later one makes the container commit
         self._requests.add(asked)
 
-    def _attempt(self, task_input: TaskInput, message: Message) -> BaseException | None:
-        """A record outside the hot loop; what it raised."""
+    def _attempt(self, task_input: TaskInput, records: Sequence[Message]) -> BaseException | None:
+        """Outside the hot loop: a record, or several for a task that takes batches; what it raised. What it did is kept, or is to be undone."""
+        message, task = records[0], task_input.task
         try:
-            key, value = message.key(), message.value()
-            envelope = IncomingMessageEnvelope(
-                None if key is None else task_input.decode_key(key),
-                None if value is None else task_input.decode_value(value),
-                task_input.ssp,
-                message,
-            )
-            returned = task_input.task.user.process(envelope, self._collector, self._requests)  # type: ignore[union-attr]
+            if task.takes_batches:
+                returned = task.user.process_batch(envelopes_of(records, task_input), self._collector, self._requests)  # type: ignore[union-attr]
+            else:
+                key, value = message.key(), message.value()
+                envelope = RecordEnvelope(
+                    None if key is None else task_input.decode_key(key),
+                    None if value is None else task_input.decode_value(value),
+                    task_input.ssp,
+                    message,
+                )
+                returned = task.user.process(envelope, self._collector, self._requests)  # type: ignore[union-attr]
             if returned is not None:
-                refuse_returned("process", returned)
+                refuse_returned(task.hook, returned)
         except BaseException as error:  # whatever the task or a serde raises is the record's
             if not self._is_records(error):
                 self._undo(task_input)
@@ -209,9 +263,9 @@ class Processing:
             return error
         if self._requests.is_forked:
             end_child(None)
-        task_input.task.keep()
+        task.keep()
         self._collector.keep()
-        task_input.processed += 1
+        task_input.processed += len(records)
         return None
 
     def _is_records(self, error: BaseException) -> bool:
@@ -236,7 +290,7 @@ class Processing:
             if task_input not in self._inputs.readers.get((message.topic(), message.partition()), ()):
                 return  # its task was released or stopped meanwhile, and stands before this record
             attempts += 1
-            failure = self._attempt(task_input, message)
+            failure = self._attempt(task_input, (message,))
             if failure is not None:
                 self._undo(task_input)
         if failure is not None:

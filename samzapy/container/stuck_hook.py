@@ -37,5 +37,6 @@ def _line(frame: FrameType) -> str:
 def _record(loop: FrameType) -> str:
     if loop.f_code.co_name not in LOOP:
         return ""
-    message = loop.f_locals.get("message")
-    return "" if message is None else f" on record {message.topic()}[{message.partition()}]@{message.offset()}"
+    message, records = loop.f_locals.get("message"), loop.f_locals.get("records", ())
+    after = f" or one of the {len(records) - 1} after it" if len(records) > 1 else ""
+    return "" if message is None else f" on record {message.topic()}[{message.partition()}]@{message.offset()}{after}"

@@ -144,6 +144,7 @@ class TaskInstance:
     restored: dict[str, Restored] = field(default_factory=dict)
     ended: bool = False  # end_of_stream has returned, or it asked for shutdown(); its checkpoint carries the run's id
     closing: bool = False  # shutdown was asked for
+    takes_batches: bool = False  # its class defines process_batch
 
     @property
     def name(self) -> str:
@@ -160,6 +161,11 @@ class TaskInstance:
     def live(self) -> bool:
         """Whether hooks may be called."""
         return self.state in (RUNNING, BOOTSTRAPPING) and not self.ended
+
+    @property
+    def hook(self) -> str:
+        """Which hook its records are given to."""
+        return "process_batch" if self.takes_batches else "process"
 
     def keep(self) -> None:
         for store in self.stores.values():

@@ -37,6 +37,33 @@ class CountAndSum(StreamTask):
         collector.send(OutgoingMessageEnvelope(self.out, {"user": record["user"], "c": state["c"], "s": state["s"]}, envelope.key))
 
 
+class ProjectBatches(Project):
+    """The same, by the batch."""
+
+    def process_batch(self, envelopes: Any, collector: Any, coordinator: Any) -> None:
+        send, out = collector.send, self.out.stream
+        for envelope in envelopes:
+            record = envelope.message
+            if record["amount"] < 5.0:
+                send(out, {"user": record["user"], "amount": record["amount"]}, envelope.key)
+
+
+class CountAndSumBatches(CountAndSum):
+    """The same, by the batch."""
+
+    def process_batch(self, envelopes: Any, collector: Any, coordinator: Any) -> None:
+        get, put, send, out = self.sums.get, self.sums.put, collector.send, self.out.stream
+        for envelope in envelopes:
+            record, key = envelope.message, envelope.key
+            state = get(key)
+            if state is None:
+                state = {"c": 0, "s": 0.0}
+            state["c"] += 1
+            state["s"] += record["amount"]
+            put(key, state)
+            send(out, {"user": record["user"], "c": state["c"], "s": state["s"]}, key)
+
+
 class CountTimed(CountAndSum):
     """The same count, with the time that the record carries, so that whoever reads the update knows how old it is."""
 

@@ -32,9 +32,10 @@ def w1(place: Place) -> Sides:
     sides = [
         Side("loop", partial(_undisturbed_loop, place)),
         Side("exactly_once", partial(_job, place, "Project", topics.projected, {"commit": {"guarantee": "exactly_once"}})),
+        Side("process_batch", partial(_job, place, "ProjectBatches", topics.projected, {"commit": {"guarantee": "exactly_once"}})),
         Side("at_least_once", partial(_job, place, "Project", topics.projected, {"commit": {"guarantee": "at_least_once"}})),
     ]
-    return Sides(sides, [("exactly_once", "loop"), ("at_least_once", "loop"), ("exactly_once", "at_least_once")], place.records)
+    return Sides(sides, [("exactly_once", "loop"), ("process_batch", "loop"), ("at_least_once", "loop"), ("exactly_once", "at_least_once")], place.records)
 
 
 def w2(place: Place) -> Sides:
@@ -42,6 +43,8 @@ def w2(place: Place) -> Sides:
     sides = [Side("loop", partial(_loops, place, "w2", topics.counted, 1))]
     for name, store in W2_STORES.items():
         sides.append(Side(name, partial(_job, place, "CountAndSum", topics.counted, {"stores": {"sums": store}})))
+        batches = partial(_job, place, "CountAndSumBatches", topics.counted, {"stores": {"sums": store}})
+        sides.append(Side(f"{name}, process_batch", batches))
     return Sides(sides, [(side.name, "loop") for side in sides[1:]], place.records)
 
 

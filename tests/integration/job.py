@@ -43,6 +43,11 @@ class Counting(StreamTask):
             self.counts.put(word, n)
             collector.send(OutgoingMessageEnvelope(self.out, n, word, partition=envelope.partition))
 
+class CountingBatches(Counting):
+    def process_batch(self, envelopes, collector, coordinator):
+        for envelope in envelopes:
+            self.process(envelope, collector, coordinator)
+
 class Deadly(Counting):
     def process(self, envelope, collector, coordinator):
         super().process(envelope, collector, coordinator)

@@ -49,10 +49,20 @@ def everything(job: Job) -> dict[str, int]:
     return {f"{job.input}[{p}]": end for p, end in ends(job.servers, job.input).items()}
 
 
-@pytest.mark.parametrize("guarantee", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.prove)])
-def test_with_kills_each_record_ends_once_as_output_or_dead_letter(kafka: str, tmp_path: Path, name: str, guarantee: str) -> None:
+@pytest.mark.parametrize(
+    ("task", "guarantee"),
+    [
+        ("Counting", "exactly_once"),
+        pytest.param("Counting", "at_least_once", marks=pytest.mark.prove),
+        ("CountingBatches", "exactly_once"),
+        pytest.param("CountingBatches", "at_least_once", marks=pytest.mark.prove),
+    ],
+)
+def test_with_kills_each_record_ends_once_as_output_or_dead_letter(
+    kafka: str, tmp_path: Path, name: str, task: str, guarantee: str
+) -> None:
     on_error = {"then": "dead_letter", "retries": 1}
-    job = Job(kafka, tmp_path, name, on_error=on_error, commit={"interval": "200ms", "guarantee": guarantee})
+    job = Job(kafka, tmp_path, name, task=task, on_error=on_error, commit={"interval": "200ms", "guarantee": guarantee})
     lines = [f"word{i % 97}" if i % 10 else f"word{i % 97} boom" for i in range(12_000)]
     job.feed(lines[:4000])
     with job.running("--local") as run:

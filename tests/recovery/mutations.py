@@ -24,6 +24,7 @@ from samzapy.container.committer import Committer
 from samzapy.container.container import Container
 from samzapy.container.inputs import Inputs
 from samzapy.container.ownership import Ownership
+from samzapy.container.processing import Processing
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.starter import Starter
 from samzapy.container.task_instance import RUNNING
@@ -262,6 +263,16 @@ def dropped_before_the_write() -> AbstractContextManager[None]:
     return _instead(CommittedOverlay, "write_part", dropped)
 
 
+def batch_undone_without_its_sends() -> AbstractContextManager[None]:
+    """What a batch that failed had sent stays, and its records come again."""
+
+    def undo(self: Any, task_input: Any) -> None:
+        task_input.task.undo()
+        self._requests.clear()
+
+    return _instead(Processing, "_undo", undo)
+
+
 BUGS: Mapping[str, Mutation] = {
     "offsets committed before outputs": offsets_before_outputs,
     "store applied before C4": store_before_c4,
@@ -282,4 +293,5 @@ BUGS: Mapping[str, Mutation] = {
     "committed changes dropped at an abort": committed_dropped_at_abort,
     "stamp written before its changes": stamp_before_its_changes,
     "committed changes dropped before the write": dropped_before_the_write,
+    "batch undone without its sends": batch_undone_without_its_sends,
 }

@@ -20,7 +20,7 @@ REQUIRED = (
     "commits", "commits in doubt", "commits aborted", "suspicious commits", "fenced", "zombie containers", "zombie drivers", "moves",
     "fail-overs", "restored: local", "restored: changelog", "restored: empty", "warm copies", "scalings", "restarts", "outages",
     "transaction timeouts", "held EndTxn", "local state deleted", "old copy brought back", "inputs truncated", "end of stream",
-    "exactly once", "at least once", *(f"struck in {phase}" for phase in PHASES),
+    "exactly once", "at least once", "batches undone", *(f"struck in {phase}" for phase in PHASES),
 )  # fmt: skip
 AT_POINTS = {
     "move.released.before_ack": "moves", "coordinator.fenced": "take-overs", "standby.opened": "warm copies",

@@ -67,6 +67,7 @@ class Plan:
 
     Attributes:
         odds: of what goes wrong by chance.
+        by_batch: whether the task defines process_batch.
         rests: whether the job is healed and comes to rest between its two runs.
         small_batches: whether a poll, a restore and a warm copy take few records at a time.
         ending: how the first run ends: stop, crash, or overlap (the second begins beside it).
@@ -89,6 +90,7 @@ class Plan:
     cleans: bool
     small_batches: bool
     rests: bool
+    by_batch: bool
     ending: str
     interlude: str
     strikes: tuple[Strike, ...]
@@ -123,6 +125,7 @@ def plan_of(seed: int) -> Plan:
         pause_odds=draw.choice((0.0, 0.05, 0.3)), switch_odds=draw.choice((0.0, 0.02, 0.1)), late_kills=draw.choice((0.0, 0.3, 0.9)),
         lost_batches=draw.choice((0.0, 0.5, 1.0)), drivers_share_host=draw.random() < 0.7, strangers=draw.random() < 0.3,
         cleans=interlude == "age" or draw.random() < 0.6, rests=interlude in ("age", "truncate") or draw.random() < 0.4,
+        by_batch=random.Random(f"{seed}/batches").random() < 0.3,  # a draw of its own: the other seeds' stories stay what they were
         ending=ending if interlude == "" else ("crash" if ending == "overlap" else ending), interlude=interlude,
         strikes=strikes, events=tuple(sorted(events, key=lambda event: event.at)), small_batches=draw.random() < 0.3,
         late_strikes=() if interlude == "truncate" else _strikes(draw, draw.randint(0, 3), 4.0, ending=True),

@@ -15,7 +15,7 @@ from tests.recovery.sim_counting import Coverage, counting
 from tests.recovery.sim_events import EVENTS
 from tests.recovery.sim_plan import LONGEST_S, Event, Plan, Strike
 from tests.recovery.sim_stage import Stage, code_of, told
-from tests.recovery.sim_task import ENDS, INPUT, OUTPUT, TABLE, SimTask, document, pausing
+from tests.recovery.sim_task import ENDS, INPUT, OUTPUT, TABLE, BatchTask, SimTask, document, pausing
 from tests.recovery.sim_watch import Strikes, Watch
 from tests.recovery.sim_world import OUT_OF_RANGE, REPLACED, Broker, Supervisor, Writers
 from tests.simulation.baton import SimProcess
@@ -25,6 +25,7 @@ TOMBSTONES_STAY_MS = 120_000
 ENDS_WITHIN_S = 60.0
 ATTEMPTS = 3
 FEW = 7
+BATCHES_THAT_FAIL = 0.1
 
 
 @contextmanager
@@ -50,6 +51,7 @@ class Story:
         sim.times.late_kills, sim.times.lost_batches = plan.late_kills, plan.lost_batches
         sim.drivers_share_host, sim.switch_odds = plan.drivers_share_host, plan.switch_odds
         self._pause = pausing(random.Random(f"{plan.seed}/pauses"), sim.baton.sleep, plan.pause_odds)
+        self._stumbles = random.Random(f"{plan.seed}/stumbles")
         self.coverage = Coverage()
         counting(sim, self.coverage)
         self.stage = Stage(plan, sim, self.coverage, trace)
@@ -215,4 +217,12 @@ class Story:
         return replace(spec, poll_records=FEW) if self.plan.small_batches else spec
 
     def _new_task(self) -> SimTask:
+        if self.plan.by_batch:
+            return BatchTask(self._pause, self.watch.saw_init, self._fails)
         return SimTask(self._pause, self.watch.saw_init)
+
+    def _fails(self) -> bool:
+        fails = self._stumbles.random() < BATCHES_THAT_FAIL
+        if fails:
+            self.coverage.count("batches undone")
+        return fails

@@ -9,7 +9,7 @@ shows). A hook may take its time (a commit then falls into the middle of a batch
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -72,6 +72,25 @@ class SimTask(StreamTask):
         key = ENDED + self.run_id
         self.counts.put(key, (self.counts.get(key) or 0) + 1)
         collector.send(OutgoingMessageEnvelope(self.ends, self.counts.get(key), self.run_id, partition=self.partition))
+
+
+class BatchTask(SimTask):
+    """The same by the batch; a batch fails now and then, with some of its records done, though none of them would alone.
+
+    Args:
+        fails: whether the next batch of several records does.
+    """
+
+    def __init__(self, pause: Callable[[bool], None], seen: Callable[[str], None], fails: Callable[[], bool]) -> None:
+        super().__init__(pause, seen)
+        self.fails = fails
+
+    def process_batch(self, envelopes: Sequence[Any], collector: Any, coordinator: Any) -> None:
+        done = len(envelopes) // 2 if len(envelopes) > 1 and self.fails() else len(envelopes)
+        for envelope in envelopes[:done]:
+            self.process(envelope, collector, coordinator)
+        if done < len(envelopes):
+            raise ValueError("this batch fails")
 
 
 class In(NamedTuple):

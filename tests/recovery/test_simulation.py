@@ -48,6 +48,7 @@ FIRST_SEEDS = {
     "committed changes dropped at an abort": 1,
     "stamp written before its changes": 4,
     "committed changes dropped before the write": 0,
+    "batch undone without its sends": 4,
 }
 
 

@@ -326,6 +326,7 @@ def test_modules_are_found_in_the_files_folder_and_the_working_directory(folder:
 
     assert (folder / "sub", folder) == job.folders
     assert "Good" == import_task_class(job.settings.task, job.folders).__name__
+    assert "Batches" == import_task_class("cfg_tasks:Batches", job.folders).__name__
     assert load_job([write(folder / "sub", HEAD)], [], {}, check_classes=True).settings
 
 

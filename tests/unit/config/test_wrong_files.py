@@ -132,6 +132,10 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     "no StreamTask": (head("Good", "NoTask"), [Error(2, 7, "task", "is not a StreamTask", "did you mean")]),
     "constructor with arguments": (head("Good", "NeedsArguments"), [Error(2, 7, "task", "requires size", "context.params")]),
     "no process": (head("Good", "NoProcess"), [Error(2, 7, "task", "no method `process`", "Define process(")]),
+    "process_batch with two arguments": (
+        head("Good", "NarrowBatches"),
+        [Error(2, 7, "task", "NarrowBatches.process_batch has the wrong arguments", "Define process_batch(self, envelopes,")],
+    ),
     "coroutine": (head("Good", "Coroutine"), [Error(2, 7, "task", "would never run", "plain def")]),
     "user's code raises": (head("cfg_tasks", "cfg_broken"), [Error(2, 7, "task", "cfg_broken.py:3: ValueError: boom", "cfg_broken")]),
     "user's code does not parse": (head("cfg_tasks", "cfg_syntax"), [Error(2, 7, "task", "cfg_syntax.py:1: SyntaxError", "cfg_syntax")]),

@@ -1,0 +1,52 @@
+"""Batches for tasks that define `process_batch`: which records are given to it at once, and as what. Values and decisions; processing.py calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from samzapy.container.envelopes import LazyEnvelope
+from samzapy.container.task_instance import TaskInput
+from samzapy.ports import Message
+
+MAX_RECORDS = 256
+LONG_S = 1.0  # commits, heartbeats and what was sent wait while a batch is processed
+
+
+def envelopes_of(records: Sequence[Message], task_input: TaskInput) -> list[LazyEnvelope]:
+    """What `process_batch` is given."""
+    make, ssp, decode_key, decode_value = LazyEnvelope, task_input.ssp, task_input.decode_key, task_input.decode_value
+    return [make(None, None, ssp, record, decode_key, decode_value) for record in records]
+
+
+def in_a_row(batch: Sequence[Message], begin: int, end: int) -> Sequence[Message]:
+    """The records from `begin` on that are of the same partition, up to `end`."""
+    topic, partition = batch[begin].topic(), batch[begin].partition()
+    for index in range(begin + 1, end):
+        if batch[index].partition() != partition or batch[index].topic() != topic:
+            return batch[begin:index]
+    return batch[begin:end]
+
+
+class BatchSize:
+    """How many records a batch may have. It doubles while batches succeed quickly, halves while one takes longer than a second, and after one that
+    failed its records come alone until one fails alone.
+
+    Attributes:
+        limit: records.
+    """
+
+    def __init__(self) -> None:
+        self.limit = 1
+        self._alone = 0  # records of the batch that failed which have not come alone yet
+
+    def succeeded(self, records: int, seconds: float) -> None:
+        if self._alone:
+            self._alone -= records
+        elif seconds > LONG_S:
+            self.limit = max(1, records // 2)
+        elif records >= self.limit:
+            self.limit = min(MAX_RECORDS, self.limit * 2)
+
+    def failed(self, records: int) -> None:
+        self.limit = 1
+        self._alone = records if records > 1 else 0

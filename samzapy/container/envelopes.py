@@ -1,0 +1,46 @@
+"""The envelopes that tasks are given: structs, because one is made for each record and a struct is made in a third of the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from samzapy.api.envelope import IncomingMessageEnvelope, SystemStreamPartition
+
+_NOT_YET: Any = object()
+
+
+class RecordEnvelope(IncomingMessageEnvelope[Any, Any], msgspec.Struct, eq=False):
+    """A record, decoded."""
+
+    key: Any
+    message: Any
+    system_stream_partition: SystemStreamPartition
+    _record: Any
+
+
+class LazyEnvelope(RecordEnvelope):
+    """A record that is decoded when its key or value is first asked for."""
+
+    _decode_key: Callable[[bytes], Any]
+    _decode_value: Callable[[bytes], Any]
+    _key: Any = _NOT_YET
+    _message: Any = _NOT_YET
+
+    @property  # type: ignore[misc]
+    def key(self) -> Any:
+        found = self._key
+        if found is _NOT_YET:
+            data = self._record.key()
+            found = self._key = None if data is None else self._decode_key(data)
+        return found
+
+    @property  # type: ignore[misc]
+    def message(self) -> Any:
+        found = self._message
+        if found is _NOT_YET:
+            data = self._record.value()
+            found = self._message = None if data is None else self._decode_value(data)
+        return found
