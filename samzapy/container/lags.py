@@ -58,15 +58,19 @@ class Lags:
     def _run(self) -> None:
         admin: Admin | None = None
         while not self._stopping.is_set():
+            is_known = False
             try:
                 admin = admin or self._log.admin()
-                partitions = {_parsed(topic_partition): topic_partition for topic_partition in self._wanted()}
-                self._ends = {partitions[partition]: end for partition, end in admin.ends(partitions).items()}
-                self._look_for_leaders(
-                    admin, [partition for partition, topic_partition in partitions.items() if topic_partition not in self._ends]
-                )
+                names = {_parsed(name): name for name in self._wanted()}
+                self._ends = {names[partition]: end for partition, end in admin.ends(names).items()}
+                self._look_for_leaders(admin, [partition for partition, name in names.items() if name not in self._ends])
+                is_known = all(name in self._ends or name in self._leaderless for name in names.values())
             except SamzapyError:  # said by those who need the broker; here it only means: not known
                 self._ends = {}
+            if admin is not None and not is_known:
+                # After a broker was away, a client may get no answer for minutes although the broker is back. A new one is answered at once.
+                admin.close()
+                admin = None
             self._clock.wait(self._stopping, self._interval_s)
         if admin is not None:
             admin.close()

@@ -6,7 +6,7 @@ import logging
 import re
 from dataclasses import dataclass
 
-from samzapy.api.errors import LogError, NotAuthorized
+from samzapy.api.errors import ClusterUnreachable, LogError, NotAuthorized
 from samzapy.config.schema import Settings
 from samzapy.container.failure import DEAD_LETTER
 from samzapy.model.access import TRANSACTIONAL_ID, Access, grant_command
@@ -71,7 +71,12 @@ def warn_of_missing(settings: Settings, log: Log) -> None:
     """Warn before a run of missing permissions; only Kafka decides whether it fails. Transactions are left out: the run begins with one."""
     wanted = [a for a in access_of(settings) if a.kind != TRANSACTIONAL_ID]
     with log.admin() as admin:
-        for access in admin.missing_access(wanted):
+        try:
+            refused = admin.missing_access(wanted)
+        except ClusterUnreachable as error:  # it answered a moment ago; whatever is missing is told when it is needed
+            LOG.warning("permissions were not checked: %s", error)
+            return
+        for access in refused:
             LOG.warning(
                 "%s: %s lacks %s (%s)\n  %s", NotAuthorized.code, principal_of(settings), access, access.purpose, _command(settings, access)
             )

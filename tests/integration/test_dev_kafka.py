@@ -134,7 +134,7 @@ def test_what_cannot_be_is_refused_in_one_line(place: Path, options: list[str], 
 def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    assert f"{tmp_path}/file/kafka cannot hold a Kafka: Not a directory." in refusal("start", tmp_path / "file" / "kafka")
+    assert f"{tmp_path}/file/kafka cannot hold a Kafka: it is no directory." in refusal("start", tmp_path / "file" / "kafka")
 
 
 def test_settings_that_kafka_refuses_are_told_in_one_line(place: Path) -> None:

@@ -6,17 +6,19 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
-from samzapy.api.errors import NoLeader, TopicMissing
+from samzapy.api.errors import ClusterUnreachable, NoLeader, TopicMissing
 from samzapy.container.container import Container
 from samzapy.container.lags import Lags
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.topics import LEADERLESS, prepare_topics, topic_rows
 from samzapy.plan.lag import partition_lags
+from samzapy.testing.memory_log import MemoryLog
 from tests.unit.container.bench import Bench, HandClock
 from tests.unit.coordinator.stopped_job import Story
 from tests.unit.ops.test_committed_state import settings_of
@@ -120,6 +122,33 @@ def test_it_is_said_once_with_the_partition_and_what_to_do_and_again_when_it_is_
     said = [record.getMessage() for record in caplog.records]
     assert [True, True] == [said[0].startswith(f"{why}. Start the broker that holds it."), "in[1]: a broker leads it again" == said[1]]
     assert 2 == len(said)
+
+
+class DeafAtFirst:
+    """A log whose first admin client never gets an answer, as one may after its broker was away; a new one does."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self.log, self.made, self.closed = log, 0, 0
+
+    def admin(self) -> Any:
+        self.made += 1
+        return self if self.made == 1 else self.log.admin()
+
+    def ends(self, _: object) -> dict[TopicPartition, int]:
+        raise ClusterUnreachable("no answer", "")
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_client_that_gets_no_answer_is_replaced(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Passing, partitions=2)
+    stands, told = {"in[1]": 0}, []
+    log = DeafAtFirst(bench.log)
+    look = lambda: told.append(lags.of(stands))  # noqa: E731
+    lags = Lags(log, 3.0, lambda: stands, Scripted(look, look, look), at_once)  # type: ignore[arg-type]
+    lags.start()
+    assert ([None, 0, 0], 2, 1) == (told, log.made, log.closed)
 
 
 def test_a_new_run_is_refused_with_the_partitions_and_every_look_shows_them(tmp_path: Path) -> None:
