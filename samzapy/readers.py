@@ -112,8 +112,8 @@ def decided_bounds(consumer: Consumer, partition: TopicPartition, clock: Clock, 
     while goal is None:
         try:
             next(steps)
-        except StopIteration as told:
-            goal = min(wanted, told.value)
+        except StopIteration as stopped:
+            goal = min(wanted, stopped.value)
     deadline = clock.monotonic() + PATIENCE_S
     while (bounds := consumer.bounds(partition)).end < goal:
         if clock.monotonic() > deadline:

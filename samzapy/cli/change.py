@@ -164,7 +164,7 @@ class _Run:
             ClusterUnreachable: its coordinator does not answer any more, and nothing says that it ended.
         """
         deadline = time.monotonic() + timeout
-        told: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         while time.monotonic() < deadline:
             try:
                 status = http_json("GET", f"{self.status['coordinator']}/api/v1/status", timeout_s=_left(deadline))
@@ -177,8 +177,8 @@ class _Run:
             if is_done(status):
                 return status
             for what, why in _waits(status).items():
-                if why and told.get(what) != why.rstrip("0123456789 "):
-                    told[what] = why.rstrip("0123456789 ")
+                if why and reasons.get(what) != why.rstrip("0123456789 "):
+                    reasons[what] = why.rstrip("0123456789 ")
                     say(f"{what}: {why}")
             time.sleep(LOOK_S)
         say(f"still {doing} after {timeout:.0f} s; see `samzapy status JOB.yaml`")

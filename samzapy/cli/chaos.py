@@ -99,17 +99,17 @@ def _run(
     partitions: int,
     ordered: bool,
 ) -> int:
-    told = Chaos(loaded, kafka, folder, Asked(seed, 60 * minutes, partitions, ordered), say).run(records)
-    if told.strikes:
-        print_table(HEADER, [row(number, done) for number, done in enumerate(told.strikes, 1)])
-    for difference in told.differences:
+    result = Chaos(loaded, kafka, folder, Asked(seed, 60 * minutes, partitions, ordered), say).run(records)
+    if result.strikes:
+        print_table(HEADER, [row(number, done) for number, done in enumerate(result.strikes, 1)])
+    for difference in result.differences:
         print(difference)
     exactly_once = loaded.settings.commit.guarantee == "exactly_once"
     order = "and the order within it" if ordered and exactly_once else "in any order within it (see --ordered)"
     repeated = "" if exactly_once else ", which at_least_once may repeat"
     print(f"compared: outputs by topic, partition and key, {order}{repeated}; stores entry by entry")
-    print(f"{told.result}: {told.why}; seed {seed}")
-    return 0 if told.result == CLEAN else DIFFERENT
+    print(f"{result.result}: {result.why}; seed {seed}")
+    return 0 if result.result == CLEAN else DIFFERENT
 
 
 # -- records ---------------------------------------------------------------------------------------------------------------------------
@@ -165,18 +165,18 @@ def _of_document(line: bytes, loaded: LoadedJob) -> Any:
     Raises:
         ValueError, SerdeError: it is none.
     """
-    told = value_of(JSON, line.decode())
-    if not isinstance(told, dict) or not {"value", "tombstone"} & set(told):
+    record = value_of(JSON, line.decode())
+    if not isinstance(record, dict) or not {"value", "tombstone"} & set(record):
         raise ValueError('not a document with "value"')
-    topic = told.get("topic", loaded.settings.inputs[0].topic)
+    topic = record.get("topic", loaded.settings.inputs[0].topic)
     spec = next((i for i in loaded.settings.inputs if i.topic == topic), None)
     if spec is None:
         raise ValueError(f"topic {topic!r} is not an input of the job")
-    partition, timestamp = told.get("partition"), told.get("timestamp", 0)
+    partition, timestamp = record.get("partition"), record.get("timestamp", 0)
     if not (partition is None or (isinstance(partition, int) and partition >= 0)) or not isinstance(timestamp, int):
         raise ValueError("partition and timestamp must be numbers")
-    key = None if told.get("key") is None else _encoded(spec.key, told["key"], loaded)
-    value = None if told.get("tombstone") or told.get("value") is None else _encoded(spec.value, told["value"], loaded)
+    key = None if record.get("key") is None else _encoded(spec.key, record["key"], loaded)
+    value = None if record.get("tombstone") or record.get("value") is None else _encoded(spec.value, record["value"], loaded)
     return Recorded(topic, key, value, partition, max(0, timestamp))
 
 

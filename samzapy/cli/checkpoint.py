@@ -113,8 +113,8 @@ def target_of(earliest: bool, latest: bool, offset: int | None, time: str | None
         n for n, is_given in (("earliest", earliest), ("latest", latest), ("offset", offset is not None), ("datetime", time)) if is_given
     ]
     if len(given) != 1:
-        told = " and ".join(f"--to-{name}" for name in given) or "nothing"
-        raise ConfigurationError(f"target: {told} given.", "Give one of --to-earliest, --to-latest, --to-offset, --to-datetime.")
+        options_given = " and ".join(f"--to-{name}" for name in given) or "nothing"
+        raise ConfigurationError(f"target: {options_given} given.", "Give one of --to-earliest, --to-latest, --to-offset, --to-datetime.")
     return Target(EARLIEST if earliest else LATEST if latest else "", offset, None if time is None else _milliseconds(time))
 
 

@@ -127,16 +127,16 @@ def _tell_passed_by(why: Sequence[SamzapyError]) -> None:
 
 def send_back(letters: DeadLetters, wanted: Sequence[Origin] | None) -> list[Entry]:
     """As `DeadLetters.replay`; if that is interrupted, says how many records confirmed commits have sent."""
-    told: list[str] = []
+    said: list[str] = []
 
     def tell(progress: str) -> None:
-        told.append(progress)
+        said.append(progress)
         say(progress)
 
     try:
         return letters.replay(wanted, tell)
     except KeyboardInterrupt:
-        so_far = told[-1] if told else "nothing is known to be sent back"
+        so_far = said[-1] if said else "nothing is known to be sent back"
         say(f"{so_far}; the next replay sends the rest, and nothing twice")
         raise
 

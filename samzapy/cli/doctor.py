@@ -61,8 +61,8 @@ def doctor(
     checks = list(_checks(job, more, sets))
     failed = rules.has_failed(checks)
     if as_json:
-        told = [{"name": c.name, "state": str(c.state), "found": c.found, "remedy": c.remedy} for c in checks]
-        print_json({"ok": not failed, "checks": told})
+        rows = [{"name": c.name, "state": str(c.state), "found": c.found, "remedy": c.remedy} for c in checks]
+        print_json({"ok": not failed, "checks": rows})
     else:
         for check in checks:
             print(_as_text(check))
@@ -160,10 +160,10 @@ def _reach(log: Log) -> Check:
 def _transactions(settings: Settings, log: Log) -> Check:
     try:
         with log.admin() as admin:
-            told = admin.broker_setting("transaction.max.timeout.ms")
+            limit = admin.broker_setting("transaction.max.timeout.ms")
     except SamzapyError as error:
         return Check("commit.timeout", State.WARN, error.message, error.remedy)
-    return rules.check_transaction_timeout(settings.commit.timeout_ms, int(told) if told and told.isdigit() else None)
+    return rules.check_transaction_timeout(settings.commit.timeout_ms, int(limit) if limit and limit.isdigit() else None)
 
 
 def _access(settings: Settings, log: Log) -> list[Check]:
@@ -220,12 +220,12 @@ def _cores(master: str, conf: Mapping[str, str]) -> tuple[int | None, int | None
         found = re.fullmatch(r"local(?:\[(\d+|\*)(?:,.*)?\])?", master)
         cores = (os.cpu_count() or 1) if found and found[1] == "*" else int(found[1] or 1) if found else None
         return cores, cores, master
-    told = _asked(master)
-    if told is None:
+    master_state = _asked(master)
+    if master_state is None:
         return None, None, f"the web page of {master} was not found" if master.startswith("spark:") else master
     cap = conf.get("spark.cores.max", "")
-    most = min(told.cores, int(cap)) if cap.isdigit() else told.cores
-    return most, min(told.free_cores, most), told.url
+    most = min(master_state.cores, int(cap)) if cap.isdigit() else master_state.cores
+    return most, min(master_state.free_cores, most), master_state.url
 
 
 def _asked(master: str) -> Master | None:
@@ -236,19 +236,19 @@ def _asked(master: str) -> Master | None:
         url = f"spark://{host}:{port}"
         pages = [WEB_PORT, *(cluster.ui_port for cluster in clusters if cluster.url == url)]
         for page in pages:
-            told = ask_master(host, page, PROBE_S)
-            if told is not None and told.url == url and told.is_leading:
-                return told
+            master_state = ask_master(host, page, PROBE_S)
+            if master_state is not None and master_state.url == url and master_state.is_leading:
+                return master_state
     return None
 
 
 def _takes_jobs(host: str) -> bool:
     """Whether a standalone master's REST server answers there: it says which Spark it is, whatever it is asked."""
     try:
-        told = ask("GET", host, REST_PORT, "/v1/submissions/status/none", PROBE_S).json()
+        answer = ask("GET", host, REST_PORT, "/v1/submissions/status/none", PROBE_S).json()
     except NO_ANSWER:
         return False
-    return isinstance(told, dict) and "serverSparkVersion" in told
+    return isinstance(answer, dict) and "serverSparkVersion" in answer
 
 
 def _listens(host: str, port: int) -> bool:

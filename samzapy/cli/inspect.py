@@ -134,9 +134,9 @@ def topics(
 def _print_acls(job: Job, as_json: bool) -> None:
     for access, command in zip(access_of(job.settings), grant_commands(job.settings), strict=True):
         if as_json:
-            told: dict[str, Any] = {"kind": access.kind, "name": access.name, "pattern": "prefixed" if access.is_prefix else "literal"}
-            told |= {"operations": list(access.operations), "purpose": access.purpose}
-            print_json({"principal": principal_of(job.settings), **told})
+            row: dict[str, Any] = {"kind": access.kind, "name": access.name, "pattern": "prefixed" if access.is_prefix else "literal"}
+            row |= {"operations": list(access.operations), "purpose": access.purpose}
+            print_json({"principal": principal_of(job.settings), **row})
         else:
             print(command)
 

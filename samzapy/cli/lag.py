@@ -50,8 +50,8 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
     if status is None:
         say(f"job {job.names} is not running{'' if at else ', and has no checkpoint yet'}")
     if leaderless:
-        told = no_leader(leaderless)
-        say(f"warning: {told.message}\n  {told.remedy}")
+        problem = no_leader(leaderless)
+        say(f"warning: {problem.message}\n  {problem.remedy}")
     group = job.names.group_id
     rows: list[tuple[object, ...]] = []
     for one in found:
@@ -92,8 +92,8 @@ def committed(job: Job) -> Positions:
 
 
 def _reported(tasks: Mapping[str, TaskModel], status: Mapping[str, Any]) -> Positions:
-    told = {t["name"]: t["positions"] for t in status["tasks"]}
-    return {name: {p: int(told[name][str(p)]) for p in task.inputs if str(p) in told.get(name, {})} for name, task in tasks.items()}
+    reported = {t["name"]: t["positions"] for t in status["tasks"]}
+    return {name: {p: int(reported[name][str(p)]) for p in task.inputs if str(p) in reported.get(name, {})} for name, task in tasks.items()}
 
 
 def _readers(status: Mapping[str, Any]) -> dict[str, _Reader]:
@@ -121,5 +121,5 @@ def _refuse(job: Job) -> None:
         inputs = [i.topic for i in job.settings.inputs]
         there = admin.topics(inputs)
     missing = [topic for topic in inputs if topic not in there]
-    told = ", no ".join(f"input topic {topic}" for topic in missing)
-    raise TopicMissing(f"there is no {told}.", f"Create it first: {made_by_hand(job.settings, *missing)}")
+    topics = ", no ".join(f"input topic {topic}" for topic in missing)
+    raise TopicMissing(f"there is no {topics}.", f"Create it first: {made_by_hand(job.settings, *missing)}")

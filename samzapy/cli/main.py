@@ -67,37 +67,37 @@ def main() -> None:
 
 def exit_code(arguments: list[str]) -> int:
     """Runs one command; an error of the user's is a sentence, not a traceback (`SAMZAPY_DEBUG=1` shows it)."""
-    told = cast(TextIO, Errors(sys.stderr))
+    stderr = cast(TextIO, Errors(sys.stderr))
     try:
         with checked_output():
             result = app(args=arguments, standalone_mode=False)
     except ConfigError as error:
         _debug()
-        told.write(as_called(error.render()).rstrip() + "\n")
+        stderr.write(as_called(error.render()).rstrip() + "\n")
         return USAGE
     except SamzapyError as error:
         _debug()
-        told.write(f"error[{error.code}]: {without_secrets(as_called(error.message))}\n")
+        stderr.write(f"error[{error.code}]: {without_secrets(as_called(error.message))}\n")
         if error.remedy:
-            told.write(f"  {without_secrets(as_called(error.remedy))}\n")
+            stderr.write(f"  {without_secrets(as_called(error.remedy))}\n")
         return error.exit_code
     except ClickException as error:
-        error.show(told)
+        error.show(stderr)
         return USAGE
     except (typer.Abort, KeyboardInterrupt):
         result = EXIT_OF_SIGINT
     except ReaderGone:
         return 0
-    except Exception as error:  # noqa: BLE001  what nobody foresaw is told as such, in a sentence too
+    except Exception as error:  # noqa: BLE001  what nobody foresaw is named as such, in a sentence too
         _debug()
         where = traceback.extract_tb(error.__traceback__)[-1]
-        told.write(
+        stderr.write(
             f"error[{InternalError.code}]: {type(error).__name__}: {without_secrets(str(error))} ({Path(where.filename).name}:{where.lineno})\n"
             "  This is a bug in samzapy: report it with the output of SAMZAPY_DEBUG=1. Only committed work is kept.\n"
         )
         return InternalError.exit_code
     if result == EXIT_OF_SIGINT:  # typer makes that of a KeyboardInterrupt, or of an Abort
-        told.write(INTERRUPTED)
+        stderr.write(INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 

@@ -137,8 +137,8 @@ def _socket_timeout(document: Mapping[str, Any]) -> Iterator[Finding]:
     given = side.get(SOCKET_TIMEOUT, kafka.get(SOCKET_TIMEOUT))
     value = read_scalar(given) if isinstance(given, str) else given
     if commit and isinstance(value, int) and value > commit.timeout_ms:
-        told = f"{SOCKET_TIMEOUT} ({value}ms) must not be longer than commit.timeout ({format_duration(commit.timeout_ms)})"
-        yield Finding(path, told, f"Write at most {commit.timeout_ms}, or set a longer commit.timeout.")
+        text = f"{SOCKET_TIMEOUT} ({value}ms) must not be longer than commit.timeout ({format_duration(commit.timeout_ms)})"
+        yield Finding(path, text, f"Write at most {commit.timeout_ms}, or set a longer commit.timeout.")
 
 
 def _servers(path: Route, value: Any) -> Iterator[Finding]:
@@ -172,13 +172,13 @@ def _times(document: Mapping[str, Any]) -> Iterator[Finding]:
     if commit and 3 * commit.interval_ms >= commit.timeout_ms:
         path = _given(document, ("commit", "interval"), ("commit", "timeout"))
         interval, timeout = format_duration(commit.interval_ms), format_duration(commit.timeout_ms)
-        told = f"three intervals ({interval}) must be shorter than commit.timeout ({timeout})"
-        yield Finding(path, told, f"Set commit.timeout above {format_duration(3 * commit.interval_ms)}, or a shorter interval.")
+        text = f"three intervals ({interval}) must be shorter than commit.timeout ({timeout})"
+        yield Finding(path, text, f"Set commit.timeout above {format_duration(3 * commit.interval_ms)}, or a shorter interval.")
     if containers and 2 * containers.heartbeat_ms >= containers.lease_ms:
         path = _given(document, ("containers", "lease"), ("containers", "heartbeat"))
         lease, heartbeat = format_duration(containers.lease_ms), format_duration(containers.heartbeat_ms)
-        told = f"two heartbeats ({heartbeat}) must be shorter than the lease ({lease})"
-        yield Finding(path, told, f"Set containers.lease above {format_duration(2 * containers.heartbeat_ms)}, or a shorter heartbeat.")
+        text = f"two heartbeats ({heartbeat}) must be shorter than the lease ({lease})"
+        yield Finding(path, text, f"Set containers.lease above {format_duration(2 * containers.heartbeat_ms)}, or a shorter heartbeat.")
     if commit and containers and containers.lease_ms >= commit.timeout_ms:
         path = _given(document, ("containers", "lease"), ("commit", "timeout"))
         lease, timeout = format_duration(containers.lease_ms), format_duration(commit.timeout_ms)
@@ -190,8 +190,8 @@ def _times(document: Mapping[str, Any]) -> Iterator[Finding]:
 def _bootstrap(document: Mapping[str, Any]) -> Iterator[Finding]:
     for path, entry in _entries(document, "inputs"):
         if entry.get("bootstrap") is True and entry.get("start") == "latest":
-            told = "a bootstrap input is read to its end before the others; from latest there is nothing to read"
-            yield Finding((*path, "start"), told, "Remove `start`, or `bootstrap`.")
+            text = "a bootstrap input is read to its end before the others; from latest there is nothing to read"
+            yield Finding((*path, "start"), text, "Remove `start`, or `bootstrap`.")
 
 
 def _listed_twice(document: Mapping[str, Any], name: str) -> Iterator[Finding]:
@@ -238,8 +238,8 @@ def _topics(document: Mapping[str, Any]) -> Iterator[Finding]:
         topic = derived or topic
         if not isinstance(topic, str) or not TOPIC_NAME.fullmatch(topic):
             if derived and len(derived) > MAX_TOPIC_NAME:
-                told = f"its changelog's name would have {len(derived)} characters, Kafka allows {MAX_TOPIC_NAME}"
-                yield Finding(path, told, "Shorten the names.", True)
+                text = f"its changelog's name would have {len(derived)} characters, Kafka allows {MAX_TOPIC_NAME}"
+                yield Finding(path, text, "Shorten the names.", True)
             continue
         where, at_key = ((*path, "changelog"), False) if "changelog" in store else (path, True)
         if topic in changelogs:

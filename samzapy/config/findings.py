@@ -31,8 +31,8 @@ def check_types(document: dict[str, Any]) -> tuple[Settings | None, list[Finding
     try:
         return Settings.model_validate(document), []
     except ValidationError as error:
-        told = [details for details in error.errors(include_url=False, include_context=True) if not _follows(details)]
-        return None, [_finding(details, document) for details in told]
+        mistakes = [details for details in error.errors(include_url=False, include_context=True) if not _follows(details)]
+        return None, [_finding(details, document) for details in mistakes]
 
 
 def _follows(details: ErrorDetails) -> bool:

@@ -160,7 +160,7 @@ def _check_classes(values: Mapping[str, Any], folders: Sequence[Path], wrong: se
 
 def _problems(findings: list[Finding], failed: set[Route], root: Node, secrets: Mapping[str, set[Route]]) -> list[Problem]:
     """Findings at their places, without secrets; what only follows from a reference that could not be resolved is left out."""
-    told: dict[tuple[Route, bool], Problem] = {}
+    problem_at: dict[tuple[Route, bool], Problem] = {}
     for finding in findings:
         path = finding.path
         if any(path[: len(bad)] == bad for bad in failed):
@@ -168,8 +168,8 @@ def _problems(findings: list[Finding], failed: set[Route], root: Node, secrets: 
         message, hint = _unrevealing(finding, secrets)
         place = locate(root, path, finding.at_key)
         problem = place.problem(path, message, hint) if place else Problem("", 0, 0, dotted(path), message, hint)
-        told.setdefault((path, finding.at_key), problem)
-    return list(told.values())
+        problem_at.setdefault((path, finding.at_key), problem)
+    return list(problem_at.values())
 
 
 def _unrevealing(finding: Finding, secrets: Mapping[str, set[Route]]) -> tuple[str, str]:

@@ -68,25 +68,25 @@ def dead_letter_of(message: Message, task: str, error: BaseException, attempts: 
     """
     origin = origin_of(message)
     letter = DeadLetter(
-        origin, message.key(), message.value(), message.headers() or (), task, told(error), stack_of(error), attempts,
+        origin, message.key(), message.value(), message.headers() or (), task, described(error), stack_of(error), attempts,
         message.timestamp()[1], now_ms, NOT_READ if isinstance(error, BatchUnreadable) else "",
     )  # fmt: skip
     fitted = letter.fitted(spec.max_record_bytes)
     if fitted is None:
         raise RecordTooLarge(
-            f"{task}: record {origin} failed ({told(error)}); not even its origin fits {spec.topic}, whose limit is {spec.max_record_bytes} bytes.",
+            f"{task}: record {origin} failed ({described(error)}); not even its origin fits {spec.topic}, whose limit is {spec.max_record_bytes} bytes.",
             f"Raise max.message.bytes of {spec.topic}, then start the job again.",
         )
     return fitted
 
 
-def told(error: BaseException) -> str:
+def described(error: BaseException) -> str:
     """`class: message`."""
     return f"{type(error).__name__}: {without_secrets(error.message) if isinstance(error, SamzapyError) else _text(error)}"
 
 
 def brief(error: BaseException) -> str:
-    return without_secrets(error.message) if isinstance(error, SamzapyError) else told(error)
+    return without_secrets(error.message) if isinstance(error, SamzapyError) else described(error)
 
 
 def named(task: str, hook: str, error: BaseException, where: str = "", attempts: int = 1) -> TaskError:

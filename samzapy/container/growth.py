@@ -114,7 +114,7 @@ class Growth:
         return "this container began" if self._sure_ms is None else _told(self._sure_ms)
 
     def _mismatch(self, grown: Mapping[str, int], committed: Mapping[TopicPartition, int]) -> StateMismatch:
-        told = ", ".join(f"input {topic} grew from {self._planned[topic]} to {count} partitions" for topic, count in sorted(grown.items()))
+        changes = ", ".join(f"input {topic} grew from {self._planned[topic]} to {count} partitions" for topic, count in sorted(grown.items()))
         doubtful = self._doubtful(self._planned, committed)
         if doubtful:
             what = f"{doubtful}. They may have been counted in the wrong task, and outputs may be wrong with them."
@@ -124,7 +124,7 @@ class Growth:
                 f"records read until {_told(self._clock.now_ms())} are not committed."
             )
         return StateMismatch(
-            f"{told} while the job ran: keys go to other partitions now, and their records to tasks that do not have their state. {what}",
+            f"{changes} while the job ran: keys go to other partitions now, and their records to tasks that do not have their state. {what}",
             STATE_IS_LOST,
         )
 

@@ -240,7 +240,7 @@ class Inputs:
 
         The caller then calls `read_again` between two batches, if a new consumer may help.
         """
-        told = []
+        reasons = []
         at = self._consumer.positions(self._by_partition)
         for partition, position in at.items():
             still, asks = look(self._stands.get(partition), position, partition in self._paused, now, self.drained, self._stall_s)
@@ -249,10 +249,10 @@ class Inputs:
             else:
                 self._stands[partition] = still
             if asks and (why := self._why_it_stands(partition, position)):
-                told.append(why)
+                reasons.append(why)
                 self._said[partition] = position, why
         self._say_again(at)
-        return told
+        return reasons
 
     def _why_it_stands(self, partition: TopicPartition, position: int) -> str:
         try:

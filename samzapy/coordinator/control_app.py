@@ -109,8 +109,8 @@ def _answering(check: Callable[[Request], str], room: _Room, act: Act) -> Callab
 
 
 def _expected_bytes(request: Request) -> int:
-    told = request.headers.get("Content-Length", "")
-    return min(int(told), MAX_BODY_BYTES) if told.isdecimal() and len(told) <= 18 else MAX_BODY_BYTES
+    length = request.headers.get("Content-Length", "")
+    return min(int(length), MAX_BODY_BYTES) if length.isdecimal() and len(length) <= 18 else MAX_BODY_BYTES
 
 
 async def _act(request: Request, act: Act, body: bytes) -> Response:

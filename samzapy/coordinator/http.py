@@ -62,8 +62,8 @@ async def body_of(request: Request, limit_bytes: int) -> bytes:
 
 
 def _check_length(request: Request, limit_bytes: int) -> None:
-    told = request.headers.get("Content-Length", "")
-    if told.isdecimal() and (len(told) > 18 or int(told) > limit_bytes):
+    length = request.headers.get("Content-Length", "")
+    if length.isdecimal() and (len(length) > 18 or int(length) > limit_bytes):
         raise TooLarge(f"more than {limit_bytes} bytes")
 
 

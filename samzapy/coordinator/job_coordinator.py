@@ -112,8 +112,8 @@ class JobCoordinator:
         except SamzapyError as error:
             if not self._lease.is_held:
                 raise
-            told = {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
-            self.roster.fail(None, told)  # `status` tells of it later
+            error_fields = {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
+            self.roster.fail(None, error_fields)  # `status` tells of it later
         finally:
             self._launcher.close()
         return self.end()
@@ -174,13 +174,13 @@ class JobCoordinator:
                 "was stopped" if self.roster.stop_asked_at is not None else "has finished",
             )
             return 0
-        number, told = failure
+        number, error_fields = failure
         LOG.error(
-            "job %s failed: %serror[%s]: %s", self._job, f"container {number}: " if number >= 0 else "", told["code"], told["message"]
+            "job %s failed: %serror[%s]: %s", self._job, f"container {number}: " if number >= 0 else "", error_fields["code"], error_fields["message"]
         )
-        if told.get("remedy"):
-            LOG.error("  %s", told["remedy"])
-        return int(told.get("exit_code", 1))
+        if error_fields.get("remedy"):
+            LOG.error("  %s", error_fields["remedy"])
+        return int(error_fields.get("exit_code", 1))
 
     def _needed(self) -> Iterator[bytes]:
         """The keys of the records that this run is not exact without: who had its tasks, where they go on, what the first run found."""

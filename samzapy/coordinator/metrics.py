@@ -49,8 +49,8 @@ class _Collector:
             families["running"].add_metric(values, float(task["state"] == "RUNNING"))
             if "last_move" in task:
                 families["moved"].add_metric(values, task["last_move"]["seconds"])
-            for store, told in task["stores"].items():
-                if restore := told.get("restore"):
+            for store, store_status in task["stores"].items():
+                if restore := store_status.get("restore"):
                     records.add_metric([*values, store, restore["source"]], restore["records"])
                     seconds.add_metric([*values, store, restore["source"]], restore["seconds"])
                     remaining.add_metric([*values, store, restore["source"]], restore.get("remaining", 0))

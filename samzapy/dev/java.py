@@ -81,8 +81,8 @@ def look_for_java() -> tuple[int | None, str]:
         version = _released(home)
         if version is not None and version >= OLDEST_VERSION:
             return version, f"{home}, from {source}"
-        told = f"is version {version}" if version is not None else "does not say its version" if executable.exists() else "is not there"
-        passed_over.append(f"{executable} ({source}) {told}")
+        reason = f"is version {version}" if version is not None else "does not say its version" if executable.exists() else "is not there"
+        passed_over.append(f"{executable} ({source}) {reason}")
     return None, "; ".join(passed_over) or "neither JAVA_HOME nor PATH leads to one"
 
 

@@ -60,8 +60,8 @@ class LocalKafka:
         except FileNotFoundError:
             return None
         try:
-            told = read_object(data, MAX_BYTES)
-            return cls(directory, told["cluster_id"], tuple(Node(**node) for node in told["nodes"]), told.get("secure", False) is True)
+            stored = read_object(data, MAX_BYTES)
+            return cls(directory, stored["cluster_id"], tuple(Node(**node) for node in stored["nodes"]), stored.get("secure", False) is True)
         except NOT_UNDERSTOOD as error:
             raise ConfigurationError(
                 f"{directory}/cluster.json was not written by samzapy: {error}.", "Delete the directory, or name another with --dir."
@@ -200,8 +200,8 @@ class LocalKafka:
         is_secure = existing.is_secure if existing else bool(secure)
         cluster = cls(directory, existing.cluster_id if existing else _new_cluster_id(), nodes, is_secure)
         draft = directory / "cluster.json.draft"
-        told = {"kafka": KAFKA_VERSION, "cluster_id": cluster.cluster_id, "secure": is_secure, "nodes": [asdict(node) for node in nodes]}
-        draft.write_text(json.dumps(told, indent=1) + "\n")
+        stored = {"kafka": KAFKA_VERSION, "cluster_id": cluster.cluster_id, "secure": is_secure, "nodes": [asdict(node) for node in nodes]}
+        draft.write_text(json.dumps(stored, indent=1) + "\n")
         draft.replace(directory / "cluster.json")
         return cluster
 

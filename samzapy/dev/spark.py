@@ -72,8 +72,8 @@ class LocalSpark:
         except FileNotFoundError:
             return None
         try:
-            told = read_object(data, MAX_BYTES)
-            return cls(directory, int(told["port"]), int(told["ui_port"]), Size(**told["size"]))
+            stored = read_object(data, MAX_BYTES)
+            return cls(directory, int(stored["port"]), int(stored["ui_port"]), Size(**stored["size"]))
         except NOT_UNDERSTOOD as error:
             raise ConfigurationError(
                 f"{directory}/cluster.json was not written by samzapy: {error}.", "Delete the directory, or name another with --dir."

@@ -54,7 +54,7 @@ def ask_master(host: str, port: int, timeout_s: float = 2.0) -> Master | None:
         return None
 
 
-def read_master(told: Any) -> Master:
+def read_master(state: Any) -> Master:
     """Decode an answer.
 
     Raises:
@@ -62,7 +62,7 @@ def read_master(told: Any) -> Master:
     """
     workers = tuple(
         RegisteredWorker(str(w["host"]), int(w["port"]), int(w["cores"]), int(w["coresused"]))
-        for w in told["workers"]
+        for w in state["workers"]
         if w["state"] == ALIVE
     )
-    return Master(str(told["url"]), told["status"] == ALIVE, workers)
+    return Master(str(state["url"]), state["status"] == ALIVE, workers)

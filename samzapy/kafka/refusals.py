@@ -53,8 +53,8 @@ class Refusals:
         reason = _AFTER.sub("", text[found.end() :] if found else text).rstrip(". ")
         at = f" at {place}" if place else ""
         if self._last.code() == KafkaError._SSL:
-            told = certificate_problem(found["host"].strip("[]"), int(found["port"]), self._settings) if found else None
-            what, remedy = told or (reason, f"Check the `ssl.` keys in `kafka:`. {_CA}")
+            certificate = certificate_problem(found["host"].strip("[]"), int(found["port"]), self._settings) if found else None
+            what, remedy = certificate or (reason, f"Check the `ssl.` keys in `kafka:`. {_CA}")
             return TlsFailed(f"{doing}: no secure connection to the broker{at}: {what}.", remedy)
         user = self._settings.get("sasl.username")
         whose = f" of user {user!r}" if user and "***" not in without_secrets(str(user)) else ""

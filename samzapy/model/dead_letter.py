@@ -92,9 +92,9 @@ class DeadLetter:
     def _shortened(self, limit: int) -> DeadLetter | None:
         """With less of the record itself: the largest of value, key and headers is cut first."""
         had = {"key": _size(self.key), "value": _size(self.value), "headers": _headers_size(self.headers)}
-        told = " ".join(f"{name}={'-' if data is None else had[name]}" for name, data in (("key", self.key), ("value", self.value)))
+        sizes = " ".join(f"{name}={'-' if data is None else had[name]}" for name, data in (("key", self.key), ("value", self.value)))
         error = cut(self.error, min(MAX_ERROR_BYTES, limit // 4))
-        letter = replace(self, stack="", error=error, truncated=f"{told} headers={had['headers']}")
+        letter = replace(self, stack="", error=error, truncated=f"{sizes} headers={had['headers']}")
         for part in sorted(had, key=lambda name: -had[name]):
             excess = letter.size - limit
             if excess <= 0:

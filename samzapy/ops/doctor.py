@@ -56,8 +56,8 @@ def _of(name: str, is_fine: bool, found: str, remedy: str, otherwise: State = St
 
 def check_python(version: tuple[int, ...], needed: str, executable: str) -> Check:
     """`needed`: bounds, as `>=3.11`."""
-    told = ".".join(map(str, version))
-    return _of("python", is_within(told, needed), f"{told} ({executable})", f"Use Python {needed}.")
+    summary = ".".join(map(str, version))
+    return _of("python", is_within(summary, needed), f"{summary} ({executable})", f"Use Python {needed}.")
 
 
 def check_packages(requirements: Iterable[str], installed: Mapping[str, str]) -> list[Check]:
@@ -85,13 +85,13 @@ def check_packages(requirements: Iterable[str], installed: Mapping[str, str]) ->
 
 
 def _packages(extra: str, right: list[str], wrong: list[str], remedy: str) -> Check:
-    told = "; ".join([*wrong, *right])
+    summary = "; ".join([*wrong, *right])
     if not extra:
-        return _of("packages", not wrong, told, remedy)
+        return _of("packages", not wrong, summary, remedy)
     is_absent = not right and all(words.endswith("is not installed") for words in wrong)
     if is_absent and extra not in WANTED_EXTRAS:
-        return Check(f"extra {extra}", State.OK, f"{told}; needed only for this option")
-    return _of(f"extra {extra}", not wrong, told, remedy, State.WARN)
+        return Check(f"extra {extra}", State.OK, f"{summary}; needed only for this option")
+    return _of(f"extra {extra}", not wrong, summary, remedy, State.WARN)
 
 
 def check_java(version: int | None, where: str, oldest: int) -> Check:
@@ -155,8 +155,8 @@ def check_topics(rows: Iterable[TopicRow], job_file: str, by_hand: Callable[[str
             fact, _, command = row.state.partition("; ")
             checks.append(Check(f"topic {row.topic}", State.FAIL, fact, command[:1].upper() + command[1:] if command else f"samzapy topics {job_file}"))
     absent = sum(row.kind == "absent" for row in rows)
-    told = f"{len(rows) - absent} correct" + (f", {absent} that run creates" if absent else "")
-    return checks or [Check("topics", State.OK, told)]
+    summary = f"{len(rows) - absent} correct" + (f", {absent} that run creates" if absent else "")
+    return checks or [Check("topics", State.OK, summary)]
 
 
 def check_access(missing: Iterable[tuple[str, str]]) -> list[Check]:
@@ -194,8 +194,8 @@ def check_spark_settings(
     if losing:
         return [ours, Check("spark-defaults", State.WARN, f"{where} is overridden in {'; '.join(losing)}", f"Remove it from {where}.")]
     others = sorted(set(defaults) - set(owned))
-    told = f"{where} sets {', '.join(others)}" if others else "nothing is set there" if where else "there is no spark-defaults.conf"
-    return [ours, Check("spark-defaults", State.OK, told)]
+    summary = f"{where} sets {', '.join(others)}" if others else "nothing is set there" if where else "there is no spark-defaults.conf"
+    return [ours, Check("spark-defaults", State.OK, summary)]
 
 
 def _loses(key: str, value: str, owned: Mapping[str, tuple[str, str]]) -> bool:

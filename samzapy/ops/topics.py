@@ -177,13 +177,13 @@ def _growing(settings: Settings, there: Mapping[str, TopicFacts], tasks: int) ->
 def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts], inputs_only: bool = False) -> None:
     inputs = [i.topic for i in settings.inputs if i.topic not in facts]
     outputs = [] if inputs_only else [o for o in settings.outputs if o.topic not in facts]
-    told = [f"input topic {t}" for t in inputs] + [f"output topic {o.topic}" for o in outputs]
-    if not told:
+    missing_topics = [f"input topic {t}" for t in inputs] + [f"output topic {o.topic}" for o in outputs]
+    if not missing_topics:
         return
     remedy = f"Create them first, `run` never creates inputs or outputs: {made_by_hand(settings, *inputs, *(o.topic for o in outputs))}"
     if not inputs and all(o.partitions for o in outputs):
         remedy = "`samzapy topics JOB.yaml --create` creates the outputs that have `partitions`."
-    raise TopicMissing(f"there is no {', no '.join(told)}.", remedy)
+    raise TopicMissing(f"there is no {', no '.join(missing_topics)}.", remedy)
 
 
 def made_by_hand(settings: Settings, *topics: str) -> str:

@@ -25,7 +25,7 @@ def crowded(before: Spent, now: Spent) -> str:
     if now.drained != before.drained or sum(spent.values()) < SHARE * span_s:
         return ""
     largest = sorted((item for item in spent.items() if item[1] >= 0.01 * span_s), key=lambda item: -item[1])
-    told = ", ".join(f"{name} {100 * seconds / span_s:.0f} %" for name, seconds in largest)
+    shares = ", ".join(f"{name} {100 * seconds / span_s:.0f} %" for name, seconds in largest)
     return (
-        f"of the last {span_s:.0f} s, {100 * sum(spent.values()) / span_s:.0f} % went to other work than records, and records wait: {told}"
+        f"of the last {span_s:.0f} s, {100 * sum(spent.values()) / span_s:.0f} % went to other work than records, and records wait: {shares}"
     )

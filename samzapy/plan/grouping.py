@@ -18,9 +18,9 @@ def group(partitions: Mapping[str, int], broadcast: Collection[str], has_stores:
     """
     counts = {topic: n for topic, n in partitions.items() if topic not in broadcast}
     if has_stores and len(set(counts.values())) > 1:
-        told = ", ".join(f"{topic} has {n}" for topic, n in sorted(counts.items()))
+        counted = ", ".join(f"{topic} has {n}" for topic, n in sorted(counts.items()))
         raise ConfigurationError(
-            f"inputs of unequal partition counts: {told}; task i reads partition i of each, and the job has stores.",
+            f"inputs of unequal partition counts: {counted}; task i reads partition i of each, and the job has stores.",
             "Give the topics the same number of partitions, or mark the small one `broadcast: true`.",
         )
     tasks = max(counts.values(), default=1)

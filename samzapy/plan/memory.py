@@ -14,13 +14,13 @@ def killed_for_memory(resident: int | None, budget: int, heard_s: float, kernel_
         budget: `containers.memory`, in bytes.
         kernel_killed: the kernel counts more processes killed for want of memory than when this one was started.
     """
-    told = ""
+    reading = ""
     if resident is not None:
-        told = f"its memory was {resident / MIB:.0f} MiB {heard_s:.1f} s before, containers.memory is {budget / MIB:.0f} MiB"
+        reading = f"its memory was {resident / MIB:.0f} MiB {heard_s:.1f} s before, containers.memory is {budget / MIB:.0f} MiB"
     if kernel_killed:
         cause = "the kernel has killed a process for lack of memory since it started: that is the likely cause"
     elif resident is not None and resident >= NEAR * budget:
         cause = "the kernel or the cluster may have killed it for its memory: that is the likely cause"
     else:
-        return f" ({told})" if told else ""
-    return f" ({'; '.join(part for part in (told, cause) if part)}. Give the host more memory, or set containers.memory lower)"
+        return f" ({reading})" if reading else ""
+    return f" ({'; '.join(part for part in (reading, cause) if part)}. Give the host more memory, or set containers.memory lower)"

@@ -173,9 +173,9 @@ class Harness:
         chosen = tasks.values() if task is None else [_named("task", task_name(task), tasks)]
         numbers: dict[str, float] = {}
         for instance in chosen:
-            seen, told = instance.metrics.snapshot(), instance.status({})
+            seen, status = instance.metrics.snapshot(), instance.status({})
             own = {**seen["gauges"], **seen["counters"]}
-            for each, value in {**{n: told[n] for n in BUILT_IN if n not in own}, **own}.items():
+            for each, value in {**{n: status[n] for n in BUILT_IN if n not in own}, **own}.items():
                 numbers[each] = numbers.get(each, 0.0) + float(str(value))
         return _named("metric", name, numbers)
 

@@ -266,10 +266,10 @@ class MemoryPlainProducer:
             doing()
         except LogError as error:
             is_of_the_record = _is_of_the_record(error)
-            told = (
+            reason = (
                 RecordRejected(error.message, error.remedy, _topic_of(error)) if is_of_the_record else LogError(error.message, error.remedy)
             )
-            self._error = self._error or told
+            self._error = self._error or reason
             self._restart(self._outbox.waiting)
 
     def _give_up_old(self) -> None:

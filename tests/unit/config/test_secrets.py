@@ -13,7 +13,7 @@ from samzapy.config.load import settings_from_document
 from samzapy.config.reader import parse, read_file
 from samzapy.config.references import written_secrets
 from samzapy.config.secrets import SecretsHidden, keep_out, without_secrets
-from samzapy.container.failure import brief, named, stack_of, told
+from samzapy.container.failure import brief, described, named, stack_of
 
 
 @pytest.fixture(autouse=True)
@@ -57,12 +57,12 @@ def test_what_is_told_of_a_users_error_shows_none() -> None:
     try:
         raise ValueError("x" * 995 + "hunter2")
     except ValueError as error:
-        texts = [told(error), brief(error), str(named("Partition 0", "process", error)), stack_of(error)]
+        texts = [described(error), brief(error), str(named("Partition 0", "process", error)), stack_of(error)]
     assert [] == [text for text in texts if "hunte" in text], "cut off in its middle it is shown neither"
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "expected"),
     [
         ("kafka: {sasl.password: hunter2}", ("kafka.sasl.password",)),
         ("kafka: {consumer: {ssl.key.password: hunter2}}", ("kafka.consumer.ssl.key.password",)),
@@ -72,6 +72,6 @@ def test_what_is_told_of_a_users_error_shows_none() -> None:
         ("kafka: {sasl.username: visits, ssl.key.location: key.pem, sasl.oauthbearer.token.endpoint.url: 'https://h'}", ()),
     ],
 )
-def test_secrets_that_stand_in_the_file_itself(line: str, told: tuple[str, ...], tmp_path: Path) -> None:
+def test_secrets_that_stand_in_the_file_itself(line: str, expected: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(line + "\n")
-    assert told == tuple(written_secrets(parse(read_file(tmp_path / "job.yaml"), [])))
+    assert expected == tuple(written_secrets(parse(read_file(tmp_path / "job.yaml"), [])))

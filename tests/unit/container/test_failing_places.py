@@ -16,7 +16,7 @@ import pytest
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError
 from samzapy.api.errors import LogError
 from samzapy.container.container import Container
-from samzapy.container.failure import told
+from samzapy.container.failure import described
 from samzapy.model.dead_letter import Origin
 from samzapy.ports import Instructions, Supervision, TaskStore
 from tests.unit.container.bench import JOB, Bench
@@ -345,4 +345,4 @@ def test_a_refused_broadcast_record_whose_dead_letter_only_one_task_can_write_is
 
 
 def test_a_text_that_quotes_a_record_writes_no_lines_of_the_log() -> None:
-    assert r"ValueError: a\x1b[31m\nb é" == told(ValueError("a\x1b[31m\nb é"))
+    assert r"ValueError: a\x1b[31m\nb é" == described(ValueError("a\x1b[31m\nb é"))

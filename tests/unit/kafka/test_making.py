@@ -8,8 +8,6 @@ import sys
 
 import pytest
 
-from samzapy.local.launcher import how_it_ended
-
 MAKE = """
 import resource
 import sys
@@ -34,12 +32,6 @@ def test_too_little_address_space_ends_the_process_with_the_place_instead_of_a_h
     done = made(FULL, 2.0)
     assert done.returncode in (-signal.SIGALRM, -signal.SIGABRT, 1), done.stderr  # librdkafka waits, or gives up by itself
     assert "consumer.py" in done.stderr or "Failed to create consumer" in done.stderr or "rdkafka" in done.stderr
-
-
-def test_the_end_by_the_alarm_is_told_with_what_to_look_at() -> None:
-    told = how_it_ended(-signal.SIGALRM)
-    assert "ulimit -v" in told
-    assert "Kafka client" in told
 
 
 def test_a_client_that_can_be_made_leaves_no_alarm_set() -> None:
