@@ -225,10 +225,10 @@ class MemoryCluster:
         if seconds > 0:
             self.clock.sleep(seconds)
 
-    def settle(self) -> None:
+    def run_due(self) -> None:
         """Do what is due by now; any request does so too."""
         with self.lock:
-            self.network.settle()
+            self.network.run_due()
 
     def next_due(self) -> float | None:
         """When the next thing will happen by itself, on the clock's monotonic scale: how far a scheduler may jump."""
@@ -268,13 +268,13 @@ class MemoryCluster:
     def deliver_held(self, request: str) -> int:
         """Requests or markers that were held on purpose arrive now. Returns how many."""
         with self.lock:
-            self.network.settle()
+            self.network.run_due()
             return self.network.deliver_held(request)
 
     def stray_end(self, transactional_id: str, commit: bool) -> str:
         """An EndTxn of this id's current producer arrives that nobody waits for: one sent again, or late. Returns why it was refused."""
         with self.lock:
-            self.network.settle()
+            self.network.run_due()
             known = self._transactions.look(transactional_id)
             try:
                 self.end_transaction(known.session if known else Session(transactional_id, -1, -1), commit)
@@ -296,7 +296,7 @@ class MemoryCluster:
 
     def bounds(self, partition: TopicPartition) -> Bounds:
         with self.lock:
-            self.network.settle()
+            self.network.run_due()
             log = self.partition(partition)
             if partition in self._leaderless:
                 raise no_leader([partition])
@@ -305,7 +305,7 @@ class MemoryCluster:
     def dump(self) -> dict[TopicPartition, list[tuple[int, bytes | None, bytes | None, str]]]:
         """Everything there is, for an oracle: per partition (offset, key, value, open | committed | aborted)."""
         with self.lock:
-            self.network.settle()
+            self.network.run_due()
             return {
                 log.topic_partition: [(r.offset(), r.key(), r.value(), r.state.value) for r in log.records]
                 for topic in self._topics.values()
@@ -314,7 +314,7 @@ class MemoryCluster:
 
     def fetchable(self, wanted: int, origin: str) -> int:
         """How many records a poll may bring now."""
-        self.network.settle()
+        self.network.run_due()
         if self.network.is_cut_off(origin) or self.chance.happens("fetch.empty"):
             return 0
         return self.chance.between(1, wanted) if self.chance.happens("fetch.short") else wanted
@@ -334,7 +334,7 @@ class MemoryCluster:
     def delete_records(self, partition: TopicPartition, before: int) -> None:
         """Move the start of the log; what lay before it is gone."""
         with self.lock:
-            self.network.settle()
+            self.network.run_due()
             self.partition(partition).delete_before(before)
 
     def compact(self, name: str, drop_tombstones: bool = False, before: Mapping[int, int] | None = None) -> None:
@@ -344,7 +344,7 @@ class MemoryCluster:
         A tombstone goes when `delete.retention.ms` have passed since a compaction met it first, or at once if so told.
         """
         with self.lock:
-            self.network.settle()
+            self.network.run_due()
             topic = self._topic(name)
             stay_ms = 0 if drop_tombstones else int(topic.config.get("delete.retention.ms", DEFAULT_DELETE_RETENTION_MS))
             lag_ms = int(topic.config.get("min.compaction.lag.ms", 0))
@@ -355,7 +355,7 @@ class MemoryCluster:
     def clean(self) -> None:
         """What the broker's cleaners do now and then: each topic by its cleanup.policy, a compacted one up to an offset drawn by chance."""
         with self.lock:
-            self.network.settle()
+            self.network.run_due()
             for name, topic in self._topics.items():
                 if topic.cleaned_by("compact"):
                     self.compact(name, before={} if self.chance.quiet else self._dirty(topic))

@@ -92,7 +92,7 @@ class MemoryNetwork:
         """When the next thing will happen by itself, on the clock's monotonic scale."""
         return self._later[0][0] if self._later else None
 
-    def settle(self) -> None:
+    def run_due(self) -> None:
         """Do what is due."""
         while self._later and self._later[0][0] <= self._clock.monotonic():
             _, _, what, action = heapq.heappop(self._later)
@@ -122,7 +122,7 @@ class MemoryNetwork:
         Raises:
             LogError: the broker's refusal, and it arrived.
         """
-        self.settle()
+        self.run_due()
         if self._calm and not self._planned and not self._cut_until:
             return Reply((action(),))
         planned = self.planned(request)

@@ -195,7 +195,7 @@ def take(consumer: Consumer, count: int) -> list[Any]:
     return found
 
 
-def settle(consumer: Consumer, place: TopicPartition, position: int) -> int:
+def read_until(consumer: Consumer, place: TopicPartition, position: int) -> int:
     """Poll until the position is reached; returns what it is in the end."""
     deadline = time.monotonic() + PATIENCE_S
     while consumer.positions([place])[place] < position and time.monotonic() < deadline:

@@ -11,7 +11,7 @@ from samzapy.api.errors import Fenced, LogError, OffsetOutOfRange, RecordRejecte
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import Consumer, Log, TopicSpec, TransactionalProducer
-from tests.contract.log_worlds import PATIENCE_S, new_topic, send, settle, take, values, visible
+from tests.contract.log_worlds import PATIENCE_S, new_topic, read_until, send, take, values, visible
 
 
 def _flush_and_commit(producer: TransactionalProducer) -> None:
@@ -28,7 +28,7 @@ def test_committed_records_are_seen_and_markers_take_offsets(
     assert visible(consumer, place, 5) == Bounds(0, 5)
     consumer.assign({place: 0})
     assert [(m.offset(), m.value()) for m in take(consumer, 3)] == [(0, b"a"), (1, b"b"), (3, b"c")]
-    assert settle(consumer, place, 5) == 5
+    assert read_until(consumer, place, 5) == 5
 
 
 def test_an_open_transaction_hides_what_follows_it_until_it_is_decided(
@@ -94,7 +94,7 @@ def test_aborted_records_are_never_seen_and_positions_pass_them(
     visible(consumer, place, 5)
     consumer.assign({place: 0})
     assert [m.value() for m in take(consumer, 1)] == [b"a"]
-    assert settle(consumer, place, 5) == 5
+    assert read_until(consumer, place, 5) == 5
 
 
 def test_init_fences_the_predecessor_and_its_open_transaction_is_gone_at_once(

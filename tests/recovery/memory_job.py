@@ -195,7 +195,7 @@ class MemoryJob:
         """A driver; `until_end`: it stops by itself at the inputs' ends as they are now."""
         self.runs += 1
         self._ends = {str(p): self._end(p) for p in self._places()} if until_end else None
-        pace = CoordinatorSettings(
+        coordinator_settings = CoordinatorSettings(
             self.tasks, standby=1, host_affinity_s=0.3, heartbeat_s=0.5, lease_s=3.0, max_restarts=100, restart_window_s=10.0,
             has_changelogs=True,
         )  # fmt: skip
@@ -205,7 +205,7 @@ class MemoryJob:
         topic = facts[self.topics.input]
         input_topics = InputTopics({topic.topic_id: (topic.name, topic.partitions)}, first_run=FirstRun(facts[checkpoints].topic_id, topic.partitions))
         self.coordinator = JobCoordinator(
-            job_of(self.settings), f"run-{self.runs}", self._models, {}, self._ends, pace, self.log, self.clock, self, process,
+            job_of(self.settings), f"run-{self.runs}", self._models, {}, self._ends, coordinator_settings, self.log, self.clock, self, process,
             lambda url: False, input_topics,
         )  # fmt: skip
         self.coordinator.listens_at("http://127.0.0.1:1", "")

@@ -43,7 +43,7 @@ class History:
         self._kept: dict[TopicPartition, dict[int, Kept]] = {place: {} for place in self.places}
 
     def look(self) -> None:
-        self._sim.cluster.settle()
+        self._sim.cluster.run_due()
         for place in self.places:
             kept = self._kept[place]
             for r in self._sim.cluster.partition(place).records:

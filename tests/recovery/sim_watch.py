@@ -86,7 +86,7 @@ class Watch:
                         self._stage.coverage.count(f"restored: {restored.source}")
 
     def _thawed(self, container: SimContainer, seconds: float) -> None:
-        if seconds < self._sim.pace.lease_s:
+        if seconds < self._sim.coordinator_settings.lease_s:
             return
         newest = self._sim.drivers[-1].coordinator.roster.members.get(container.number)
         if newest is None or newest.owner.incarnation != container.incarnation:

@@ -97,7 +97,7 @@ class SimDriver:
         sim = self.sim
         url = f"http://{self.process.name.replace(' ', '-')}:1"  # as a lease has it; nobody listens there
         made = JobCoordinator(
-            sim.job, self.run_id, sim.models, {}, self.ends, replace(sim.pace, takeover=takeover), sim.new_log(self.process.name), sim.baton,
+            sim.job, self.run_id, sim.models, {}, self.ends, replace(sim.coordinator_settings, takeover=takeover), sim.new_log(self.process.name), sim.baton,
             self, Process("driver-host", self.number, "", sim.driver_is_gone), sim.driver_answers, sim.input_topics, sim.new_id,
         )  # fmt: skip
         made.roster.lock = BatonLock(sim.baton)  # type: ignore[assignment]
@@ -188,7 +188,7 @@ class Simulation:
         self.job, self.hosts, self.make_task = job_of(self.settings), dict(hosts), make_task
         self.log: Log = MemoryLog(self.cluster, origin="outside")
         self._create_topics(topics)
-        self.pace = self._pace(tick_s)
+        self.coordinator_settings = self._coordinator_settings(tick_s)
         self.input_topics = self._input_topics()
         self.strike: Callable[[str, SimProcess], None] = lambda name, process: None
         self.on_thaw: Callable[[SimContainer, float], None] = lambda container, seconds: None
@@ -226,7 +226,7 @@ class Simulation:
         for spec in internal_topics(self.job, len(self.models), changelogs, False):
             self.cluster.create(replace(spec, config={**spec.config, "min.compaction.lag.ms": "0"}))  # else no history is long enough
 
-    def _pace(self, tick_s: float) -> CoordinatorSettings:
+    def _coordinator_settings(self, tick_s: float) -> CoordinatorSettings:
         settings = coordinator_settings(self.settings, oom_kills=lambda: 0)
         return replace(settings, stop_timeout_s=20.0, register_timeout_s=15.0, tick_s=tick_s, memory_bytes=0)
 

@@ -38,7 +38,7 @@ class Summing(StreamTask):
             raise ValueError(envelope.key)
 
 
-def settle(bench: Bench, container: Container) -> None:
+def run_until_idle(bench: Bench, container: Container) -> None:
     """Run until nothing more comes, with commits when they are due: what is aborted is replayed."""
     idle = 0
     while idle < 3 and not container.finished:
@@ -105,7 +105,7 @@ def test_a_record_that_kafka_refuses_and_that_is_the_last_before_the_end(tmp_pat
     bench.feed(*((f"k{i}", 1) for i in range(40)), ("x" * 600, 1), ("beyond", 1))
     container = bench.start({"in[0]": 41})
     bench.cluster.configure("out", {"max.message.bytes": "500"})
-    settle(bench, container)
+    run_until_idle(bench, container)
     assert container.finished
     assert [("in", 40)] == origins(bench)
     expected = [*((f"k{i}", 1) for i in range(40)), ("end", 0)]
@@ -125,7 +125,7 @@ def test_a_release_that_is_ordered_while_a_record_is_tried_again_leaves_it_to_th
     instructions = iter(itertools.chain([Instructions()] * 20, itertools.repeat(Instructions(bench.epoch, frozenset({"Partition 0"})))))
     container = Container(spec, "i", "run", None, bench.log, bench.clock, supervision=Supervision(instructions=lambda: next(instructions)))
     container.start()
-    settle(bench, container)
+    run_until_idle(bench, container)
     assert ["Partition 0"] == container.status()["released"]
     assert ([("a", 1)], []) == (bench.read("out"), bench.letters()), "the record in question is not given up yet"
     assert [("c", 1)] == bench.read("out", 1)
@@ -174,7 +174,7 @@ def test_a_record_that_fails_only_before_or_only_after_an_abort_ends_once(tmp_pa
     bench.feed(("a", 1), ("moody", 1), ("b", 1))
     container = bench.start()
     bench.cluster.fail_next("commit", "aborted")
-    settle(bench, container)
+    run_until_idle(bench, container)
     assert 2 == calls["moody"]
     assert ([] if fails_at == 1 else [("in", 1)]) == origins(bench)
     assert ({"a": 1, "moody": 1, "b": 1} if fails_at == 1 else {"a": 1, "b": 1}) == bench.changelog()
@@ -187,7 +187,7 @@ def test_one_that_kafka_refuses_does_not_hold_up_the_other_partitions_record_by_
     bench.cluster.configure("out", {"max.message.bytes": "500"})
     bench.feed(("x" * 600, 1), partition=1)
     bench.feed(*((f"k{i}", 1) for i in range(5000)), partition=0)
-    settle(bench, container)
+    run_until_idle(bench, container)
     assert 5000 == len(bench.read("out", 0))
     assert 1 == container.status()["tasks"][1]["skipped"]
     assert container.status()["commits"] < 100
@@ -325,7 +325,7 @@ def test_a_refused_broadcast_record_whose_dead_letter_only_one_task_can_write_is
     bench.feed(("x" * 600, 1), topic="rules")
     container = bench.start()
     bench.cluster.configure("out", {"max.message.bytes": "500"})
-    settle(bench, container)
+    run_until_idle(bench, container)
     [letter] = bench.letters(9)
     least = next(size for size in range(1, letter.size) if letter.fitted(size) is not None)
     container.close()
@@ -336,11 +336,11 @@ def test_a_refused_broadcast_record_whose_dead_letter_only_one_task_can_write_is
     container = other.start()
     other.cluster.configure("out", {"max.message.bytes": "500"})
     with pytest.raises(TaskError, match=r"Partition 10: record rules\[0\]@0 failed .* not even its origin fits test-1-dead-letter"):
-        settle(other, container)
+        run_until_idle(other, container)
     container.close()
     other.cluster.configure(JOB.dead_letter_topic, {"max.message.bytes": "5000"})
     container = other.start()
-    settle(other, container)
+    run_until_idle(other, container)
     assert [[Origin("rules", 0, 0)]] * 11 == [[letter.origin for letter in other.letters(p)] for p in range(11)]
 
 

@@ -44,7 +44,7 @@ def origins(bench: Bench, partition: int = 0) -> list[int]:
     return [letter.origin.offset for letter in bench.letters(partition)]
 
 
-def settle(bench: Bench, container: Container) -> None:
+def run_until_idle(bench: Bench, container: Container) -> None:
     """Run until nothing more comes, with commits when they are due: what is aborted is replayed."""
     idle = 0
     while idle < 3:
@@ -159,7 +159,7 @@ def test_whatever_happens_to_a_commit_each_record_ends_once_as_output_or_dead_le
             container = bench.start()
         for _ in range(3):
             try:
-                settle(bench, container)
+                run_until_idle(bench, container)
                 break
             except (InDoubt, Fenced):
                 container.start()
@@ -348,7 +348,7 @@ def test_the_one_record_that_kafka_refuses_is_found_and_set_aside(tmp_path: Path
     bench, container = refusing(tmp_path, on_error="dead_letter", exactly_once=exactly_once)
     keys = [f"k{i:09}" if i != at else "x" * 600 for i in range(of)]
     bench.feed(*((key, 1) for key in keys))
-    settle(bench, container)
+    run_until_idle(bench, container)
     assert [at] == origins(bench)
     assert "RecordRejected" in bench.letters()[0].error
     assert {key: 1 for key in keys if key[0] == "k"} == bench.changelog()
@@ -361,7 +361,7 @@ def test_many_that_kafka_refuses_over_partitions_are_all_found(tmp_path: Path) -
     bench, container = refusing(tmp_path, on_error="dead_letter", partitions=3)
     for partition in range(3):
         bench.feed(*((f"k{i:09}" if i % 50 != partition else "x" * 600, 1) for i in range(300)), partition=partition)
-    settle(bench, container)
+    run_until_idle(bench, container)
     for partition in range(3):
         assert list(range(partition, 300, 50)) == origins(bench, partition)
         assert 294 == len(bench.read("out", partition)) == len(bench.changelog(partition))
@@ -370,12 +370,12 @@ def test_many_that_kafka_refuses_over_partitions_are_all_found(tmp_path: Path) -
 def test_when_the_culprit_is_passed_transactions_grow_again(tmp_path: Path) -> None:
     bench, container = refusing(tmp_path, on_error="skip")
     bench.feed(*((f"k{i}", 1) for i in range(64)), ("x" * 600, 1))
-    settle(bench, container)
+    run_until_idle(bench, container)
     bench.feed(*((f"k{i}", 1) for i in range(500)))
-    settle(bench, container)
+    run_until_idle(bench, container)
     before = container.status()["commits"]
     bench.feed(*((f"k{i}", 1) for i in range(500)))
-    settle(bench, container)
+    run_until_idle(bench, container)
     assert 1 == container.status()["commits"] - before
     assert 1 == container.status()["tasks"][0]["skipped"]
     assert 1064 == len(bench.read("out"))
@@ -387,7 +387,7 @@ def test_with_fail_the_record_that_kafka_refuses_is_named_and_what_came_before_i
     with pytest.raises(
         TaskError, match=r"Partition 0: what it sends or stores failed 2 times on record in\[0\]@10: .*larger than the topic"
     ):
-        settle(bench, container)
+        run_until_idle(bench, container)
     container.stop()
     assert [f"k{i}" for i in range(10)] == [key for key, _ in bench.read("out")]
 
@@ -397,7 +397,7 @@ def test_a_refused_record_of_a_broadcast_input_is_passed_by_every_task(tmp_path:
     container = bench.start()
     bench.cluster.configure("out", {"max.message.bytes": "500"})
     bench.feed(("a", 1), ("x" * 600, 1), ("b", 1), topic="rules")
-    settle(bench, container)
+    run_until_idle(bench, container)
     assert [{"a": 1, "b": 1}] * 2 == [bench.changelog(p) for p in range(2)]
     assert [[Origin("rules", 0, 1)]] * 2 == [[letter.origin for letter in bench.letters(p)] for p in range(2)]
 
@@ -407,7 +407,7 @@ def test_a_record_whose_dead_letter_is_refused_as_well_stops_the_job(tmp_path: P
     bench.cluster.configure(JOB.dead_letter_topic, {"max.message.bytes": "500"})
     bench.feed(("a", 1), ("x" * 600, 1))
     with pytest.raises(TaskError, match=r"record in\[0\]@1 is refused, and cannot be set aside either"):
-        settle(bench, container)
+        run_until_idle(bench, container)
     container.stop()
     assert ["a"] == [key for key, _ in bench.read("out")]
 
@@ -419,7 +419,7 @@ def test_aborts_that_lie_in_no_record_only_cost_time(tmp_path: Path, aborts: int
     bench.feed(*((f"k{i}", 1) for i in range(400)))
     for _ in range(aborts):
         bench.cluster.fail_next("commit", "aborted")
-    settle(bench, container)
+    run_until_idle(bench, container)
     assert [f"k{i}" for i in range(400)] == [key for key, _ in bench.read("out")]
     assert 0 == container.status()["tasks"][0]["skipped"]
 
@@ -435,7 +435,7 @@ def test_what_window_sends_is_not_laid_at_a_records_door(tmp_path: Path) -> None
     bench.feed(*((f"k{i}", 1) for i in range(20)))
     bench.clock.passed += 11
     with pytest.raises(TaskError, match="a hook other than `process`"):
-        settle(bench, container)
+        run_until_idle(bench, container)
     container.stop()
     assert 0 == container.status()["tasks"][0]["skipped"]
 
@@ -451,7 +451,7 @@ def test_what_init_puts_is_not_laid_at_a_records_door(tmp_path: Path) -> None:
     container = bench.start()
     bench.cluster.configure(JOB.changelog_topic("s"), {"max.message.bytes": "500"})
     with pytest.raises(TaskError, match="a hook other than `process`"):
-        settle(bench, container)
+        run_until_idle(bench, container)
     container.stop()
     assert 0 == container.status()["tasks"][0]["skipped"]
 
@@ -465,7 +465,7 @@ def test_a_crash_in_the_middle_of_the_search_begins_it_again(tmp_path: Path) -> 
         container.step(0.0)
         container.close()
         container = bench.start()
-    settle(bench, container)
+    run_until_idle(bench, container)
     assert [300] == origins(bench)
     assert 399 == len(bench.read("out")) == len(bench.changelog())
 

@@ -60,13 +60,13 @@ class Stage:
         self.asked_for: list[str | None] = []
         self.slots = slots or {"h": None}
         tasks = group({"in": partitions}, set(), has_stores=False)
-        pace = CoordinatorSettings(
+        coordinator_settings = CoordinatorSettings(
             containers, heartbeat_s=0.1, lease_s=settings.pop("lease_s", 30.0), host_affinity_s=settings.pop("host_affinity_s", 0.3),
             stop_timeout_s=5.0, **settings,
         )  # fmt: skip
         process = Process("h", 1, "s", lambda host, pid, start: False)
         self.coordinator = JobCoordinator(
-            JOB, f"run-{id(self)}", tasks, {}, None, pace, self.log, self.clock, self, process, is_alive, input_topics
+            JOB, f"run-{id(self)}", tasks, {}, None, coordinator_settings, self.log, self.clock, self, process, is_alive, input_topics
         )
         self.coordinator.listens_at("http://127.0.0.1:1", "")
         self.code: int | BaseException | None = None

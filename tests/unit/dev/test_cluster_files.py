@@ -16,5 +16,5 @@ from samzapy.dev.spark import LocalSpark
 def test_a_file_that_describes_no_cluster_is_named(cluster: type[LocalKafka] | type[LocalSpark], text: str, tmp_path: Path) -> None:
     assert cluster.at(tmp_path) is None
     (tmp_path / "cluster.json").write_text(text)
-    with pytest.raises(ConfigurationError, match=r"cluster\.json is not one of ours"):
+    with pytest.raises(ConfigurationError, match=r"cluster\.json was not written by samzapy"):
         cluster.at(tmp_path)

@@ -58,7 +58,7 @@ class Storm:
         for actor in actors:  # the sky clears: what was open is decided
             self._init(actor)
         self.world.clock.sleep(1000)
-        self.world.cluster.settle()
+        self.world.cluster.run_due()
         return self
 
     def _init(self, actor: Actor) -> MemoryTransactionalProducer:
