@@ -20,11 +20,12 @@ def envelopes_of(records: Sequence[Message], task_input: TaskInput) -> list[Lazy
 
 def in_a_row(batch: Sequence[Message], begin: int, end: int) -> Sequence[Message]:
     """The records from `begin` on that are of the same partition, up to `end`."""
-    topic, partition = batch[begin].topic(), batch[begin].partition()
-    for index in range(begin + 1, end):
-        if batch[index].partition() != partition or batch[index].topic() != topic:
-            return batch[begin:index]
-    return batch[begin:end]
+    records = batch[begin:end]
+    topic, partition = records[0].topic(), records[0].partition()
+    for count, record in enumerate(records):
+        if record.partition() != partition or record.topic() != topic:
+            return records[:count]
+    return records
 
 
 class BatchSize:

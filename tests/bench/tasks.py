@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
+from samzapy import StreamTask
 
 
 class Project(StreamTask):
     """W1: what costs less than 5, in two fields."""
 
     def init(self, context: Any) -> None:
-        self.out = SystemStream("kafka", context.params["out"])
+        self.out = context.params["out"]
 
     def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
         record = envelope.message
         if record["amount"] < 5.0:
-            collector.send(OutgoingMessageEnvelope(self.out, {"user": record["user"], "amount": record["amount"]}, envelope.key))
+            collector.send(self.out, {"user": record["user"], "amount": record["amount"]}, envelope.key)
 
 
 class CountAndSum(StreamTask):
     """W2: count and sum of each user, an update for each record."""
 
     def init(self, context: Any) -> None:
-        self.out = SystemStream("kafka", context.params["out"])
+        self.out = context.params["out"]
         self.sums = context.get_store("sums")
 
     def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
@@ -34,14 +34,14 @@ class CountAndSum(StreamTask):
         state["c"] += 1
         state["s"] += record["amount"]
         self.sums.put(envelope.key, state)
-        collector.send(OutgoingMessageEnvelope(self.out, {"user": record["user"], "c": state["c"], "s": state["s"]}, envelope.key))
+        collector.send(self.out, {"user": record["user"], "c": state["c"], "s": state["s"]}, envelope.key)
 
 
 class ProjectBatches(Project):
     """The same, by the batch."""
 
     def process_batch(self, envelopes: Any, collector: Any, coordinator: Any) -> None:
-        send, out = collector.send, self.out.stream
+        send, out = collector.send, self.out
         for envelope in envelopes:
             record = envelope.message
             if record["amount"] < 5.0:
@@ -52,7 +52,7 @@ class CountAndSumBatches(CountAndSum):
     """The same, by the batch."""
 
     def process_batch(self, envelopes: Any, collector: Any, coordinator: Any) -> None:
-        get, put, send, out = self.sums.get, self.sums.put, collector.send, self.out.stream
+        get, put, send, out = self.sums.get, self.sums.put, collector.send, self.out
         for envelope in envelopes:
             record, key = envelope.message, envelope.key
             state = get(key)
@@ -71,7 +71,7 @@ class CountTimed(CountAndSum):
         record = envelope.message
         count = (self.sums.get(envelope.key) or 0) + 1
         self.sums.put(envelope.key, count)
-        collector.send(OutgoingMessageEnvelope(self.out, {"c": count, "t": record["t"]}, envelope.key))
+        collector.send(self.out, {"c": count, "t": record["t"]}, envelope.key)
 
 
 class Keep(StreamTask):
