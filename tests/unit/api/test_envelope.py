@@ -115,8 +115,10 @@ def test_a_topic_and_a_message_are_sent_as_their_envelope_is(case: str, monkeypa
         h.send("in", "0", partition=0)
         h.send("in", "1", partition=0)
         h.run()
-        plain, wrapped = ((r.partition(), r.key(), r.value(), r.headers()) for r in h.records("out"))
-        assert plain == wrapped
+        plain, wrapped = h.records("out")
+        assert (plain.key(), plain.value(), plain.headers()) == (wrapped.key(), wrapped.value(), wrapped.headers())
+        if plain.key() is not None:  # without a key any partition is right
+            assert plain.partition() == wrapped.partition()
 
 
 @pytest.mark.parametrize("case", REFUSED)
