@@ -47,6 +47,7 @@ class LoopProfile:
         self._names: dict[Any, str] = {}  # by code object
         self._last = self._next_write = 0.0
         self._before: Any = None
+        self._is_sampling = False
 
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
@@ -56,9 +57,17 @@ class LoopProfile:
         self._before = signal.signal(signal.SIGALRM, self._sample)
         signal.siginterrupt(signal.SIGALRM, False)
         signal.setitimer(signal.ITIMER_REAL, INTERVAL_S, INTERVAL_S)
+        self._is_sampling = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """No more samples; the files are written. Once is enough."""
+        if not self._is_sampling:
+            return
+        self._is_sampling = False
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, self._before)
         self._write()

@@ -74,6 +74,7 @@ class ContainerRunner:
         stuck_hook_s: a hook that runs as long as this, in seconds, ends the process; at half of it its stack is logged.
         die: ends the process at once; called when the lease is over and the loop does not react.
         arm: called on the heartbeat's thread with every heartbeat: if it is not called again for long, something holds that thread up.
+        before_end: called before the end is reported; after that this process may be killed.
         resident: how much memory this process has, in bytes; told with every heartbeat.
         spawn, new_id, settle_memory: what a process has for threads, ids, and to set up its memory when the tasks run.
     """
@@ -95,6 +96,7 @@ class ContainerRunner:
         settle_memory: Callable[[], None] = settle_memory,
         arm: Callable[[], None] = lambda: None,
         resident: Callable[[], int | None] = resident_bytes,
+        before_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._number = number
         self._build = build
@@ -114,6 +116,7 @@ class ContainerRunner:
         self._loop_thread = threading.get_ident()
         self._arm = arm
         self._resident = resident
+        self._before_end = before_end
         self._stuck_logged_at = -1.0
         self._told_of = "", 0.0
         self._lags = Lags(log, heartbeat_s, self._places, clock, spawn)
@@ -135,6 +138,7 @@ class ContainerRunner:
         except SamzapyError as caught:
             error = caught
         finally:
+            self._before_end()
             self._end(outcome, error)
         return EXIT_CODES[outcome]
 

@@ -189,9 +189,13 @@ def run_container(payload: Mapping[str, Any]) -> int:
     before = {"predecessor_at": trace.predecessor_at, "predecessor_pid": trace.predecessor_pid}
     facts = {"host": host, "pid": os.getpid(), "holds": holds, **before}
     hang_s = settings.commit.timeout_ms / 1000
-    profile = payload.get("profile")
+    into = payload.get("profile")
+    profile = LoopProfile(Path(into), f"container-{number}-{time.strftime('%Y%m%dT%H%M%S')}") if into else None
     try:
-        with LoopProfile(Path(profile), f"container-{number}-{time.strftime('%Y%m%dT%H%M%S')}") if profile else nullcontext():
-            return ContainerRunner(number, build, control, log, clock, facts, heartbeat_s, lease_s, hang_s, die, arm=trace.arm).run()
+        with profile or nullcontext():
+            return ContainerRunner(
+                number, build, control, log, clock, facts, heartbeat_s, lease_s, hang_s, die, arm=trace.arm,
+                before_end=profile.end if profile else lambda: None,
+            ).run()  # fmt: skip
     finally:
         trace.close()

@@ -81,6 +81,7 @@ def feed_through(servers: str, part: Sequence[bytes], feed: Example, parser: Exa
     parser.run_to_end()
 
 
+@pytest.mark.prove
 def test_the_wikipedia_windows_sum_up_to_a_direct_pass_over_kill_and_restart(kafka: str, tmp_path: Path) -> None:
     fresh(kafka, "wikipedia-feed", "wikipedia-raw", "wikipedia-edits", "wikipedia-stats")
     all_lines = list(lines())

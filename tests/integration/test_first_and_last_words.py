@@ -12,6 +12,7 @@ from tests.integration.job import Job
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.prove
 def test_before_the_first_run_and_after_a_failure(kafka: str, tmp_path: Path, unique: str) -> None:
     job = Job(kafka, tmp_path, unique, 1, containers={"count": 1, "standby": 1})
 

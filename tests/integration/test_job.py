@@ -69,6 +69,7 @@ def test_containers_are_killed_and_nothing_is_lost(kafka: str, tmp_path: Path, n
         assert len(updates) == len(set(updates))
 
 
+@pytest.mark.prove
 def test_a_second_run_goes_on_from_local_state_or_from_the_changelog_alike(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name)
     lines = sentences(4000)
@@ -143,6 +144,7 @@ def test_a_value_of_five_megabytes_is_refused_with_topic_key_and_size(kafka: str
     assert set(job.stored()) == {(0, "before"), (0, "fine")}
 
 
+@pytest.mark.prove
 def test_a_lost_checkpoint_topic_over_state_is_refused_with_the_remedy(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name)
     job.feed(sentences(100))
@@ -200,6 +202,7 @@ def test_missing_topics_are_named_all_at_once_with_exit_code_4(kafka: str, tmp_p
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.prove
 def test_an_unreachable_broker_is_named_with_exit_code_4(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name)
     for verb in (["run", str(job.file), "--local"], ["validate", str(job.file), "--connect"], ["status", str(job.file)]):

@@ -70,7 +70,7 @@ STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
     "generation that is a link": (state.linked, GOES_ON, ("changelog:", "no local store on this host")),
     "generation open elsewhere": (state.in_use, GOES_ON, ("changelog:", "another process has it open")),
     "generation set aside": (state.set_aside, GOES_ON, ("changelog:", "no local store on this host")),
-    "file in the store's place": (state.a_file_in_its_place, "SZ100", ("is a file, not a directory", "Remove it")),
+    "file in the store's place": (state.a_file_in_its_place, "SZ100", ("is a file, not a directory", "Name a directory")),
     # checkpoints
     "checkpoint that is no JSON": (state.checkpoint_of(b"\x00\x01"), REFUSED, ("cannot be read", "samzapy reset")),
     "checkpoint that is a list": (state.checkpoint_of(b"[]"), REFUSED, ("list where an object",)),
@@ -178,9 +178,9 @@ def a_file(text: str | bytes, *sets: str) -> Callable[[Path], object]:
 
 
 FILES_TABLE: dict[str, tuple[Callable[[Path], object], str, tuple[str, ...]]] = {
-    "job that is a path": (a_file(FILE, "job=../../etc"), FILES, ("'../../etc'", "no path")),
+    "job that is a path": (a_file(FILE, "job=../../etc"), FILES, ("'../../etc'", "must not be a path")),
     "id that is a path": (a_file(FILE, "id=../1"), FILES, ("letters and digits",)),
-    "store that is a path": (a_file(FILE + "stores: {../s: {}}\n"), FILES, ("a store name", "no path")),
+    "store that is a path": (a_file(FILE + "stores: {../s: {}}\n"), FILES, ("a store name", "must not be a path")),
     "topic that is a path": (a_file(FILE + "outputs: [{topic: ../t}]\n"), FILES, ("is not a Kafka topic name",)),
     "host that is a path": (with_name(1, "../h"), CONFIG, ("cannot be a directory's name",)),
     "cluster id that is a path": (with_name(0, ".."), CONFIG, ("cannot be a directory's name",)),

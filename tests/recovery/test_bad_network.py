@@ -77,6 +77,7 @@ def assert_each_counted_once(job: Job, lines: list[str]) -> None:
     assert len(each_once(expected)) == len(updates), "some were there twice"
 
 
+@pytest.mark.prove
 @pytest.mark.slow
 def test_a_late_end_txn_and_a_kill_before_the_next_commit_count_nothing_twice(kafka: str, proxy: KafkaProxy, tmp_path: Path) -> None:
     """What the late EndTxn finds open must not become visible: the container dies before it commits that, and reads it again."""

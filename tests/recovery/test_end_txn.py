@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 
 from samzapy.clock import SystemClock
 from samzapy.container.ownership import Ownership
+from samzapy.container.transaction import Transaction
 from samzapy.kafka.log import KafkaLog
 from samzapy.model.names import Job
 from samzapy.model.ownership import ContainerRecord, container_key
@@ -122,4 +123,4 @@ def an_owner(kafka: str, proxy: KafkaProxy, name: str) -> Ownership:
     produce(kafka, job.coordinator_topic, [(container_key(0), record.to_bytes())])
     settings = {**CLIENT, "bootstrap.servers": proxy.bootstrap_servers}
     log = KafkaLog(settings, settings, settings, commit_timeout_ms=20_000, lease_ms=10_000)
-    return Ownership(job, 0, "incarnation", log, SystemClock())
+    return Ownership(job, 0, "incarnation", log, SystemClock(), Transaction())

@@ -160,7 +160,7 @@ def sleep(folder: Path, name: str, nth: int, wake_after: int, exactly_once: bool
         live(job)
         if not job.woke_up:
             job.wake_up()
-    assert job.sleeper is not None, "nobody met the point"
+    assert job.frozen is not None, "nobody met the point"
     verdict = job.verdict()
     assert verdict.clean, str(verdict)
     assert 0 == job.exit_code

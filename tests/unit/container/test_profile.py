@@ -84,3 +84,12 @@ def test_a_thread_that_is_not_the_main_one_is_refused(tmp_path: Path) -> None:
     thread.start()
     thread.join()
     assert said
+
+
+def test_it_ends_once(tmp_path: Path) -> None:
+    with LoopProfile(tmp_path, "loop") as loop:
+        long_work(100_000)
+        loop.end()
+        written = (tmp_path / "loop.svg").stat().st_mtime_ns
+        assert (0.0, 0.0) == signal.getitimer(signal.ITIMER_REAL)
+    assert written == (tmp_path / "loop.svg").stat().st_mtime_ns
