@@ -20,6 +20,7 @@ from samzapy.ops.dead_letters import DeadLetters, Entry
 from samzapy.ops.topics import tasks_of
 from samzapy.printable import printable
 from samzapy.serde.registry import serde_named
+from samzapy.wiring.job_topics import JobTopics
 
 app = typer.Typer(help="Show dead letters and replay them.", no_args_is_help=True)
 MAX_ERROR = 100
@@ -151,15 +152,15 @@ def _opened(job: Job, are_checked: bool = False) -> Iterator[Any]:
 
 def _readers(job: Job) -> dict[str, int]:
     """By broadcast input, how many tasks read each of its records."""
-    broadcast = [i.topic for i in job.settings.inputs if i.broadcast]
-    if not broadcast:
+    names = JobTopics.of(job.settings)
+    if not names.broadcast:
         return {}
     with job.log.admin() as admin:
-        facts = admin.topics([i.topic for i in job.settings.inputs])
-    missing = [i.topic for i in job.settings.inputs if i.topic not in facts]
+        facts = admin.topics(names.inputs)
+    missing = [topic for topic in names.inputs if topic not in facts]
     if missing:
         raise TopicMissing(f"input topic {', '.join(missing)} does not exist: how many tasks there are is not known.", "Create it.")
-    return dict.fromkeys(broadcast, len(tasks_of(job.settings, facts)))
+    return dict.fromkeys(names.broadcast, len(tasks_of(job.settings, facts)))
 
 
 def _records(entries: Sequence[Any]) -> str:

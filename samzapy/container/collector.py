@@ -16,7 +16,6 @@ from samzapy.ports import Outgoing
 
 RECORD_OVERHEAD_BYTES = 100  # batch header, record header and varints, rounded up
 SendAll = Callable[[Sequence[Outgoing]], None]
-NO_OPTIONS = (None, None, None, None)
 ENVELOPE: Any = object()  # in place of a message: an envelope is sent, which has its own
 _Output = tuple[OutputSpec, Callable[[Any], bytes], Callable[[Any], bytes], int]  # with its serdes' encode, and its limit in bytes
 
@@ -49,12 +48,15 @@ class Collector:
         """Encode, check, and hold until the hook returns."""
         if get_ident() != self._thread:
             raise TaskError(*other_thread("collector.send()"))
-        options = (partition, partition_key, timestamp, headers)
         sent_headers: Headers | None = None
-        if type(to) is str and message is not ENVELOPE and options == NO_OPTIONS:
+        has_options = partition is not None or partition_key is not None or timestamp is not None or headers is not None
+        if type(to) is str and message is not ENVELOPE and not has_options:
             found = self._outputs.get(to)
         else:
-            envelope = _envelope(to, message, key, options)
+            if message is ENVELOPE:
+                envelope = _alone(to, key is not None or has_options)
+            else:
+                envelope = OutgoingMessageEnvelope(to, message, key, partition, partition_key, timestamp, headers)  # type: ignore[arg-type]
             found = self._outputs.get(envelope.system_stream)
             key, message, timestamp, sent_headers = envelope.key, envelope.message, envelope.timestamp, envelope.headers
             partition, partition_key = envelope.partition, envelope.partition_key
@@ -103,15 +105,11 @@ class Collector:
         self._size = self._kept = self._kept_size = 0
 
 
-def _envelope(to: Any, message: Any, key: Any, options: tuple[Any, ...]) -> OutgoingMessageEnvelope:
-    """What is to be sent, whichever way it was given."""
-    if message is not ENVELOPE:
-        return OutgoingMessageEnvelope(to, message, key, *options)
-    if type(to) is OutgoingMessageEnvelope and key is None and options == NO_OPTIONS:
-        return to
+def _alone(to: Any, has_more: bool) -> OutgoingMessageEnvelope:
+    """The envelope that was given without a message; `has_more`: something else was given beside it."""
     if not isinstance(to, OutgoingMessageEnvelope):
         raise TypeError(f"send takes a topic and a message, or an OutgoingMessageEnvelope(topic, message, key=…), not {shortened(to)} alone")
-    if key is not None or options != NO_OPTIONS:
+    if has_more:
         raise TypeError("send takes nothing beside an envelope: key, partition, timestamp and headers are given to the envelope")
     return to
 

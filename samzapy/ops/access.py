@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from samzapy.api.errors import ClusterUnreachable, LogError, NotAuthorized
 from samzapy.config.schema import Settings
-from samzapy.container.failure import DEAD_LETTER
 from samzapy.model.access import TRANSACTIONAL_ID, Access, grant_command
 from samzapy.ops.topics import changelogs
 from samzapy.plan.access import needed_access
 from samzapy.ports import Log
-from samzapy.wiring.job_topics import job_of
+from samzapy.wiring.job_topics import JobTopics
 
 LOG = logging.getLogger("samzapy")
 _BY_NAME = re.compile(r"PLAIN|SCRAM-SHA-\d+", re.IGNORECASE)
@@ -33,13 +32,14 @@ class Missing:
 
 def access_of(settings: Settings) -> list[Access]:
     """The permissions that the job needs, and no more."""
+    topics = JobTopics.of(settings)
     return needed_access(
-        job_of(settings),
-        [i.topic for i in settings.inputs],
+        topics.job,
+        list(topics.inputs),
         [(o.topic, bool(o.partitions)) for o in settings.outputs],
         changelogs(settings),
-        settings.on_error.then == DEAD_LETTER,
-        bool(settings.stores),
+        topics.dead_letters is not None,
+        topics.has_stores,
     )
 
 

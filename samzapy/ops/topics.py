@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 
 from samzapy.api.errors import ConfigurationError, SamzapyError, TopicMisconfigured, TopicMissing
 from samzapy.config.schema import Settings
-from samzapy.container.failure import DEAD_LETTER
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun, Ledger
@@ -35,9 +34,8 @@ def changelogs(settings: Settings) -> list[str]:
 def internal_specs(settings: Settings, facts: Mapping[str, TopicFacts]) -> list[TopicSpec]:
     """The internal topics of the job as they must be, given its inputs. Raises as `tasks_of`."""
     largest = min(max((facts[i.topic].max_message_bytes for i in settings.inputs), default=0), MAX_LARGEST)
-    return internal_topics(
-        job_of(settings), len(tasks_of(settings, facts)), changelogs(settings), settings.on_error.then == DEAD_LETTER, largest
-    )
+    names = JobTopics.of(settings)
+    return internal_topics(names.job, len(tasks_of(settings, facts)), changelogs(settings), names.dead_letters is not None, largest)
 
 
 def tasks_of(settings: Settings, facts: Mapping[str, TopicFacts]) -> dict[str, TaskModel]:
@@ -114,7 +112,8 @@ def what_run_refuses(settings: Settings, log: Log, ledger: Ledger) -> SamzapyErr
 
 def _checked(settings: Settings, admin: Admin) -> tuple[dict[str, TaskModel], list[TopicSpec]]:
     """The job's tasks, and the internal topics that are to be created. Raises as `prepare_topics`."""
-    users = [*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs)]
+    names = JobTopics.of(settings)
+    users = [*names.inputs, *names.outputs]
     facts = admin.topics(users)
     _refuse_missing(settings, facts)
     tasks = tasks_of(settings, facts)
@@ -151,8 +150,9 @@ def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
 
 def _follow_growth(settings: Settings, admin: Admin, tasks: int) -> None:
     """Internal topics with one partition per task get as many as the inputs now have. Raises as `_growing`."""
-    letters = [job_of(settings).dead_letter_topic] if settings.on_error.then == DEAD_LETTER else []
-    there = admin.topics([job_of(settings).checkpoint_topic, *letters])  # no others: with access control the job may not look at them
+    names = JobTopics.of(settings)
+    letters = [names.dead_letters] if names.dead_letters else []
+    there = admin.topics([names.job.checkpoint_topic, *letters])  # no others: with access control the job may not look at them
     for topic in _growing(settings, there, tasks):
         LOG.info("%s grows from %d to %d partitions, as the inputs did", topic, there[topic].partitions, tasks)
         admin.grow(topic, tasks)
@@ -164,8 +164,9 @@ def _growing(settings: Settings, there: Mapping[str, TopicFacts], tasks: int) ->
     Raises:
         StateMismatch: the job has stores: keys would meet other tasks than their state.
     """
-    topic, letters = job_of(settings).checkpoint_topic, job_of(settings).dead_letter_topic
-    found = [letters] if settings.on_error.then == DEAD_LETTER and letters in there and there[letters].partitions < tasks else []
+    names = JobTopics.of(settings)
+    topic, letters = names.job.checkpoint_topic, names.dead_letters
+    found = [letters] if letters and letters in there and there[letters].partitions < tasks else []
     if topic not in there or there[topic].partitions >= tasks:
         return found
     if settings.stores:
