@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from samzapy.dev.settings import Node, node_settings
 
 LIMIT_S = 60.0
+MARKERS_S = 5.0
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -130,9 +132,24 @@ def ends(bootstrap: str, topic: str, isolation: str = "read_committed") -> dict[
 
 
 def read_all(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Record]:
-    """Every record from the start up to the end as it is now, by partition and offset."""
+    """Every record from the start up to the end as it is now, by partition and offset.
+
+    Kafka answers a commit before it has written the commit's markers: for a moment, seconds on a busy machine, what was committed cannot be
+    read yet. So a reader of what is committed waits a while for transactions that are still open at the end of the topic.
+    """
+    if isolation == "read_committed":
+        _await_markers(bootstrap, topic)
     with _Reader(bootstrap, isolation) as reader:
         return reader.read(topic)
+
+
+def _await_markers(bootstrap: str, topic: str) -> None:
+    """Until no transaction is open at the topic's end as it is now; at most `MARKERS_S`, for some tests leave one open on purpose."""
+    deadline, pause = time.monotonic() + MARKERS_S, threading.Event()
+    with _Reader(bootstrap, "read_uncommitted") as everything, _Reader(bootstrap, "read_committed") as committed:
+        ends = {p: high for p, (_, high) in everything.bounds(topic).items()}
+        while any(high < ends[p] for p, (_, high) in committed.bounds(topic).items()) and time.monotonic() < deadline:
+            pause.wait(0.02)
 
 
 def read_last(bootstrap: str, topic: str, isolation: str = "read_committed") -> dict[bytes | None, bytes]:
