@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from samzapy.api.errors import ClusterUnreachable
+from samzapy.cli.begun import Begun
 from samzapy.cli.bounded import within
 from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json
@@ -39,13 +39,12 @@ def _stop(job: Job, timeout: float, token_file: Path | None, known: list[str]) -
     deadline = time.monotonic() + timeout
     with job:
         run = _Run.of(job, token_file, deadline)
-        if run is None:
-            return NOT_RUNNING
+        if isinstance(run, int):
+            return run
         run.post("stop", {}, _left(deadline))
         known.append("the job was asked to stop, and whether it has is not known")
         while time.monotonic() < deadline:
-            lease = job.lease()
-            if lease is None or lease.ended or lease.run_id != run.status["run_id"]:
+            if run.is_over(deadline):
                 say("stopped")
                 return 0
             time.sleep(LOOK_S)
@@ -62,9 +61,10 @@ def scale(
     token_file: TokenFile = None,
 ) -> int:
     """Change the number of containers; only tasks that have to move are moved. The job file keeps its number for the next run."""
+    deadline = time.monotonic() + timeout
     run = _found(Job(file, more, sets), token_file, timeout)
-    if run is None:
-        return NOT_RUNNING
+    if isinstance(run, int):
+        return run
     before = {task["name"]: task.get("last_move") for task in run.status["tasks"]}
     answer = run.post("scale", {"containers": containers})
     wanted = int(answer["containers"])
@@ -74,7 +74,7 @@ def scale(
     def is_done(status: dict[str, Any]) -> bool:
         return len(status["containers"]) == wanted and _is_settled(status)
 
-    done = run.follow("moving", timeout, is_done)
+    done = run.follow("moving", timeout, deadline, is_done)
     if done is None:
         return 1
     for task in done["tasks"]:
@@ -96,9 +96,10 @@ def restart(
     """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded.
 
     Code that cannot be imported is refused before any container is restarted."""
+    deadline = time.monotonic() + timeout
     run = _found(Job(file, more, sets, classes=True), token_file, timeout)
-    if run is None:
-        return NOT_RUNNING
+    if isinstance(run, int):
+        return run
     before = {c["id"]: c["pid"] for c in run.status["containers"]}
     numbers = run.post("restart", {"container": container})["containers"]
 
@@ -106,19 +107,20 @@ def restart(
         now = {c["id"]: c["pid"] for c in status["containers"]}
         return all(now.get(n) not in (None, before.get(n)) for n in numbers) and _is_settled(status)
 
-    done = run.follow("restarting", timeout, is_done)
+    done = run.follow("restarting", timeout, deadline, is_done)
     if done is None:
         return 1
     say(f"restarted {', '.join(f'container {n}' for n in numbers)}")
     return 0
 
 
-def _found(job: Job, token_file: Path | None, timeout: float) -> _Run | None:
+def _found(job: Job, token_file: Path | None, timeout: float) -> _Run | int:
     """The running job, as `_Run.of`; everything that follows goes to its coordinator and not to Kafka."""
+    deadline = time.monotonic() + timeout
 
-    def look() -> _Run | None:
+    def look() -> _Run | int:
         with job:
-            return _Run.of(job, token_file)
+            return _Run.of(job, token_file, deadline)
 
     return within(timeout, look, _servers(job), lambda: "nothing was changed")
 
@@ -145,25 +147,51 @@ class _Run:
         self.status = status
 
     @classmethod
-    def of(cls, job: Job, token_file: Path | None, deadline: float = inf) -> _Run | None:
-        """The running job; None, and said, if it does not run."""
-        status = job.status(_left(deadline))
-        if status is None:
-            say(f"{job} is not running; {last_run(job.lease())}")
-            return None
+    def of(cls, job: Job, token_file: Path | None, deadline: float) -> _Run | int:
+        """The running job. One that has begun and cannot be asked yet is waited for.
+
+        The exit code, and the reason is said, if it does not run, or still starts when time is up.
+        """
+        begun: Begun | None = None
+        while True:
+            before, begun = begun, job.starting()
+            status = job.status(_left(deadline))
+            if status is not None:
+                break
+            if begun is None:
+                say(f"{job} is not running; {'its start has just ended' if before else last_run(job.lease())}")
+                return NOT_RUNNING
+            if time.monotonic() >= deadline:
+                say(f"{job} is still starting ({begun}): nothing of it runs yet, and `kill {begun.pid}` ends it")
+                return 1
+            if before is None:
+                say(f"{job} is starting ({begun}); waiting until it can be asked")
+            time.sleep(LOOK_S)
         path = token_file or token_path(Path(job.settings.state.dir), job.cluster_id(), str(job.names), status["run_id"])
         return cls(job, status, read_token(path, is_ours=token_file is None))
+
+    def is_over(self, deadline: float) -> bool:
+        """Whether this run has ended. Before it has the lease, that is still another run's: then what counts is whether it answers."""
+        run_id, lease = self.status["run_id"], self._job.lease()
+        if lease is None or lease.run_id == run_id:
+            return lease is None or lease.ended
+        status = self._job.status(_left(deadline))
+        return status is None or status["run_id"] != run_id
 
     def post(self, verb: str, content: dict[str, Any], timeout_s: float = HTTP_TIMEOUT_S) -> dict[str, Any]:
         return http_json("POST", f"{self.status['coordinator']}/api/v1/{verb}", self._token, content, timeout_s)
 
-    def follow(self, doing: str, timeout: float, is_done: Callable[[dict[str, Any]], bool]) -> dict[str, Any] | None:
+    def follow(
+        self, doing: str, timeout: float, deadline: float, is_done: Callable[[dict[str, Any]], bool]
+    ) -> dict[str, Any] | None:
         """The first status that is done, saying what is waited for; None, and said: not in time, or the job ended meanwhile.
+
+        Args:
+            timeout: what the user gave, in seconds, for the message; `deadline`: when that is over.
 
         Raises:
             ClusterUnreachable: its coordinator does not answer any more, and nothing says that it ended.
         """
-        deadline = time.monotonic() + timeout
         reasons: dict[str, str] = {}
         while time.monotonic() < deadline:
             try:

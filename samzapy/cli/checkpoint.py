@@ -92,7 +92,7 @@ def checkpoint_set(
     _check_state(job, keep_state, reset_state)
     options = CheckpointSetOptions(target, Choice(topic, partition), reset_state)
     with job:
-        job.refuse_running(job.url())
+        job.refuse_running()
         plan = _execute(job, options) if execute else _checkpoint_set(job).preview(options, job.ledger())
         _print(plan, as_json)
         _say_what_stays(plan)

@@ -73,7 +73,7 @@ def forget(
 
 
 def _forgetting(job: Job) -> Forgetting:
-    job.refuse_running(job.url())
+    job.refuse_running()
     return Forgetting(job.names, coordinator_settings(job.settings), job.log, job.clock, this_process(), job.answers)
 
 

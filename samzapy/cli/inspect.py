@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from samzapy.api.errors import TopicMissing
+from samzapy.cli.begun import Begun
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
 from samzapy.cli.job import Job
 from samzapy.model.ownership import LeaseRecord
@@ -29,17 +30,28 @@ def status(
     as_json: AsJson = False,
     watch: Annotated[bool, typer.Option("--watch", help="Again every two seconds, until Ctrl-C.")] = False,
 ) -> int:
-    """Status of the running job, from its coordinator; exit code 3 if it is not running."""
+    """Status of the running job, from its coordinator; exit code 3 if it is not running, or only starting."""
     with Job(file, more, sets) as job:
         while True:
+            starting = job.starting()
             answer = job.status()
-            if answer is None:
+            if answer is not None:
+                print_json(answer) if as_json else _print_status(answer)
+            elif starting is not None:
+                _say_starting(job, starting, as_json)
+            else:
                 _say_not_running(job, job.lease(), as_json)
-                return NOT_RUNNING
-            print_json(answer) if as_json else _print_status(answer)
-            if not watch:
-                return 0
+            if not watch or (answer is None and starting is None):
+                return NOT_RUNNING if answer is None else 0
             time.sleep(2.0)
+
+
+def _say_starting(job: Job, begun: Begun, as_json: bool) -> None:
+    if as_json:
+        run = {"run_id": begun.run_id, "host": begun.host, "pid": begun.pid, "began_ms": begun.began_ms}
+        print_json({"job": job.settings.job, "id": job.settings.id, "state": "STARTING", "starting": run})
+    else:
+        say(f"{job} is starting ({begun}); ask again in some seconds")
 
 
 def _say_not_running(job: Job, last: LeaseRecord | None, as_json: bool) -> None:

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from samzapy.api.errors import ClusterUnreachable, NotAuthorized, OwnedElsewhere
+from samzapy.api.errors import ClusterUnreachable, NotAuthorized, OwnedElsewhere, StateRefused
+from samzapy.cli.begun import Begun, begun_here
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json, is_status
 from samzapy.cli.loading import load
 from samzapy.clock import SystemClock
 from samzapy.config.load import LoadedJob
+from samzapy.config.schema import Settings
 from samzapy.model.ownership import LeaseRecord, Ledger
 from samzapy.ops.access import explained
 from samzapy.ports import Consumer, Log
@@ -42,8 +44,15 @@ class Job:
 
     log: Log
 
-    def __init__(self, file: Path, more: list[Path] | None, sets: list[str] | None, classes: bool = False) -> None:
-        self._take(load(file, more, sets, classes))
+    def __init__(
+        self,
+        file: Path,
+        more: list[Path] | None,
+        sets: list[str] | None,
+        classes: bool = False,
+        before_classes: Callable[[Settings], None] | None = None,
+    ) -> None:
+        self._take(load(file, more, sets, classes, before_classes))
 
     @classmethod
     def of(cls, loaded: LoadedJob, log: Log) -> Self:
@@ -101,14 +110,29 @@ class Job:
         """Whether a coordinator of this job answers at a URL."""
         return self._status_at(url) is not None
 
-    def refuse_running(self, url: str | None) -> None:
-        """That it does not run, by where a run answers.
+    def starting(self) -> Begun | None:
+        """A run of this host that has begun and cannot be asked yet. Look for it before `status`: what has begun by then is seen by one of both."""
+        here = begun_here(self.settings, self.loaded.sources[0])
+        if not here:
+            return None
+        try:
+            lease = self.lease()
+        except StateRefused:  # unreadable: the process is there all the same
+            lease = None
+        return next((begun for begun in here if lease is None or begun.run_id != lease.run_id), None)
+
+    def refuse_running(self, url: Callable[[], str | None] | None = None) -> None:
+        """That it does not run, nor starts. `url`: asks where a run answers; `self.url` by default.
 
         Raises:
             OwnedElsewhere: it does.
         """
-        if url is not None:
-            raise OwnedElsewhere(f"{self} is running ({url}).", "Stop it first: `samzapy stop JOB.yaml`.")
+        starting = self.starting()
+        found = (url or self.url)()
+        if found is not None:
+            raise OwnedElsewhere(f"{self} is running ({found}).", "Stop it first: `samzapy stop JOB.yaml`.")
+        if starting is not None:
+            raise OwnedElsewhere(f"{self} is starting ({starting}).", "Stop it first: `samzapy stop JOB.yaml`.")
 
     def _status_at(self, url: str, timeout_s: float = HTTP_TIMEOUT_S) -> dict[str, Any] | None:
         try:

@@ -40,6 +40,7 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
         tasks = job_facts(job.settings, job.log).tasks
         if not tasks:
             _refuse(job)
+        starting = job.starting()
         status = job.status()
         at = committed(job)
         if status is not None:
@@ -48,7 +49,7 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
         found = partition_lags(tasks, at, ends)
     readers = {} if status is None else _readers(status)
     if status is None:
-        say(f"job {job.names} is not running{'' if at else ', and has no checkpoint yet'}")
+        say(f"job {job.names} is {f'starting ({starting})' if starting else 'not running'}{'' if at else ', and has no checkpoint yet'}")
     if leaderless:
         problem = no_leader(leaderless)
         say(f"warning: {problem.message}\n  {problem.remedy}")

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.common import called_with
 from samzapy.config.load import LoadedJob, load_job
+from samzapy.config.schema import Settings
 from samzapy.config.secrets import is_secret
 from samzapy.kafka.client import check_properties
 
 LOG = logging.getLogger("samzapy")
 
 
-def load(job: Path, more: list[Path] | None, sets: list[str] | None, classes: bool = False) -> LoadedJob:
-    """The job file with all overrides. From now on, commands in messages name it (`as_called`).
+def load(
+    job: Path, more: list[Path] | None, sets: list[str] | None, classes: bool = False, before_classes: Callable[[Settings], None] | None = None
+) -> LoadedJob:
+    """The job file with all overrides. From now on, commands in messages name it (`as_called`). `before_classes`: as in `load_job`.
 
     Raises:
         ConfigError: with all problems at once.
     """
     public = [one for one in sets or [] if not _may_hold_secret(one)]
     called_with([str(job), *(w for file in more or [] for w in ("--file", str(file))), *(w for one in public for w in ("--set", one))])
-    loaded = load_job([job, *(more or [])], sets or [], check_client=check_properties, check_classes=classes)
+    loaded = load_job([job, *(more or [])], sets or [], check_client=check_properties, check_classes=classes, before_classes=before_classes)
     if classes and loaded.written_secrets:
         LOG.warning(
             "%s: a secret is written in the job file, where whoever reads the file sees it: refer to it instead, as ${NAME} or ${file:PATH}",

@@ -36,7 +36,7 @@ def reset(
     job = Job(file, more, sets)
     settings = job.settings
     with job:
-        job.refuse_running(url_of_a_run(job))
+        job.refuse_running(lambda: url_of_a_run(job))
         with job.log.admin() as admin:
             foreign = {} if coordinator else foreign_changelogs(settings, job.log, admin)
             forgotten = [] if coordinator else [*(t for t in changelogs(settings) if t not in foreign), job.names.checkpoint_topic]

@@ -1,42 +1,17 @@
-"""`samzapy run`."""
+"""`samzapy run`. Light to import, so that other commands see that the run has begun before it has imported all that it needs."""
 
 from __future__ import annotations
 
-import logging
-import os
 import secrets
-import signal
-import threading
-import time
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from samzapy import failpoints
-from samzapy.api.errors import ConfigurationError
-from samzapy.cli.common import JobFile, MoreFiles, Relayed, Sets, say
+from samzapy.cli.begun import begin
+from samzapy.cli.common import JobFile, MoreFiles, Sets
 from samzapy.cli.job import Job
 from samzapy.cli.loading import with_master
-from samzapy.cli.this_process import this_process
-from samzapy.container.process import open_files_limit
-from samzapy.coordinator.control_app import control_app, control_connections
-from samzapy.coordinator.host_names import HostNames
-from samzapy.coordinator.http import Listener
-from samzapy.coordinator.job_coordinator import JobCoordinator
-from samzapy.coordinator.token import token_path, write_token
-from samzapy.coordinator.web_app import web_app
-from samzapy.model.offsets import TopicPartition
-from samzapy.ops.access import warn_of_missing
-from samzapy.ops.topics import grown_tasks, prepare_topics, refuse_to_make_again
-from samzapy.plan.assignment import check_slots
-from samzapy.ports import Launcher, Log
-from samzapy.wiring.coordinator import container_payload, coordinator_settings, input_topics, is_one_host, process_launcher, spark_launcher
-
-LOG = logging.getLogger("samzapy")
-KILLED = 128
-LOOPBACK = "127.0.0.1"
 
 
 def run(
@@ -53,149 +28,8 @@ def run(
     ] = None,
 ) -> int:
     """Run a job in the foreground. Ctrl-C: final commit, exit 0; a second one: stop now."""
-    with Job(file, more, with_master(sets, local, master), classes=True) as job:
-        return _Run(job, local, until_end, takeover, profile).run()
+    run_id = secrets.token_hex(8)
+    with begin(run_id) as begun, Job(file, more, with_master(sets, local, master), classes=True, before_classes=begun.of) as job:
+        from samzapy.cli.running import Run
 
-
-class _Run:
-    def __init__(self, job: Job, local: bool, until_end: bool, takeover: bool, profile: Path | None) -> None:
-        self._job = job
-        self._settings = job.settings
-        self._local = local
-        self._until_end = until_end
-        self._takeover = takeover
-        self._profile = profile
-        self._signals: list[int] = []
-
-    def run(self) -> int:
-        failpoints.arm(os.environ)
-        open_files_limit()
-
-        # Everything that can be refused is refused before a process is started.
-        settings, log = self._settings, self._job.log
-        if self._profile and is_one_host(settings, local=self._local):
-            _check_folder(self._profile)
-        refuse_to_make_again(settings, log, self._job.clock)
-        tasks = prepare_topics(settings, log)
-        warn_of_missing(settings, log)
-        wanted = coordinator_settings(settings, len(tasks), takeover=self._takeover)
-        self._warn_of_idle(wanted.containers)
-        ends = ends_now([p for t in tasks.values() for p in t.inputs], log) if self._until_end else None
-
-        run_id, cluster_id = secrets.token_hex(8), self._job.cluster_id()
-        token_file = token_path(Path(settings.state.dir), cluster_id, str(self._job.names), run_id)
-        token = _new_token(token_file, settings.state.dir)
-        launcher = self._launcher()
-        coordinator: JobCoordinator | None = None
-        try:
-            if not self._local:
-                check_slots(wanted.containers, launcher.slots(), settings.spark.master)
-            loaded = self._job.loaded
-            payload = container_payload(
-                settings, loaded.document, loaded.folders, cluster_id, token, local=self._local, profile=self._profile
-            )
-            topics = input_topics(settings, len(tasks), lambda: grown_tasks(settings, log), log, self._job.clock)
-            coordinator = JobCoordinator(
-                self._job.names,
-                run_id,
-                tasks,
-                payload,
-                ends,
-                wanted,
-                log,
-                self._job.clock,
-                launcher,
-                this_process(),
-                self._job.answers,
-                topics,
-            )
-            return self._until_over(coordinator, launcher, token, token_file, len(tasks))
-        finally:
-            if coordinator is None:
-                launcher.close()
-
-    def _until_over(self, coordinator: JobCoordinator, launcher: Launcher, token: str, token_file: Path, tasks: int) -> int:
-        """Listen for people and containers while the job runs; the exit code."""
-        web = self._settings.web
-        control_host = str(getattr(launcher, "driver_host", LOOPBACK))  # where containers can reach this driver
-        listeners = [
-            Listener(web_app(coordinator, token, HostNames(web.host, web.names)), web.host, web.port),
-            Listener(control_app(coordinator.roster, token), control_host, 0, control_connections(tasks)),
-        ]
-        coordinator.listens_at(listeners[0].url, listeners[1].url)
-        for listener in listeners:
-            listener.start()
-        self._take_signals(coordinator)
-        try:
-            code = coordinator.run()
-        finally:
-            token_file.unlink(missing_ok=True)
-            for listener in listeners:
-                listener.stop()
-        return KILLED + self._signals[-1] if len(self._signals) > 1 and code == 0 else code
-
-    def _launcher(self) -> Launcher:
-        if self._local:
-            return process_launcher(Relayed())
-        say("starting Spark …")
-        started = time.monotonic()
-        launcher = spark_launcher(self._settings)
-        say(f"Spark runs ({time.monotonic() - started:.1f} s)")
-        return launcher
-
-    def _warn_of_idle(self, containers: int) -> None:
-        if self._settings.containers.standby and is_one_host(self._settings, local=self._local):
-            LOG.warning("containers.standby: no warm copies are kept: all containers are on this host, and a copy belongs on another one")
-        if containers < self._settings.containers.count:
-            LOG.warning("%d containers for %d tasks: the others are not started", self._settings.containers.count, containers)
-
-    def _take_signals(self, coordinator: Any) -> None:
-        def handle(number: int, _: Any) -> None:
-            if number == signal.SIGHUP and self._signals:
-                return  # when a terminal closes, its shell sends one and the kernel another
-            self._signals.append(number)
-            if len(self._signals) == 1:
-                say("stopping after a final commit (interrupt again to stop now)")
-                # not here: the handler may have interrupted the holder of the coordinator's lock
-                threading.Thread(target=coordinator.request_stop, daemon=True).start()
-            else:
-                coordinator.kill_now()
-
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` has it ignored
-                signal.signal(number, handle)
-
-
-def ends_now(partitions: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:
-    """The ends of a bounded run: all that is committed now. Says so if an open transaction hides more records."""
-    with log.admin() as admin, log.restore_consumer("ends") as consumer:
-        written = admin.high_watermarks(
-            partitions
-        )  # first: records written between the two requests must not look as if a transaction hid them
-        ends = {partition: bounds.end for partition, bounds in consumer.bounds_of(written).items()}
-    for partition, end in sorted(ends.items()):
-        if end < written[partition]:
-            LOG.warning(
-                "%s: another application's transaction is open at %d; that transaction and the records after it are not part of this run",
-                partition,
-                end,
-            )
-    return {str(partition): end for partition, end in ends.items()}
-
-
-def _check_folder(profile: Path) -> None:
-    try:
-        profile.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigurationError(f"--profile {profile}: {error.strerror}.", "Name a folder that this user can write to.") from None
-
-
-def _new_token(path: Path, state: Path) -> str:
-    """The run's token, written; the first thing that needs the state directory, so what is wrong with that shows here."""
-    try:
-        return write_token(path, state)
-    except OSError as error:
-        raise ConfigurationError(
-            f"state.dir {state} cannot be used: {error.filename or path}: {error.strerror}.",
-            "Name a directory that this user can write to.",
-        ) from None
+        return Run(job, run_id, local=local, until_end=until_end, takeover=takeover, profile=profile).run()

@@ -97,7 +97,7 @@ def verify(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: As
 
 
 def _local(job: Job) -> Any:
-    job.refuse_running(job.url())
+    job.refuse_running()
     return LocalState(job.settings, list(job.loaded.folders), "localhost", job.log, job.clock)
 
 

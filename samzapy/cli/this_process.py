@@ -22,6 +22,14 @@ def process_start(pid: int) -> str:
         return ""
 
 
+def process_age_s(pid: int) -> float | None:
+    """For how many seconds a process of this host is there; None where that cannot be known."""
+    try:
+        return float(Path("/proc/uptime").read_text().split()[0]) - int(process_start(pid)) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return None
+
+
 def is_gone(host: str, pid: int, start: str) -> bool:
     """Whether a process of this very host is provably not there any more."""
     if host != socket.gethostname() or not pid:

@@ -8,7 +8,7 @@ cannot let the coordinator and its containers speak of two clusters.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ def load_job(
     environ: Mapping[str, str] | None = None,
     check_client: ClientCheck | None = None,
     check_classes: bool = False,
+    before_classes: Callable[[Settings], None] | None = None,
 ) -> LoadedJob:
     """The job that the files and `--set`s say together.
 
@@ -64,6 +65,7 @@ def load_job(
         environ: variables for `${…}`; the process's own by default.
         check_client: asks the Kafka client about properties, without a connection.
         check_classes: import the task and the serdes of the user's.
+        before_classes: called before that, which may take long, if nothing is wrong so far.
 
     Raises:
         ConfigError: with everything that is wrong, sorted.
@@ -84,6 +86,8 @@ def load_job(
     if check_client is not None:
         findings += check_client_keys(values, check_client)
     if check_classes:
+        if before_classes is not None and settings is not None and not findings and not problems:
+            before_classes(settings)
         findings += _check_classes(values, folders, {finding.path for finding in findings})
     problems += _problems(findings, failed, root, secrets)
     if problems or settings is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import signal
 import sys
 import threading
@@ -19,7 +20,7 @@ from typing import Any
 
 from samzapy.cli.job import Job
 from samzapy.cli.main import configure_logging
-from samzapy.cli.run import _Run
+from samzapy.cli.running import Run
 from samzapy.ports import ContainerHandle, Launcher
 from tests.recovery.tcp_relay import TcpRelay
 
@@ -77,11 +78,11 @@ class Links:
                 (relay.cut if number in cut else relay.mend)()
 
 
-class _Linked(_Run):
+class _Linked(Run):
     """`samzapy run` over Links."""
 
     def _launcher(self) -> Launcher:
-        asked = self._loaded.sources[0].parent / ASKED
+        asked = self._job.loaded.sources[0].parent / ASKED
         links = Links(super()._launcher(), lambda: set(json.loads(asked.read_text())) if asked.exists() else set())
         # not in the handler: it may have interrupted the holder of the lock
         signal.signal(signal.SIGUSR1, lambda *_: threading.Thread(target=links.follow, name="links", daemon=True).start())
@@ -99,7 +100,7 @@ def main() -> int:
     configure_logging(verbose=False)
     master = [f"spark.master={given.master}"] if given.master else []
     with Job(given.job, [], [*given.set, *master], classes=True) as job:
-        return _Linked(job, given.local, False, False).run()
+        return _Linked(job, secrets.token_hex(8), local=given.local).run()
 
 
 if __name__ == "__main__":
