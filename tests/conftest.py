@@ -31,6 +31,7 @@ from tests.figures import IN_PROCESS_OF_MANY, Figures, tell
 __all__ = ["tell"]
 
 KAFKA_IMAGE = "apache/kafka:4.3.0"
+START_S = 300.0  # a machine with much else to do takes minutes
 
 
 BROKER = pytest.StashKey[contextlib.ExitStack]()
@@ -103,11 +104,15 @@ def _in_a_container() -> Iterator[str]:
         yield address
 
 
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
 def _on_this_machine() -> Iterator[str]:
     directory = Path(tempfile.mkdtemp(prefix="samzapy-kafka-"))
     try:
         try:
-            cluster = LocalKafka.start(port=0, directory=directory, say=lambda line: print(line, file=sys.stderr), tied=True)
+            cluster = LocalKafka.start(port=0, directory=directory, say=_say, timeout_s=START_S, tied=True)
         except (ClusterUnreachable, LauncherError) as error:
             if os.environ.get("CI"):  # where tests must not be left out
                 raise

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from tests.broker import create_topic, produce, read_all
 from tests.commands import PLACEHOLDER, what_does_not_run
 
-PATIENCE_S = 90.0
+PATIENCE_S = 180.0
 HTTP_S = 5.0
 LOOK_S = 0.05
 BARRIER = b"\x00samzapy/barrier"

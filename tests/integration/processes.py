@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def until(found: Callable[[], T | None], what: str, within_s: float = 60.0) -> T:
+def until(found: Callable[[], T | None], what: str, within_s: float = 150.0) -> T:
     """The first answer that is not None or False; fails naming `what` when there is none in time."""
     deadline, pause = time.monotonic() + within_s, threading.Event()
     while time.monotonic() < deadline:

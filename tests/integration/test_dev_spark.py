@@ -60,7 +60,7 @@ def pids(status: dict[str, Any]) -> list[int]:
 
 
 @pytest.mark.kafka
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_job_on_two_hosts_one_of_which_is_lost_and_comes_back(
     place: Path, kafka: str, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

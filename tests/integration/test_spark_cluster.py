@@ -17,7 +17,7 @@ from tests.integration.standalone import Cluster
 if TYPE_CHECKING:
     from samzapy.spark.launcher import SparkHandle, SparkLauncher
 
-pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.prove, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 
 A, B, UNKNOWN = "127.0.0.2", "127.0.0.3", "127.0.0.9"
 LOCALITY_WAIT_S = 5.0
