@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
-from xml.sax.saxutils import escape
+from html import escape
 
 LOG = logging.getLogger("samzapy.container")
 INTERVAL_S = 0.005

@@ -26,7 +26,7 @@ from samzapy.dev.ports import PortTaken, free_ports, is_free
 from samzapy.dev.probe import ask_cluster
 from samzapy.dev.process import Server, end_all, explain_end, first_complaint
 from samzapy.dev.secure import ADMIN, BROKER, JOB, Secure
-from samzapy.dev.settings import HOST, JVM_OPTIONS, LOGGING, Node, node_settings, properties_text
+from samzapy.dev.settings import BRIEF_JVM_OPTIONS, HOST, JVM_OPTIONS, LOGGING, Node, node_settings, properties_text
 from samzapy.kafka.access import set_passwords
 from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
 from samzapy.private_files import read_regular
@@ -38,6 +38,7 @@ STOP_TIMEOUT_S = 20.0
 MAX_BYTES = 1 << 20  # of cluster.json
 _ATTEMPTS = 3
 _POLL_S = 0.1
+_BROKER = "kafka.Kafka"
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,8 @@ class LocalKafka:
         """Start a cluster, or the nodes of it that do not run, and wait until it answers.
 
         `port`, `brokers` and `secure` default to what the directory holds, else 9092, 1 and not; port 0 is any free one. `secure`: with TLS,
-        passwords and ACLs. `overrides` are broker settings, for this start only. `tied`: the brokers end with the thread that called this.
+        passwords and ACLs. `overrides` are broker settings, for this start only. `tied`: the brokers end with the thread that
+        called this, and their JVMs start quickly at the cost of speed later.
         """
         if directory is None:
             chosen = DEFAULT_PORT if port is None else port or free_ports(1)[0]
@@ -169,7 +171,7 @@ class LocalKafka:
             if server.pid() is None:
                 java = java or find_java()
                 launch = _Launch(java, kafka_jars(java, silent), {}, tied, START_TIMEOUT_S)
-                server.start(launch.command(self.directory, "kafka.Kafka", str(self._settings_file(node))), tied=tied)
+                server.start(launch.command(self.directory, _BROKER, str(self._settings_file(node))), tied=tied)
 
     def _node(self, number: int) -> Node:
         found = next((node for node in self.nodes if node.id == number), None)
@@ -244,7 +246,7 @@ class LocalKafka:
             for node in missing:
                 server = self.server(node)
                 log_starts[node.id] = server.log_size()
-                server.start(launch.command(self.directory, "kafka.Kafka", str(self._settings_file(node))), tied=launch.tied)
+                server.start(launch.command(self.directory, _BROKER, str(self._settings_file(node))), tied=launch.tied)
                 started.append(server)
             self._await_answers(log_starts, launch.timeout_s)
             self._make_users()
@@ -320,8 +322,9 @@ class _Launch:
     timeout_s: float
 
     def command(self, directory: Path, main: str, *arguments: str) -> list[str]:
+        brief = BRIEF_JVM_OPTIONS if self.tied or main != _BROKER else ()
         logging = f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}"
-        return [str(self.java.executable), *JVM_OPTIONS, logging, "-cp", f"{self.jars}{os.sep}*", main, *arguments]
+        return [str(self.java.executable), *JVM_OPTIONS, *brief, logging, "-cp", f"{self.jars}{os.sep}*", main, *arguments]
 
 
 def default_directory(port: int) -> Path:

@@ -21,6 +21,7 @@ from samzapy.api.errors import ClusterUnreachable
 from samzapy.dev.java import Java
 from samzapy.dev.places import write_private
 from samzapy.dev.probe import Login
+from samzapy.dev.settings import BRIEF_JVM_OPTIONS
 
 BROKER, ADMIN, JOB = "broker", "admin", "samzapy"
 MECHANISM = "SCRAM-SHA-512"
@@ -175,7 +176,7 @@ class KeyStore:
     def _run(self, verb: str, *options: str) -> None:
         store = ("-keystore", str(self.path), "-storetype", "PKCS12", "-storepass:file", str(self.password_file))
         said = subprocess.run(
-            [str(self.java.executable), *_KEYTOOL, verb, *store, *options],
+            [str(self.java.executable), *BRIEF_JVM_OPTIONS, *_KEYTOOL, verb, *store, *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_KEYTOOL_TIMEOUT_S, check=False,
         )  # fmt: skip
         if said.returncode != 0:

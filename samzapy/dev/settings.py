@@ -12,6 +12,8 @@ from pathlib import Path
 
 HOST = "127.0.0.1"
 
+# For a JVM that runs for seconds or minutes: without the optimising compiler it starts with half of the processor time.
+BRIEF_JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 JVM_OPTIONS = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Djava.net.preferIPv4Stack=true")
 
 LOGGING = """status = warn
