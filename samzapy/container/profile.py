@@ -14,10 +14,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self
-from html import escape
 
 LOG = logging.getLogger("samzapy.container")
 INTERVAL_S = 0.005

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.api.serde import Serde
-from samzapy.serde.avro import avro_serde
 from samzapy.serde.basic import BytesSerde, IntegerSerde, JsonSerde, StringSerde, shown
 from samzapy.serde.record import PREFIX, record_serde
 
@@ -82,6 +81,8 @@ def serde_named(name: str, folders: Sequence[Path]) -> NamedSerde:
     if name in _BASIC:
         return _BASIC[name]  # type: ignore[return-value]
     if name.startswith("avro:"):
+        from samzapy.serde.avro import avro_serde  # imports fastavro, which a process without Avro need not wait for
+
         return avro_serde(name, _found(name, name.removeprefix("avro:"), folders))
     if name.startswith(PREFIX) and _REFERENCE.fullmatch(name.removeprefix(PREFIX)):
         return record_serde(name, folders)
