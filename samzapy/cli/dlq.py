@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ import typer
 
 from samzapy.api.errors import ConfigurationError, SamzapyError, TopicMissing
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
+from samzapy.cli.exact_json import exact, header
 from samzapy.cli.job import Job
 from samzapy.model.dead_letter import Origin
 from samzapy.ops.dead_letters import DeadLetters, Entry
@@ -59,15 +61,19 @@ def show(
     sets: Sets = None,
     as_json: AsJson = False,
 ) -> None:
-    """A dead letter: key and value by the input's serdes if they decode, headers, stack."""
+    """A dead letter: key and value by the input's serdes if they decode, headers, stack.
+
+    With --json, what does not decode, and what JSON cannot hold exactly, is in `key_base64` or `value_base64`: the bytes as Kafka has
+    them. A header that is no text is {"base64": …}."""
     job = Job(file, more, sets)
     with _opened(job) as letters:
         chosen = letters.read().named(which)
     for entry in chosen:
         key, value = _decoded(job, entry.letter)
         if as_json:
-            headers = [[name, None if data is None else _escaped(data)] for name, data in entry.letter.headers]
-            print_json({**_summary(entry), "key": key, "value": value, "headers": headers, "stack": entry.letter.stack})
+            headers = [[name, header(data)] for name, data in entry.letter.headers]
+            fields = {**exact("key", entry.letter.key, key), **exact("value", entry.letter.value, value)}
+            print_json({**_summary(entry), **fields, "headers": headers, "stack": entry.letter.stack})
         else:
             _print_letter(entry, key, value)
 
@@ -177,16 +183,22 @@ def _summary(entry: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class _Undecoded:
+    """Bytes that are none of their serde, so that they cannot be taken for something that it read."""
+
+    data: bytes
+
+
 def _decoded(job: Job, letter: Any) -> tuple[Any, Any]:
-    """Key and value by the serdes of the input, each as escaped bytes if it does not decode or there is no such input."""
+    """Key and value by the serdes of the input, each as its bytes if there is no such input."""
     spec = next((i for i in job.settings.inputs if i.topic == letter.origin.topic), None)
     found = []
     for name, data in (("bytes" if spec is None else spec.key, letter.key), ("bytes" if spec is None else spec.value, letter.value)):
         try:
             value = None if data is None else serde_named(name, [Path(f) for f in job.loaded.folders]).decode(data)
-            json.dumps(value)
         except Exception:  # noqa: BLE001  whatever a serde raises; that it did not decode may be why the record is here
-            value = _escaped(data or b"")
+            value = _Undecoded(data or b"")
         found.append(value)
     return found[0], found[1]
 
@@ -197,8 +209,8 @@ def _print_letter(entry: Any, key: Any, value: Any) -> None:
         f"number    {entry.number} ({entry.place})", f"record    {letter.origin}", f"task      {letter.task}", f"error     {_line(letter.error)}",
         *([f"shortened {_line(letter.truncated)} (bytes of the whole record, which is at {letter.origin} only)"] if letter.truncated else []),
         f"attempts  {letter.attempts}", f"time      {_time(letter.time_ms)}", f"timestamp {_time(letter.timestamp_ms)}",
-        f"replayed  {_time(entry.replayed_ms)}", f"key       {json.dumps(key, ensure_ascii=False)}",
-        f"value     {json.dumps(value, ensure_ascii=False)}",
+        f"replayed  {_time(entry.replayed_ms)}", f"key       {_shown(key)}",
+        f"value     {_shown(value)}",
         *(f"header    {_line(name)}: {'-' if data is None else _escaped(data)}" for name, data in letter.headers),
         "stack", *(f"  {_line(line)}" for line in letter.stack.splitlines()),
     ]  # fmt: skip
@@ -216,6 +228,11 @@ def _time(ms: int | None) -> str:
         return datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
     except (OverflowError, ValueError, OSError):
         return str(ms)
+
+
+def _shown(value: Any) -> str:
+    data = value.data if isinstance(value, _Undecoded) else value
+    return json.dumps(_escaped(data) if isinstance(data, bytes) else data, ensure_ascii=False, default=repr)
 
 
 def _escaped(data: bytes) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from samzapy.api.errors import SerdeError
 from samzapy.api.serde import Serde
+from samzapy.cli.exact_json import exact, header
 from samzapy.ports import Message
 from samzapy.printable import printable
 
@@ -122,7 +123,7 @@ class Shown:
         return "\t".join(cells)
 
     def document(self, message: Message) -> dict[str, Any]:
-        """The same for machines.
+        """The same for machines; nothing is lost.
 
         Raises:
             SerdeError: as `line`.
@@ -133,11 +134,15 @@ class Shown:
             "partition": message.partition(),
             "offset": message.offset(),
             "timestamp": message.timestamp()[1],
-            "key": None if raw_key is None else _decoded(self.key, raw_key),
-            "value": None if raw is None else _decoded(self.value, raw),
+            **exact("key", raw_key, _read(self.key, raw_key)),
+            **exact("value", raw, _read(self.value, raw)),
             "tombstone": raw is None,
-            "headers": [[name, value] for name, value in message.headers() or ()],
+            "headers": [[name, header(value)] for name, value in message.headers() or ()],
         }
+
+
+def _read(serde: Serde | None, data: bytes | None) -> Any:
+    return data if serde is None or data is None else serde.decode(data)
 
 
 def _decoded(serde: Serde | None, data: bytes) -> Any:

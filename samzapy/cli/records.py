@@ -135,7 +135,10 @@ def tail(
     value_serde: Annotated[str | None, typer.Option(help="The serde of values.", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show records as a read_committed reader sees them: partition@offset, key, value, headers. Exit code 1 if some cannot be decoded."""
+    """Show records as a read_committed reader sees them: partition@offset, key, value, headers. Exit code 1 if some cannot be decoded.
+
+    With --json, `key` and `value` hold what the serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or
+    `value_base64` instead: the bytes as Kafka has them. A header that is no text is {"base64": …}."""
     shown = Shown(None if key_serde is None else _serde(key_serde), None if value_serde is None else _serde(value_serde))
     log = _log(servers)
     facts = _facts(log, topic, servers)

@@ -1,4 +1,4 @@
-"""`samzapy run`. Light to import, so that other commands see that the run has begun before it has imported all that it needs."""
+"""`samzapy run`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from samzapy.cli.begun import begin
 from samzapy.cli.common import JobFile, MoreFiles, Sets
 from samzapy.cli.job import Job
 from samzapy.cli.loading import with_master
+from samzapy.cli.running import Run
 
 
 def run(
@@ -30,6 +31,4 @@ def run(
     """Run a job in the foreground. Ctrl-C: final commit, exit 0; a second one: stop now."""
     run_id = secrets.token_hex(8)
     with begin(run_id) as begun, Job(file, more, with_master(sets, local, master), classes=True, before_classes=begun.of) as job:
-        from samzapy.cli.running import Run
-
         return Run(job, run_id, local=local, until_end=until_end, takeover=takeover, profile=profile).run()

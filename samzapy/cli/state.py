@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -12,8 +13,9 @@ import typer
 from samzapy.api.errors import ConfigurationError, SamzapyError
 from samzapy.cli import forget
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
+from samzapy.cli.exact_json import exact, from_base64
 from samzapy.cli.job import Job
-from samzapy.cli.lines import text_of
+from samzapy.cli.lines import text_of, value_of
 from samzapy.cli.output import unescaped
 from samzapy.model.names import task_name
 from samzapy.ops.inspection import changelog_of, committed_entries
@@ -24,6 +26,7 @@ from samzapy.serde.registry import serde_named
 app = typer.Typer(help="Show and restore stores.", no_args_is_help=True)
 StoreName = Annotated[str, typer.Argument(metavar="STORE", help="The store's name in the job file.", show_default=False)]
 NOT_FOUND = 1
+IsBase64 = Annotated[bool, typer.Option("--base64", help="The key is given in base64: its bytes, as `key_base64` has them.")]
 Entry = tuple[int, bytes, bytes]  # partition, key, value
 
 
@@ -31,14 +34,21 @@ Entry = tuple[int, bytes, bytes]  # partition, key, value
 def get(
     file: JobFile,
     store: StoreName,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The key, as text; as JSON if the serde is not string.", show_default=False)],
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help="The key: as text if its serde is string or bytes, else as JSON.", show_default=False)
+    ],
     more: MoreFiles = None,
     sets: Sets = None,
     as_json: AsJson = False,
+    is_base64: IsBase64 = False,
 ) -> int:
-    """The committed value of one key, and the task whose entry it is (of each task that has it); exit code 1 if no task has it."""
+    """The committed value of one key, and the task whose entry it is (of each task that has it); exit code 1 if no task has it.
+
+    The output without --json is for people. With --json it is a document per line that loses nothing: `key` and `value` hold what the
+    serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or `value_base64` instead: the bytes
+    as Kafka has them."""
     job = Job(file, more, sets)
-    wanted = _key_bytes(job, store, key)
+    wanted = _key_bytes(job, store, key, is_base64)
     found = [entry for entry in _entries(job, store) if entry[1] == wanted]
     _print(job, store, found, as_json)
     if not found:
@@ -55,17 +65,26 @@ def scan(
     more: MoreFiles = None,
     sets: Sets = None,
     as_json: AsJson = False,
+    is_base64: IsBase64 = False,
 ) -> None:
-    """Committed entries in key order: key, value, and the task whose entry it is."""
+    """Committed entries in key order: key, value, and the task whose entry it is.
+
+    The output without --json is for people. With --json it is a document per line that loses nothing: `key` and `value` hold what the
+    serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or `value_base64` instead: the bytes
+    as Kafka has them."""
     job = Job(file, more, sets)
-    start = prefix.encode()
+    start = _base64(store, prefix) if is_base64 else os.fsencode(prefix)
     found = sorted((entry for entry in _entries(job, store) if entry[1].startswith(start)), key=_order(job, store))
     _print(job, store, found[:limit] if limit else found, as_json)
 
 
 @app.command("export")
 def export(file: JobFile, store: StoreName, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
-    """All committed entries in key order: key, value, and the task whose entry it is."""
+    """All committed entries in key order: key, value, and the task whose entry it is.
+
+    The output without --json is for people. With --json it is a document per line that loses nothing: `key` and `value` hold what the
+    serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or `value_base64` instead: the bytes
+    as Kafka has them."""
     job = Job(file, more, sets)
     _print(job, store, sorted(_entries(job, store), key=_order(job, store)), as_json)
 
@@ -142,24 +161,25 @@ def _order(job: Job, store: str) -> Any:
     return lambda entry: (entry[1], entry[0])
 
 
-def _key_bytes(job: Job, store: str, text: str) -> bytes:
-    import json
-
+def _key_bytes(job: Job, store: str, text: str, is_base64: bool) -> bytes:
+    if is_base64:
+        return _base64(store, text)
+    name = job.settings.stores[store].key if store in job.settings.stores else ""
     key, _ = _serdes(job, store)
+    if name == "bytes":
+        return os.fsencode(text)
     try:
-        value = (
-            text
-            if job.settings.stores[store].key == "string"
-            else text.encode()
-            if job.settings.stores[store].key == "bytes"
-            else json.loads(text)
-        )
-        encoded: bytes = key.encode(value)
+        encoded: bytes = key.encode(value_of(name, text))
         return encoded
     except (ValueError, SamzapyError) as error:
-        raise ConfigurationError(
-            f"key {text!r} does not fit serde {job.settings.stores[store].key}: {error}", "Write it as JSON."
-        ) from None
+        raise ConfigurationError(f"key {text!r} does not fit serde {name}: {error}", "Write it as JSON, or as its bytes with --base64.") from None
+
+
+def _base64(store: str, text: str) -> bytes:
+    try:
+        return from_base64(text)
+    except ValueError as error:
+        raise ConfigurationError(f"key {text!r}: {error}.", f"Give what `samzapy state export JOB.yaml {store} --json` shows as `key_base64`.") from None
 
 
 def _print(job: Job, store: str, entries: list[Entry], as_json: bool) -> None:
@@ -167,7 +187,7 @@ def _print(job: Job, store: str, entries: list[Entry], as_json: bool) -> None:
     for partition, raw_key, raw in entries:
         k, v, task = key.decode(raw_key), value.decode(raw), task_name(partition)
         if as_json:
-            print_json({"key": k, "value": v, "task": task, "partition": partition})
+            print_json({**exact("key", raw_key, k), **exact("value", raw, v), "task": task, "partition": partition})
         else:
             sys.stdout.write(f"{text_of(k)}\t{text_of(v)}\t{task}\n")
 

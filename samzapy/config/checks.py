@@ -22,7 +22,7 @@ from samzapy.config.schema import CommitSettings, ContainerSettings, Section
 from samzapy.config.secrets import is_secret
 from samzapy.config.tree import Route
 from samzapy.config.units import format_duration
-from samzapy.model.names import JOB_ID, JOB_NAME, TOPIC_NAME, Job
+from samzapy.model.names import JOB_ID, JOB_NAME, KAFKAS_OWN, TOPIC_NAME, Job, is_a_jobs_own
 
 MAX_TOPIC_NAME = 249
 MAX_CLIENT_INTEGER = (1 << 31) - 1  # librdkafka wraps what is beyond: 4294968296 would be read as 1000
@@ -247,6 +247,8 @@ def _topics(document: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding(where, message, "Each store has its own changelog: remove `changelog`.", at_key)
         elif topic in uses:
             yield Finding(where, f"{topic!r} is {uses[topic]} of the job", "Remove `changelog`.", at_key)
+        elif owner := _owner(topic):
+            yield Finding(where, f"{topic!r} is {owner}", "Remove `changelog`.", at_key)
         changelogs.setdefault(topic, str(path[1]))
     uses.update({topic: f"the changelog of store {store!r}" for topic, store in changelogs.items()})
     for section in ("inputs", "outputs"):
@@ -254,6 +256,15 @@ def _topics(document: Mapping[str, Any]) -> Iterator[Finding]:
             topic = entry.get("topic")
             if topic in uses:
                 yield Finding((*path, "topic"), f"{topic!r} is {uses[topic]} of this job", "Read and write other topics only.")
+            elif isinstance(topic, str) and (topic in KAFKAS_OWN or (section == "outputs" and is_a_jobs_own(topic))):
+                yield Finding((*path, "topic"), f"{topic!r} is {_owner(topic)}", "Read and write other topics only.")
+
+
+def _owner(topic: str) -> str:
+    """Whose topic that is by its name, in words; "" if it may be anybody's."""
+    if topic in KAFKAS_OWN:
+        return "a topic of Kafka itself"
+    return "where a job keeps its positions and its ownership" if is_a_jobs_own(topic) else ""
 
 
 def _map(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:

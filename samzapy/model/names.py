@@ -48,6 +48,27 @@ class Job:
         return f"{self}-{store}-changelog"
 
 
+KAFKAS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"})
+_JOBS_OWN = ("__samza_checkpoint_", "__samza_coordinator_")
+_SUFFIXES = ("-changelog", "-dead-letter")
+
+
+def is_a_jobs_own(topic: str) -> bool:
+    """Whether a topic is a checkpoint or coordinator topic by its name, of whichever job."""
+    return topic.startswith(_JOBS_OWN)
+
+
+def possible_owners(topic: str) -> list[Job]:
+    """The jobs whose changelog or dead-letter topic this may be by its name. Others may have such a name too: `orders-1-eu-changelog`."""
+    suffix = next((suffix for suffix in _SUFFIXES if topic.endswith(suffix)), None)
+    if suffix is None:
+        return []
+    parts = topic.removesuffix(suffix).split("-")
+    ids = range(1, len(parts) - 1) if suffix == "-changelog" else range(len(parts) - 1, len(parts))
+    jobs = [Job("-".join(parts[:at]), parts[at]) for at in ids if at]
+    return [job for job in jobs if JOB_NAME.fullmatch(job.name) and JOB_ID.fullmatch(job.id)]
+
+
 def task_name(partition: int) -> str:
     """Samza's name of the task that reads partition `partition` of every input."""
     return f"Partition {partition}"

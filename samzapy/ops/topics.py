@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
-from samzapy.api.errors import ConfigurationError, SamzapyError, TopicMisconfigured, TopicMissing
+from samzapy.api.errors import ConfigurationError, NotAuthorized, SamzapyError, TopicMisconfigured, TopicMissing
 from samzapy.config.schema import Settings
 from samzapy.model.job_model import TaskModel
+from samzapy.model.names import possible_owners
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun, Ledger
 from samzapy.plan.first_run import changelog_gone, checkpoints_gone, differs_from_first_run, grown_inputs
@@ -119,6 +121,7 @@ def _checked(settings: Settings, admin: Admin) -> tuple[dict[str, TaskModel], li
     tasks = tasks_of(settings, facts)
     wanted = internal_specs(settings, facts)
     _refuse_collisions(users, wanted)
+    _refuse_others(names, admin)
     there = admin.topics([s.name for s in wanted])
     _refuse_leaderless([*facts.values(), *there.values()])
     growing = _growing(settings, there, len(tasks))
@@ -201,6 +204,27 @@ def _refuse_collisions(users: list[str], wanted: list[TopicSpec]) -> None:
         raise ConfigurationError(
             f"{', '.join(both)}: used as an input or output, and as an internal topic of this job.", "Rename one of them."
         )
+
+
+def _refuse_others(names: JobTopics, admin: Admin) -> None:
+    """Outputs that are another job's changelogs or dead letters: what is written there is not that job's, and would stop it, or be lost there.
+
+    Their names alone do not say so: a topic of anybody's may be called orders-1-eu-changelog. It is a job's if that job has a checkpoint topic.
+    """
+    owners = {topic: [job for job in possible_owners(topic) if job != names.job] for topic in names.outputs}
+    wanted = {job.checkpoint_topic for jobs in owners.values() for job in jobs}
+    if not wanted:
+        return
+    with suppress(NotAuthorized):  # a job of which nothing may be known here
+        there = admin.topics(wanted)
+        for topic, jobs in owners.items():
+            for job in jobs:
+                if job.checkpoint_topic in there:
+                    kind = "dead-letter topic" if topic == job.dead_letter_topic else "changelog"
+                    raise ConfigurationError(
+                        f"output {topic} is a {kind} of job {job}, to which that job alone writes.",
+                        f"Write another topic; if job {job} is no more, delete {job.checkpoint_topic} with Kafka's own tools.",
+                    )
 
 
 def topic_rows(settings: Settings, log: Log) -> list[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewPartitions
 
-from tests.broker import admin, create_topic
+from tests.broker import admin, create_topic, produce
 from tests.commands import commands_in
 from tests.integration.job import Job
 
@@ -73,6 +74,39 @@ def test_each_entry_says_whose_it_is(job: Job) -> None:
     told = [json.loads(line) for line in job.of("state", "scan", "counts", "--json").stdout.splitlines()]
     assert [{"key": key, "value": 1, "task": f"Partition {n}", "partition": n} for key, n in wanted] == told
     assert ["the\t1\tPartition 0", "the\t1\tPartition 1"] == job.of("state", "get", "counts", "the").stdout.splitlines()
+
+
+RAW = """
+class Raw(StreamTask):
+    def init(self, context):
+        self.kept = context.get_store("counts")
+
+    def process(self, envelope, collector, coordinator):
+        self.kept.put(envelope.key, envelope.message)
+"""
+ENTRIES = [(b"", b"\xff\x00"), (b"/wA=", b"/wA="), ("caf\u00e9".encode(), b'{"base64": "/wA="}'), (b"\xff\x00", b""), (b"\xff\\x00", b"\\xff")]
+
+
+def test_a_script_reads_a_store_of_bytes_as_it_is(kafka: str, tmp_path: Path, unique: str) -> None:
+    job = Job(kafka, tmp_path, unique, 1, "Raw", stores={"counts": {"key": "bytes", "value": "bytes"}}, inputs=[{"topic": f"{unique}-in"}])
+    (module,) = job.folder.glob("task_*.py")
+    module.write_text(module.read_text() + RAW)
+    produce(kafka, job.input, [(key, value, 0) for key, value in ENTRIES])
+    assert 0 == job.run_to_end().returncode
+
+    def bytes_of(line: str, field: str) -> bytes:
+        document = json.loads(line)
+        return document[field].encode() if field in document else base64.b64decode(document[f"{field}_base64"])
+
+    exported = job.of("state", "export", "counts", "--json").stdout.splitlines()
+    assert sorted(ENTRIES) == [(bytes_of(line, "key"), bytes_of(line, "value")) for line in exported]
+    found = job.of("state", "get", "counts", "/wA=", "--base64", "--json").stdout
+    assert b"" == bytes_of(found, "value")
+    assert 2 == len(job.of("state", "scan", "counts", "/w==", "--base64", "--json").stdout.splitlines())
+    refused = job.of("state", "get", "counts", "no base64!", "--base64")
+    assert (2, True) == (refused.returncode, "key_base64" in refused.stderr), refused.stderr
+    followed = job.command("tail", job.input, "--from-beginning", "--json", "--kafka", kafka).stdout.splitlines()
+    assert ENTRIES == [(bytes_of(line, "key"), bytes_of(line, "value")) for line in followed]
 
 
 def test_plan_and_validate_end_as_the_run_that_would_be_refused(job: Job) -> None:

@@ -263,6 +263,19 @@ CASES: dict[str, tuple[str, list[Error]]] = {
         head("{boot", "{linger: {ms: 5}, boot"),
         [Error(3, 17, "kafka.linger", "found a map", "write linger.ms")],
     ),
+    # topics that are not the user's
+    "Kafka's own": (
+        HEAD.replace("{topic: a}", "{topic: __consumer_offsets}") + "outputs: [{topic: __transaction_state}]\n",
+        [Error(5, 13, "inputs.0.topic", "a topic of Kafka itself", "other topics"), added(19, "outputs.0.topic", "a topic of Kafka itself", "other topics")],
+    ),
+    "another job's positions": (
+        HEAD.replace("{topic: a}", "{topic: __samza_checkpoint_other_1}") + "outputs: [{topic: __samza_coordinator_other_1}]\n",
+        [added(19, "outputs.0.topic", "where a job keeps its positions", "other topics")],
+    ),
+    "another job's changelog": (
+        HEAD + "stores: {s: {changelog: __samza_checkpoint_other_1}, t: {changelog: __consumer_offsets}}\n",
+        [added(25, "stores.s.changelog", "where a job keeps its positions", "Remove"), added(69, "stores.t.changelog", "a topic of Kafka", "Remove")],
+    ),
     # Samza's
     "Samza: commit": (HEAD + "task.commit.ms: 5\n", [added(1, "task.commit.ms", "key of Samza", "`commit.interval`")]),
     "Samza: store": (HEAD + "stores.s.factory: x\n", [added(1, "stores.s.factory", "key of Samza", "`engine`")]),

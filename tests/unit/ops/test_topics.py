@@ -1,4 +1,4 @@
-"""`samzapy topics --create` on the in-memory log: what this job's earlier runs wrote, and is gone, does not come to be again, empty."""
+"""Topics of a job and of others, on the in-memory log: what earlier runs wrote and is gone is not made again; other jobs' own topics are not written."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from samzapy.api.errors import StateRefused
+from samzapy.api.errors import ConfigurationError, StateRefused
+from samzapy.config.load import settings_from_document
+from samzapy.model.names import Job
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun
-from samzapy.ops.topics import create_topics
+from samzapy.ops.topics import create_topics, prepare_topics
+from samzapy.ports import TopicSpec
 from tests.unit.container.bench import JOB
 from tests.unit.coordinator.stopped_job import CHANGELOG, Story, write
-from tests.unit.ops.test_committed_state import settings_of
+from tests.unit.ops.test_committed_state import document_of, settings_of
 
 
 @pytest.mark.parametrize("topic", [CHANGELOG, JOB.checkpoint_topic])
@@ -24,3 +27,31 @@ def test_a_topic_that_the_jobs_records_name_is_not_created_again(tmp_path: Path,
     with pytest.raises(StateRefused, match=f"topic {topic} .* samzapy does not create it again"):
         create_topics(settings_of(story), story.bench.log, story.bench.clock)
     assert story.bench.cluster.facts(topic) is None
+
+
+OTHER = Job("orders-eu", "7")
+
+
+@pytest.mark.parametrize(
+    ("topic", "is_other"),
+    [
+        (OTHER.changelog_topic("by-user"), True),
+        (OTHER.dead_letter_topic, True),
+        ("orders-us-7-totals-changelog", False),
+        ("orders-eu-7-changelog", False),
+        ("orders-changelog", False),
+    ],
+)
+def test_outputs_are_not_another_jobs_changelogs_nor_its_dead_letters(tmp_path: Path, topic: str, is_other: bool) -> None:
+    story = Story(tmp_path, ("a", 1))
+    with story.bench.log.admin() as admin:
+        admin.create([TopicSpec(topic, 1), TopicSpec(OTHER.checkpoint_topic, 1, {"cleanup.policy": "compact"})])
+        reads, writes = document_of(story), document_of(story)
+        reads["inputs"] = [*reads["inputs"], {"topic": topic, "key": "string", "value": "bytes"}]
+        writes["outputs"] = [{"topic": topic}]
+        assert 1 == len(prepare_topics(settings_from_document(reads, {}), story.bench.log)), "it may be read"
+        if is_other:
+            with pytest.raises(ConfigurationError, match=f"output {topic} is a .* of job orders-eu-7"):
+                prepare_topics(settings_from_document(writes, {}), story.bench.log)
+            admin.delete([OTHER.checkpoint_topic])
+        prepare_topics(settings_from_document(writes, {}), story.bench.log)
