@@ -34,7 +34,7 @@ class StreamTask(Generic[K, V]):
 
         What it puts and sends takes effect together when it returns. If it raises, none of it does, and it is called again with each of the
         records alone, until one raises alone: `on_error` applies to that one. So records may come twice, and what is not in a store or sent
-        must bear that. A key or value is decoded when it is first asked for; one that cannot be decoded raises there.
+        must bear that. A key or value that cannot be decoded raises where it is asked for.
         """
         raise NotImplementedError(f"{type(self).__name__} must define process_batch(envelopes, collector, coordinator)")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from samzapy.container.envelopes import LazyEnvelope
+from samzapy.container.envelopes import LazyEnvelope, RecordEnvelope
 from samzapy.container.task_instance import TaskInput
 from samzapy.ports import Message
 
@@ -12,10 +12,18 @@ MAX_RECORDS = 256
 LONG_S = 1.0  # commits, heartbeats and what was sent wait while a batch is processed
 
 
-def envelopes_of(records: Sequence[Message], task_input: TaskInput) -> list[LazyEnvelope]:
-    """What `process_batch` is given."""
-    make, ssp, decode_key, decode_value = LazyEnvelope, task_input.ssp, task_input.decode_key, task_input.decode_value
-    return [make(None, None, ssp, record, decode_key, decode_value) for record in records]
+def envelopes_of(records: Sequence[Message], task_input: TaskInput) -> Sequence[RecordEnvelope]:
+    """What `process_batch` is given. Measured, decoding all at once takes half the time of decoding each when it is asked for; but a record that
+    cannot be decoded must only fail where it is asked for."""
+    make, ssp, decode_key, decode_value = RecordEnvelope, task_input.ssp, task_input.decode_key, task_input.decode_value
+    envelopes = []
+    try:
+        for record in records:
+            key, value = record.key(), record.value()
+            envelopes.append(make(None if key is None else decode_key(key), None if value is None else decode_value(value), ssp, record))
+    except Exception:  # noqa: BLE001 - whatever a serde raises is raised again where the record is asked for
+        return [LazyEnvelope(None, None, ssp, record, decode_key, decode_value) for record in records]
+    return envelopes
 
 
 def in_a_row(batch: Sequence[Message], begin: int, end: int) -> Sequence[Message]:

@@ -17,21 +17,28 @@ from samzapy.ports import Outgoing
 RECORD_OVERHEAD_BYTES = 100  # batch header, record header and varints, rounded up
 SendAll = Callable[[Sequence[Outgoing]], None]
 ENVELOPE: Any = object()  # in place of a message: an envelope is sent, which has its own
-_Output = tuple[OutputSpec, Callable[[Any], bytes], Callable[[Any], bytes], int]  # with its serdes' encode, and its limit in bytes
+# Its topic, its key serde's `quick_encode` or `encode`, its value serde's `encode`, and its limit in bytes.
+_Output = tuple[OutputSpec, str, Callable[[Any], bytes], Callable[[Any], bytes], int]
 
 
 class Collector:
-    """The collector of a container's hooks. `pending` holds what is to be released; up to `_kept` its hooks have returned."""
+    """The collector of a container's hooks.
 
-    __slots__ = ("_kept", "_kept_size", "_outputs", "_size", "_thread", "pending")
+    Attributes:
+        pending: what is to be released; the same list for ever.
+        kept: how many of them are of hooks that have returned. The hot loop writes it: a hook returned, its records will be released.
+    """
+
+    __slots__ = ("_outputs", "_size", "_thread", "kept", "pending")
 
     def __init__(self, outputs: Mapping[str, OutputSpec]) -> None:
         self._outputs: dict[object, _Output] = {}  # a topic is named as text, or as a stream
         for topic, o in outputs.items():
-            self._outputs[topic] = self._outputs[SystemStream(KAFKA, topic)] = o, o.key_serde.encode, o.value_serde.encode, o.max_record_bytes
+            quick_key = getattr(o.key_serde, "quick_encode", o.key_serde.encode)
+            self._outputs[topic] = self._outputs[SystemStream(KAFKA, topic)] = o, o.topic, quick_key, o.value_serde.encode, o.max_record_bytes
         self._thread = get_ident()
         self.pending: list[Outgoing] = []
-        self._size = self._kept = self._kept_size = 0
+        self._size = self.kept = 0
 
     def send(
         self,
@@ -48,49 +55,61 @@ class Collector:
         """Encode, check, and hold until the hook returns."""
         if get_ident() != self._thread:
             raise TaskError(*other_thread("collector.send()"))
-        sent_headers: Headers | None = None
         has_options = partition is not None or partition_key is not None or timestamp is not None or headers is not None
-        if type(to) is str and message is not ENVELOPE and not has_options:
-            found = self._outputs.get(to)
-        else:
-            if message is ENVELOPE:
-                envelope = _alone(to, key is not None or has_options)
-            else:
-                envelope = OutgoingMessageEnvelope(to, message, key, partition, partition_key, timestamp, headers)  # type: ignore[arg-type]
-            found = self._outputs.get(envelope.system_stream)
-            key, message, timestamp, sent_headers = envelope.key, envelope.message, envelope.timestamp, envelope.headers
-            partition, partition_key = envelope.partition, envelope.partition_key
+        if message is ENVELOPE:
+            self._send_envelope(_alone(to, key is not None or has_options))
+            return
+        if has_options or type(to) is not str:
+            self._send_envelope(OutgoingMessageEnvelope(to, message, key, partition, partition_key, timestamp, headers))  # type: ignore[arg-type]
+            return
+        found = self._outputs.get(to)
         if found is None:
             raise _unknown(to)
-        output, encode_key, encode_value, limit = found
-        key_bytes = None if key is None else encode_key(key)
-        value = None if message is None else encode_value(message)
-        size = (0 if key_bytes is None else len(key_bytes)) + (0 if value is None else len(value)) + RECORD_OVERHEAD_BYTES
-        if sent_headers:
-            size += sum(len(name) + len(data or b"") + 10 for name, data in sent_headers)
+        output, topic, quick_key, encode_value, limit = found
+        if key is None:
+            key_bytes, size = None, RECORD_OVERHEAD_BYTES
+        else:
+            try:
+                key_bytes = quick_key(key)
+            except (TypeError, ValueError):  # the careful one says what is wrong, or takes it all the same
+                key_bytes = output.key_serde.encode(key)
+            size = len(key_bytes) + RECORD_OVERHEAD_BYTES
+        if message is None:
+            value = None
+        else:
+            value = encode_value(message)
+            size += len(value)
         if size > limit:
-            raise RecordTooLarge(
-                f"a record of {size} bytes for topic {output.topic}, key {shortened(key)}: the topic's limit is {limit} bytes.",
-                f"Send less in one record, or raise max.message.bytes of {output.topic}.",
-            )
-        if partition is None:
-            partition = -1 if partition_key is None else murmur2(encode_key(partition_key)) % output.partitions
-        elif not 0 <= partition < output.partitions:
-            raise TaskError(
-                f"a record for partition {partition} of {output.topic}, which has {output.partitions}.", "Partitions count from 0."
-            )
+            raise _too_large(output, size, key)
         self._size += size
-        self.pending.append((output.topic, value, key_bytes, partition, timestamp or 0, sent_headers))
+        self.pending.append((topic, value, key_bytes, -1, 0, None))
 
-    def keep(self) -> int:
-        """The hook returned: its records will be released. Returns how many records wait now."""
-        self._kept, self._kept_size = len(self.pending), self._size
-        return self._kept
+    def _send_envelope(self, envelope: OutgoingMessageEnvelope) -> None:
+        found = self._outputs.get(envelope.system_stream)
+        if found is None:
+            raise _unknown(envelope)
+        output, topic, _, encode_value, limit = found
+        encode_key, key, partition = output.key_serde.encode, envelope.key, envelope.partition
+        key_bytes = None if key is None else encode_key(key)
+        value = None if envelope.message is None else encode_value(envelope.message)
+        size = _size(value, key_bytes, envelope.headers)
+        if size > limit:
+            raise _too_large(output, size, key)
+        if partition is None:
+            partition = -1 if envelope.partition_key is None else murmur2(encode_key(envelope.partition_key)) % output.partitions
+        elif not 0 <= partition < output.partitions:
+            raise TaskError(f"a record for partition {partition} of {topic}, which has {output.partitions}.", "Partitions count from 0.")
+        self._size += size
+        self.pending.append((topic, value, key_bytes, partition, envelope.timestamp or 0, envelope.headers))
+
+    def keep(self) -> None:
+        """The hook returned: its records will be released."""
+        self.kept = len(self.pending)
 
     def drop(self) -> None:
         """The hook raised: its records are dropped."""
-        del self.pending[self._kept :]
-        self._size = self._kept_size
+        self._size -= sum(_size(value, key, headers) for _, value, key, _, _, headers in self.pending[self.kept :])
+        del self.pending[self.kept :]
 
     def release(self, send_all: SendAll) -> int:
         """Hand the records of hooks that have returned to the producer, in order. Returns their bytes."""
@@ -102,7 +121,20 @@ class Collector:
     def clear(self) -> None:
         """Drop all waiting records."""
         self.pending.clear()
-        self._size = self._kept = self._kept_size = 0
+        self._size = self.kept = 0
+
+
+def _size(value: bytes | None, key: bytes | None, headers: Headers | None) -> int:
+    """Bytes of a record in its topic, rounded up."""
+    size = (0 if key is None else len(key)) + (0 if value is None else len(value)) + RECORD_OVERHEAD_BYTES
+    return size + sum(len(name) + len(data or b"") + 10 for name, data in headers) if headers else size
+
+
+def _too_large(output: OutputSpec, size: int, key: Any) -> RecordTooLarge:
+    return RecordTooLarge(
+        f"a record of {size} bytes for topic {output.topic}, key {shortened(key)}: the topic's limit is {output.max_record_bytes} bytes.",
+        f"Send less in one record, or raise max.message.bytes of {output.topic}.",
+    )
 
 
 def _alone(to: Any, has_more: bool) -> OutgoingMessageEnvelope:

@@ -130,7 +130,7 @@ class Processing:
                 if task_input is not None:
                     process, ssp = task_input.task.user.process, task_input.ssp  # type: ignore[union-attr]
                     decode_key, decode_value = task_input.decode_key, task_input.decode_value
-                    keeps = [store.keep for store in task_input.stores]
+                    marks = [(store.writes, store.scans, store.keep) for store in task_input.stores]
             if task_input is None:
                 self._share(readers, message, index)
             else:
@@ -143,10 +143,12 @@ class Processing:
                     )
                     if returned is not None:
                         refuse_returned("process", returned)
-                    for keep in keeps:
-                        keep()
-                    if len(pending) != kept:
-                        kept = collector.keep()
+                    for writes, scans, keep in marks:  # as `task.keep`, without a call where no store was scanned
+                        if scans:
+                            keep()
+                        else:
+                            writes.clear()
+                    collector.kept = kept = len(pending)
                     task_input.processed += 1
                 except BaseException as error:  # whatever the task or a serde raises is the record's
                     if not self._is_records(error):

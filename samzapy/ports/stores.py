@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from samzapy.api.store import KeyValueStore
+from samzapy.api.store import KeyValueStore, StoreIterator
 from samzapy.model.stamp import StoreStamp
 
 Change = tuple[bytes, bytes | None]
@@ -75,12 +75,18 @@ class TaskStore(KeyValueStore, Protocol):
     """One store of one task: the task's typed view, over uncommitted overlays (live, frozen) and a read cache, over an engine.
 
     The methods below are the container's; a task sees only KeyValueStore.
+
+    Attributes:
+        writes: what `undo` would take back; the same list for ever, so that the hot loop can empty it without a call.
+        scans: the iterators that hooks opened since the last `keep`; the same list for ever. While there are any, only `keep` will do.
     """
 
     __slots__ = ()
 
     name: str
     stamp: StoreStamp | None
+    writes: list[Change]
+    scans: list[StoreIterator[Any, Any]]
 
     @property
     def uncommitted_bytes(self) -> int:

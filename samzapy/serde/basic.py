@@ -3,7 +3,8 @@
 `encode` takes only its own type and `decode` only what it would write, so a wrong `key:` or `value:` line of the job file shows at the
 first record and not as odd values later. Bytes are not trusted: nothing here allocates more than a small multiple of what came in.
 
-`encode` and `decode` are plain functions (static methods): what runs per record looks nothing up.
+`encode` and `decode` are plain functions (static methods): what runs per record looks nothing up. `quick_encode`, where there is one, is a
+function of Python's own: it gives the same bytes, or raises TypeError or ValueError; then `encode` says what is wrong, or takes the value all the same.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class StringSerde:
     name = "string"
     key_order = "bytes"
     has_prefixes = True
+    quick_encode = staticmethod(str.encode)
     encode = staticmethod(_encode_string)
     decode = staticmethod(_decode_string)
 
@@ -125,6 +127,7 @@ class BytesSerde:
     name = "bytes"
     key_order = "bytes"
     has_prefixes = True
+    quick_encode = staticmethod(bytes.__bytes__)
     encode = staticmethod(_encode_bytes)
     decode = staticmethod(_decode_bytes)
 

@@ -25,11 +25,13 @@ class KeyForm(NamedTuple):
 
     Attributes:
         encode, decode: between a task's key and the sorting form.
+        quick_encode: as `encode`; but where it raises TypeError or ValueError, `encode` is asked.
         to_sorting, from_sorting: between log form and sorting form; None: they are the same.
     """
 
     encode: Callable[[Any], bytes]
     decode: Callable[[bytes], Any]
+    quick_encode: Callable[[Any], bytes]
     to_sorting: Callable[[bytes], bytes] | None
     from_sorting: Callable[[bytes], bytes] | None
 
@@ -38,5 +40,9 @@ def key_form(serde: Serde) -> KeyForm:
     """The key form of a store whose keys have this serde."""
     encode, decode = serde.encode, serde.decode
     if getattr(serde, "key_order", "bytes") != "signed":
-        return KeyForm(encode, decode, None, None)
-    return KeyForm(lambda key: to_signed(encode(key)), lambda data: decode(from_signed(data)), to_signed, from_signed)
+        return KeyForm(encode, decode, getattr(serde, "quick_encode", encode), None, None)
+
+    def encode_signed(key: Any) -> bytes:
+        return to_signed(encode(key))
+
+    return KeyForm(encode_signed, lambda data: decode(from_signed(data)), encode_signed, to_signed, from_signed)

@@ -8,12 +8,17 @@ from sortedcontainers import SortedList
 
 
 class KeyOrder:
-    """The keys of a dict in byte order. Until `between` is called for the first time, `add` and `remove` have nothing to do."""
+    """The keys of a dict in byte order.
 
-    __slots__ = ("_keys", "_sorted")
+    Attributes:
+        is_sorted: whether `between` was called, so that `add` and `remove` have something to do.
+    """
+
+    __slots__ = ("_keys", "_sorted", "is_sorted")
 
     def __init__(self, keys: Callable[[], Iterable[bytes]]) -> None:
         self._keys = keys
+        self.is_sorted = False
         self._sorted: SortedList | None = None
 
     def add(self, key: bytes) -> None:
@@ -29,9 +34,11 @@ class KeyOrder:
     def forget(self) -> None:
         """Many keys have changed: they are sorted again at the next range scan."""
         self._sorted = None
+        self.is_sorted = False
 
     def between(self, from_key: bytes | None, to_key: bytes | None) -> list[bytes]:
         """The keys with from_key <= key < to_key (None: open), in order."""
         if self._sorted is None:
             self._sorted = SortedList(self._keys())
+            self.is_sorted = True
         return list(self._sorted.irange(from_key, to_key, inclusive=(True, False)))

@@ -43,8 +43,8 @@ class OverlayStore(TaskStore):
 
     __slots__ = (
         "__weakref__", "_barrier", "_bytes", "_cache", "_called", "_closed_because", "_committed", "_decode_key", "_decode_value", "_encode_key",
-        "_encode_value", "_engine", "_from_sorting", "_frozen", "_frozen_bytes", "_has_prefixes", "_iterators", "_key_serde", "_limit", "_live",
-        "_max_record_bytes", "_order", "_thread", "_to_sorting", "_undo", "name", "stamp",
+        "_encode_value", "_engine", "_from_sorting", "_frozen", "_frozen_bytes", "_has_prefixes", "_key_serde", "_limit", "_live",
+        "_max_record_bytes", "_order", "_quick_key", "_thread", "_to_sorting", "name", "scans", "stamp", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -65,6 +65,7 @@ class OverlayStore(TaskStore):
         self._has_prefixes: bool = getattr(key_serde, "has_prefixes", True)
         form = key_form(key_serde)
         self._encode_key, self._decode_key = form.encode, form.decode
+        self._quick_key = form.quick_encode
         self._to_sorting, self._from_sorting = form.to_sorting, form.from_sorting
         self._encode_value: Callable[[Any], bytes] = value_serde.encode
         self._decode_value: Callable[[bytes], Any] = value_serde.decode
@@ -77,11 +78,11 @@ class OverlayStore(TaskStore):
         self._frozen: dict[bytes, bytes | None] = {}
         self._bytes = 0
         self._frozen_bytes = 0
-        self._undo: list[tuple[bytes, bytes | None]] = []
+        self.writes: list[tuple[bytes, bytes | None]] = []  # each with the value before it
         self._cache = ReadCache(cache_bytes)
         self._committed = CommittedOverlay(committed_bytes)
         self._order = KeyOrder(lambda: self._live.keys() | self._frozen.keys())
-        self._iterators: list[OverlayIterator] = []
+        self.scans: list[Any] = []
         self._engine: StoreEngine | None = None
         if engine is not None:
             self.attach(engine)
@@ -91,7 +92,10 @@ class OverlayStore(TaskStore):
     def get(self, key: Any, default: Any = None) -> Any:
         if key is None:
             raise misuse.no_key(self._called)
-        data = self._encode_key(key)
+        try:
+            data = self._quick_key(key)
+        except (TypeError, ValueError):  # the careful one says what is wrong, or takes it all the same
+            data = self._encode_key(key)
         value = self._live.get(data, _ABSENT)
         # Between commits, which is nearly always, the newest committed changes come next; looking there first saves a call per read.
         # During a commit the frozen overlay is newer, so `_below` looks there first.
@@ -106,20 +110,29 @@ class OverlayStore(TaskStore):
             raise misuse.other_thread(self._called, "put")
         if key is None:
             raise misuse.no_key(self._called)
-        data = self._encode_key(key)
-        new = None if value is None else self._encode_value(value)
-        size = len(data) if new is None else len(data) + len(new)
+        try:
+            data = self._quick_key(key)
+        except (TypeError, ValueError):
+            data = self._encode_key(key)
+        if value is None:
+            new, size = None, len(data)
+        else:
+            new = self._encode_value(value)
+            size = len(data) + len(new)
         if size > self._limit:
             self._refuse(key, size)
         # The old value is recorded before anything changes, so that `undo` can restore it whatever raises after this.
         live = self._live
         old = live.get(data, _ABSENT)
-        self._undo.append((data, old))
         if old is _ABSENT:
-            if data not in self._frozen:
-                self._first_write(data)
+            if data == self._barrier:
+                raise misuse.reserved(self._called)
+            self.writes.append((data, old))
+            if self._order.is_sorted and data not in self._frozen:
+                self._order.add(data)
             self._bytes += size
         else:
+            self.writes.append((data, old))
             self._bytes += size - (len(data) if old is None else len(data) + len(old))
         live[data] = new
 
@@ -142,16 +155,16 @@ class OverlayStore(TaskStore):
     # -- around a hook ---------------------------------------------------------------------------------------------------------------
 
     def keep(self) -> None:
-        if self._undo:
-            self._undo.clear()
-        if self._iterators:
+        if self.writes:
+            self.writes.clear()
+        if self.scans:
             self._close_iterators()
 
     def undo(self) -> None:
         self._close_iterators()
         live = self._live
         # Newest write first, so that a key that was written several times ends with the value before the first of them.
-        for key, old in reversed(self._undo):
+        for key, old in reversed(self.writes):
             self._bytes -= _size(key, live[key])
             if old is _ABSENT:
                 del live[key]
@@ -160,7 +173,7 @@ class OverlayStore(TaskStore):
             else:
                 live[key] = old
                 self._bytes += _size(key, old)
-        self._undo.clear()
+        self.writes.clear()
 
     # -- around a commit -------------------------------------------------------------------------------------------------------------
 
@@ -174,7 +187,7 @@ class OverlayStore(TaskStore):
 
     def freeze(self) -> Sequence[Change]:
         check(not self._frozen, f"{self._called} is frozen for a commit only after its last commit has ended")
-        check(not self._undo, f"{self._called} is frozen for a commit only between two records")
+        check(not self.writes, f"{self._called} is frozen for a commit only between two records")
         self._frozen, self._live = self._live, {}
         self._frozen_bytes, self._bytes = self._bytes, 0
         log_form = self._from_sorting
@@ -217,7 +230,7 @@ class OverlayStore(TaskStore):
 
     def discard(self) -> None:
         self._close_iterators()
-        self._undo.clear()
+        self.writes.clear()
         self._live, self._frozen = {}, {}
         self._bytes = self._frozen_bytes = 0
         self._order.forget()
@@ -296,13 +309,6 @@ class OverlayStore(TaskStore):
         self._cache.add(key, value)
         return value
 
-    def _first_write(self, key: bytes) -> None:
-        """A key that neither overlay has. The reserved key is refused here, before anything has changed."""
-        if key == self._barrier:
-            self._undo.pop()
-            raise misuse.reserved(self._called)
-        self._order.add(key)
-
     def _iterate(self, from_key: bytes | None, to_key: bytes | None) -> OverlayIterator:
         if get_ident() != self._thread:
             raise misuse.other_thread(self._called, "range, prefix or all")
@@ -316,12 +322,12 @@ class OverlayStore(TaskStore):
             changes = [(k, live[k] if k in live else frozen[k]) for k in self._order.between(from_key, to_key)]
         else:
             changes = []
-        iterator = OverlayIterator(merged(changes, scan, self._decode_key, self._decode_value), scan, self._iterators, self._called)
-        self._iterators.append(iterator)
+        iterator = OverlayIterator(merged(changes, scan, self._decode_key, self._decode_value), scan, self.scans, self._called)
+        self.scans.append(iterator)
         return iterator
 
     def _close_iterators(self) -> None:
-        for iterator in list(self._iterators):
+        for iterator in list(self.scans):
             iterator.close()
 
     def _opened(self) -> StoreEngine:
