@@ -13,7 +13,7 @@ LONG_S = 1.0  # commits, heartbeats and what was sent wait while a batch is proc
 
 
 def envelopes_of(records: Sequence[Message], task_input: TaskInput) -> Sequence[RecordEnvelope]:
-    """What `process_batch` is given. Measured, decoding all at once takes half the time of decoding each when it is asked for; but a record that
+    """What `process_batch` is given. Decoding all at once takes half the time of decoding each when it is asked for; but a record that
     cannot be decoded must only fail where it is asked for."""
     make, ssp, decode_key, decode_value = RecordEnvelope, task_input.ssp, task_input.decode_key, task_input.decode_value
     envelopes = []
