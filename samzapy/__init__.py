@@ -3,8 +3,7 @@
 A name's module is imported at the first access to the name, because the `samzapy` command imports this file before it can handle a Ctrl-C.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # a type checker takes it for true; the module `typing` would be most of the time before the handler is there
 
 if TYPE_CHECKING:
     from samzapy.api.context import MessageCollector, RequestScope, TaskContext, TaskCoordinator
@@ -58,9 +57,11 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 if not TYPE_CHECKING:  # a type checker that saw this would accept every misspelt name
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> object:
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
         value = globals()[name] = getattr(import_module(_HOMES[name]), name)
         return value
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any
 
 from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
 
@@ -55,7 +54,7 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
 
 
-def _leave(*_: Any) -> None:
+def _leave(*_: object) -> None:
     """Without an exception, and without what is left to do at exit, which takes time and may be interrupted again."""
     os.write(STDERR, INTERRUPTED.encode())
     os._exit(EXIT_OF_SIGINT)

@@ -89,6 +89,9 @@ def exit_code(arguments: list[str]) -> int:
     except ReaderGone:
         return 0
     except Exception as error:  # noqa: BLE001  what nobody foresaw is named as such, in a sentence too
+        if was_interrupted(error):
+            stderr.write(INTERRUPTED)
+            return EXIT_OF_SIGINT
         _debug()
         where = traceback.extract_tb(error.__traceback__)[-1]
         stderr.write(
@@ -99,6 +102,18 @@ def exit_code(arguments: list[str]) -> int:
     if result == EXIT_OF_SIGINT:  # typer makes that of a KeyboardInterrupt, or of an Abort
         stderr.write(INTERRUPTED)
     return result if isinstance(result, int) else 0
+
+
+def was_interrupted(error: BaseException) -> bool:
+    """Whether a Ctrl-C led to it: within C code a KeyboardInterrupt comes out as SystemError; caught by a library, as an error of its own."""
+    seen: set[int] = set()
+    led_to: BaseException | None = error
+    while led_to is not None and id(led_to) not in seen:
+        seen.add(id(led_to))
+        if isinstance(led_to, KeyboardInterrupt):
+            return True
+        led_to = led_to.__cause__ or led_to.__context__
+    return False
 
 
 def _debug() -> None:

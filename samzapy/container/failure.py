@@ -12,7 +12,6 @@ import signal
 from collections.abc import Awaitable, Coroutine, Generator
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 
 from samzapy import failpoints
 from samzapy.api.envelope import OutgoingMessageEnvelope
@@ -99,27 +98,30 @@ def named(task: str, hook: str, error: BaseException, where: str = "", attempts:
 
 
 def stack_of(error: BaseException) -> str:
-    """Frames as `file:line in function: code`, the innermost last; causes before what they led to."""
+    """The user's frames as `file:line in function: code`, the innermost last; causes before what they led to.
+
+    samzapy's own are left out, wherever they are; they are told only of an exception that has no others and is not one of samzapy's errors.
+    """
     parts: list[str] = []
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen and len(seen) < MAX_CAUSES:
         seen.add(id(current))
-        frames = _frames(current.__traceback__)
-        parts.insert(0, "\n".join([*frames, f"-> {type(current).__name__}"]))
+        parts.insert(0, "\n".join([*_frames(current), f"-> {type(current).__name__}"]))
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
     return without_secrets("\n".join(parts))
 
 
-def _frames(trace: TracebackType | None) -> list[str]:
-    """The frames without the first, which is the run loop's, if there are more."""
-    frames: list[str] = []
-    trace = trace.tb_next or trace if trace is not None else None
+def _frames(error: BaseException) -> list[str]:
+    places: list[tuple[str, int, str]] = []
+    trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
-        frames.append(_frame(code.co_filename, trace.tb_lineno, code.co_name))
+        places.append((code.co_filename, trace.tb_lineno, code.co_name))
         trace = trace.tb_next
-    return frames[-MAX_FRAMES:]
+    users = [place for place in places if not _is_ours(place[0])]
+    told = users if users or isinstance(error, SamzapyError) else places
+    return [_frame(*place) for place in told[-MAX_FRAMES:]]
 
 
 @lru_cache(maxsize=1000)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import signal
 import subprocess
 import sys
+import threading
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+from samzapy.cli.main import was_interrupted
 
 ROOT = Path(__file__).parents[3]
 STRIKE = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
@@ -37,8 +43,50 @@ def test_what_comes_before_the_handler_is_small() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout.split()
     own = [name for name in loaded if name.startswith("samzapy")]
     assert ["samzapy", "samzapy.__main__", "samzapy.cli", "samzapy.cli.interrupt"] == own
-    assert {"signal"} >= {name for name in loaded if name in ("signal", "dataclasses", "inspect", "asyncio", "logging", "typer", "click")}
+    assert {"signal"} >= {name for name in loaded if name in ("signal", "typing", "importlib", "dataclasses", "inspect", "asyncio", "logging", "typer", "click")}
 
 
 def test_the_command_is_this_one() -> None:
     assert "samzapy.__main__:main" == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["samzapy"]
+
+
+BEFORE_THE_HANDLER = ("samzapy/__init__.py", "samzapy/__main__.py", "samzapy/cli/__init__.py", "samzapy/cli/interrupt.py", "bin/samzapy")
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM], ids=lambda by: by.name)
+@pytest.mark.parametrize("moments", [(0.1, 0.4), pytest.param([n / 50 for n in range(50)], marks=pytest.mark.prove)], ids=["two", "fifty"])
+def test_a_signal_at_any_moment_leaves_a_line_at_most(moments: Sequence[float], by: signal.Signals, tmp_path: Path) -> None:
+    """Before the handler is there Python is starting; a traceback from there names none of what a command is made of."""
+    (tmp_path / "job.yaml").write_text(JOB)
+    for after_s in moments:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "samzapy", "validate", "job.yaml"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+        )
+        threading.Event().wait(after_s)
+        process.send_signal(by)
+        _, told = process.communicate(timeout=60)
+        files = re.findall(r'File "(/[^"]+)"', told)
+        if files:
+            assert by == signal.SIGINT
+            assert all(file.endswith(BEFORE_THE_HANDLER) for file in files if file.startswith(str(ROOT / "samzapy"))), told
+        elif process.returncode == 130:
+            assert "interrupted\n" == told
+        else:
+            assert process.returncode in (-by, 1, 2), told  # at once; within the interpreter's own start; or it was done
+            assert "SZ900" not in told
+
+
+@pytest.mark.parametrize("how", ["within C code", "a library's own error", "none"])
+def test_what_a_ctrl_c_led_to_is_no_bug(how: str) -> None:
+    error: BaseException = RuntimeError("some library's")
+    try:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupted:
+            if how == "within C code":
+                raise SystemError("<method 'get'> returned a result with an exception set") from interrupted
+            if how == "a library's own error":
+                raise OSError("closed") from None
+    except (SystemError, OSError) as raised:
+        error = raised
+    assert (how != "none") == was_interrupted(error)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError
 from samzapy.api.errors import Fenced, InDoubt, RecordTooLarge
 from samzapy.container.container import Container
+from samzapy.container.failure import stack_of
 from samzapy.model.dead_letter import DeadLetter, Origin, read_letter
 from samzapy.ports import Supervision
 from tests.unit.container.bench import JOB, Bench
@@ -142,6 +144,32 @@ def test_the_stack_of_a_dead_letter_has_nothing_of_the_record(tmp_path: Path) ->
     [letter] = bench.letters()
     assert "password-of-ada" not in letter.stack
     assert ["-> KeyError", "-> RuntimeError"] == [line for line in letter.stack.splitlines() if line.startswith("->")]
+
+
+@pytest.mark.parametrize("hook", ["__init__", "init", "process", "process_batch", "window", "end_of_stream", "close"])
+def test_a_stack_has_the_users_frames_only(tmp_path: Path, hook: str) -> None:
+    def fail(self, *given: Any) -> None:
+        if hook in ("process", "process_batch", "window", "end_of_stream"):
+            given[-2].send("nowhere", 1)  # raises within samzapy
+        raise ValueError("boom")
+
+    hooks = {"process": lambda *_: None, "window": lambda *_: None, hook: fail}
+    bench = Bench(tmp_path, type("Failing", (StreamTask,), hooks), window_s=0.5 if hook == "window" else None)
+    bench.feed(("a", 1))
+
+    def run() -> None:
+        container = bench.start({"in[0]": 1} if hook == "end_of_stream" else None)
+        bench.clock.sleep(1.0)
+        bench.drain(container)
+        container.stop()
+
+    with pytest.raises(TaskError) as raised:
+        run()
+    cause = raised.value.__cause__
+    assert cause is not None
+    stack = stack_of(cause).splitlines()
+    assert stack[:-1], stack
+    assert [] == [line for line in stack[:-1] if not line.startswith("test_failing_records.py:")]
 
 
 @pytest.mark.parametrize("exactly_once", [True, False])
