@@ -99,6 +99,7 @@ class Inputs:
             for task_input in task.inputs:
                 offset = positions[task.name][task_input.partition]
                 task_input.resume_at = offset  # records before it are read for other tasks, and not handed to this one
+                task_input.again_until = task_input.committed_offset
                 task_input.ended = False
                 start[task_input.partition] = min(offset, start.get(task_input.partition, offset))
                 # The others continue at their own checkpoint, or further if they have already skipped past it.

@@ -126,7 +126,7 @@ class Processing:
             if message.partition() != partition or message.topic() != topic:
                 topic, partition = message.topic(), message.partition()
                 readers = self._inputs.readers.get((topic, partition), ())
-                task_input = readers[0] if len(readers) == 1 and message.offset() >= readers[0].resume_at else None
+                task_input = _only_reader(readers, message)
                 if task_input is not None:
                     process, ssp = task_input.task.user.process, task_input.ssp  # type: ignore[union-attr]
                     decode_key, decode_value = task_input.decode_key, task_input.decode_value
@@ -181,7 +181,7 @@ class Processing:
         while index < end:
             message = batch[index]
             readers = self._inputs.readers.get((message.topic(), message.partition()), ())
-            task_input = readers[0] if len(readers) == 1 and message.offset() >= readers[0].resume_at else None
+            task_input = _only_reader(readers, message)
             if task_input is None or not task_input.task.takes_batches:
                 self._share(readers, message, index)
                 index += 1
@@ -223,7 +223,7 @@ class Processing:
         failpoints.hit("process.batch")
 
     def _share(self, readers: Sequence[TaskInput], message: Message, index: int) -> None:
-        """A record of a partition that several tasks read (broadcast), or that none reads any more."""
+        """A record of a partition that several tasks read (broadcast), or that none reads any more, or that has taken effect before."""
         asked = Requests()
         self._transaction.next_index = index
         for task_input in readers:
@@ -242,7 +242,10 @@ class Processing:
         self._requests.add(asked)
 
     def _attempt(self, task_input: TaskInput, records: Sequence[Message]) -> BaseException | None:
-        """Outside the hot loop: a record, or several for a task that takes batches; what it raised. What it did is kept, or is to be undone."""
+        """Outside the hot loop: a record, or several for a task that takes batches; what it raised. What it did is kept, or is to be undone.
+
+        Of a record that has taken effect before, only what it puts into stores without a changelog is kept: the rest would count twice.
+        """
         message, task = records[0], task_input.task
         try:
             if task.takes_batches:
@@ -265,8 +268,12 @@ class Processing:
             return error
         if self._requests.is_forked:
             end_child(None)
-        task.keep()
-        self._collector.keep()
+        if message.offset() < task_input.again_until:
+            task.keep_scratch()
+            self._collector.drop()
+        else:
+            task.keep()
+            self._collector.keep()
         task_input.processed += len(records)
         return None
 
@@ -323,3 +330,10 @@ class Processing:
                 self._given_up.apply_on_error(task_input, message, culprit.error, culprit.attempts)
                 task_input.resume_at = next_offset(message.offset())  # this task is done with it, even if the next one stops the job here
         self._transaction.next_index = index + 1
+
+
+def _only_reader(readers: Sequence[TaskInput], message: Message) -> TaskInput | None:
+    """The one task that reads the partition, if this record and those after it are new to it."""
+    if len(readers) != 1 or message.offset() < readers[0].resume_at or message.offset() < readers[0].again_until:
+        return None
+    return readers[0]

@@ -77,10 +77,12 @@ class TaskInput:
         end: where `--until-end` ends it; None otherwise.
         resume_at: where this task began to read, or how far it is in a record that several tasks read; a shared partition may be read from
             further back for another task.
+        again_until: records before this offset have taken effect once, and come again because no changelog keeps what they put somewhere.
     """
 
     __slots__ = (
         "_counted",
+        "again_until",
         "dead_letters",
         "decode_key",
         "decode_value",
@@ -109,6 +111,7 @@ class TaskInput:
         self.end = end
         self.ended = False
         self.resume_at = 0
+        self.again_until = 0
         self.processed = 0
         self.skipped = 0
         self.dead_letters = 0
@@ -136,6 +139,7 @@ class TaskInstance:
     model: TaskModel
     stores: Mapping[str, TaskStore]
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
+    scratch: frozenset[str] = frozenset()  # its stores without a changelog
     state: str = WAITING
     reason: str = ""
     checkpoint: Checkpoint | None = None
@@ -170,6 +174,14 @@ class TaskInstance:
     def keep(self) -> None:
         for store in self.stores.values():
             store.keep()
+
+    def keep_scratch(self) -> None:
+        """As `keep` for stores without a changelog; the writes to others are undone."""
+        for name, store in self.stores.items():
+            if name in self.scratch:
+                store.keep()
+            else:
+                store.undo()
 
     def undo(self) -> None:
         for store in self.stores.values():

@@ -52,6 +52,7 @@ class Tasks:
         self._search = search
         self._supervision = supervision
         self._metrics: dict[str, TaskMetrics] = {}
+        self._scratch = frozenset(name for name, store in spec.stores.items() if store.changelog is None)
 
     # -- coming and going --------------------------------------------------------------------------------------------------------------
 
@@ -59,7 +60,7 @@ class Tasks:
         """A task that is to be restored; its stores have no engine yet."""
         model, ends = self.models[name], self._end_offsets
         stores = {store: s.make(name, None) for store, s in self._spec.stores.items()}
-        task = TaskInstance(model, stores, self._metrics.setdefault(name, TaskMetrics()), RESTORING)
+        task = TaskInstance(model, stores, self._metrics.setdefault(name, TaskMetrics()), self._scratch, RESTORING)
         task.inputs = [TaskInput(p, self._spec.inputs[p.topic], task, None if ends is None else ends[str(p)]) for p in model.inputs]
         self.held[name] = task
         return task

@@ -76,6 +76,42 @@ def test_a_bootstrap_that_is_read_anew_at_each_start_sets_a_bad_record_aside_onc
     assert [("users", 1), ("users", 3)] == origins(bench)
 
 
+@pytest.mark.parametrize("batches", [False, True])
+@pytest.mark.parametrize("stores", [{"s": {}, "t": {"changelog": False}}, {}])
+def test_a_bootstrap_that_is_read_anew_at_each_start_counts_once(tmp_path: Path, stores: dict[str, dict[str, object]], batches: bool) -> None:
+    class Both(StreamTask):
+        """Sums in each store there is; a store without a changelog must be filled anew by what comes again."""
+
+        def init(self, context):
+            self.stores = {name: context.get_store(name) for name in stores}
+
+        def process(self, envelope, collector, coordinator):
+            for store in self.stores.values():
+                store.update_with(envelope.key, lambda total: total + envelope.message, 0)
+            collector.send("out", envelope.message, envelope.key)
+
+    class BothBatches(Both):
+        def process_batch(self, envelopes, collector, coordinator):
+            for envelope in envelopes:
+                self.process(envelope, collector, coordinator)
+
+    bench = Bench(tmp_path, BothBatches if batches else Both, inputs={"in": {}, "users": {"bootstrap": True}}, stores=stores)
+    for number in range(3):
+        container = bench.start()
+        bench.drain(container)
+        container.close()  # as after a kill
+        bench.feed((f"k{number}", 1), ("k", 1), topic="users")
+        bench.feed(("k", 10))
+    container = bench.start()
+    bench.drain(container)
+    sent = sorted(bench.read("out"))
+    assert sorted([("k", 1), ("k", 10)] * 3 + [(f"k{n}", 1) for n in range(3)]) == sent
+    of = {name: dict(store.all()) for task in container.tasks.values() for name, store in task.stores.items()}
+    if stores:
+        assert {"k": 33, "k0": 1, "k1": 1, "k2": 1} == of["s"]
+        assert {"k": 13, "k0": 1, "k1": 1, "k2": 1} == of["t"], "the bootstrap's records, and what came after the start"
+
+
 # -- the end of a bounded run -------------------------------------------------------------------------------------------------------
 
 
