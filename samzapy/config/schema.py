@@ -79,7 +79,11 @@ class InputSettings(Section):
     key: Serde = Field("bytes", description="Serde of keys: string, integer, json, bytes, avro:<schema file>, record:module:Class, module:Class.")
     value: Serde = Field("bytes", description="Serde of values.")
     start: Start = Field("earliest", description="Where to start without a checkpoint: earliest or latest.")
-    bootstrap: Flag = Field(False, description="Read to its end before any other input is read. In a job without stores, or with one of `changelog: false`, it is read from its start at each start; records that come again only fill stores without a changelog: what they sent and put elsewhere has taken effect once.")
+    bootstrap: Flag = Field(
+        False,
+        description="Read to its end before any other input is read. In a job without stores, or with one of `changelog: false`, it is read from its "
+        "start at each start: records that come again fill stores without a changelog, and nothing else that they do is repeated.",
+    )
     broadcast: Flag = Field(False, description="Every task reads all its partitions.")
     on_out_of_range: OutOfRange = Field(
         "fail", description="What to do when the next offset is no longer in the topic: fail, earliest or latest."
