@@ -37,8 +37,8 @@ lint: venv  ## style, types, layers
 check: lint  ## lint and the tests that need neither Kafka nor Spark
 	$(BIN)/pytest -m "not kafka and not spark and not slow and not prove"
 
-test: lint  ## everything, three tests at a time (their time goes into waiting)
-	$(BIN)/pytest -n 3 --durations=15
+test: lint  ## everything, five tests at a time (much of their time goes into waiting)
+	$(BIN)/pytest -n 5 --durations=15
 
 prove: venv  ## the long proofs: every failpoint in every way, 500 simulated histories, planted bugs, three hosts; half an hour
 	$(BIN)/pytest -n 3 -m prove

@@ -4,7 +4,7 @@
 Docker engine answers, else `samzapy dev kafka` in a temporary directory. `unique`: a name that no other test uses, so tests share the
 broker without meeting.
 
-Where tests run side by side (`pytest -n 3`), they share the one broker; `tests/side_by_side.py` says which stay together.
+Where tests run side by side (`pytest -n 5`), they share the one broker; `tests/side_by_side.py` says which stay together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which tests stay together where tests run in several processes (`pytest -n 3`).
+"""Which tests stay together where tests run in several processes (`pytest -n 5`).
 
 Everything else is given out test by test, in the order of collection. What is in one group runs in one process, so what its module starts
 (Spark sessions, a cluster, a secured broker) is started once. pytest-xdist's own `--dist loadgroup` cannot be used: with pytest 9.2 it

@@ -29,7 +29,7 @@ class Cluster:
     def __init__(self, java_home: str, directory: Path, settings: Mapping[str, str] = DECOMMISSION) -> None:
         self._directory = directory
         self._environment = {**os.environ, "JAVA_HOME": java_home, "SPARK_DAEMON_MEMORY": "256m", "PYSPARK_PYTHON": sys.executable}
-        self._environment["SPARK_DAEMON_JAVA_OPTS"] = " ".join(["-XX:+UseSerialGC", *(f"-D{k}={v}" for k, v in settings.items())])
+        self._environment["SPARK_DAEMON_JAVA_OPTS"] = " ".join(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *(f"-D{k}={v}" for k, v in settings.items())])
         self._processes: list[subprocess.Popen[bytes]] = []
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
         self._log = directory / "master.log"

@@ -146,7 +146,7 @@ def test_settings_that_kafka_refuses_are_told_in_one_line(place: Path) -> None:
 
 def test_a_broker_that_cannot_start_says_why(place: Path) -> None:
     with pytest.raises(ClusterUnreachable, match=r"Kafka ended while starting: .*no\.such\.Reporter.*node-1\.log") as caught:
-        LocalKafka.start(port=0, directory=place, overrides={"metric.reporters": "no.such.Reporter"})
+        LocalKafka.start(port=0, directory=place, overrides={"metric.reporters": "no.such.Reporter"}, tied=True)
 
     assert "\n" not in str(caught.value)
     cluster = LocalKafka.at(place)

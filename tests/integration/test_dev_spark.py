@@ -73,7 +73,8 @@ def test_a_job_on_two_hosts_one_of_which_is_lost_and_comes_back(
     assert (True, url, [FIRST, SECOND]) == (told["running"], url, [worker["host"] for worker in told["workers"]])
 
     monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")  # as CLUSTERS.md tells
-    job = Job(kafka, tmp_path, unique, spark={"conf": {"spark.archives": f"{packed_environment(tmp_path)}#environment"}})
+    quick = dict.fromkeys(("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"), "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+    job = Job(kafka, tmp_path, unique, spark={"conf": {"spark.archives": f"{packed_environment(tmp_path)}#environment", **quick}})
     job.feed(["one two", "two", "two three", "three"])
     with job.running("--master", url) as running:
         before = running.until(lambda s: s["state"] == "RUNNING" and hosts(s) == [FIRST, SECOND])
