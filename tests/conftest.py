@@ -50,10 +50,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Before the first of several test processes starts: a broker for all of them, unless no test wants one."""
-    config: pytest.Config = node.config
-    if BROKER not in config.stash and "not kafka" not in config.option.markexpr:
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Before the first of several test processes starts, whose environment is of that moment: a broker for all of them, unless no test wants one."""
+    if "not kafka" not in config.option.markexpr:
         config.stash[BROKER] = contextlib.ExitStack()
         with contextlib.suppress(pytest.skip.Exception):  # each test that wants one will say it
             os.environ["SAMZAPY_TEST_KAFKA"] = config.stash[BROKER].enter_context(contextlib.contextmanager(_broker)())

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,3 +43,32 @@ def test_a_group_is_a_unit_and_so_is_any_other_test() -> None:
     spark = [group_of(f"tests/integration/{name}.py::test_{name}[spark://x]") for name in ("test_spark_launcher", "test_spark_cluster")]
 
     assert ["spark", "spark", "tests/a.py::test_b"] == [*spark, group_of("tests/a.py::test_b")]
+
+
+STAND_IN = """
+import os
+from collections.abc import Iterator
+
+from tests import conftest
+from tests.conftest import pytest_unconfigure, pytest_xdist_setupnodes
+
+def stand_in() -> Iterator[str]:
+    yield "stand-in:9092"
+
+conftest._broker = stand_in
+
+def test_of_the_first_process() -> None:
+    assert "stand-in:9092" == os.environ["SAMZAPY_TEST_KAFKA"]
+"""
+
+
+def test_all_processes_share_one_broker_the_first_of_them_too(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(STAND_IN)
+    (tmp_path / "test_here.py").write_text("from conftest import test_of_the_first_process\n")
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\npythonpath = {ROOT} {tmp_path}\n")
+    bare = {key: value for key, value in os.environ.items() if key != "SAMZAPY_TEST_KAFKA" and not key.startswith("PYTEST_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n", "1", str(tmp_path)],
+        cwd=tmp_path, env=bare, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (0, True) == (done.returncode, "1 passed" in done.stdout), done.stdout + done.stderr
