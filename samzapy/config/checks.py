@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from samzapy.config import spark_keys
-from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME, foreign_letter, shown, suggested_name
+from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME, foreign_letter, suggested_name
 from samzapy.config.findings import Finding
 from samzapy.config.kafka_keys import CLIENT, GROUPS, refusal
 from samzapy.config.reader import read_scalar
+from samzapy.config.scalars import shown
 from samzapy.config.schema import CommitSettings, ContainerSettings, Section
 from samzapy.config.secrets import is_secret
 from samzapy.config.tree import Route

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from samzapy.config.fields import near
 from samzapy.config.findings import Finding
 from samzapy.config.kafka_keys import CLIENT, COMMON, GROUPS, refusal
+from samzapy.config.scalars import near
 from samzapy.config.secrets import HIDDEN, is_secret
 from samzapy.config.tree import Route
 

@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from samzapy.config.fields import near, shown
 from samzapy.config.kafka_keys import COMMON, OWNED
 from samzapy.config.samza_keys import RESERVED, RESERVED_OF_STORES, ours_for
+from samzapy.config.scalars import near, shown
 from samzapy.config.schema import LISTS, MAPS, SECTIONS, Settings, known_keys, section_at
 from samzapy.config.tree import Route, dotted
 

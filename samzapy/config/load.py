@@ -17,11 +17,12 @@ from samzapy.config import task_class
 from samzapy.config.checks import check_avro_files, check_together, serdes
 from samzapy.config.client_check import ClientCheck, check_client_keys
 from samzapy.config.errors import ConfigError, Problem
-from samzapy.config.fields import CLASS, RECORD, shown
+from samzapy.config.fields import CLASS, RECORD
 from samzapy.config.findings import Finding, check_types
 from samzapy.config.overrides import apply_set
 from samzapy.config.reader import Stop, parse, read_file, read_scalar
 from samzapy.config.references import Interpolated, resolve, secret_params, secret_texts, written_secrets
+from samzapy.config.scalars import shown
 from samzapy.config.schema import Settings, known_keys, section_at
 from samzapy.config.secrets import is_secret, keep_out
 from samzapy.config.tree import Node, Route, Table, dotted, from_plain, hide_secrets, locate, merged, plain

@@ -19,7 +19,7 @@ from typing import Any
 from samzapy.api.serde import holds_records
 from samzapy.api.task import StreamTask
 from samzapy.config.errors import ConfigError, Problem
-from samzapy.config.fields import near
+from samzapy.config.scalars import near
 
 
 def import_task_class(task: str, folders: Sequence[Path]) -> type[StreamTask]:
