@@ -40,6 +40,7 @@ REMEDIES = {
     "SZ306": "as the message says: `ssl.ca.location`, the broker's name in `bootstrap.servers`, its certificate, or `security.protocol`",
     "SZ307": "start the broker that holds the partition; a running job goes on by itself",
     "SZ310": "none: the records are read again; if the job ends, the message names what the broker refused",
+    "SZ316": "set this host's clock, or the broker's; `date -u` on both shows which is wrong. The job goes on from the last commit",
     "SZ315": "none if `on_error` skips the record; otherwise fix the record that the message names, or the topic's limits",
     "SZ311": "none: the container starts over from the last commit",
     "SZ312": "none: the container reads who owns its tasks, and starts over or exits",

@@ -160,6 +160,12 @@ class RecordRejected(TransactionAborted):
         self.topic = topic
 
 
+class TimestampRefused(TransactionAborted):
+    """Kafka refused the time that this host's clock gave a record: this host's clock or a broker's is wrong. No record is at fault."""
+
+    code = "SZ316"
+
+
 class InDoubt(LogError):
     """A request failed and its effect at the broker is unknown: drop uncommitted work, take ownership again, restore."""
 

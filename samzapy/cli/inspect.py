@@ -81,6 +81,8 @@ def last_run(last: LeaseRecord | None) -> str:
 
 def _print_status(answer: dict[str, Any]) -> None:
     print(f"{answer['job']}-{answer['id']}  {answer['state']}  run {answer['run_id']}  {answer.get('coordinator', '')}")
+    if answer.get("reason"):
+        print(answer["reason"])
     print()
     containers = [
         (c["id"], c["state"], c["host"], c["preferred_host"], c["pid"], c["restarts"], len(c["tasks"]), c["reason"] or None)

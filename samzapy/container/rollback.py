@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from samzapy.api.errors import LogError, RecordRejected, TaskError, TransactionAborted
+from samzapy.api.errors import LogError, RecordRejected, TaskError, TimestampRefused, TransactionAborted
 from samzapy.container.failure import FAIL, named
 from samzapy.container.flushing import Flushing
 from samzapy.container.hooks import Hooks
@@ -58,6 +58,7 @@ class RollBack:
         """Abort, and begin all tasks again.
 
         Raises:
+            TimestampRefused: the clock is to blame, so no record is searched for.
             TaskError, LogError: it would be aborted again; nothing of what was aborted is held any more, whoever stops the container now.
         """
         # Asked before anything is dropped: the decision is about what the transaction held.
@@ -97,12 +98,16 @@ class RollBack:
         self._flushing.begin(self._schedule.reset())
 
     def _decide(self, contents: Contents, error: TransactionAborted) -> Decision:
+        if isinstance(error, TimestampRefused):
+            return GiveUp("the time of this host is refused")  # nothing that the job does would help
         decision = self._search.aborted(contents, error)
         if isinstance(error, RecordRejected) and error.topic == self._spec.job.checkpoint_topic:
             return GiveUp(f"{self._spec.job.checkpoint_topic} no longer accepts checkpoints", True)  # no record is at fault
         return decision
 
     def _raise_if_final(self, decision: Decision, contents: Contents, error: TransactionAborted, readers: list[str]) -> None:
+        if isinstance(error, TimestampRefused):
+            raise error
         if isinstance(decision, GiveUp):
             at = f" at record {contents.last}" if contents.records == 1 and contents.last is not None else ""
             kind = TaskError if decision.is_final else LogError

@@ -119,6 +119,7 @@ class ContainerRunner:
         self._before_end = before_end
         self._stuck_logged_at = -1.0
         self._told_of = "", 0.0
+        self._uncommitted: SamzapyError | None = None  # why the final commit failed
         self._lags = Lags(log, heartbeat_s, self._places, clock, spawn)
         self._heartbeat = Heartbeat(control, self._incarnation, heartbeat_s, lease_s, clock, self._report, self._watch_for_stuck_hook, die, spawn)
 
@@ -189,6 +190,7 @@ class ContainerRunner:
         try:
             container.stop()
         except (InDoubt, Fenced, TransactionAborted, ClusterUnreachable) as error:
+            self._uncommitted = error
             LOG.warning(
                 "container %d: the final commit failed (%s: %s); the next run continues from the commit before it",
                 self._number,
@@ -224,6 +226,7 @@ class ContainerRunner:
                 LOG.warning("container %d while closing: %s: %s", self._number, closing.code, closing)
         self._state = "FAILED" if outcome in (FAILED, SUPERSEDED) else "STOPPED"
         report = {**self._report(), "outcome": outcome, "error": None}
+        error = error or self._uncommitted
         if error is not None:
             report["error"] = {
                 "code": error.code,

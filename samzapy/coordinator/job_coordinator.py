@@ -24,6 +24,7 @@ from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.coordinator.starting import Starting
+from samzapy.coordinator.writing import Writing
 from samzapy.ids import random_id
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
@@ -38,6 +39,7 @@ from samzapy.model.ownership import (
     startpoint_key,
 )
 from samzapy.plan.first_run import differs_from_first_run
+from samzapy.plan.members import Phase
 from samzapy.ports import Clock, Launcher, Log
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -87,6 +89,7 @@ class JobCoordinator:
         self._movement = Movement(self.roster, self._ownership, settings, clock, launcher)
         self._starting = Starting(self.roster, self._ownership, settings, clock, launcher, payload, self._movement.replan, new_id)
         self.changes = Changes(self.roster, settings, clock, launcher, self._input_topics, self._movement.replan)
+        self._writing = Writing(clock)
         self._kill_now = False
         self._was_running = False
 
@@ -156,11 +159,11 @@ class JobCoordinator:
     def end(self) -> int:
         """Write the end of this run; returns the exit code."""
         failpoints.hit("coordinator.finish.before")
-        failure = self.roster.failure
+        failure, unsettled = self.roster.failure, self._without_final_commit()
         self.roster.state = state.FAILED if failure else state.FINISHED
         try:
             if self._ownership.is_in_doubt:
-                self._ownership.read()
+                self._movement.reconcile(self._ownership.read())
             self._ownership.end(self._liveness.record(m) for m in self.roster.members.values() if m.is_named)
             told_of = failure[1] if failure else None
             self._lease.give_up(self.roster.state, f"{told_of['code']}: {told_of['message']}" if told_of else "")
@@ -168,11 +171,11 @@ class JobCoordinator:
             LOG.warning("the end of this run could not be written; the next run waits until the lease has ended: %s", error)
         self._ownership.close()
         if failure is None:
-            LOG.info(
-                "job %s %s; all its work is committed",
-                self._job,
-                "was stopped" if self.roster.stop_asked_at is not None else "has finished",
-            )
+            ended = "was stopped" if self._kill_now or self.roster.stop_asked_at is not None else "has finished"
+            if unsettled:
+                LOG.warning("job %s %s; container %s made no final commit: the next run continues from the one before", self._job, ended, unsettled)
+            else:
+                LOG.info("job %s %s; all its work is committed", self._job, ended)
             return 0
         number, error_fields = failure
         LOG.error(
@@ -181,6 +184,11 @@ class JobCoordinator:
         if error_fields.get("remedy"):
             LOG.error("  %s", error_fields["remedy"])
         return int(error_fields.get("exit_code", 1))
+
+    def _without_final_commit(self) -> str:
+        """The containers that still ran, or failed, when the run ended."""
+        members = self.roster.members.values()
+        return ", ".join(str(m.number) for m in members if (m.is_named and not m.is_done) or m.history.last_error)
 
     def _needed(self) -> Iterator[bytes]:
         """The keys of the records that this run is not exact without: who had its tasks, where they go on, what the first run found."""
@@ -228,15 +236,26 @@ class JobCoordinator:
     # -- one turn --------------------------------------------------------------------------------------------------------------------
 
     def turn(self) -> bool:
-        """One turn; False: the job has ended. While Kafka cannot be reached the containers go on, and this is tried again."""
+        """One turn; False: the job has ended. While the coordinator topic cannot be written the containers go on, and this is tried again."""
         try:
             self._tick()
+            self._writing.succeeded()
         except (ClusterUnreachable, InDoubt, TransactionAborted) as error:
-            LOG.warning("the coordinator topic could not be written, trying again: %s", error)
+            self._writing.failed(error)
+            self._fail_if_hopeless(error)
             self._clock.sleep(RETRY_S)
         except Fenced as error:
             self._ask_who_took_over(error)
+        with self.roster.lock:
+            self._update_state()
         return not self._is_over(self._clock.monotonic())
+
+    def _fail_if_hopeless(self, error: SamzapyError) -> None:
+        """The job goes on without the topic for as long as it needs nothing there; a container that is to be ended or named does."""
+        waiting = [m.number for m in self.roster.members.values() if m.phase in (Phase.ENDING, Phase.APPLYING)]
+        if waiting and self._writing.is_hopeless and self.roster.failure is None:
+            with self.roster.lock:
+                self.roster.fail(None, {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code})
 
     def _ask_who_took_over(self, error: Fenced) -> None:
         """The producer is dead at the broker; that does not mean that another coordinator is there.
@@ -261,13 +280,12 @@ class JobCoordinator:
 
     def _tick(self) -> None:
         roster, movement = self.roster, self._movement
+
+        # First what needs no write: a failure and a stop end containers whether or not the topic can be written.
+        self._liveness.check_members(is_in_doubt=self._ownership.is_in_doubt)
         if self._ownership.is_in_doubt:
             movement.reconcile(self._ownership.read())
         self._lease.renew_when_due(roster.url)
-        with roster.lock:
-            now = self._clock.monotonic()
-            for member in list(roster.members.values()):
-                self._liveness.check_member(member, now)
         self._liveness.end_lost()
         if not roster.is_stopping:
             self.changes.look_for_growth()
@@ -282,11 +300,11 @@ class JobCoordinator:
         with roster.lock:
             movement.dismiss_surplus()
             movement.note_arrivals()
-            self._update_state()
 
     def _update_state(self) -> None:
         roster = self.roster
         members = list(roster.members.values())
+        roster.unwritable = self._writing.why_not
         roster.state = job_state(roster.task_states(), members, roster.is_stopping, self._was_running)
         self._was_running = self._was_running or roster.state == state.RUNNING
         roster.is_changing = (
@@ -295,8 +313,11 @@ class JobCoordinator:
 
     def _is_over(self, now: float) -> bool:
         roster = self.roster
-        if self._kill_now or roster.ends_at_once or all(m.is_done for m in roster.members.values()):
+        left = [m for m in roster.members.values() if not m.is_done]
+        if self._kill_now or roster.ends_at_once or not left:
             return True
+        if roster.is_stopping and self._writing.is_refused and all(m.phase in (Phase.ENDING, Phase.APPLYING) for m in left):
+            return True  # nothing runs any more; the next run ends them in the topic
         if roster.stop_asked_at is not None and now - roster.stop_asked_at > self._settings.stop_timeout_s:
             LOG.warning("containers did not stop within %.0f s; ending them", self._settings.stop_timeout_s)
             return True

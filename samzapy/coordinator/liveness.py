@@ -56,6 +56,17 @@ class Liveness:
         self._settings = settings
         self._clock = clock
 
+    def check_members(self, is_in_doubt: bool = False) -> None:
+        """Judge the containers by what is known of them. `is_in_doubt`: a write is; whoever it may have named or given a task is judged when the
+        topic was read again, unless the job stops anyway."""
+        with self._roster.lock:
+            now = self._clock.monotonic()
+            for member in list(self._roster.members.values()):
+                final = member.heard.final
+                may_have_more = member.phase is Phase.APPLYING or (final is not None and final.outcome == FINISHED and not self._roster.is_stopping)
+                if not (is_in_doubt and may_have_more):
+                    self.check_member(member, now)
+
     def check_member(self, member: Member, now: float) -> None:
         """Judge one container by what is known of it, and note what follows; `end_lost` acts on it."""
         facts = self._facts(member, now)

@@ -187,6 +187,8 @@ class Members(Mapping[int, Member]):
     def end(self, member: Member) -> None:
         """Cleared, and not needed again."""
         self._happens(member, Event.END)
+        if member.ending is not None and not member.ending.is_asked:
+            member.history = replace(member.history, last_error=member.ending.why)
         member.ending, member.state = None, state.STOPPED
 
     def died(self, member: Member, death: Death) -> None:
@@ -198,7 +200,7 @@ class Members(Mapping[int, Member]):
         self._happens(member, Event.RESTART)
         member.ending, member.state = None, state.STARTING
         member.wanted = replace(member.wanted, since=death.at_s)
-        member.history = replace(member.history, last_restart=death)
+        member.history = replace(member.history, last_restart=death, last_error="")
 
     def restart_after_death(self, member: Member, delay_s: float) -> None:
         """Cleared, and to be started again after `seconds`."""

@@ -225,12 +225,18 @@ class Member:
         past = self.history
         return {
             "id": self.number, "state": self.state, "host": self.host, "preferred_host": self.preferred_host, "pid": self.owner.pid,
-            "restarts": past.restarts, "tasks": list(self.tasks), "reason": self.reason, "last_error": past.last_error or None,
+            "restarts": past.restarts, "tasks": list(self.tasks), "reason": self.reason or self._why_it_ended(), "last_error": past.last_error or None,
             "memory_bytes": self.heard.memory_bytes,
             "last_restart": None if past.last_restart is None else past.last_restart.to_json(),
             "affinity": {"hits": self.affinity.hits, "misses": self.affinity.misses, "reason": self.affinity.reason},
             "standby": {c["task"]: c.get("lag") for c in self.heard.report.get("standbys", ())},
         }  # fmt: skip
+
+    def _why_it_ended(self) -> str:
+        final = self.heard.final
+        if final is not None and final.error:
+            return f"{final.error.get('code', '')}: {final.error.get('message', '')}"
+        return self.ending.why if self.ending is not None else ""
 
     def report_of(self, task: str) -> Mapping[str, Any]:
         """What it last reported of one of its tasks since it runs; empty before the first report."""

@@ -41,6 +41,7 @@ class Roster:
         finished: tasks that have ended by themselves.
         left: tasks that nobody runs just now: who had them, and since when; `moved` tells of the last time.
         failure: the container (-1: none) and the error that ended the job.
+        unwritable: why the coordinator topic cannot be written; "" if it can.
         caution: what is known of records that end containers; every container is told at its start.
     """
 
@@ -70,6 +71,7 @@ class Roster:
         self.stop_asked_at: float | None = None
         self.ends_at_once = False  # without final commits
         self.url = ""
+        self.unwritable = ""
         self.caution = Caution()
         self._clock = clock
 
@@ -180,7 +182,7 @@ class Roster:
                 for c in m.heard.report.get("standbys", ()):
                     copies.setdefault(c["task"], []).append({"container": m.number, "host": m.host, "lag": c.get("lag")})
             return {
-                "job": self.job.name, "id": self.job.id, "state": self.state, "run_id": self.run_id, "coordinator": self.url,
+                "job": self.job.name, "id": self.job.id, "state": self.state, "run_id": self.run_id, "coordinator": self.url, "reason": self.unwritable,
                 "containers": [self._container(m) for _, m in sorted(self.members.items())],
                 "tasks": [self._task(name, owners.get(name), copies.get(name, ())) for name in self.tasks],
                 "moves": [
@@ -199,6 +201,8 @@ class Roster:
 
     def _container(self, member: Member) -> dict[str, Any]:
         document = member.to_json()
+        if self.unwritable and member.phase in (Phase.ENDING, Phase.APPLYING):  # it waits for that
+            document["reason"] = "; ".join(filter(None, (document["reason"], self.unwritable)))
         if not member.is_named:
             document["tasks"] = [t for t, n in self.desired.items() if n == member.number]
         return document

@@ -7,7 +7,7 @@ import logging
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
@@ -20,6 +20,7 @@ from samzapy.api.errors import (
     NoLeader,
     NotAuthorized,
     RecordRejected,
+    TimestampRefused,
     TopicMissing,
     TransactionAborted,
 )
@@ -78,6 +79,7 @@ PRODUCE_TOPIC = re.compile(r"\bProduceRequest for (\S+) \[\d+\] ")
 ALLOW = "`samzapy validate JOB.yaml --connect` names the missing permissions; `samzapy topics JOB.yaml --acls` lists all that the job needs."
 FORBIDDEN_NAMES = frozenset(KafkaError(code).name() for code in FORBIDDEN)
 REJECTED_NAMES = frozenset(KafkaError(code).name() for code in REJECTED)
+OF_TIME = KafkaError(KafkaError.INVALID_TIMESTAMP).name()
 REJECTED_REMEDY = "Check the topic's settings (max.message.bytes, message.timestamp.*, cleanup.policy) and the record."
 
 
@@ -101,22 +103,40 @@ def log_error(error: KafkaError, doing: str) -> LogError:
     return LogError(text, "See the brokers' logs.")
 
 
-def delivery_error(error: KafkaError, doing: str, topic: str = "") -> LogError:
-    """The error of ours for a record for `topic` that was not delivered, outside transactions."""
+def delivery_error(error: KafkaError, doing: str, topic: str = "", timed: Collection[str] = ()) -> LogError:
+    """The error of ours for a record for `topic` that was not delivered, outside transactions. `timed`: as in `rejection`."""
     if error.code() in REJECTED:
-        return RecordRejected(f"{doing}: {error.str()} ({error.name()}).", REJECTED_REMEDY, topic)
+        return rejection(f"{doing}: {error.str()} ({error.name()}).", error.name(), topic, timed)
     return log_error(error, doing)
 
 
-def transaction_error(error: KafkaError, doing: str, topic: str = "") -> LogError:
-    """The error of ours for one that a transactional call raised. What is not known to be harmless is in doubt. `topic`: a record's."""
+def rejection(text: str, name: str, topic: str, timed: Collection[str]) -> TransactionAborted:
+    """The error of ours for a refused record of `topic`. `name`: Kafka's, of the refusal. `timed`: topics of records whose timestamp the task gave;
+    the others have theirs from this host's clock, which none of the records is to blame for."""
+    if name != OF_TIME:
+        return RecordRejected(text, REJECTED_REMEDY, topic)
+    if topic in timed or (timed and not topic):
+        return RecordRejected(
+            text, "Check the timestamp that the task gives it, the topic's message.timestamp.* settings, and the clocks of this host and the brokers.", topic
+        )
+    now = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+    return TimestampRefused(
+        text,
+        f"No record is at fault: this host's clock gave the time, and is probably wrong; it says {now} UTC. "
+        "Compare it with the brokers' clocks (`date -u`); if both are right, check the topic's message.timestamp.* settings.",
+    )
+
+
+def transaction_error(error: KafkaError, doing: str, topic: str = "", timed: Collection[str] = ()) -> LogError:
+    """The error of ours for one that a transactional call raised. What is not known to be harmless is in doubt. `topic`: a record's. `timed`: as in
+    `rejection`."""
     text = f"{doing}: {error.str()} ({error.name()})."
     if error.code() in FENCED:
         return Fenced(text, "")
     if error.code() in FORBIDDEN:
         return NotAuthorized(text, ALLOW)
     if error.code() in REJECTED:  # of the client's own, before anything was sent, or of the broker's, after which it wants an abort
-        return RecordRejected(text, REJECTED_REMEDY, topic or topic_in(error.str()))
+        return rejection(text, error.name(), topic or topic_in(error.str()), timed)
     if error.txn_requires_abort():
         return TransactionAborted(text, "")
     if error.fatal():

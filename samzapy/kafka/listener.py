@@ -23,6 +23,7 @@ class Listener:
         """Forget what was said of the one before."""
         self.rejected = ""
         self.rejected_topic = ""  # "" too if the library does not name it
+        self.rejected_name = ""  # Kafka's, of the refusal
         self.forbidden = ""
         self.has_failed = False  # the transaction: the library sends no more of it, and only an abort ends that
 
@@ -35,7 +36,7 @@ class Listener:
         self.has_failed = self.has_failed or failed is not None
         if failed is not None and failed["name"] in REJECTED_NAMES and not self.rejected:
             self.rejected = f"{failed['why']} ({failed['name']})."
-            self.rejected_topic = topic_in(failed["why"])
+            self.rejected_topic, self.rejected_name = topic_in(failed["why"]), failed["name"]
         if failed is not None and failed["name"] in FORBIDDEN_NAMES:
             self.forbidden = self.forbidden or f"{failed['why']} ({failed['name']})."
         LIBRARY_LOG.log(level, "%s", line)

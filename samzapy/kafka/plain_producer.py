@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from samzapy.api.errors import LogError, RecordRejected, shortened
+from samzapy.api.errors import LogError, RecordRejected, TimestampRefused, shortened
 from samzapy.kafka.client import CLOSED, Looked, Settings, delivery_error, quiet, served
 from samzapy.kafka.making import making
 from samzapy.kafka.producer import DEFAULTS, FORCED, Headers, send_all_of
@@ -24,6 +24,7 @@ class KafkaPlainProducer:
         self._refit = refit
         self._looked = Looked()
         self._error: LogError | None = None
+        self._timed: set[str] = set()  # topics of records since the last flush whose timestamp the task gave
         self._connect(settings)
 
     def _connect(self, settings: Settings) -> None:
@@ -38,13 +39,16 @@ class KafkaPlainProducer:
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         if error is not None and self._error is None:
-            self._error = delivery_error(error, f"a record for {message.topic()}[{message.partition()}], key {shortened(message.key())}", message.topic())
+            what = f"a record for {message.topic()}[{message.partition()}], key {shortened(message.key())}"
+            self._error = delivery_error(error, what, message.topic(), self._timed)
 
     def send(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None
     ) -> None:
         try:
             if timestamp_ms or headers:
+                if timestamp_ms:
+                    self._timed.add(topic)
                 self._produce(topic, value, key, partition, timestamp=timestamp_ms, headers=list(headers or ()))
             else:
                 self._produce(topic, value, key, partition)
@@ -76,9 +80,10 @@ class KafkaPlainProducer:
 
     def flush(self) -> None:
         self._noting(self._producer.flush)
+        self._timed.clear()
         if self._error is not None:
             error, self._error = self._error, None
-            if isinstance(error, RecordRejected) and self._refit is not None:
+            if isinstance(error, RecordRejected | TimestampRefused) and self._refit is not None:
                 self._connect(self._refit())  # nothing is on its way any more
             raise error
 

@@ -24,14 +24,24 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, NotAuthorized, RecordRejected, TransactionAborted, shortened
+from samzapy.api.errors import (
+    ClusterUnreachable,
+    Fenced,
+    InDoubt,
+    LogError,
+    NotAuthorized,
+    RecordRejected,
+    TimestampRefused,
+    TransactionAborted,
+    shortened,
+)
 from samzapy.kafka.client import (
     ALLOW,
     CLOSED,
-    REJECTED_REMEDY,
     Looked,
     Settings,
     init_error,
+    rejection,
     served,
     transaction_error,
 )
@@ -71,6 +81,7 @@ class KafkaTransactionalProducer:
         self._sent = 0
         self._is_open = False  # whether there is a transaction
         self._is_empty = True  # no record was sent in the transaction: then no request ends it
+        self._timed: set[str] = set()  # topics of the transaction's records whose timestamp the task gave
         self._heard = Listener()
         self._looked = Looked()
         own = {"transactional.id": transactional_id, "client.id": transactional_id, "transaction.timeout.ms": timeout_ms}
@@ -120,6 +131,7 @@ class KafkaTransactionalProducer:
     def begin(self) -> None:
         self._poison, self._disturbed, self._is_empty = None, False, True
         self._heard.next_transaction()
+        self._timed.clear()
         try:
             served(self._producer.begin_transaction)
         except KafkaException as error:
@@ -144,7 +156,7 @@ class KafkaTransactionalProducer:
             try:
                 served(self._producer.poll, 0.1)
             except KafkaException as error:
-                self._poison = self._poison or transaction_error(error.args[0], f"sending with {self._id}")
+                self._poison = self._poison or transaction_error(error.args[0], f"sending with {self._id}", timed=self._timed)
             else:
                 self.send(topic, value, key, partition, timestamp_ms, headers, delivered)
         except KafkaException as error:
@@ -152,7 +164,7 @@ class KafkaTransactionalProducer:
             if self._looked.again(error, self._producer, topic, partition):
                 self.send(topic, value, key, partition, timestamp_ms, headers, delivered)
                 return
-            found = transaction_error(error.args[0], f"a record for {topic}, key {shortened(key)}", topic)
+            found = transaction_error(error.args[0], f"a record for {topic}, key {shortened(key)}", topic, self._timed)
             self._poison = self._poison or found
 
     def _check_open(self) -> None:
@@ -169,7 +181,7 @@ class KafkaTransactionalProducer:
         try:
             served(self._producer.poll, 0)
         except KafkaException as error:
-            self._poison = self._poison or transaction_error(error.args[0], f"sending with {self._id}")
+            self._poison = self._poison or transaction_error(error.args[0], f"sending with {self._id}", timed=self._timed)
 
     def _produce_with(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int, timestamp_ms: int, headers: Headers,
@@ -180,6 +192,7 @@ class KafkaTransactionalProducer:
             more["on_delivery"] = self._reporting(delivered)
         if timestamp_ms:
             more["timestamp"] = timestamp_ms
+            self._timed.add(topic)
         if headers:
             more["headers"] = list(headers)
         self._produce(topic, value, key, partition, **more)
@@ -189,7 +202,7 @@ class KafkaTransactionalProducer:
             if error is None:
                 delivered(message.offset())
             else:
-                found = transaction_error(error, f"a record for {message.topic()}, key {shortened(message.key())}", message.topic())
+                found = transaction_error(error, f"a record for {message.topic()}, key {shortened(message.key())}", message.topic(), self._timed)
                 self._poison = self._poison or found
 
         return on_delivery
@@ -198,7 +211,7 @@ class KafkaTransactionalProducer:
     def _listening(self) -> Iterator[None]:
         try:
             yield
-        except RecordRejected:
+        except (RecordRejected, TimestampRefused):
             self._rejected()
             raise
 
@@ -216,7 +229,7 @@ class KafkaTransactionalProducer:
                 if time.monotonic() >= deadline:
                     raise InDoubt(f"flush of {self._id}: the brokers did not accept all records within {self._timeout_s:.0f} s.", "")
         except KafkaException as error:  # a fatal error of the client is raised by any call that serves its events
-            raise transaction_error(error.args[0], f"flush of {self._id}") from None
+            raise transaction_error(error.args[0], f"flush of {self._id}", timed=self._timed) from None
 
         # A refused record first: only the library's log says that a record was the cause, later errors just say "erroneous state".
         if self._heard.rejected:
@@ -228,7 +241,7 @@ class KafkaTransactionalProducer:
             return
         with contextlib.suppress(KafkaException):  # serve the log first; an error that this raises comes after the poison and says less
             served(self._producer.poll, 0)
-        if isinstance(self._poison, Fenced | NotAuthorized | RecordRejected):
+        if isinstance(self._poison, Fenced | NotAuthorized | RecordRejected | TimestampRefused):
             raise self._poison
         if self._heard.rejected:
             raise self._heard_rejection()
@@ -236,8 +249,9 @@ class KafkaTransactionalProducer:
             raise NotAuthorized(f"{self._id}: {self._heard.forbidden}", ALLOW)
         raise TransactionAborted(self._poison.message, self._poison.remedy)
 
-    def _heard_rejection(self) -> RecordRejected:
-        return RecordRejected(f"{self._id}: {self._heard.rejected}", REJECTED_REMEDY, self._heard.rejected_topic)
+    def _heard_rejection(self) -> TransactionAborted:
+        heard = self._heard
+        return rejection(f"{self._id}: {heard.rejected}", heard.rejected_name, heard.rejected_topic, self._timed)
 
     def commit(self) -> bool:
         self._check_open()
@@ -264,7 +278,7 @@ class KafkaTransactionalProducer:
             except KafkaException as error:
                 cause = error.args[0]
                 if not cause.retriable() or time.monotonic() - started >= self._timeout_s:
-                    raise transaction_error(cause, f"{doing} of {self._id}") from None
+                    raise transaction_error(cause, f"{doing} of {self._id}", timed=self._timed) from None
                 retried = True
                 self._wait_a_little(f"{doing} of {self._id}", 0.02)
         self._is_open = False

@@ -28,6 +28,7 @@ from samzapy.testing.memory_transactions import Marker, Session, TransactionCoor
 T = TypeVar("T")
 
 DEFAULT_MAX_MESSAGE_BYTES = 1048588
+DEFAULT_AFTER_MAX_MS = 3_600_000
 DEFAULT_DELETE_RETENTION_MS = 86_400_000
 DEFAULT_RETENTION_MS = 604_800_000
 RECORD_OVERHEAD_BYTES = 70
@@ -56,6 +57,7 @@ class MemoryCluster:
         self.chance = chance or Chance(secrets.randbits(64))
         self.network = MemoryNetwork(clock, self.chance, trace)
         self.group_offsets: dict[str, dict[TopicPartition, int]] = {}
+        self.clients_ahead_ms = 0  # how far the clocks of all clients' hosts are ahead of the brokers'
         self._topics: dict[str, _Topic] = {}
         self._leaderless: set[TopicPartition] = set()
         self._transactions = TransactionCoordinator()
@@ -168,12 +170,14 @@ class MemoryCluster:
             raise Refused(Answer.MESSAGE_TOO_LARGE, f"a record of {size} bytes for {partition}")
         if key is None and topic.cleaned_by("compact"):
             raise Refused(Answer.INVALID_RECORD, f"a record for {partition}")
+        now_ms = self.clock.now_ms()
+        created_ms = timestamp_ms or now_ms + self.clients_ahead_ms
+        if created_ms - now_ms > int(topic.config.get("message.timestamp.after.max.ms", DEFAULT_AFTER_MAX_MS)):
+            raise Refused(Answer.INVALID_TIMESTAMP, f"a record for {partition}")
         transactional = session.transactional_id != ""
         if transactional and not log.has_open(session.producer_id):
             self._transactions.verify(session, partition)
-        offset = log.append(
-            session.producer_id, session.epoch, sequence, key, value, timestamp_ms or self.clock.now_ms(), headers, transactional
-        )
+        offset = log.append(session.producer_id, session.epoch, sequence, key, value, created_ms, headers, transactional)
         if not transactional:
             self.arrived.notify_all()
         return offset

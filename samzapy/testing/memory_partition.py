@@ -29,6 +29,7 @@ class Answer(Enum):
     INVALID_TXN_STATE = "the producer has no such transaction open"
     OUT_OF_ORDER_SEQUENCE = "records of this producer that came before are missing"
     MESSAGE_TOO_LARGE = "the record is larger than the topic takes"
+    INVALID_TIMESTAMP = "the record's time is too far from the broker's"
     INVALID_RECORD = "a compacted topic takes no record without a key"
 
 

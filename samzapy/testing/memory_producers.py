@@ -8,10 +8,10 @@ flush.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TypeVar
 
-from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, RecordRejected, TransactionAborted
+from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, RecordRejected, TimestampRefused, TransactionAborted
 from samzapy.ports import Delivered, Outgoing
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_network import SLOW_S
@@ -38,6 +38,7 @@ class MemoryTransactionalProducer:
         self._in_transaction = False
         self._poison: LogError | None = None  # what this client refused
         self._refused: LogError | None = None  # what the broker refused
+        self._timed: set[str] = set()  # topics of the transaction's records whose timestamp the task gave
         self._fenced: Fenced | None = None
 
     def init(self) -> None:
@@ -61,12 +62,15 @@ class MemoryTransactionalProducer:
             raise InDoubt(f"producer {self._id}: a transaction is open already.", "")
         self._ready().next_transaction()
         self._in_transaction, self._poison, self._refused = True, None, None
+        self._timed.clear()
 
     def send(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None,
         delivered: Delivered | None = None,
     ) -> None:  # fmt: skip
         outbox = self._current()
+        if timestamp_ms:
+            self._timed.add(topic)
         if self._cluster.fault("send"):
             self._poison = LogError(f"a record for {topic} was rejected (a fault on purpose).", "")
         elif len(key or b"") + len(value or b"") > MAX_MESSAGE_BYTES:
@@ -172,7 +176,7 @@ class MemoryTransactionalProducer:
 
     def _check_accepted(self, refusal: LogError | None) -> None:
         if refusal is not None and _is_of_the_record(refusal):
-            raise RecordRejected(f"producer {self._id}: {refusal.message}", refusal.remedy, _topic_of(refusal))
+            raise _rejection(refusal, f"producer {self._id}: {refusal.message}", self._timed)
         if refusal is not None:
             raise TransactionAborted(f"producer {self._id}: {refusal.message}", "")
 
@@ -202,8 +206,16 @@ class MemoryTransactionalProducer:
 def _is_of_the_record(error: LogError) -> bool:
     """Whether it would be refused again, whoever sends it."""
     return isinstance(error, RecordRejected) or (
-        isinstance(error, Refused) and error.answer in (Answer.MESSAGE_TOO_LARGE, Answer.INVALID_RECORD)
+        isinstance(error, Refused) and error.answer in (Answer.MESSAGE_TOO_LARGE, Answer.INVALID_RECORD, Answer.INVALID_TIMESTAMP)
     )
+
+
+def _rejection(error: LogError, message: str, timed: Set[str]) -> TransactionAborted:
+    """`timed`: topics of records whose timestamp the task gave; the others have theirs from the host's clock."""
+    topic = _topic_of(error)
+    if isinstance(error, Refused) and error.answer is Answer.INVALID_TIMESTAMP and topic not in timed:
+        return TimestampRefused(message, "Check the clock of this host.")
+    return RecordRejected(message, error.remedy, topic)
 
 
 def _topic_of(error: LogError) -> str:
@@ -218,6 +230,7 @@ class MemoryPlainProducer:
         self._timeout_s = timeout_s
         self._origin = origin
         self._error: LogError | None = None
+        self._timed: set[str] = set()  # topics of records since the last flush whose timestamp the task gave
         self._is_closed = False
         self._outbox = self._new_outbox()
 
@@ -225,6 +238,8 @@ class MemoryPlainProducer:
         self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None
     ) -> None:
         self._check_open()
+        if timestamp_ms:
+            self._timed.add(topic)
         try:
             topic_partition = self._cluster.partition_of(topic, key, partition)
         except LogError as error:
@@ -248,6 +263,7 @@ class MemoryPlainProducer:
             self._give_up_old()
             if self._outbox.waiting:
                 self._cluster.rest(self._outbox.pause_s())
+        self._timed.clear()
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -266,9 +282,7 @@ class MemoryPlainProducer:
             doing()
         except LogError as error:
             is_of_the_record = _is_of_the_record(error)
-            reason = (
-                RecordRejected(error.message, error.remedy, _topic_of(error)) if is_of_the_record else LogError(error.message, error.remedy)
-            )
+            reason = _rejection(error, error.message, self._timed) if is_of_the_record else LogError(error.message, error.remedy)
             self._error = self._error or reason
             self._restart(self._outbox.waiting)
 

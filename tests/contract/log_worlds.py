@@ -46,6 +46,9 @@ class World(Protocol):
     def stray_end(self, transactional_id: str, commit: bool) -> str:
         """An EndTxn of the id's current producer that nobody waits for. Returns why it was refused, or nothing."""
 
+    def topic_of_another_time(self) -> str:
+        """A topic whose broker's clock seems so far from that of the clients that it takes none of their records."""
+
     def delete_records(self, place: TopicPartition, before: int) -> None: ...
 
     def send_unreadable(self, place: TopicPartition, records: int) -> None:
@@ -69,6 +72,10 @@ class MemoryWorld:
 
     def log_with(self, commit_timeout_ms: int) -> Log:
         return MemoryLog(self.cluster, commit_timeout_ms)
+
+    def topic_of_another_time(self) -> str:
+        self.cluster.clients_ahead_ms = 7_200_000
+        return new_topic(self.log)
 
     def send_unreadable(self, place: TopicPartition, records: int) -> None:
         begin = self.cluster.bounds(place).end
@@ -118,6 +125,9 @@ class KafkaWorld:
             with connection.makefile("rb") as incoming:
                 (size,) = struct.unpack(">i", incoming.read(4))
                 return incoming.read(size)[4:]
+
+    def topic_of_another_time(self) -> str:
+        return new_topic(self.log, config={"message.timestamp.before.max.ms": "0"})  # however soon a record comes, its time is past
 
     def delete_records(self, place: TopicPartition, before: int) -> None:
         for future in self._admin.delete_records([Place(*place, before)]).values():

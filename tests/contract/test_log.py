@@ -7,11 +7,12 @@ import time
 
 import pytest
 
-from samzapy.api.errors import Fenced, LogError, OffsetOutOfRange, RecordRejected, TopicMissing, TransactionAborted
+from samzapy.api.errors import Fenced, LogError, OffsetOutOfRange, RecordRejected, TimestampRefused, TopicMissing, TransactionAborted
+from samzapy.clock import SystemClock
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import Consumer, Log, TopicSpec, TransactionalProducer
-from tests.contract.log_worlds import PATIENCE_S, new_topic, read_until, send, take, values, visible
+from tests.contract.log_worlds import PATIENCE_S, World, new_topic, read_until, send, take, values, visible
 
 
 def _flush_and_commit(producer: TransactionalProducer) -> None:
@@ -179,6 +180,43 @@ def test_a_plain_producer_tells_that_a_record_itself_was_refused_and_goes_on(log
     producer.flush()
     producer.close()
     assert [b"after"] == values(log, small)
+
+
+@pytest.mark.parametrize("then", ["commit", "send more", "flush a record whose offset is asked for"])
+def test_that_the_clock_of_this_host_is_to_blame_and_no_record_is_told_whatever_is_done_next(world: World, then: str) -> None:
+    topic = world.topic_of_another_time()
+    producer = world.log.transactional_producer(topic)
+    producer.init()
+    producer.begin()
+    producer.send(topic, b"v", b"k", 0, delivered=(lambda offset: None) if then.startswith("flush") else None)
+    with pytest.raises(TimestampRefused, match=r"[Cc]lock"):
+        _next(producer, topic, then)
+    producer.abort()
+    producer.close()
+    plain = world.log.plain_producer("probe")
+    plain.send(topic, b"v", b"k", 0)
+    with pytest.raises(TimestampRefused, match=r"[Cc]lock"):
+        plain.flush()
+    plain.close()
+
+
+def test_a_record_whose_timestamp_the_task_gave_is_to_blame_for_it(log: Log, topic: str, producer: TransactionalProducer) -> None:
+    too_late_ms = SystemClock().now_ms() + 2 * 3_600_000  # the default of message.timestamp.after.max.ms is an hour
+    producer.begin()
+    producer.send(topic, b"v", b"k", 0, timestamp_ms=too_late_ms)
+    with pytest.raises(RecordRejected) as refused:
+        _next(producer, topic, "commit")
+    assert topic == refused.value.topic
+    producer.abort()
+    plain = log.plain_producer("probe")
+    plain.send(topic, b"v", b"k", 0, too_late_ms)
+    with pytest.raises(RecordRejected) as refused:
+        plain.flush()
+    assert topic == refused.value.topic
+    plain.send(topic, b"now", b"k", 0)
+    plain.flush()
+    plain.close()
+    assert [b"now"] == values(log, topic)
 
 
 def test_tombstones_and_empty_values_are_different(log: Log, topic: str, producer: TransactionalProducer) -> None:

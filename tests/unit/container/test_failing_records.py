@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError
-from samzapy.api.errors import Fenced, InDoubt, RecordTooLarge
+from samzapy.api.errors import Fenced, InDoubt, RecordTooLarge, TimestampRefused
 from samzapy.container.container import Container
 from samzapy.container.failure import stack_of
 from samzapy.model.dead_letter import DeadLetter, Origin, read_letter
@@ -362,6 +362,17 @@ class Echo(StreamTask):
         collector.send(OutgoingMessageEnvelope(OUT, key=envelope.key, message=1, partition=envelope.partition))
 
 
+class Timed(StreamTask):
+    """Sends each record on with a time of its own; that of `late` is two hours ahead."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+
+    def process(self, envelope, collector, coordinator):
+        ahead_ms = 7_200_000 if envelope.key == "late" else 0
+        collector.send(OutgoingMessageEnvelope(OUT, key=envelope.key, message=1, partition=envelope.partition, timestamp=self.now_ms + ahead_ms))
+
+
 def refusing(tmp_path: Path, **settings: object) -> tuple[Bench, Container]:
     """A running job whose output takes less, since it was started, than was known."""
     bench = Bench(tmp_path, Echo, **settings)  # type: ignore[arg-type]
@@ -515,3 +526,31 @@ def test_outputs_that_were_not_delivered_put_an_at_least_once_container_in_doubt
     bench.drain(container)
     assert {"a": 1, "b": 2} == bench.changelog()
     assert {("a", 1), ("b", 2)} == set(bench.read("out"))
+
+
+@pytest.mark.parametrize("on_error", ["skip", "dead_letter", "fail"])
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_no_record_is_blamed_for_the_clock_of_the_host(tmp_path: Path, on_error: str, exactly_once: bool) -> None:
+    bench = Bench(tmp_path, Echo, on_error=on_error, exactly_once=exactly_once)
+    container = bench.start()
+    bench.feed(*((f"k{i}", 1) for i in range(20)))
+    bench.cluster.clients_ahead_ms = 7_200_000
+    with pytest.raises(TimestampRefused, match=r"[Cc]lock"):
+        run_until_idle(bench, container)
+    container.close()
+    bench.cluster.clients_ahead_ms = 0
+    container = bench.start()
+    run_until_idle(bench, container)
+    assert 0 == container.status()["tasks"][0]["skipped"]
+    assert [] == bench.letters()
+    assert {f"k{i}": 1 for i in range(20)} == bench.changelog()
+
+
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_a_record_for_which_the_task_gives_a_wrong_time_is_found_and_skipped(tmp_path: Path, exactly_once: bool) -> None:
+    bench = Bench(tmp_path, lambda: Timed(bench.clock.now_ms()), on_error="skip", exactly_once=exactly_once)
+    container = bench.start()
+    bench.feed(*((f"k{i}" if i != 7 else "late", 1) for i in range(20)))
+    run_until_idle(bench, container)
+    assert 1 == container.status()["tasks"][0]["skipped"]
+    assert {f"k{i}" for i in range(20) if i != 7} == {key for key, _ in bench.read("out")}

@@ -1,0 +1,106 @@
+"""Kafka answers, and refuses the coordinator's records for good, as it does where the clock of the driver's host is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from samzapy.api.errors import TimestampRefused
+from tests.unit.coordinator.test_job_coordinator import Stage, beat
+
+TWO_HOURS_MS = 7_200_000
+
+
+@contextmanager
+def a_job_whose_clock_goes_wrong(containers: int = 1) -> Iterator[Stage]:
+    """Each of its containers runs; nothing can be written to the coordinator topic any more."""
+    with Stage(containers=containers, lease_s=3.0) as stage:
+        for number in range(containers):
+            stage.await_launch(number + 1)
+        for number, launch, _ in list(stage.launches):
+            stage.register(number, launch, f"i{number}", {"host": "h", "pid": number})
+        stage.cluster.clients_ahead_ms = TWO_HOURS_MS
+        yield stage
+
+
+def await_refusal(stage: Stage) -> None:
+    stage.clock.until(lambda: keep_beating(stage) and bool(stage.roster.status()["reason"]), 30.0, "the lease is to be renewed")
+
+
+def keep_beating(stage: Stage) -> bool:
+    for number in stage.coordinator.roster.members:
+        stage.coordinator.roster.heartbeat(number, f"i{number}", {"state": "RUNNING", "commits": 1})
+    return True
+
+
+@pytest.mark.parametrize("reported", ["before the write is in doubt", "afterwards"])
+def test_a_container_that_fails_ends_the_job_although_nothing_can_be_written(reported: str, caplog: pytest.LogCaptureFixture) -> None:
+    with a_job_whose_clock_goes_wrong() as stage:
+        if reported == "afterwards":
+            await_refusal(stage)
+        began_s = stage.clock.monotonic()
+        error = {"code": "SZ200", "message": "boom.", "fatal": True, "exit_code": 3}
+        stage.coordinator.roster.report_final(0, "i0", {"outcome": "failed", "error": error})
+        stage.launches[0][2].ended = "exit code 1"
+        assert 3 == stage.await_end()
+        assert stage.clock.monotonic() - began_s < 5.0
+        (container,) = stage.coordinator.roster.status()["containers"]
+        assert ("FAILED", "SZ200: boom.") == (container["state"], container["reason"])
+    assert "container 0 failed: SZ200; stopping the job" in caplog.text
+
+
+def test_a_container_that_dies_shows_why_it_waits_and_ends_the_job_when_the_refusals_do_not() -> None:
+    with a_job_whose_clock_goes_wrong() as stage:
+        await_refusal(stage)
+        stage.launches[0][2].ended = "exit code 9"
+        stage.clock.until(lambda: stage.roster.status()["containers"][0]["state"] == "LOST", 5.0, "its death is seen")
+        status = stage.roster.status()
+        assert "exit code 9; the coordinator topic cannot be written: SZ316" in status["containers"][0]["reason"]
+        assert "RUNNING" != status["state"]
+        assert TimestampRefused.exit_code == stage.await_end()
+        assert "SZ316" == stage.coordinator.roster.failure[1]["code"]  # type: ignore[index]
+        assert 1 == len(stage.launches)
+
+
+def test_a_container_that_dies_is_started_again_when_the_clock_is_right_again() -> None:
+    with a_job_whose_clock_goes_wrong() as stage:
+        await_refusal(stage)
+        stage.launches[0][2].ended = "exit code 9"
+        stage.clock.until(lambda: stage.roster.status()["containers"][0]["state"] == "LOST", 5.0, "its death is seen")
+        stage.cluster.clients_ahead_ms = 0
+        _, launch, _ = stage.await_launch(2)
+        assert "" == stage.roster.status()["reason"]
+        assert "again" == stage.register(0, launch, "again", {}).incarnation
+
+
+def test_healthy_containers_go_on_and_a_stop_ends_them_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    with a_job_whose_clock_goes_wrong(containers=2) as stage:
+        until_s = stage.clock.monotonic() + 130.0
+        stage.clock.until(lambda: (keep_beating(stage) and stage.roster.is_stopping) or stage.clock.monotonic() > until_s, 200.0, "two minutes")
+        assert stage.code is None
+        assert {"RUNNING"} == {c["state"] for c in stage.roster.status()["containers"]}
+        told = [r for r in caplog.records if "could not be written" in r.getMessage()]
+        assert 2 <= len(told) <= 4
+        stage.coordinator.request_stop()
+        assert "stop" == beat(stage, "i0")
+        asked_s = stage.clock.monotonic()
+        for number in range(2):
+            why = None if number else {"code": "SZ316", "message": "the clock.", "fatal": False, "exit_code": 1}
+            stage.coordinator.roster.report_final(number, f"i{number}", {"outcome": "stopped", "error": why})
+        assert 0 == stage.await_end()
+        assert stage.clock.monotonic() - asked_s < 5.0
+    assert "container 0 made no final commit" in caplog.text
+    assert "all its work is committed" not in caplog.text
+
+
+def test_a_stop_does_not_wait_for_a_container_that_cannot_be_ended_in_the_topic() -> None:
+    with a_job_whose_clock_goes_wrong() as stage:
+        await_refusal(stage)
+        stage.launches[0][2].ended = "exit code 9"
+        stage.clock.until(lambda: stage.roster.status()["containers"][0]["state"] == "LOST", 5.0, "its death is seen")
+        asked_s = stage.clock.monotonic()
+        stage.coordinator.request_stop()
+        assert 0 == stage.await_end()
+        assert stage.clock.monotonic() - asked_s < 4.0  # a stop's own patience is 5 s here
