@@ -35,6 +35,7 @@ from samzapy.ops.access import missing_access
 from samzapy.ops.doctor import Check, State
 from samzapy.ops.inspection import job_facts
 from samzapy.ops.topics import made_by_hand, topic_rows
+from samzapy.ops.transactions import limit_ms, try_init
 from samzapy.ports import Log
 from samzapy.private_files import private_directory
 from samzapy.spark.settings import LOOPBACK, is_local, master_addresses
@@ -160,10 +161,11 @@ def _reach(log: Log) -> Check:
 def _transactions(settings: Settings, log: Log) -> Check:
     try:
         with log.admin() as admin:
-            limit = admin.broker_setting("transaction.max.timeout.ms")
+            limit = limit_ms(admin)
+        refused = try_init(settings, log) if limit is None else None
     except SamzapyError as error:
         return Check("commit.timeout", State.WARN, error.message, error.remedy)
-    return rules.check_transaction_timeout(settings.commit.timeout_ms, int(limit) if limit and limit.isdigit() else None)
+    return rules.check_transaction_timeout(settings.commit.timeout_ms, limit, refused)
 
 
 def _access(settings: Settings, log: Log) -> list[Check]:

@@ -132,10 +132,19 @@ class JobCoordinator:
                 return
             except (Fenced, InDoubt, TransactionAborted) as error:
                 if attempt == ATTEMPTS:
-                    raise
+                    raise self._why_not_begun(error) from None
                 LOG.warning("the coordinator topic could not be written, starting again: %s: %s", error.code, error)
                 self._ownership.close()
                 self._clock.sleep(FENCED_S if isinstance(error, Fenced) else RETRY_S)
+
+    def _why_not_begun(self, error: LogError) -> LogError:
+        """A producer that failed for good is told as fenced, whatever its cause: only another run's lease shows that there is another."""
+        if not isinstance(error, Fenced):
+            return error
+        lease = self._topic.read().lease
+        if lease is not None and not lease.ended and lease.run_id != self._run_id:
+            return error
+        return LogError(f"the coordinator's producer failed {ATTEMPTS} times in a row, the last time with: {error.message}", "See the brokers' logs.")
 
     def _begin(self) -> None:
         found = self._lease.await_the_other(self._topic.read)

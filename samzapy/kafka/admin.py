@@ -69,16 +69,15 @@ class KafkaAdmin(Closing):
     def broker_count(self) -> int:
         return len(self._metadata().brokers)
 
-    def broker_setting(self, name: str) -> str | None:
-        brokers = list(self._metadata().brokers)
-        [answer] = self._admin.describe_configs(
-            [ConfigResource(ResourceType.BROKER, str(brokers[0]))], request_timeout=REQUEST_TIMEOUT_S
-        ).values()
-        try:
-            found = self._result(answer, "a broker's settings")
-        except NotAuthorized:
-            return None
-        return found[name].value if name in found else None
+    def broker_settings(self, name: str) -> list[str]:
+        resources = [ConfigResource(ResourceType.BROKER, str(number)) for number in sorted(self._metadata().brokers)]
+        # one request a broker: the client does not take several brokers in one
+        asked = [future for one in resources for future in self._admin.describe_configs([one], request_timeout=REQUEST_TIMEOUT_S).values()]
+        found = []
+        for answer in asked:
+            with contextlib.suppress(NotAuthorized, ClusterUnreachable):  # a broker that has just died is still named for a while
+                found.append(self._result(answer, "a broker's settings"))
+        return [settings[name].value for settings in found if name in settings and settings[name].value is not None]
 
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         wanted = sorted(set(names))

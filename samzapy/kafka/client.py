@@ -20,10 +20,12 @@ from samzapy.api.errors import (
     NoLeader,
     NotAuthorized,
     RecordRejected,
+    SamzapyError,
     TimestampRefused,
     TopicMissing,
     TransactionAborted,
 )
+from samzapy.plan.transactions import too_long
 from samzapy.ports import START_ITS_BROKER
 
 T = TypeVar("T")
@@ -36,12 +38,16 @@ LOG = logging.getLogger("samzapy.kafka")
 # librdkafka's own lines (a refused connection, a disconnect) are repeated for ever while a broker is away; the errors that matter are raised
 LIBRARY_LOG = logging.getLogger("samzapy.kafka.librdkafka")
 LIBRARY_LOG.setLevel(logging.CRITICAL)
+RAISED_TOO = re.compile(r"(FATAL|TXNERR) \[")  # a client's fatal error: every later call raises it (tests/contract/test_fatal_errors.py)
 
 
 class _Coded(logging.Filter):
-    """What librdkafka itself says in our log carries a code, as each of our own errors does."""
+    """What librdkafka itself says in our log carries a code, as each of our own errors does. What the next call raises is not said twice: who is
+    fenced in order, by a takeover, has one line about it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        if RAISED_TOO.match(record.getMessage()) and not LIBRARY_LOG.isEnabledFor(logging.DEBUG):
+            return False
         record.msg = f"{LogError.code}: {record.msg}"
         return True
 
@@ -68,6 +74,8 @@ FORBIDDEN = frozenset(
 FENCED = frozenset(
     {KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.PRODUCER_FENCED}
 )
+TOO_OLD = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
+OLD_BROKERS = "The brokers are too old, or `api.version.request` or `broker.version.fallback` in `kafka:` say so: update them, or remove these keys."
 # what a broker says against a record itself; the same record would be refused again
 REJECTED = frozenset(
     {
@@ -151,11 +159,21 @@ def topic_in(text: str) -> str:
     return found[1] if found is not None else ""
 
 
-def init_error(error: KafkaError, doing: str) -> LogError:
+def init_error(error: KafkaError, doing: str, timeout_ms: int) -> SamzapyError:
     """The error of ours for one met while a transactional producer is made, or between two tries of a call: the container starts over where
-    only this producer is of no use any more."""
-    if error.code() in FENCED or error.fatal():
-        return Fenced(f"{doing}: {error.str()} ({error.name()}).", "")
+    only this producer is of no use any more. What would refuse every other producer too is fatal to the client as well, and told first.
+
+    `timeout_ms`: the producer's transaction timeout.
+    """
+    code, text = error.code(), f"{doing}: {error.str()} ({error.name()})."
+    if code == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+        return too_long(timeout_ms)
+    if code in TOO_OLD:
+        return LogError(text, OLD_BROKERS)
+    if code in FORBIDDEN:
+        return NotAuthorized(text, ALLOW)
+    if code in FENCED or error.fatal():
+        return Fenced(text, "")
     return log_error(error, doing)
 
 

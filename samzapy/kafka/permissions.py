@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from samzapy.kafka.client import FORBIDDEN, REQUEST_TIMEOUT_S, RETRY_S, Settings, log_error, quiet
 from samzapy.model.access import CREATE, GROUP, TOPIC, TRANSACTIONAL_ID, Access
+from samzapy.model.names import PROBE_ID
 
-PROBE_ID = "access-check"
 _ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND})
 
 

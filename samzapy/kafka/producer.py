@@ -75,6 +75,7 @@ class KafkaTransactionalProducer:
     def __init__(self, settings: Settings, transactional_id: str, timeout_ms: int, rejected: Callable[[], None] = lambda: None) -> None:
         self._id = transactional_id
         self._rejected = rejected
+        self._timeout_ms = timeout_ms
         self._timeout_s = timeout_ms / 1000
         self._disturbed = False
         self._poison: LogError | None = None
@@ -111,7 +112,7 @@ class KafkaTransactionalProducer:
                 if not cause.retriable() or time.monotonic() >= deadline:
                     if cause.retriable() or cause.code() == KafkaError._TIMED_OUT:
                         raise ClusterUnreachable(f"init of {self._id}: {cause.str()}.", "Check that the brokers run.") from None
-                    raise init_error(cause, f"init of {self._id}") from None
+                    raise init_error(cause, f"init of {self._id}", self._timeout_ms) from None
                 self._wait_a_little(f"init of {self._id}", 0.05)
 
     def _wait_a_little(self, doing: str, seconds: float) -> None:
@@ -119,7 +120,7 @@ class KafkaTransactionalProducer:
         try:
             served(self._producer.poll, seconds)
         except KafkaException as error:
-            raise init_error(error.args[0], doing) from None
+            raise init_error(error.args[0], doing, self._timeout_ms) from None
 
     def _look_whether_refused(self) -> None:
         with contextlib.suppress(KafkaException):  # a fatal one is raised by `init` itself

@@ -9,6 +9,7 @@ JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,79}")
 JOB_ID = re.compile(r"[0-9A-Za-z]+")
 TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 KAFKA = "kafka"
+PROBE_ID = "access-check"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ class Job:
     @property
     def coordinator_transactional_id(self) -> str:
         return f"{self}-coordinator"
+
+    @property
+    def probe_transactional_id(self) -> str:
+        """Of what only asks whether transactions are allowed."""
+        return f"{self}-{PROBE_ID}"
 
     def container_transactional_id(self, container: int) -> str:
         return f"{self}-container-{container}"

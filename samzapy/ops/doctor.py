@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from samzapy.api.errors import ConfigurationError
 from samzapy.config.extras import install_line, line_for
+from samzapy.config.units import format_duration
+from samzapy.plan.transactions import LIMIT, too_long
 from samzapy.spark.settings import is_local
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -122,13 +125,17 @@ def check_open_files(allowed: int, stores: int, files_per_store: int) -> Check:
 # -- Kafka -----------------------------------------------------------------------------------------------------------------------
 
 
-def check_transaction_timeout(commit_timeout_ms: int, broker_ms: int | None) -> Check:
-    """The broker refuses producers whose transaction timeout is above its limit. None: the limit is not known."""
-    name, ours = "commit.timeout", f"{commit_timeout_ms} ms"
+def check_transaction_timeout(commit_timeout_ms: int, broker_ms: int | None, refused: ConfigurationError | None = None) -> Check:
+    """The brokers refuse producers whose transaction timeout is above their limit. `broker_ms` None: they do not show it, and `refused` is what
+    they said to one of the job's."""
+    name, ours = "commit.timeout", format_duration(commit_timeout_ms)
+    if broker_ms is not None and commit_timeout_ms > broker_ms:
+        refused = too_long(commit_timeout_ms, broker_ms)
+    if refused is not None:
+        return Check(name, State.FAIL, refused.message, refused.remedy)
     if broker_ms is None:
-        return Check(name, State.OK, f"{ours}; the broker does not show transaction.max.timeout.ms (15 minutes by default)")
-    found = f"{ours}; the broker's transaction.max.timeout.ms is {broker_ms}"
-    return _of(name, commit_timeout_ms <= broker_ms, found, f"Set commit: {{timeout: {broker_ms}ms}} or less, or raise the broker's limit.")
+        return Check(name, State.OK, f"{ours}; the brokers do not show {LIMIT}, and did not refuse this")
+    return Check(name, State.OK, f"{ours}; the brokers' {LIMIT} is {broker_ms}")
 
 
 @dataclass(frozen=True, slots=True)

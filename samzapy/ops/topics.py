@@ -16,6 +16,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.names import possible_owners
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun, Ledger
+from samzapy.ops.transactions import refuse_too_long, try_init
 from samzapy.plan.first_run import changelog_gone, checkpoints_gone, differs_from_first_run, grown_inputs
 from samzapy.plan.topics import command_that_makes, internal_topics, what_is_wrong
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec, no_leader
@@ -53,12 +54,14 @@ def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
     """Check the user's topics, create and check the internal ones; returns the job's tasks.
 
     Raises:
-        TopicMissing: inputs or outputs; all of them named. TopicMisconfigured: an internal topic. ConfigurationError: names collide.
+        TopicMissing: inputs or outputs; all of them named. TopicMisconfigured: an internal topic. ConfigurationError: names collide; commit.timeout is
+            longer than the brokers allow.
         NoLeader: partitions that cannot be read or written now.
         StateMismatch: the inputs of a job with stores have grown.
     """
     with log.admin() as admin:
         tasks, missing = _checked(settings, admin)
+        refuse_too_long(settings, admin)
         _warn_of_partitions(settings, admin)
         _follow_growth(settings, admin, len(tasks))
         admin.create(missing)
@@ -100,11 +103,13 @@ def _warn_of_partitions(settings: Settings, admin: Admin) -> None:
 
 
 def what_run_refuses(settings: Settings, log: Log, ledger: Ledger) -> SamzapyError | None:
-    """Why a run started now would be refused because of its topics, here or by its coordinator; None: it would not. Changes nothing."""
+    """Why a run started now would be refused because of its topics or its commit.timeout, here or by its coordinator; None: it would not. Changes nothing."""
     try:
         with log.admin() as admin:
             tasks, _ = _checked(settings, admin)
             checkpoints = admin.topics([job_of(settings).checkpoint_topic])
+            if not refuse_too_long(settings, admin) and (refused := try_init(settings, log)) is not None:
+                return refused
     except SamzapyError as error:
         return error
     topic_id = next((facts.topic_id for facts in checkpoints.values()), "")

@@ -137,7 +137,7 @@ class TransactionalProducer(Protocol):
         """Fence every earlier producer of this id and have its open transaction decided; both are done when this returns.
 
         Raises:
-            ClusterUnreachable, NotAuthorized, LogError.
+            ConfigurationError: commit.timeout is longer than the brokers allow. ClusterUnreachable, NotAuthorized, LogError.
         """
 
     def begin(self) -> None: ...
@@ -261,8 +261,8 @@ class Admin(Closing, Protocol):
 
     def broker_count(self) -> int: ...
 
-    def broker_setting(self, name: str) -> str | None:
-        """A setting of a broker; None if it has none of that name, or does not show it to this user."""
+    def broker_settings(self, name: str) -> list[str]:
+        """A setting of each broker; without those that do not answer, have none of that name, or do not show it to this user."""
 
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         """Those of the named topics that exist, with their settings."""

@@ -19,6 +19,7 @@ from typing import TypeVar
 from samzapy.api.errors import TopicMissing
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.plan.transactions import LIMIT_AS_SHIPPED_MS
 from samzapy.ports import Clock, TopicFacts, TopicSpec, no_leader
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_network import EVERYBODY, MARKER, MemoryNetwork, Reply
@@ -52,6 +53,7 @@ class MemoryCluster:
     def __init__(self, clock: Clock, chance: Chance | None = None, trace: Callable[[str], None] | None = None) -> None:
         self.clock = clock
         self.cluster_id = "memory"
+        self.longest_transaction_ms = LIMIT_AS_SHIPPED_MS
         self.lock = threading.RLock()
         self.arrived = threading.Condition(self.lock)
         self.chance = chance or Chance(secrets.randbits(64))

@@ -14,6 +14,7 @@ from typing import TypeVar
 from samzapy.api.errors import ClusterUnreachable, LogError, NoLeader
 from samzapy.model.access import Access
 from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.plan.transactions import LIMIT
 from samzapy.ports import Closing, TopicFacts, TopicOutline, TopicSpec, assigned_already, no_leader
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_cluster import MemoryCluster
@@ -177,8 +178,8 @@ class MemoryAdmin(Closing):
     def broker_count(self) -> int:
         return self._ask("the number of brokers", lambda: 1)
 
-    def broker_setting(self, name: str) -> str | None:
-        return None
+    def broker_settings(self, name: str) -> list[str]:
+        return self._ask("a broker's settings", lambda: [str(self._cluster.longest_transaction_ms)] if name == LIMIT else [])
 
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         wanted = sorted(set(names))

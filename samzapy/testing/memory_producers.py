@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence, Set
 from typing import TypeVar
 
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, RecordRejected, TimestampRefused, TransactionAborted
+from samzapy.plan.transactions import too_long
 from samzapy.ports import Delivered, Outgoing
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_network import SLOW_S
@@ -48,6 +49,8 @@ class MemoryTransactionalProducer:
             raise LogError(f"init of {self._id}: it is initialised already.", "Make a new one.")
         self._faulty("init", None)
         self._fenced, self._in_transaction = None, False
+        if self._timeout_s * 1000 > self._cluster.longest_transaction_ms:
+            raise too_long(round(self._timeout_s * 1000))
         doing = f"init of {self._id}"
         deadline = self._cluster.clock.monotonic() + INIT_TIMEOUT_S
         try:

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.kafka
 ROUNDS, PARTITIONS = 6, 6
 
 
-def test_a_producer_that_is_fenced_amid_its_callbacks_says_so_in_our_words(kafka: str, unique: str) -> None:
+def test_a_producer_that_is_fenced_amid_its_callbacks_says_so_in_our_words(
+    kafka: str, unique: str, caplog: pytest.LogCaptureFixture
+) -> None:
     topic = create_topic(kafka, unique, PARTITIONS)
     told: Counter[str] = Counter()
     for number in range(ROUNDS):
@@ -36,3 +38,18 @@ def test_a_producer_that_is_fenced_amid_its_callbacks_says_so_in_our_words(kafka
         new.close()
 
     assert ROUNDS == told.total(), told
+    assert [] == caplog.messages
+
+
+def test_the_next_call_raises_what_the_library_logged(kafka: str, unique: str) -> None:
+    topic = create_topic(kafka, unique)
+    old, new = (KafkaTransactionalProducer({"bootstrap.servers": kafka}, unique, 60_000) for _ in range(2))
+    old.init()
+    new.init()
+    old.begin()
+    old.send(topic, b"late", b"k", 0)
+    for call in (old.flush, old.commit, old.abort):
+        with pytest.raises((Fenced, InDoubt, TransactionAborted)):
+            call()
+    old.close()
+    new.close()

@@ -7,10 +7,20 @@ import time
 
 import pytest
 
-from samzapy.api.errors import Fenced, LogError, OffsetOutOfRange, RecordRejected, TimestampRefused, TopicMissing, TransactionAborted
+from samzapy.api.errors import (
+    ConfigurationError,
+    Fenced,
+    LogError,
+    OffsetOutOfRange,
+    RecordRejected,
+    TimestampRefused,
+    TopicMissing,
+    TransactionAborted,
+)
 from samzapy.clock import SystemClock
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.plan.transactions import LIMIT, limit_of
 from samzapy.ports import Consumer, Log, TopicSpec, TransactionalProducer
 from tests.contract.log_worlds import PATIENCE_S, World, new_topic, read_until, send, take, values, visible
 
@@ -295,10 +305,24 @@ def test_unknown_topics_are_said_at_once(log: Log, consumer: Consumer) -> None:
     assert log.admin().topics(["no-such-topic"]) == {}
 
 
-def test_a_broker_setting_that_nobody_knows_is_none(log: Log) -> None:
+def test_a_broker_setting_that_nobody_knows_is_not_told(log: Log) -> None:
     admin = log.admin()
-    assert admin.broker_setting("no.such.setting") is None
+    assert admin.broker_settings("no.such.setting") == []
     admin.close()
+
+
+def test_a_transaction_may_take_what_every_broker_allows_and_not_longer(world: World, topic: str) -> None:
+    with world.log.admin() as admin:
+        limit = limit_of(admin.broker_settings(LIMIT))
+    assert limit is not None
+    for timeout_ms in (limit, limit + 1):
+        producer = world.log_with(timeout_ms).transactional_producer(topic)
+        if timeout_ms == limit:
+            producer.init()
+        else:
+            with pytest.raises(ConfigurationError, match=r"commit\.timeout is .* longer than the brokers allow"):
+                producer.init()
+        producer.close()
 
 
 def test_a_client_is_closed_when_its_block_ends(log: Log, topic: str) -> None:

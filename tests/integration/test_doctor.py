@@ -76,7 +76,7 @@ def test_a_job_that_can_run_passes_and_one_whose_topic_is_gone_fails(kafka: str,
     code, checks = doctor(str(job.file))
 
     assert (0, "2 correct, 3 that run creates") == (code, checks["topics"]["found"])
-    assert "the broker's transaction.max.timeout.ms is " in checks["commit.timeout"]["found"]
+    assert "the brokers' transaction.max.timeout.ms is " in checks["commit.timeout"]["found"]
     assert "2 containers, 2 cores at local[2]" == checks["containers.count"]["found"]
 
     delete_topic(kafka, job.output)

@@ -251,6 +251,10 @@ def test_a_job_runs_with_the_least_access_and_what_is_missing_is_named(secured: 
     assert "lacks" not in ran.stderr
     assert [("a", 1), ("a", 2), ("b", 1), ("b", 2)] == job.outputs()
     assert 0 == job.command("validate", "--connect").returncode
+    for verb, *options in (("validate", "--connect"), ("plan", "--local"), ("run", "--local", "--until-end")):
+        told = job.command(verb, *options, "--set", "commit.timeout=16m")  # the brokers' limit is not shown to this user
+        assert (2, True) == (told.returncode, "commit.timeout is 16m, longer than the brokers allow" in told.stderr), told.stderr
+        assert "CRITICAL" not in told.stderr
 
 
 @pytest.mark.prove

@@ -174,3 +174,14 @@ def test_what_is_told_to_be_run_does_what_it_says(job: Job) -> None:
 def shell(job: Job, command: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.run(command, shell=True, cwd=job.folder, env={**os.environ, "PATH": path}, text=True, capture_output=True, timeout=60)
+
+
+def test_a_commit_timeout_above_the_brokers_limit_is_named_by_every_command_and_no_other_run_is_blamed(job: Job) -> None:
+    too_long = ("--set", "commit.timeout=16m")
+    said = "commit.timeout is 16m, longer than the brokers allow a transaction to take: their transaction.max.timeout.ms is 900000 (15m)."
+    for verb, *options in (("validate", "--connect"), ("plan", "--local"), ("run", "--local", "--until-end")):
+        told = job.command(verb, str(job.file), *options, *too_long)
+        assert (2, True) == (told.returncode, said in told.stderr), told.stderr
+        assert "SZ3" not in told.stderr
+    told = job.command("doctor", str(job.file), *too_long)
+    assert (1, True) == (told.returncode, f"fail commit.timeout: {said}" in " ".join(told.stdout.split())), told.stdout

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from samzapy.api.errors import Fenced, LauncherError, OwnedElsewhere, StateMismatch, StateRefused, Superseded
+from samzapy.api.errors import Fenced, LauncherError, LogError, OwnedElsewhere, StateMismatch, StateRefused, Superseded
 from samzapy.coordinator import liveness
-from samzapy.coordinator.job_coordinator import JobCoordinator
+from samzapy.coordinator.job_coordinator import ATTEMPTS, JobCoordinator
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.model.caution import Caution, piece_of
@@ -417,3 +417,12 @@ def test_a_run_whose_first_write_goes_wrong_begins_again_whoever_ran_the_job_bef
         _, launch, _ = second.await_launch(1)
         assert "one" == second.register(0, launch, "one", {}).incarnation
         assert second.code is None
+
+
+def test_a_coordinator_whose_producer_fails_again_and_again_blames_no_other_run() -> None:
+    stage = Stage()
+    for _ in range(ATTEMPTS):
+        stage.cluster.fail_next("init", "fenced")
+    with stage:
+        stage.await_end()
+    assert (LogError, True) == (type(stage.code), "failed 5 times in a row" in str(stage.code)), stage.code

