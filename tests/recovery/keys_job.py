@@ -9,10 +9,8 @@ import signal
 import subprocess
 import threading
 import time
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +33,6 @@ class KeysJob(Job):
     def __init__(self, servers: str, folder: Path, name: str, partitions: int, **sections: Any) -> None:
         super().__init__(servers, folder, name, partitions, **sections)
         self.words = 0
-        self._url: str | None = None
 
     def fill(self, keys: int) -> None:
         self.give([" ".join(f"key{first + i:07d}" for i in range(PER_LINE)) for first in range(0, keys, PER_LINE)])
@@ -48,23 +45,8 @@ class KeysJob(Job):
         """By `topic[partition]`, as a status names positions."""
         return {f"{self.input}[{p}]": end for p, end in ends(self.servers, self.input).items()}
 
-    def status(self) -> Status | None:
-        """The coordinator's answer; the command is asked only where that is."""
-        if self._url is None:
-            found = super().status()
-            self._url = found["coordinator"] if found else None
-            return found
-        try:
-            with urllib.request.urlopen(f"{self._url}/api/v1/status", timeout=5) as answer:
-                status: Status = json.load(answer)
-        except (OSError, ValueError, HTTPException):
-            self._url = None
-            return None
-        return status
-
     @contextlib.contextmanager
     def running(self, *arguments: str) -> Iterator[KeysRun]:
-        self._url = None
         with super().running(*arguments) as run:
             yield KeysRun(self, run.process)
 

@@ -91,6 +91,7 @@ def test_whoever_wakes_up_beside_its_successor_ends_and_has_done_no_harm(kafka: 
 
             assert (True, True) == (bool(its_files), bool(files))
             assert set() == {f.parent for f in files - traces(files)} & {f.parent for f in its_files}
+            assert 1 == len(traces(files))
             assert traces(files) == {f for f in traces(files) if f.exists()}, "who wakes up removes his own trace only"
             assert before == contents(files)
             assert 5 == first.process.wait(PATIENCE_S)
