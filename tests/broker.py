@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from samzapy.dev.settings import Node, node_settings
 
-LIMIT_S = 60.0
+LIMIT_S = 240.0
 MARKERS_S = 5.0
 
 Headers = list[tuple[str, bytes | None]]

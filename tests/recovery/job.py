@@ -27,7 +27,7 @@ from tests.recovery.driver import ask
 from tests.recovery.faults import MARK
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 120.0
+PATIENCE_S = 400.0
 COMMAND_S = 400.0
 HTTP_S = 5.0
 

@@ -223,6 +223,7 @@ def test_a_run_ends_clean_not_clean_or_invalid() -> None:
 @pytest.mark.prove
 @pytest.mark.kafka
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_two_jobs_recover_from_kills_a_pause_another_driver_cut_connections_and_damaged_state(
     kafka: str, tmp_path: Path, unique: str
 ) -> None:

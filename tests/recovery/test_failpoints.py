@@ -224,7 +224,7 @@ def test_processes_that_are_killed_at_a_handful_of_points(kafka: str, tmp_path: 
 @pytest.mark.prove
 @pytest.mark.kafka
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(2400)
 @pytest.mark.parametrize("life", range(LIVES))
 @pytest.mark.parametrize("nth", [1, 3])
 @pytest.mark.parametrize("exactly_once", [True, False], ids=["exactly", "at_least"])

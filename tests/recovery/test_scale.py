@@ -21,6 +21,7 @@ CALM_S = 1.5
 
 @pytest.mark.prove
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_local_job_is_scaled_under_load(kafka: str, tmp_path: Path, unique: str, tell: Tell) -> None:
     with FaultRun.of(kafka, tmp_path, unique, tasks=5, containers=2, arguments=("--local",), rate=300, keys=100, seed=1) as fault_run:
         report = scaled(fault_run, (4, 1, 3), tell)
@@ -29,7 +30,7 @@ def test_a_local_job_is_scaled_under_load(kafka: str, tmp_path: Path, unique: st
 
 @pytest.mark.prove
 @pytest.mark.spark
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 def test_a_job_on_spark_is_scaled_under_load(kafka: str, cluster: LocalSpark, tmp_path: Path, unique: str, tell: Tell) -> None:
     sections = {
         "commit": {"interval": "200ms", "guarantee": "exactly_once"},
