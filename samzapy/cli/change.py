@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from samzapy.api.errors import ClusterUnreachable
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.begun import Begun
 from samzapy.cli.bounded import within
 from samzapy.cli.common import JobFile, MoreFiles, Sets, say
@@ -60,7 +60,9 @@ def scale(
     timeout: Timeout = 300.0,
     token_file: TokenFile = None,
 ) -> int:
-    """Change the number of containers; only tasks that have to move are moved. The job file keeps its number for the next run."""
+    """Change the number of containers; only tasks that have to move are moved. The job file keeps its number for the next run.
+
+    Exit code 2 if a later request for another number overruled this one."""
     deadline = time.monotonic() + timeout
     run = _found(Job(file, more, sets), token_file, timeout)
     if isinstance(run, int):
@@ -71,10 +73,7 @@ def scale(
     if wanted < containers:
         say(f"{answer['tasks']} tasks fill {wanted} containers; more would be idle")
 
-    def is_done(status: dict[str, Any]) -> bool:
-        return len(status["containers"]) == wanted and _is_settled(status)
-
-    done = run.follow("moving", timeout, deadline, is_done)
+    done = run.follow("moving", timeout, deadline, lambda status: has_scaled(status, wanted))
     if done is None:
         return 1
     for task in done["tasks"]:
@@ -105,13 +104,42 @@ def restart(
 
     def is_done(status: dict[str, Any]) -> bool:
         now = {c["id"]: c["pid"] for c in status["containers"]}
-        return all(now.get(n) not in (None, before.get(n)) for n in numbers) and _is_settled(status)
+        return all(now.get(n) not in (None, before.get(n)) for n in numbers if n < _target(status, n + 1)) and _is_settled(status)
 
     done = run.follow("restarting", timeout, deadline, is_done)
     if done is None:
         return 1
-    say(f"restarted {', '.join(f'container {n}' for n in numbers)}")
+    gone = [n for n in numbers if n >= _target(done, n + 1)]
+    if gone:
+        say(f"{_containers(gone)} ended: the job was meanwhile scaled to {done['target']}")
+    if gone == numbers:
+        raise ConfigurationError("nothing was restarted.", "See `samzapy status JOB.yaml`.")
+    say(f"restarted {_containers([n for n in numbers if n not in gone])}")
     return 0
+
+
+def has_scaled(status: dict[str, Any], wanted: int) -> bool:
+    """Whether the job runs in `wanted` containers.
+
+    Raises:
+        ConfigurationError: somebody has asked for another number since.
+    """
+    target = _target(status, wanted)
+    if target != wanted:
+        raise ConfigurationError(
+            f"a later request overruled this one: the job scales to {target}, not to {wanted}.",
+            f"If it should be {wanted}: `samzapy scale JOB.yaml --containers {wanted}`.",
+        )
+    return len(status["containers"]) == wanted and _is_settled(status)
+
+
+def _containers(numbers: list[int]) -> str:
+    return ", ".join(f"container {n}" for n in numbers)
+
+
+def _target(status: dict[str, Any], unknown: int) -> int:
+    """How many containers there should be; `unknown` for a coordinator of an earlier version, which does not say."""
+    return int(status.get("target", unknown))
 
 
 def _found(job: Job, token_file: Path | None, timeout: float) -> _Run | int:

@@ -29,7 +29,12 @@ _called_with: list[str] = []  # the job file of this process's command, and its 
 
 def called_with(words: list[str]) -> None:
     """Remember what this process's command was called with: the job file, and its --file and --set options."""
-    _called_with[:] = words
+    _called_with[:] = [named(words[0]), *words[1:]] if words else []
+
+
+def named(file: str) -> str:
+    """A file's name as an argument that no command takes for an option."""
+    return f"./{file}" if file.startswith("-") else file
 
 
 def as_called(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -44,11 +45,11 @@ def start(
 ) -> None:
     """Start it, or those of its brokers that are not running; return when it answers. Prints the bootstrap servers; for a secured cluster a job file's `kafka:`."""
     cluster = LocalKafka.start(port=port, brokers=brokers, directory=directory, secure=secure, say=say)
-    say(f"Kafka answers; stop it with: samzapy dev kafka stop --dir {cluster.directory}")
+    say(f"Kafka answers; stop it with: samzapy dev kafka stop --dir {quote(str(cluster.directory))}")
     if cluster.secure is None:
         print(cluster.bootstrap_servers)
         return
-    say(f"user {JOB} may do nothing yet; grant it what a job needs with: samzapy dev kafka grant JOB.yaml --dir {cluster.directory}")
+    say(f"user {JOB} may do nothing yet; grant it what a job needs with: samzapy dev kafka grant JOB.yaml --dir {quote(str(cluster.directory))}")
     say(f"user {ADMIN} may do everything; for Kafka's own tools: --command-config {cluster.secure.admin_properties}")
     say("for a job file:")
     print(cluster.secure.job_file_lines(cluster.bootstrap_servers), end="")

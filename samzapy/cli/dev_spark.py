@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -34,7 +35,7 @@ def start(
 ) -> None:
     """Start it, or the workers that do not run; return when all are registered. Prints the master's URL."""
     cluster = LocalSpark.start(workers=workers, cores=cores, memory=memory, port=port, directory=directory, say=say)
-    say(f"Spark answers; stop it with: samzapy dev spark stop --dir {cluster.directory}")
+    say(f"Spark answers; stop it with: samzapy dev spark stop --dir {quote(str(cluster.directory))}")
     print(cluster.url)
 
 

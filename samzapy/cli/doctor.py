@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import re
 import resource
+import shlex
 import shutil
 import socket
 import sys
@@ -18,7 +19,7 @@ from typing import Annotated
 import typer
 
 from samzapy.api.errors import ConfigurationError, SamzapyError
-from samzapy.cli.common import AsJson, MoreFiles, Sets, print_json
+from samzapy.cli.common import AsJson, MoreFiles, Sets, named, print_json
 from samzapy.cli.loading import load
 from samzapy.config.errors import ConfigError
 from samzapy.config.extras import line_for
@@ -86,7 +87,7 @@ def _checks(job: Path | None, more: list[Path] | None, sets: list[str] | None) -
         loaded = load(job, more, sets, classes=True)
     except ConfigError as error:
         count, first = len(error.problems), error.problems[0].render().splitlines()[0]
-        yield Check("job file", State.FAIL, first if count == 1 else f"{count} errors, the first: {first}", f"samzapy validate {job}")
+        yield Check("job file", State.FAIL, first if count == 1 else f"{count} errors, the first: {first}", f"samzapy validate {as_word(job)}")
         return
     settings = loaded.settings
     yield Check("job file", State.OK, f"{job}: {settings.job}-{settings.id}")
@@ -148,8 +149,13 @@ def _kafka(loaded: LoadedJob, job: Path) -> tuple[list[Check], int | None]:
     try:
         tasks, checks = _topics(loaded.settings, log, job)
     except SamzapyError as error:
-        tasks, checks = None, [Check("topics", State.FAIL, error.message, error.remedy or f"samzapy topics {job}")]
+        tasks, checks = None, [Check("topics", State.FAIL, error.message, error.remedy or f"samzapy topics {as_word(job)}")]
     return [reached, _transactions(loaded.settings, log), *checks, *_access(loaded.settings, log)], tasks
+
+
+def as_word(job: Path) -> str:
+    """The job file, for a shell."""
+    return shlex.quote(named(str(job)))
 
 
 def _reach(log: Log) -> Check:
@@ -179,7 +185,7 @@ def _access(settings: Settings, log: Log) -> list[Check]:
 def _topics(settings: Settings, log: Log, job: Path) -> tuple[int | None, list[Check]]:
     rows = [rules.TopicRow(kind, topic, role, state) for kind, (topic, role, _, _, state) in topic_rows(settings, log)]
     tasks = len(job_facts(settings, log).tasks)
-    return tasks or None, rules.check_topics(rows, str(job), lambda topic: made_by_hand(settings, topic))
+    return tasks or None, rules.check_topics(rows, as_word(job), lambda topic: made_by_hand(settings, topic))
 
 
 # -- Spark -------------------------------------------------------------------------------------------------------------------------------

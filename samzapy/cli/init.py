@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import keyword
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -81,7 +82,14 @@ def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or
     """Create a working example job in a new directory: task, job file, unit test, README."""
     for name in write_skeleton(directory):
         say(f"wrote {directory / name}")
-    say(f"next: cd {directory}, and see README.md")
+    say(f"next: {change_to(directory)}")
+    say("then: README.md there says how to see the job work")
+
+
+def change_to(directory: Path) -> str:
+    """The line for a shell."""
+    name = str(directory)
+    return shlex.join(["cd", *(["--"] if name.startswith("-") else []), name])
 
 
 def write_skeleton(directory: Path) -> list[str]:

@@ -8,11 +8,14 @@ from typing import Annotated
 
 import typer
 
+from samzapy.api.errors import ClusterUnreachable
 from samzapy.cli.begun import begin
 from samzapy.cli.common import JobFile, MoreFiles, Sets
 from samzapy.cli.job import Job
 from samzapy.cli.loading import with_master
 from samzapy.cli.running import Run
+
+AGAIN = "Nothing has to be cleaned up: this run may be started again at any time, by a supervisor too."
 
 
 def run(
@@ -30,5 +33,8 @@ def run(
 ) -> int:
     """Run a job in the foreground. Ctrl-C: final commit, exit 0; a second one: stop now."""
     run_id = secrets.token_hex(8)
-    with begin(run_id) as begun, Job(file, more, with_master(sets, local, master), classes=True, before_classes=begun.of) as job:
-        return Run(job, run_id, local=local, until_end=until_end, takeover=takeover, profile=profile).run()
+    try:
+        with begin(run_id) as begun, Job(file, more, with_master(sets, local, master), classes=True, before_classes=begun.of) as job:
+            return Run(job, run_id, local=local, until_end=until_end, takeover=takeover, profile=profile).run()
+    except ClusterUnreachable as error:
+        raise type(error)(error.message, f"{error.remedy} {AGAIN}".lstrip()) from error

@@ -45,6 +45,13 @@ def import_task_class(task: str, folders: Sequence[Path]) -> type[StreamTask]:
     return found
 
 
+def unused_process(found: type[StreamTask]) -> str:
+    """What to know about a class that defines `process` and `process_batch`; "" if it does not."""
+    if found.process is StreamTask.process or found.process_batch is StreamTask.process_batch:
+        return ""
+    return f"{found.__name__} defines process and process_batch: process_batch is used, and process is called only if your own code calls it"
+
+
 def import_serde_class(name: str, folders: Sequence[Path]) -> type[Any]:
     """The class of a serde that `module:Class` names.
 

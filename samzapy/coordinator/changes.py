@@ -67,7 +67,7 @@ class Changes:
             self._refuse_while_stopping()
             before, self._roster.target = self._roster.target, wanted
             self._roster.must_plan = True
-            LOG.info("scaling from %d to %d containers", before, wanted)
+            LOG.info(*(("scaling from %d to %d containers", before, wanted) if before != wanted else ("%d containers, as before", wanted)))
             return {"containers": wanted, "before": before, "tasks": len(self._roster.tasks)}
 
     def restart(self, container: int | None) -> dict[str, Any]:
@@ -88,8 +88,10 @@ class Changes:
             numbers = [container] if container is not None else sorted(n for n, m in self._roster.members.items() if not m.is_done)
             numbers.sort(key=lambda n: self._roster.members[n].host == self._roll_homes.get(n, self._roster.members[n].host))
             launches = {n: self._roster.members[n].launch for n in numbers}
-            self._roll = [(n, launch.id) for n, launch in launches.items() if launch.handle is not None]
-            return {"containers": [n for n, _ in self._roll]}
+            asked = [(n, launch.id) for n, launch in launches.items() if launch.handle is not None]
+            # an earlier request that is still under way is carried out too: who made it waits for that
+            self._roll = [*((n, launch_id) for n, launch_id in self._roll if n not in launches), *asked]
+            return {"containers": [n for n, _ in asked]}
 
     def _refuse_while_stopping(self) -> None:
         if self._roster.is_stopping:

@@ -183,6 +183,7 @@ class Roster:
                     copies.setdefault(c["task"], []).append({"container": m.number, "host": m.host, "lag": c.get("lag")})
             return {
                 "job": self.job.name, "id": self.job.id, "state": self.state, "run_id": self.run_id, "coordinator": self.url, "reason": self.unwritable,
+                "target": self.target,
                 "containers": [self._container(m) for _, m in sorted(self.members.items())],
                 "tasks": [self._task(name, owners.get(name), copies.get(name, ())) for name in self.tasks],
                 "moves": [

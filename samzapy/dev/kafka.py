@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.dev.jars import KAFKA_VERSION, kafka_jars
@@ -222,7 +223,7 @@ class LocalKafka:
         if port and port != self.nodes[0].port:
             raise ConfigurationError(
                 f"the Kafka in {self.directory} runs on port {self.nodes[0].port}, not {port}.",
-                f"Stop it first: samzapy dev kafka stop --dir {self.directory}",
+                f"Stop it first: samzapy dev kafka stop --dir {quote(str(self.directory))}",
             )
 
     # -- the processes --------------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 
 import samzapy
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
@@ -224,7 +225,7 @@ class LocalSpark:
             there = f"{wanted} at port {port or self.port}"
             raise ConfigurationError(
                 f"the cluster in {self.directory} runs with {self.size} at port {self.port}, not {there}.",
-                f"Stop it first: samzapy dev spark stop --dir {self.directory}",
+                f"Stop it first: samzapy dev spark stop --dir {quote(str(self.directory))}",
             )
 
     def _known(self, host: str) -> str:

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 from samzapy.api.errors import ClusterUnreachable, LogError, NotAuthorized
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, RETRY_S, Settings, log_error, quiet
 from samzapy.kafka.making import making
+from samzapy.kafka.open_files import used_up
 from samzapy.kafka.permissions import missing_access
 from samzapy.kafka.refusals import Refusals, silent_broker
 from samzapy.model.access import Access
@@ -57,7 +58,7 @@ class KafkaAdmin(Closing):
         if not isinstance(found, ClusterUnreachable):
             raise found from None
         if time.monotonic() >= deadline:
-            remedy = silent_broker(self._settings) or (
+            remedy = used_up() or silent_broker(self._settings) or (
                 "Check `kafka.bootstrap.servers`; for a broker on this machine: `samzapy dev kafka start`."
             )
             raise ClusterUnreachable(f"no Kafka broker answered at {self._servers} within {REACH_TIMEOUT_S:.0f} s.", remedy) from None

@@ -25,6 +25,7 @@ from samzapy.api.errors import (
     TopicMissing,
     TransactionAborted,
 )
+from samzapy.kafka.open_files import used_up
 from samzapy.plan.transactions import too_long
 from samzapy.ports import START_ITS_BROKER
 
@@ -107,7 +108,7 @@ def log_error(error: KafkaError, doing: str) -> LogError:
     if code in MISSING:
         return TopicMissing(text, "Create the topic.")
     if code in UNREACHABLE:
-        return ClusterUnreachable(text, "Check `kafka.bootstrap.servers` and that the brokers run.")
+        return ClusterUnreachable(text, used_up() or "Check `kafka.bootstrap.servers` and that the brokers run.")
     return LogError(text, "See the brokers' logs.")
 
 

@@ -18,6 +18,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from samzapy.api.errors import BatchUnreadable, ClusterUnreachable, LogError, NoLeader, OffsetOutOfRange, TopicMissing
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, UNREACHABLE, Settings, asked, log_error, quiet
 from samzapy.kafka.making import making
+from samzapy.kafka.open_files import used_up
 from samzapy.kafka.refusals import Refusals
 from samzapy.kafka.unreadable import CODES, end_of_batch
 from samzapy.model.offsets import Bounds, TopicPartition
@@ -198,7 +199,7 @@ class KafkaConsumer(Closing):
         doing = f"the bounds of {partition}"
         answer = self._asked_of(partition, doing, lambda: self._consumer.get_watermark_offsets(ClientPartition(*partition), REQUEST_TIMEOUT_S, False))
         if answer is None:
-            raise ClusterUnreachable(f"{doing}: no answer in {REQUEST_TIMEOUT_S:.0f} s.", "Check that the brokers run.")
+            raise ClusterUnreachable(f"{doing}: no answer in {REQUEST_TIMEOUT_S:.0f} s.", used_up() or "Check that the brokers run.")
         self._known.add(partition)
         return Bounds(answer[0], max(answer))
 

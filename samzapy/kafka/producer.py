@@ -47,6 +47,7 @@ from samzapy.kafka.client import (
 )
 from samzapy.kafka.listener import Listener
 from samzapy.kafka.making import making
+from samzapy.kafka.open_files import used_up
 from samzapy.kafka.refusals import Refusals
 from samzapy.ports import Delivered, Outgoing
 
@@ -111,7 +112,7 @@ class KafkaTransactionalProducer:
                     continue  # the same call goes on where it was
                 if not cause.retriable() or time.monotonic() >= deadline:
                     if cause.retriable() or cause.code() == KafkaError._TIMED_OUT:
-                        raise ClusterUnreachable(f"init of {self._id}: {cause.str()}.", "Check that the brokers run.") from None
+                        raise ClusterUnreachable(f"init of {self._id}: {cause.str()}.", used_up() or "Check that the brokers run.") from None
                     raise init_error(cause, f"init of {self._id}", self._timeout_ms) from None
                 self._wait_a_little(f"init of {self._id}", 0.05)
 

@@ -211,6 +211,7 @@ def test_an_unreachable_broker_is_named_with_exit_code_4(kafka: str, tmp_path: P
         assert done.returncode == 4, done.stderr
         assert "127.0.0.1:1" in done.stderr
         assert "Traceback" not in done.stderr
+        assert (verb[0] == "run") == ("may be started again" in done.stderr)
 
 
 def test_topics_shows_and_creates_what_the_job_needs(kafka: str, tmp_path: Path, name: str) -> None:

@@ -61,3 +61,14 @@ def test_names_are_made_of_the_directory(directory: str, job: str, module: str) 
 def test_the_schema_is_the_one_in_config(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == exit_code(["schema"])
     assert json.loads((ROOT / "config" / "job.schema.json").read_text()) == json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", ["visits", "my job", 'a"b', "it's", "$HOME", "-x"])
+def test_the_next_command_runs_as_it_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert 0 == exit_code(["init", "--", name])
+    [command] = [line.removeprefix("next: ") for line in capsys.readouterr().err.splitlines() if line.startswith("next: ")]
+    done = subprocess.run(["sh", "-c", f"{command} && ls README.md && pwd -P"], capture_output=True, text=True, timeout=60, check=False)
+    assert ["README.md", str((tmp_path / name).resolve())] == done.stdout.splitlines(), done.stderr

@@ -17,6 +17,7 @@ from samzapy.api.errors import (
     Superseded,
     TopicMissing,
 )
+from samzapy.cli.change import has_scaled
 from samzapy.clock import SystemClock
 from samzapy.coordinator.membership import Launch, Member, Owner
 from samzapy.coordinator.roster import Roster
@@ -188,6 +189,28 @@ def test_a_rolling_restart_takes_one_at_a_time_and_brings_each_back() -> None:
         assert ["its restart was requested"] * 3 == [c["last_restart"]["reason"] for c in status["containers"]]
         with pytest.raises(ConfigurationError, match="no container 7"):
             stage.coordinator.changes.restart(7)
+
+
+def test_a_request_to_restart_one_does_not_end_the_restart_of_the_others() -> None:
+    with Stage(containers=3, partitions=3) as stage:
+        cast = Cast(stage)
+        cast.play(settled(3))
+        stage.coordinator.changes.restart(None)
+        stage.coordinator.changes.restart(0)
+        cast.play(lambda s: len(cast.puppets) == 6 and settled(3)(s))
+        assert [0, 1, 2] == sorted(p.number for p in cast.puppets[3:])
+
+
+def test_whoever_asked_for_another_number_of_containers_than_the_last_is_told() -> None:
+    with Stage(partitions=4) as stage:
+        cast = Cast(stage)
+        cast.play(settled(1))
+        stage.coordinator.changes.scale(2)
+        assert not has_scaled(stage.roster.status(), 2)
+        stage.coordinator.changes.scale(1)
+        with pytest.raises(ConfigurationError, match="a later request overruled this one: the job scales to 1, not to 2"):
+            has_scaled(stage.roster.status(), 2)
+        assert has_scaled(cast.play(lambda s: settled(1)(s) and len(s["containers"]) == 1), 1)
 
 
 def test_a_dead_container_goes_back_to_its_host_or_after_a_while_to_another() -> None:

@@ -1,0 +1,51 @@
+"""What a command says of a job file that is in order: how its commands name it, and what its task class has that is not used."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from pathlib import Path
+
+import pytest
+
+from samzapy.cli.common import as_called
+from samzapy.cli.loading import load
+
+JOB = "{job: j, task: '%s', kafka: {bootstrap.servers: h}, inputs: [{topic: t, value: string}]}"
+TASKS = """
+from samzapy import StreamTask
+
+class One(StreamTask):
+    def process(self, envelope, collector, coordinator): pass
+
+class Batches(StreamTask):
+    def process_batch(self, envelopes, collector, coordinator): pass
+
+class Both(One, Batches):
+    pass
+"""
+
+
+@pytest.mark.parametrize(("name", "is_told"), [("One", False), ("Batches", False), ("Both", True)])
+def test_a_task_with_both_hooks_is_told_which_one_is_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, is_told: bool
+) -> None:
+    (tmp_path / "tasks_with_hooks.py").write_text(TASKS)
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB % f"tasks_with_hooks:{name}")
+    with caplog.at_level(logging.INFO, "samzapy"):
+        load(file, None, None, classes=True)
+    told = [text for text in caplog.messages if "process_batch is used" in text]
+    assert [f"task: {name} defines process and process_batch: process_batch is used"] * is_told == [t.partition(", and")[0] for t in told]
+
+
+@pytest.mark.parametrize("name", ["my job.yaml", "-x.yaml", "$HOME.yaml"])
+def test_commands_in_messages_name_the_file_as_a_shell_and_a_command_take_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / name).write_text(JOB % "m:T")
+    monkeypatch.chdir(tmp_path)
+    load(Path(name), None, None)
+    *_, word = shlex.split(as_called("samzapy stop JOB.yaml"))
+    assert (tmp_path / name).samefile(word)
+    assert not word.startswith("-")
