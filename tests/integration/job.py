@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from tests.commands import PLACEHOLDER, what_does_not_run
 PATIENCE_S = 180.0
 HTTP_S = 5.0
 LOOK_S = 0.05
+STATUS_URL = re.compile(rb" INFO +status: (http://\S+)/api/v1/status\n")
 BARRIER = b"\x00samzapy/barrier"
 
 TASK = """
@@ -167,6 +169,7 @@ class Job:
     @contextlib.contextmanager
     def running(self, *arguments: str, limit: str = "") -> Iterator[Running]:
         """`samzapy run` in the background; killed with all it started when the block is left. `limit`: for example "ulimit -n 512; "."""
+        self._coordinator.follow(self.folder / "run.log")
         process = subprocess.Popen(
             ["sh", "-c", f'{limit}exec "$@"', "sh", sys.executable, "-m", "samzapy", "run", str(self.file), *arguments],
             stdout=subprocess.DEVNULL,
@@ -184,19 +187,23 @@ class Job:
 
 
 class Coordinator:
-    """What a running job's coordinator answers, over HTTP. Where it is, `samzapy status --json` tells, once for each run: a command for
-    each look would cost more processor time than the job.
+    """What a running job's coordinator answers, over HTTP. Where it is, the log of the run says in its first line; of a run that is not followed,
+    `samzapy status --json` tells, once for each run: a command for each look would cost more processor time than the job.
     """
 
     def __init__(self, job: str, command: Callable[[], subprocess.CompletedProcess[str]]) -> None:
         self._job, self._command, self._url = job, command, ""
+        self._log: Path | None = None
+        self._log_start = 0
+
+    def follow(self, log: Path) -> None:
+        """The next run writes to this log, behind what is in it now."""
+        self._log, self._log_start, self._url = log, log.stat().st_size if log.exists() else 0, ""
 
     def status(self) -> dict[str, Any] | None:
+        self._url = self._url or self._found()
         if not self._url:
-            done = self._command()
-            if done.returncode != 0:
-                return None
-            self._url = json.loads(done.stdout)["coordinator"]
+            return None
         try:
             with urllib.request.urlopen(f"{self._url}/api/v1/status", timeout=HTTP_S) as answer:
                 found: dict[str, Any] = json.load(answer)
@@ -204,6 +211,13 @@ class Coordinator:
             self._url = ""
             return None
         return found if found["job"] == self._job else None
+
+    def _found(self) -> str:
+        if self._log is not None:
+            told = STATUS_URL.findall(self._log.read_bytes()[self._log_start :]) if self._log.exists() else []
+            return told[-1].decode() if told else ""
+        done = self._command()
+        return str(json.loads(done.stdout)["coordinator"]) if done.returncode == 0 else ""
 
 
 class Observed(Protocol):

@@ -55,7 +55,7 @@ def everything(job: Job) -> dict[str, int]:
     [
         ("Counting", "exactly_once"),
         pytest.param("Counting", "at_least_once", marks=pytest.mark.prove),
-        ("CountingBatches", "exactly_once"),
+        pytest.param("CountingBatches", "exactly_once", marks=pytest.mark.prove),
         pytest.param("CountingBatches", "at_least_once", marks=pytest.mark.prove),
     ],
 )

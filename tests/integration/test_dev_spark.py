@@ -59,24 +59,65 @@ def pids(status: dict[str, Any]) -> list[int]:
     return [c["pid"] for c in status["containers"]]
 
 
+def started(place: Path, workers: int) -> LocalSpark:
+    """A cluster that the command started: workers of one core."""
+    done = dev_spark("start", place, "--workers", str(workers), "--cores", "1")
+    assert 0 == done.exit_code, done.stderr
+    cluster = LocalSpark.at(place)
+    assert cluster is not None
+    told = json.loads(dev_spark("status", place, "--json").stdout)
+    assert (True, done.stdout.strip(), list(cluster.hosts)) == (told["running"], told["url"], [worker["host"] for worker in told["workers"]])
+    return cluster
+
+
+def job_with_its_environment(kafka: str, folder: Path, name: str, **sections: Any) -> Job:
+    """A job whose containers run in an environment that Spark ships, as CLUSTERS.md tells."""
+    quick = dict.fromkeys(("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"), "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+    job = Job(kafka, folder, name, spark={"conf": {"spark.archives": f"{packed_environment(folder)}#environment", **quick}}, **sections)
+    job.feed(["one two", "two", "two three", "three"])
+    return job
+
+
+def check_the_end(job: Job, cluster: LocalSpark, used: set[str]) -> None:
+    """All was counted, in the environment that was shipped and with state on these hosts, and nothing outlives the cluster."""
+    assert {"one": 1, "two": 3, "three": 2} == job.export()
+    environments = cluster.directory.glob("work-*/*/*/environment")
+    assert {"work-" + host for host in used} == {found.parents[2].name for found in environments}
+    assert used == {found.name for found in job.state.glob("*/127.*")}
+
+    everything = cluster.processes()
+    assert len(everything) > len(cluster.hosts)
+    assert 0 == dev_spark("stop", cluster.directory).exit_code
+    assert [] == [pid for pid in everything if is_alive(pid)]
+    assert set() == cluster.processes()
+    assert 3 == dev_spark("status", cluster.directory).exit_code
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(900)
+def test_a_job_on_a_cluster_counts_to_its_end_and_nothing_is_left(
+    place: Path, kafka: str, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = started(place, 1)
+    monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
+    job = job_with_its_environment(kafka, tmp_path, unique, containers={"count": 1})
+
+    done = job.command("run", str(job.file), "--until-end", "--master", cluster.url, limit_s=600)
+
+    assert 0 == done.returncode, done.stderr
+    check_the_end(job, cluster, {FIRST})
+
+
+@pytest.mark.prove
 @pytest.mark.kafka
 @pytest.mark.timeout(900)
 def test_a_job_on_two_hosts_one_of_which_is_lost_and_comes_back(
     place: Path, kafka: str, unique: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    started = dev_spark("start", place, "--workers", "2", "--cores", "1")
-    assert 0 == started.exit_code, started.stderr
-    url = started.stdout.strip()
-    cluster = LocalSpark.at(place)
-    assert cluster is not None
-    told = json.loads(dev_spark("status", place, "--json").stdout)
-    assert (True, url, [FIRST, SECOND]) == (told["running"], url, [worker["host"] for worker in told["workers"]])
-
-    monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")  # as CLUSTERS.md tells
-    quick = dict.fromkeys(("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"), "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
-    job = Job(kafka, tmp_path, unique, spark={"conf": {"spark.archives": f"{packed_environment(tmp_path)}#environment", **quick}})
-    job.feed(["one two", "two", "two three", "three"])
-    with job.running("--master", url) as running:
+    cluster = started(place, 2)
+    monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
+    job = job_with_its_environment(kafka, tmp_path, unique)
+    with job.running("--master", cluster.url) as running:
         before = running.until(lambda s: s["state"] == "RUNNING" and hosts(s) == [FIRST, SECOND])
         [lost] = [c["pid"] for c in before["containers"] if c["host"] == FIRST]
         [kept] = [c["pid"] for c in before["containers"] if c["host"] == SECOND]
@@ -92,16 +133,7 @@ def test_a_job_on_two_hosts_one_of_which_is_lost_and_comes_back(
         after = running.until(lambda s: s["state"] == "RUNNING" and hosts(s) == [FIRST, SECOND] and lost not in pids(s))
         assert kept in pids(after)
         assert 0 == running.stop()
-    assert {"one": 1, "two": 3, "three": 2} == job.export()
-    assert {"work-" + FIRST, "work-" + SECOND} == {found.parents[2].name for found in place.glob("work-*/*/*/environment")}
-    assert {FIRST, SECOND} == {found.name for found in job.state.glob("*/127.*")}
-
-    everything = cluster.processes()
-    assert len(everything) >= 3
-    assert 0 == dev_spark("stop", place).exit_code
-    assert [] == [pid for pid in everything if is_alive(pid)]
-    assert set() == cluster.processes()
-    assert 3 == dev_spark("status", place).exit_code
+    check_the_end(job, cluster, {FIRST, SECOND})
 
 
 @pytest.mark.prove

@@ -47,6 +47,7 @@ class Example:
         return self._coordinator.status()
 
     def start(self) -> Running:
+        self._coordinator.follow(self.folder / "run.log")
         process = subprocess.Popen(
             [sys.executable, "-m", "samzapy", "run", str(self.file), "--local", *self.sets],
             cwd=ROOT,

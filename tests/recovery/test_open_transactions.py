@@ -63,29 +63,22 @@ def waiting_at_an_input(job: Job) -> Iterator[tuple[Running, Stranger]]:
 
 
 @pytest.mark.parametrize("end", ["commit", pytest.param("abort", marks=pytest.mark.prove)])
-def test_on_an_input_the_task_waits_the_others_go_on_and_its_end_is_right(job: Job, end: str) -> None:
+def test_on_an_input_the_task_waits_and_says_so_the_others_go_on_and_its_end_is_right(job: Job, end: str) -> None:
     with waiting_at_an_input(job) as (run, stranger):
         at_the_ends(run, job)  # those of whoever reads what is committed: before the open transaction
         assert {(0, "first"): 1, (1, "first"): 1, (1, "beside"): 1} == job.stored()
+        status = run.until(lambda s: job.input in task(s, 0)["reason"])
+        assert "" == task(status, 1)["reason"]
 
         getattr(stranger, end)()
 
         wait_for_records(job.servers, job.output, 5 if end == "commit" else 4)
+        run.until(lambda s: task(s, 0)["reason"] == "")
         assert 0 == run.stop()
     within = {(0, "within"): 1} if end == "commit" else {}
     expected = {(0, "first"): 1, (1, "first"): 1, (1, "beside"): 1, (0, "after"): 1, **within}
     assert expected == job.stored()
     assert sorted(each_once(expected)) == sorted(job.updates())
-
-
-def test_on_an_input_it_is_said_while_it_lasts(job: Job) -> None:
-    with waiting_at_an_input(job) as (run, stranger):
-        status = run.until(lambda s: job.input in task(s, 0)["reason"])
-        assert "" == task(status, 1)["reason"]
-
-        stranger.commit()
-
-        run.until(lambda s: task(s, 0)["reason"] == "")
 
 
 def test_a_bounded_run_ends_before_it_and_says_so(job: Job) -> None:
@@ -119,31 +112,22 @@ def waiting_to_restore(job: Job, topic: str) -> Iterator[tuple[Running, Stranger
 
 
 @pytest.mark.parametrize("topic", ["changelog", pytest.param("checkpoint", marks=pytest.mark.prove)])
-def test_on_a_topic_of_its_own_the_restore_waits_the_others_go_on_and_its_end_is_right(job: Job, topic: str) -> None:
+def test_on_a_topic_of_its_own_the_restore_waits_and_says_so_the_others_go_on_and_its_end_is_right(job: Job, topic: str) -> None:
     with waiting_to_restore(job, topic) as (run, stranger):
         before = job.stored()
         produce(job.servers, job.input, [(None, b"more", 0), (None, b"more", 1)])
         wait_for_records(job.servers, job.output, sum(before.values()) + 1)
         assert {**before, (1, "more"): 1} == job.stored()
-
-        stranger.abort()
-
-        at_the_ends(run, job)
-        assert 0 == run.stop()
-    expected = {**before, (0, "more"): 1, (1, "more"): 1}
-    assert expected == job.stored()
-    assert sorted(each_once(expected)) == sorted(job.updates())
-
-
-@pytest.mark.parametrize("topic", ["changelog", pytest.param("checkpoint", marks=pytest.mark.prove)])
-def test_on_a_topic_of_its_own_it_is_said_while_it_lasts(job: Job, topic: str) -> None:
-    with waiting_to_restore(job, topic) as (run, stranger):
         run.until(lambda s: INTERNAL[topic].format(job=job.name) in task(s, 0)["reason"])
 
         stranger.abort()
 
         status = at_the_ends(run, job)
         assert "" == task(status, 0)["reason"]
+        assert 0 == run.stop()
+    expected = {**before, (0, "more"): 1, (1, "more"): 1}
+    assert expected == job.stored()
+    assert sorted(each_once(expected)) == sorted(job.updates())
 
 
 @pytest.mark.prove
