@@ -14,12 +14,14 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from samzapy.api.errors import ClusterUnreachable, LauncherError
@@ -37,7 +39,14 @@ START_S = 300.0  # a machine with much else to do takes minutes
 BROKER = pytest.StashKey[contextlib.ExitStack]()
 
 
+# A machine with much else to do is slow at everything: that is no test's failure.
+hypothesis.settings.register_profile("samzapy", parent=hypothesis.settings(), deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("samzapy")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in a shell's background: tests and what they start would never see a Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, IN_PROCESS_OF_MANY):
         config.pluginmanager.register(Figures())
 
