@@ -8,6 +8,7 @@ Ctrl-C is `KeyboardInterrupt`, so that it cleans up, or what the command makes o
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 
@@ -56,7 +57,8 @@ def _open_closed_streams() -> None:
 
 def _leave(*_: object) -> None:
     """Without an exception, and without what is left to do at exit, which takes time and may be interrupted again."""
-    os.write(STDERR, INTERRUPTED.encode())
+    if select.select([], [STDERR], [], 0)[1]:  # else nobody reads it, and this would wait for a reader
+        os.write(STDERR, INTERRUPTED.encode())
     os._exit(EXIT_OF_SIGINT)
 
 

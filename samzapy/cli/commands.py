@@ -71,9 +71,14 @@ class Commands(Mapping[str, Any]):
         return name in COMMANDS
 
 
+def command_in(arguments: list[str]) -> str:
+    """The command that these arguments name; "" if they name none."""
+    return next((word for word in arguments if not word.startswith("-")), "")
+
+
 def import_command(arguments: list[str]) -> None:
     """Import the module of the command that these arguments name, if they name one."""
-    name = next((word for word in arguments if not word.startswith("-")), "")
+    name = command_in(arguments)
     if name in COMMANDS:
         import_module(PACKAGE + COMMANDS[name][0].partition(":")[0])
 

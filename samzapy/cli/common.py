@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from samzapy.log_output import wait_for_room
 from samzapy.printable import printable, printable_json, printable_lines
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.yaml", help="The job file.", show_default=False)]
@@ -48,7 +49,9 @@ class Relayed:
     def write(self, data: bytes) -> int:
         if b"JOB.yaml" in data:
             data = as_called(data.decode(errors="surrogateescape")).encode(errors="surrogateescape")
-        return sys.stderr.buffer.write(data)
+        written = sys.stderr.buffer.write(data)
+        wait_for_room()
+        return written
 
     def flush(self) -> None:
         sys.stderr.buffer.flush()

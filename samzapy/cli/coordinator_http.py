@@ -56,6 +56,8 @@ def is_status(answer: dict[str, Any]) -> bool:
         and all({"id", "state", "pid", "tasks", "reason"} <= c.keys() and isinstance(c["tasks"], list) for c in answer["containers"])
         and all({"name", "state", "stores"} <= t.keys() and isinstance(t["stores"], dict) for t in answer["tasks"])
         and all({"task", "why"} <= m.keys() and isinstance(m["why"], str) for m in answer["moves"])
+        and isinstance(notes := answer.get("notes", []), list)
+        and all(isinstance(note, str) for note in notes)
     )
 
 

@@ -83,6 +83,8 @@ def _print_status(answer: dict[str, Any]) -> None:
     print(f"{answer['job']}-{answer['id']}  {answer['state']}  run {answer['run_id']}  {answer.get('coordinator', '')}")
     if answer.get("reason"):
         print(answer["reason"])
+    for note in answer.get("notes", ()):
+        print(f"note: {note}")
     print()
     containers = [
         (c["id"], c["state"], c["host"], c["preferred_host"], c["pid"], c["restarts"], len(c["tasks"]), c["reason"] or None)

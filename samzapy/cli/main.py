@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import traceback
+from contextlib import nullcontext
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -13,15 +14,17 @@ from typing import Any, TextIO, cast
 import typer
 
 from samzapy.api.errors import InternalError, SamzapyError
-from samzapy.cli.commands import OPTIONS, CommandGroup
+from samzapy.cli.commands import OPTIONS, CommandGroup, command_in
 from samzapy.cli.common import NamesJob, as_called
 from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
 from samzapy.cli.output import Errors, ReaderGone, checked_output
 from samzapy.config.errors import ConfigError
 from samzapy.config.secrets import SecretsHidden, without_secrets
+from samzapy.log_output import queued_output
 from samzapy.printable import StandardError, printable_lines
 
 USAGE = 2
+KEEPS_RUNNING = ("run",)  # whoever reads what it writes may stop reading
 # typer brings click, or lately a copy of its own: its exceptions are, either way, those that typer's public ones come from
 ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
@@ -67,6 +70,11 @@ def main() -> None:
 
 def exit_code(arguments: list[str]) -> int:
     """Runs one command; an error of the user's is a sentence, not a traceback (`SAMZAPY_DEBUG=1` shows it)."""
+    with queued_output() if command_in(arguments) in KEEPS_RUNNING else nullcontext():
+        return _exit_code(arguments)
+
+
+def _exit_code(arguments: list[str]) -> int:
     stderr = cast(TextIO, Errors(sys.stderr))
     try:
         with checked_output():

@@ -23,6 +23,7 @@ from samzapy.coordinator.http import Listener
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.token import token_path, write_token
 from samzapy.coordinator.web_app import web_app
+from samzapy.log_output import notes
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.access import warn_of_missing
 from samzapy.ops.topics import grown_tasks, prepare_topics, refuse_to_make_again
@@ -103,7 +104,7 @@ class Run:
         web = self._settings.web
         control_host = str(getattr(launcher, "driver_host", LOOPBACK))  # where containers can reach this driver
         listeners = [
-            Listener(web_app(coordinator, token, HostNames(web.host, web.names)), web.host, web.port),
+            Listener(web_app(coordinator, token, HostNames(web.host, web.names), notes), web.host, web.port),
             Listener(control_app(coordinator.roster, token), control_host, 0, control_connections(tasks)),
         ]
         coordinator.listens_at(listeners[0].url, listeners[1].url)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -30,12 +30,14 @@ Act = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def web_app(coordinator: JobCoordinator, token: str, names: HostNames | None = None) -> Starlette:
-    """The application. `names`: the host names that requests may use; None: loopback's."""
+def web_app(
+    coordinator: JobCoordinator, token: str, names: HostNames | None = None, notes: Callable[[], Sequence[str]] = tuple
+) -> Starlette:
+    """The application. `names`: the host names that requests may use; None: loopback's. `notes`: what people are to know of this process."""
     roster = coordinator.roster
 
     def status(_: Request) -> Response:
-        return _Readable(roster.status())
+        return _Readable({**roster.status(), "notes": list(notes())})
 
     def job_model(_: Request) -> Response:
         return JSONResponse(roster.model().to_json())

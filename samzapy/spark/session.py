@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import samzapy
 from samzapy.api.errors import ClusterUnreachable, LauncherError
 from samzapy.config.extras import line_for
+from samzapy.log_output import wait_for_room
 from samzapy.relayed_lines import bounded_lines
 from samzapy.spark.settings import LOOPBACK, is_local, master_addresses, properties_text, session_settings
 
@@ -169,6 +170,7 @@ class _JvmOutput:
                     with suppress(OSError):  # a terminal that is gone, a full disk: the containers go on
                         target.write(line + b"\n")
                         target.flush()
+                        wait_for_room()
 
 
 def _launch(output: _JvmOutput) -> Any:

@@ -58,6 +58,11 @@ class Deadly(Counting):
         if envelope.message == "hold":
             re.match(r"(a|aa)+$", "a" * 60 + "b")  # holds the interpreter's lock for hours
 
+class Loud(Counting):
+    def process(self, envelope, collector, coordinator):
+        print("x" * 200, envelope.offset, flush=True)
+        super().process(envelope, collector, coordinator)
+
 class Silent(StreamTask):
     def process(self, envelope, collector, coordinator):
         pass

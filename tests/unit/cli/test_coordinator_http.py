@@ -95,6 +95,8 @@ def test_a_status_has_the_form_of_one() -> None:
         {"containers": [{}]},
         {"tasks": [{"name": "t"}]},
         {"moves": None},
+        {"notes": 5},
+        {"notes": [{}]},
     ):
         assert not is_status({**good, **wrong}), wrong
 
