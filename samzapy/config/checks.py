@@ -28,6 +28,7 @@ from samzapy.model.names import JOB_ID, JOB_NAME, KAFKAS_OWN, TOPIC_NAME, Job, i
 MAX_TOPIC_NAME = 249
 MAX_CLIENT_INTEGER = (1 << 31) - 1  # librdkafka wraps what is beyond: 4294968296 would be read as 1000
 SOCKET_TIMEOUT = "socket.timeout.ms"
+SHORTEST_TRANSACTION_MS, LONGEST_TRANSACTION_MS = 1000, 2**31 - 1  # of librdkafka's transaction.timeout.ms
 MAX_SCHEMA_BYTES = 1 << 20
 _SERVER = re.compile(r"(?:[A-Za-z_]+://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+)(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 S = TypeVar("S", bound=Section)
@@ -170,6 +171,9 @@ def _spark_conf(conf: Mapping[str, Any]) -> Iterator[Finding]:
 def _times(document: Mapping[str, Any]) -> Iterator[Finding]:
     commit = _section(document, "commit", CommitSettings, "interval", "timeout")
     containers = _section(document, "containers", ContainerSettings, "lease", "heartbeat")
+    if commit and not SHORTEST_TRANSACTION_MS <= commit.timeout_ms <= LONGEST_TRANSACTION_MS:
+        text = f"{format_duration(commit.timeout_ms)} is outside of what the Kafka client takes"
+        yield Finding(_given(document, ("commit", "timeout"), ("commit", "timeout")), text, "Set 1s to 24d.")
     if commit and 3 * commit.interval_ms >= commit.timeout_ms:
         path = _given(document, ("commit", "interval"), ("commit", "timeout"))
         interval, timeout = format_duration(commit.interval_ms), format_duration(commit.timeout_ms)

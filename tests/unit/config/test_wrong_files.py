@@ -203,6 +203,14 @@ CASES: dict[str, tuple[str, list[Error]]] = {
         HEAD + "commit: {interval: 20s, timeout: 60s}\n",
         [added(20, "commit.interval", "three intervals (20s) must be shorter", "commit.timeout above")],
     ),
+    "a transaction that is too short for the client": (
+        HEAD + "commit: {interval: 100ms, timeout: 900ms}\ncontainers: {lease: 500ms, heartbeat: 100ms}\n",
+        [Error(6, 36, "commit.timeout", "is outside of what the Kafka client takes", "Set 1s to 24d")],
+    ),
+    "a transaction that is too long for it": (
+        HEAD + "commit: {timeout: 25d}\n",
+        [added(19, "commit.timeout", "is outside of what the Kafka client takes", "Set 1s to 24d")],
+    ),
     "lease and timeout": (
         HEAD + "containers: {lease: 60s}\n",
         [added(21, "containers.lease", "must be shorter than commit.timeout", "Shorten")],
