@@ -30,10 +30,12 @@ def drop(
     if not STORE_NAME.fullmatch(store) or len(store) > MAX_STORE_NAME:
         raise ConfigurationError(f"{store!r} cannot be a store's name.", "`samzapy checkpoint show JOB.yaml` lists the stores.")
     job = Job(file, more, sets)
-    if store in job.settings.stores:
+    mine = job.settings.stores.get(store)
+    if mine is not None and mine.changelog is not False:  # else the state in Kafka is of what it was before
         raise ConfigurationError(
             f"store {store!r} is in the job file.",
-            "To empty it, use `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, for example; to drop it, remove it from `stores:` first.",
+            "To empty it, use `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, for example; to drop it, remove it from `stores:` first, "
+            "or set its `changelog: false`.",
         )
     with job:
         found = _forgetting(job).store(store, changelogs(job.settings), execute)

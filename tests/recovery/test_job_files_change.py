@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 from pathlib import Path
 
 import pytest
 
 from tests.broker import create_topic, produce
+from tests.commands import commands_in
 from tests.integration.job import Job
 
 pytestmark = pytest.mark.kafka
@@ -52,3 +54,23 @@ def test_an_input_comes_back_the_coordinator_topic_is_lost_and_a_store_is_droppe
     assert (2, True) == (refused.returncode, "store 'counts', whose state is in" in refused.stderr), refused.stderr
     dropped = job.command("state", "drop", str(job.file), "counts", "--execute")
     assert (0, True) == (dropped.returncode, f"deleted topic {job.changelog}" in dropped.stderr), dropped.stderr
+
+
+def test_the_remedy_for_a_store_that_has_no_changelog_any_more_runs_as_printed(kafka: str, tmp_path: Path) -> None:
+    job = Job(kafka, tmp_path, f"scratch-{secrets.token_hex(4)}", partitions=1, containers={"count": 1})
+    job.feed(["fox"] * 3)
+    assert 0 == job.run_to_end().returncode
+
+    write(job, stores={"counts": {"key": "string", "value": "integer", "changelog": False}})
+    refused = job.run_to_end()
+    assert (2, True) == (refused.returncode, "`changelog: false` now" in refused.stderr), refused.stderr
+    (remedy,) = {command for command in commands_in(refused.stderr) if "drop" in command}
+    words = shlex.split(remedy)[1:]
+    shown = job.command(*words)
+    assert (0, True) == (shown.returncode, f"would delete topic {job.changelog}" in shown.stderr), shown.stderr
+    done = job.command(*words, "--execute")
+    assert (0, True) == (done.returncode, f"deleted topic {job.changelog}" in done.stderr), done.stderr
+    job.feed(["fox"])
+    ended = job.run_to_end()
+    assert 0 == ended.returncode, ended.stderr
+    assert [1, 2, 3, 1] == [count for _, _, count in job.updates()], "it began empty, after its last record"
