@@ -89,6 +89,7 @@ class Container:
             raise TopicMissing(f"the dead-letter topic {spec.job.dead_letter_topic} does not exist.", "`samzapy topics JOB.yaml --create`.")
         line = supervision or Supervision()
         name = f"container-{spec.number}"
+        self._spec = spec
         self._clock = clock
         self._poll_records, self._on_error = spec.poll_records, spec.on_error
         self.tasks: dict[str, TaskInstance] = {}
@@ -311,6 +312,15 @@ class Container:
     def seen_at(self) -> float:
         """When the loop was last seen not to be inside a hook, in monotonic seconds."""
         return self._processing.seen_at
+
+    @property
+    def written(self) -> set[str]:
+        """The topics that a commit waits for."""
+        return self._spec.written
+
+    def writes(self, partition: TopicPartition) -> bool:
+        """Whether a commit may wait for this partition of theirs."""
+        return self._spec.is_written(partition, {task.model.partition for task in list(self.tasks.values())})
 
     @property
     def finished(self) -> bool:

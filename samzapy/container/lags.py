@@ -1,5 +1,5 @@
-"""How far behind a container's tasks and warm copies are, and which of their partitions no broker leads: asked of the broker on a thread of
-its own.
+"""How far behind a container's tasks and warm copies are, and which of the partitions that they read or wait to write no broker leads: asked of
+the broker on a thread of its own.
 
 Neither the run loop nor the heartbeat waits for the broker: while it cannot be asked, heartbeats go on and lags are unknown.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 from samzapy.api.errors import SamzapyError
 from samzapy.model.offsets import TopicPartition, lag
@@ -17,19 +18,38 @@ from samzapy.ports import START_ITS_BROKER, Admin, Clock, Joinable, Log, Spawn
 LOG = logging.getLogger("samzapy.container")
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a commit may be waiting for: topics, and whether one of their partitions is written at all."""
+
+    topics: Collection[str]
+    writes: Callable[[TopicPartition], bool]
+
+
 class Lags:
     """The read_committed ends of partitions, asked every `interval_s` seconds.
 
     Args:
         wanted: the partitions to ask for, as str(TopicPartition).
+        waits_for: the topics that a commit may be waiting for now, and which of their partitions; None: it does not wait.
     """
 
-    def __init__(self, log: Log, interval_s: float, wanted: Callable[[], Iterable[str]], clock: Clock, spawn: Spawn) -> None:
+    def __init__(
+        self,
+        log: Log,
+        interval_s: float,
+        wanted: Callable[[], Iterable[str]],
+        clock: Clock,
+        spawn: Spawn,
+        waits_for: Callable[[], Written | None] = lambda: None,
+    ) -> None:
         self._log = log
         self._interval_s = interval_s
         self._wanted = wanted
         self._ends: dict[str, int] = {}
         self._leaderless: frozenset[str] = frozenset()
+        self._waits_for = waits_for
+        self._unwritable: frozenset[str] = frozenset()
         self._stopping = threading.Event()
         self._clock = clock
         self._spawn = spawn
@@ -51,9 +71,15 @@ class Lags:
         return sum(lag(max(ends[partition], at), at) for partition, at in positions.items())
 
     def why_it_waits(self, positions: Mapping[str, int]) -> str:
-        """What keeps these partitions from being read, as far as the broker told; "" if nothing does."""
+        """What keeps these partitions from being read, or what is done from being committed, as far as the broker told; "" if nothing does."""
         down = self._leaderless
-        return next((leaderless(partition) for partition in sorted(positions) if partition in down), "")
+        unread = (leaderless(partition) for partition in sorted(positions) if partition in down)
+        return next(unread, "") or next((leaderless(partition, "written") for partition in sorted(self._unwritable)), "")
+
+    @property
+    def cannot_write(self) -> bool:
+        """Whether a commit waits for a partition that no broker leads."""
+        return bool(self._unwritable)
 
     def _run(self) -> None:
         admin: Admin | None = None
@@ -61,6 +87,7 @@ class Lags:
             is_known = False
             try:
                 admin = admin or self._log.admin()
+                self._look_at_written(admin)
                 names = {_parsed(name): name for name in self._wanted()}
                 self._ends = {names[partition]: end for partition, end in admin.ends(names).items()}
                 self._look_for_leaders(admin, [partition for partition, name in names.items() if name not in self._ends])
@@ -78,17 +105,30 @@ class Lags:
     def _look_for_leaders(self, admin: Admin, unknown: Iterable[TopicPartition]) -> None:
         wanted = set(unknown)
         found = admin.leaderless({partition.topic for partition in wanted}) & wanted
-        before = self._leaderless
-        self._leaderless = frozenset(map(str, found))
-        for topic_partition in sorted(self._leaderless - before):
-            LOG.warning("%s. %s", leaderless(topic_partition), START_ITS_BROKER)
-        for topic_partition in sorted(before - self._leaderless):
-            LOG.info("%s: a broker leads it again", topic_partition)
+        before, self._leaderless = self._leaderless, frozenset(map(str, found))
+        _tell(before, self._leaderless, "read")
+
+    def _look_at_written(self, admin: Admin) -> None:
+        """One request, and only while a commit seems to wait, or waited when this was last looked at."""
+        awaited = self._waits_for()
+        if awaited is None:
+            before, self._unwritable = self._unwritable, frozenset()
+        else:
+            found = {partition for partition in admin.leaderless(awaited.topics) if awaited.writes(partition)}
+            before, self._unwritable = self._unwritable, frozenset(map(str, found))
+        _tell(before, self._unwritable, "written")
 
 
-def leaderless(partition: str) -> str:
-    """What is said of a partition that no broker leads."""
-    return f"{partition}: no broker leads this partition, so it cannot be read: the broker that holds it is down"
+def _tell(before: frozenset[str], now: frozenset[str], done: str) -> None:
+    for topic_partition in sorted(now - before):
+        LOG.warning("%s. %s", leaderless(topic_partition, done), START_ITS_BROKER)
+    for topic_partition in sorted(before - now):
+        LOG.info("%s: a broker leads it again", topic_partition)
+
+
+def leaderless(partition: str, done: str = "read") -> str:
+    """What is said of a partition that no broker leads. `done`: what cannot be done with it."""
+    return f"{partition}: no broker leads this partition, so it cannot be {done}: the broker that holds it is down"
 
 
 def _parsed(topic_partition: str) -> TopicPartition:

@@ -35,7 +35,7 @@ from samzapy.clock import start_thread
 from samzapy.container.container import Container
 from samzapy.container.failure import stack_of
 from samzapy.container.heartbeat import EXIT, STOP, Heartbeat
-from samzapy.container.lags import Lags
+from samzapy.container.lags import Lags, Written
 from samzapy.container.stuck_hook import user_frames
 from samzapy.ids import random_id
 from samzapy.memory import resident_bytes
@@ -47,6 +47,7 @@ FINISHED, STOPPED, FAILED, SUPERSEDED = "finished", "stopped", "failed", "supers
 EXIT_CODES = {FINISHED: 0, STOPPED: 0, FAILED: 1, SUPERSEDED: 5}
 MAX_RESTARTS_WITHOUT_COMMIT = 5
 PUBLISH_S = 0.25
+WAITS_S = 5.0
 TELL_AGAIN_S = 60.0
 LOCALHOST = "localhost"  # how a container beside its driver is called
 TOLD_BESIDE = "the job's last lines say what and where"
@@ -120,7 +121,7 @@ class ContainerRunner:
         self._stuck_logged_at = -1.0
         self._told_of = "", 0.0
         self._uncommitted: SamzapyError | None = None  # why the final commit failed
-        self._lags = Lags(log, heartbeat_s, self._places, clock, spawn)
+        self._lags = Lags(log, heartbeat_s, self._places, clock, spawn, self._waits_for)
         self._heartbeat = Heartbeat(control, self._incarnation, heartbeat_s, lease_s, clock, self._report, self._watch_for_stuck_hook, die, spawn)
 
     def run(self) -> int:
@@ -161,7 +162,8 @@ class ContainerRunner:
             except (InDoubt, Fenced, TransactionAborted, ClusterUnreachable) as error:
                 done = container.status()["commits"]
                 failures, commits = (1 if done > commits else failures + 1), done
-                if failures > MAX_RESTARTS_WITHOUT_COMMIT and not isinstance(error, ClusterUnreachable):
+                is_kafkas = isinstance(error, ClusterUnreachable) or self._lags.cannot_write  # it goes on when brokers are back
+                if failures > MAX_RESTARTS_WITHOUT_COMMIT and not is_kafkas:
                     raise
                 self._state = "STARTING"
                 self._tell_start_over(error)
@@ -267,6 +269,13 @@ class ContainerRunner:
         """The partitions whose ends are needed for lags."""
         status = self._status
         return [place for part in (*status.get("tasks", ()), *status.get("standbys", ())) for place in part["positions"]]
+
+    def _waits_for(self) -> Written | None:
+        """What the loop may be waiting for, if it has not turned for a while; on the thread of `Lags`."""
+        container = self._container
+        if container is None or self._clock.monotonic() - container.seen_at < min(WAITS_S, self._stuck_hook_s / 4):
+            return None
+        return Written(container.written, container.writes)
 
     def _report(self) -> dict[str, Any]:
         """On the heartbeat's thread, or the loop's: the loop's last status, with the lag of its tasks and copies. A report gets its number

@@ -123,6 +123,16 @@ class ContainerSpec:
         changelogs = {s.changelog: s.topic_id for s in self.stores.values() if s.changelog}
         return {**changelogs, **{name: spec.topic_id for name, spec in self.inputs.items()}}
 
+    def is_written(self, partition: TopicPartition, tasks: Collection[int]) -> bool:
+        """Whether these tasks (the numbers of their partitions) may write there: of internal topics each task has its own partition."""
+        return partition.topic in self.outputs or (partition.topic in self.written and partition.partition in tasks)
+
+    @property
+    def written(self) -> set[str]:
+        """The topics that tasks write, with their positions and their state."""
+        changelogs = {s.changelog for s in self.stores.values() if s.changelog}
+        return {*self.outputs, self.job.checkpoint_topic, *changelogs, *([self.dead_letters.topic] if self.dead_letters else [])}
+
     def checkpoint_of(self, task: TaskModel) -> TopicPartition:
         """The partition of the checkpoint topic that is the task's."""
         return TopicPartition(self.job.checkpoint_topic, task.partition)

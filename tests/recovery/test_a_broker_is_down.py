@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -145,3 +146,34 @@ def test_it_is_told_and_waited_for_and_each_record_counts_once(kafka3: LocalKafk
     refused = job.run_to_end()
     assert (4, True) == (refused.returncode, f"error[SZ307]: no broker leads {place}" in refused.stderr)
     back(kafka3)
+
+
+def test_a_partition_of_an_output_is_waited_for_and_said_within_the_commit_timeout(kafka3: LocalKafka, tmp_path: Path, unique: str) -> None:
+    """The outage lasts for more commits than a container may fail in a row."""
+    topic = single(kafka3, f"{unique}-single")
+    times = {"commit": {"interval": "200ms", "timeout": "8s"}, "containers": {"count": 1, "lease": "5s", "heartbeat": "1s", "max_restarts": 1}}
+    outputs = [{"topic": topic, "key": "string", "value": "integer"}]
+    job = Job(kafka3.bootstrap_servers, tmp_path, unique, partitions=PARTITIONS, outputs=outputs, params={"out": topic}, **times)
+    looks = KafkaAdmin({"bootstrap.servers": kafka3.bootstrap_servers})
+
+    def log() -> str:
+        return (tmp_path / "run.log").read_text()
+
+    job.feed(["before"] * 30)
+    with job.running("--local") as running:
+        until(lambda: 30 == len(read_all(kafka3.bootstrap_servers, topic)), "what was there is counted")
+        place = down(kafka3, looks, topic)
+        job.feed(["during"] * 30)
+        why = f"{place}: no broker leads this partition, so it cannot be written: the broker that holds it is down"
+        running.until(lambda status: all(why in t["reason"] for t in status["tasks"]))
+        assert f"{why}. Start the broker that holds it." in log()
+        assert "starts over" not in log(), "it is said before the first commit has failed"
+        until(lambda: log().count("starts over") >= 1, "a commit fails")
+        pause = threading.Event()
+        pause.wait(7 * 8.0)
+        back(kafka3)
+        until(lambda: 60 == len(read_all(kafka3.bootstrap_servers, topic)), "it goes on by itself")
+        assert 0 == running.stop()
+    assert "another incarnation" not in log()
+    assert {(p, word): 10 for p in range(PARTITIONS) for word in ("before", "during")} == job.stored()
+    assert [] == [line for line in log().splitlines() if "restarts" in line or "SZ340" in line]

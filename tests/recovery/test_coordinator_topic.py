@@ -8,6 +8,7 @@ import pytest
 
 from samzapy.api.errors import StateRefused
 from samzapy.model.barrier import BARRIER_KEY, Barrier
+from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import (
     FIRST_RUN_KEY,
     LEASE_KEY,
@@ -65,14 +66,16 @@ def test_what_a_newer_record_of_its_key_replaced_need_not_be_readable(job: Memor
     goes_on(job)
 
 
-@pytest.mark.parametrize("key", [container_key(0), FIRST_RUN_KEY, LEASE_KEY])
+@pytest.mark.parametrize("key", [container_key(0), startpoint_key("Partition 0"), FIRST_RUN_KEY, LEASE_KEY])
 def test_where_it_still_counts_the_topic_is_deleted_and_the_job_goes_on(job: MemoryJob, key: bytes) -> None:
     topic = job.topics.job.coordinator_topic
     epoch = ledger(job).epoch
     write(job, key, JUNK)
     job.start(until_end=True)
+    end = job.log.restore_consumer("test").bounds(TopicPartition(topic, 0)).end
     with pytest.raises(StateRefused) as refused:
         job.coordinator.begin()
+    assert end == job.log.restore_consumer("test").bounds(TopicPartition(topic, 0)).end, "nobody was fenced or ended for it"
     assert topic in refused.value.message
     assert "`samzapy reset JOB.yaml --coordinator --execute`" in refused.value.remedy
     if key == LEASE_KEY:

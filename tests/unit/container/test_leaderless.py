@@ -13,13 +13,14 @@ import pytest
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.api.errors import ClusterUnreachable, NoLeader, TopicMissing
 from samzapy.container.container import Container
-from samzapy.container.lags import Lags
+from samzapy.container.lags import Lags, Written
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.topics import LEADERLESS, prepare_topics, topic_rows
 from samzapy.plan.lag import partition_lags
+from samzapy.ports import START_ITS_BROKER
 from samzapy.testing.memory_log import MemoryLog
-from tests.unit.container.bench import Bench, HandClock
+from tests.unit.container.bench import JOB, Bench, HandClock
 from tests.unit.coordinator.stopped_job import Story
 from tests.unit.ops.test_committed_state import settings_of
 
@@ -122,6 +123,40 @@ def test_it_is_said_once_with_the_partition_and_what_to_do_and_again_when_it_is_
     said = [record.getMessage() for record in caplog.records]
     assert [True, True] == [said[0].startswith(f"{why}. Start the broker that holds it."), "in[1]: a broker leads it again" == said[1]]
     assert 2 == len(said)
+
+
+def test_a_partition_that_a_commit_waits_for_is_said_too_but_no_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(tmp_path, Passing, partitions=2, on_error="dead_letter")
+    spec = bench.spec()
+    own = {JOB.checkpoint_topic, JOB.changelog_topic("s"), JOB.dead_letter_topic}
+    assert {*own, "out"} == spec.written
+    awaited: list[Written | None] = [None]
+    told: list[tuple[str, bool]] = []
+
+    def then(do: Callable[[], None]) -> Callable[[], None]:
+        def step() -> None:
+            told.append((lags.why_it_waits({"in[0]": 0}), lags.cannot_write))
+            do()
+
+        return step
+
+    def lose() -> None:
+        for topic in (*own, "out"):
+            bench.cluster.lose_leader(TopicPartition(topic, 1))
+
+    def begins_to_wait() -> None:
+        awaited[0] = Written(spec.written, lambda partition: spec.is_written(partition, {0}))
+
+    def goes_on() -> None:
+        awaited[0] = None
+
+    caplog.set_level(logging.INFO)
+    lags = Lags(bench.log, 3.0, lambda: ["in[0]"], Scripted(*map(then, (lose, begins_to_wait, goes_on, goes_on))), at_once, lambda: awaited[0])
+    lags.start()
+    why = "out[1]: no broker leads this partition, so it cannot be written: the broker that holds it is down"
+    assert [("", False), ("", False), (why, True), ("", False)] == told, "task 0 does not write partition 1 of the internal topics"
+    said = [record.getMessage() for record in caplog.records]
+    assert [f"{why}. {START_ITS_BROKER}", "out[1]: a broker leads it again"] == said
 
 
 class DeafAtFirst:
