@@ -94,7 +94,7 @@ def restart(
 ) -> int:
     """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded.
 
-    Code that cannot be imported is refused before any container is restarted."""
+    Code that cannot be imported is refused before any container is restarted. The job file is not read again: for that, stop the job and run it."""
     deadline = time.monotonic() + timeout
     run = _found(Job(file, more, sets, classes=True), token_file, timeout)
     if isinstance(run, int):

@@ -40,6 +40,7 @@ def check_together(document: Mapping[str, Any]) -> list[Finding]:
         *_nul_characters(document, ()),
         *_kafka(document),
         *_socket_timeout(document),
+        *_token(document),
         *_spark_conf(_map(_map(document, "spark"), "conf")),
         *_times(document),
         *_bootstrap(document),
@@ -141,6 +142,16 @@ def _socket_timeout(document: Mapping[str, Any]) -> Iterator[Finding]:
     if commit and isinstance(value, int) and value > commit.timeout_ms:
         text = f"{SOCKET_TIMEOUT} ({value}ms) must not be longer than commit.timeout ({format_duration(commit.timeout_ms)})"
         yield Finding(path, text, f"Write at most {commit.timeout_ms}, or set a longer commit.timeout.")
+
+
+def _token(document: Mapping[str, Any]) -> Iterator[Finding]:
+    """With OAUTHBEARER and nothing that gives a token, the client waits for one for ever and says nothing."""
+    kafka = _map(document, CLIENT)
+    key = next((key for key in ("sasl.mechanism", "sasl.mechanisms") if str(kafka.get(key, "")).upper() == "OAUTHBEARER"), None)
+    gives = str(kafka.get("sasl.oauthbearer.method", "")).lower() == "oidc" or str(kafka.get("enable.sasl.oauthbearer.unsecure.jwt", "")).lower() == "true"
+    if key and not gives:
+        hint = "Set `sasl.oauthbearer.method: oidc` with `sasl.oauthbearer.token.endpoint.url`, `sasl.oauthbearer.client.id` and `…client.secret`."
+        yield Finding((CLIENT, key), "OAUTHBEARER, and no key says where tokens come from", hint)
 
 
 def _servers(path: Route, value: Any) -> Iterator[Finding]:

@@ -49,6 +49,7 @@ class Lags:
         self._ends: dict[str, int] = {}
         self._leaderless: frozenset[str] = frozenset()
         self._waits_for = waits_for
+        self._awaited: Written | None = None
         self._unwritable: frozenset[str] = frozenset()
         self._stopping = threading.Event()
         self._clock = clock
@@ -109,13 +110,13 @@ class Lags:
         _tell(before, self._leaderless, "read")
 
     def _look_at_written(self, admin: Admin) -> None:
-        """One request, and only while a commit seems to wait, or waited when this was last looked at."""
-        awaited = self._waits_for()
+        """One request, and only while a commit seems to wait, or a partition that one waited for had no leader when this was last looked at."""
+        awaited = self._waits_for() or (self._awaited if self._unwritable else None)
         if awaited is None:
-            before, self._unwritable = self._unwritable, frozenset()
-        else:
-            found = {partition for partition in admin.leaderless(awaited.topics) if awaited.writes(partition)}
-            before, self._unwritable = self._unwritable, frozenset(map(str, found))
+            return
+        self._awaited = awaited
+        found = {partition for partition in admin.leaderless(awaited.topics) if awaited.writes(partition)}
+        before, self._unwritable = self._unwritable, frozenset(map(str, found))
         _tell(before, self._unwritable, "written")
 
 

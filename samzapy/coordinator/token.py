@@ -45,5 +45,5 @@ def read_token(path: Path, is_ours: bool = False) -> str:
     except OSError as error:
         raise ConfigurationError(
             f"the run's token cannot be read from {path}: {error.strerror}.",
-            "Run this where the job was started, as the same user, or name the file with --token-file.",
+            "Run this where the job was started, as the same user and with the `state.dir` that the run has, or name the file with --token-file.",
         ) from None

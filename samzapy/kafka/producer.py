@@ -203,6 +203,10 @@ class KafkaTransactionalProducer:
         def on_delivery(error: KafkaError | None, message: Any) -> None:
             if error is None:
                 delivered(message.offset())
+            elif error.code() == KafkaError._MSG_TIMED_OUT:
+                where = f"{message.topic()}[{message.partition()}]"
+                late = f"{where}: its broker did not accept a record within {self._timeout_s:.0f} s."
+                self._poison = self._poison or ClusterUnreachable(late, "Check that the brokers run.")
             else:
                 found = transaction_error(error, f"a record for {message.topic()}, key {shortened(message.key())}", message.topic(), self._timed)
                 self._poison = self._poison or found
@@ -243,7 +247,7 @@ class KafkaTransactionalProducer:
             return
         with contextlib.suppress(KafkaException):  # serve the log first; an error that this raises comes after the poison and says less
             served(self._producer.poll, 0)
-        if isinstance(self._poison, Fenced | NotAuthorized | RecordRejected | TimestampRefused):
+        if isinstance(self._poison, Fenced | NotAuthorized | RecordRejected | TimestampRefused | ClusterUnreachable):
             raise self._poison
         if self._heard.rejected:
             raise self._heard_rejection()
@@ -279,6 +283,11 @@ class KafkaTransactionalProducer:
                 break
             except KafkaException as error:
                 cause = error.args[0]
+                if self._has_expired(cause):
+                    raise ClusterUnreachable(
+                        f"{doing} of {self._id}: the brokers did not accept all records within {self._timeout_s:.0f} s.",
+                        "Check that the brokers run.",
+                    ) from None
                 if not cause.retriable() or time.monotonic() - started >= self._timeout_s:
                     raise transaction_error(cause, f"{doing} of {self._id}", timed=self._timed) from None
                 retried = True
@@ -290,6 +299,12 @@ class KafkaTransactionalProducer:
         except KafkaException:  # a fatal error, after the decision: the decision is valid, this producer is not
             return False
         return not (retried or self._disturbed or took_s >= self._slow_s)
+
+    def _has_expired(self, cause: KafkaError) -> bool:
+        """Whether a commit failed because records waited in vain for their brokers: then no record is at fault, and none is to be looked for.
+        Measured: tests/recovery/test_a_broker_is_down.py."""
+        is_at_fault = self._heard.rejected or self._heard.forbidden or self._poison is not None
+        return cause.code() == KafkaError._INCONSISTENT and not is_at_fault
 
     def close(self) -> None:
         """Drop queued records and decide nothing; librdkafka's threads end with the object."""

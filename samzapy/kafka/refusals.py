@@ -21,6 +21,8 @@ from samzapy.config.secrets import without_secrets
 PROBE_S = 3.0
 _WHERE = re.compile(r"^(?:\w+://)?(?P<place>(?P<host>\[[^\]]*\]|[^\s:/]+):(?P<port>\d+))(?:/\w+)?: ")
 _AFTER = re.compile(r" \(after \d+ms in state \w+[^)]*\)?$")
+_OURS = re.compile(r"alert (?P<alert>[a-z ]*(?:certificate|unknown ca)[a-z ]*)")  # what a broker answers to a certificate that it does not accept
+_OF_CLIENT = ("ssl.keystore.location", "ssl.certificate.location", "ssl.certificate.pem", "ssl_certificate")
 _CA = "Set `ssl.ca.location` in `kafka:` to the file (PEM) of the authority that signed the broker's certificate."
 
 
@@ -33,7 +35,7 @@ class Refusals:
 
     def heard(self, error: KafkaError) -> None:
         """Give this to the client as `error_cb`."""
-        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+        if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) or _alert(error):
             self._last = error
 
     @property
@@ -52,6 +54,8 @@ class Refusals:
         place = found["place"] if found else ""
         reason = _AFTER.sub("", text[found.end() :] if found else text).rstrip(". ")
         at = f" at {place}" if place else ""
+        if alert := _alert(self._last):
+            return TlsFailed(f"{doing}: the broker{at} does not accept this client's certificate, or wants one ({alert}).", _client_remedy(self._settings))
         if self._last.code() == KafkaError._SSL:
             certificate = certificate_problem(found["host"].strip("[]"), int(found["port"]), self._settings) if found else None
             what, remedy = certificate or (reason, f"Check the `ssl.` keys in `kafka:`. {_CA}")
@@ -63,6 +67,19 @@ class Refusals:
         return NotAuthenticated(
             f"{doing}: Kafka{at} refused the login{whose}: {reason}.", f"Check {keys} in `kafka:`, and `sasl.mechanism` ({mechanism} now)."
         )
+
+
+def _alert(error: KafkaError) -> str:
+    """What the broker says of this client's certificate; "" if it is not about that. With TLS 1.3 that comes after the handshake, as a broken connection."""
+    found = _OURS.search(error.str()) if error.code() in (KafkaError._TRANSPORT, KafkaError._SSL) else None
+    return found["alert"].strip() if found else ""
+
+
+def _client_remedy(settings: Mapping[str, Any]) -> str:
+    named = next((key for key in _OF_CLIENT if settings.get(key)), None)
+    if named is None:
+        return "Set `ssl.keystore.location` and `ssl.keystore.password`, or `ssl.certificate.location` and `ssl.key.location`, in `kafka:`."
+    return f"Check the certificate that `{named}` names: that it has not expired, and that the broker trusts the authority that signed it."
 
 
 def certificate_problem(host: str, port: int, settings: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -266,6 +266,10 @@ CASES: dict[str, tuple[str, list[Error]]] = {
         head("{boot", "{producer: {bootstrap.servers: g}, boot"),
         [Error(3, 20, "kafka.producer.bootstrap.servers", "one job is on one cluster", "once")],
     ),
+    "no tokens": (
+        head("{boot", "{sasl.mechanism: OAUTHBEARER, boot"),
+        [Error(3, 25, "kafka.sasl.mechanism", "no key says where tokens come from", "sasl.oauthbearer.method")],
+    ),
     "bad port": (head("h:9092", "h:port"), [Error(3, 28, "kafka.bootstrap.servers", "expected host:port", "commas")]),
     "nested kafka key": (
         head("{boot", "{linger: {ms: 5}, boot"),

@@ -147,14 +147,17 @@ def test_a_partition_that_a_commit_waits_for_is_said_too_but_no_others(tmp_path:
     def begins_to_wait() -> None:
         awaited[0] = Written(spec.written, lambda partition: spec.is_written(partition, {0}))
 
-    def goes_on() -> None:
+    def turns() -> None:
         awaited[0] = None
 
+    def regain() -> None:
+        bench.cluster.regain_leader(TopicPartition("out", 1))
+
     caplog.set_level(logging.INFO)
-    lags = Lags(bench.log, 3.0, lambda: ["in[0]"], Scripted(*map(then, (lose, begins_to_wait, goes_on, goes_on))), at_once, lambda: awaited[0])
+    lags = Lags(bench.log, 3.0, lambda: ["in[0]"], Scripted(*map(then, (lose, begins_to_wait, turns, regain, turns))), at_once, lambda: awaited[0])
     lags.start()
     why = "out[1]: no broker leads this partition, so it cannot be written: the broker that holds it is down"
-    assert [("", False), ("", False), (why, True), ("", False)] == told, "task 0 does not write partition 1 of the internal topics"
+    assert [("", False), ("", False), (why, True), (why, True), ("", False)] == told, "task 0 does not write partition 1 of the internal topics"
     said = [record.getMessage() for record in caplog.records]
     assert [f"{why}. {START_ITS_BROKER}", "out[1]: a broker leads it again"] == said
 
