@@ -14,6 +14,7 @@ GROUPS = {
     "tests/integration/test_spark_cluster.py": "spark",
     "tests/integration/test_launchers_stay_flat.py": "spark",
     "tests/integration/test_secured_kafka.py": "secured",
+    "tests/integration/test_other_logins.py": "logins",
     "tests/recovery/test_a_broker_is_down.py": "three brokers",
     "tests/recovery/test_hosts.py": "three hosts",
     "tests/recovery/test_scale.py": "three hosts",
