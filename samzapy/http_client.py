@@ -9,7 +9,8 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from email.message import Message
 from typing import Any
 
 MAX_ANSWER_BYTES = 16 << 20
@@ -23,6 +24,7 @@ class Answer:
     status: int
     reason: str
     body: bytes
+    headers: Message = field(default_factory=Message, hash=False)
 
     @property
     def is_ok(self) -> bool:
@@ -54,7 +56,7 @@ def ask(
         cut.start()
         connection.request(method, path, body or None, dict(headers or {}))
         response = connection.getresponse()
-        answer = Answer(response.status, response.reason, response.read(MAX_ANSWER_BYTES))
+        answer = Answer(response.status, response.reason, response.read(MAX_ANSWER_BYTES), response.headers)
     except NO_ANSWER:
         if time.monotonic() >= deadline:  # cut by us: what http.client makes of it says nothing
             raise _late(timeout_s) from None

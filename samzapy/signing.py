@@ -2,6 +2,10 @@
 
 The token itself is never sent. What is signed is all in the head, so a request is let in or refused before its body is read; the body must
 then be the one whose SHA-256 was signed. Refused is what is not signed, is older than five minutes, or was seen before.
+
+Both sides tell the time by their monotonic clocks, from what the wall clock said at their start: a step of the wall clock changes nothing. A
+genuine request of another time is answered with the time here, signed together with that request's nonce; who asked corrects its time by it
+and asks again. So hosts' clocks may differ by any amount, and still no request can be repeated later.
 Source of the construction: RFC 2104 (HMAC).
 """
 
@@ -10,12 +14,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from email.message import Message
 
 MAX_AGE_S = 300.0
 MAX_NONCES = 200_000
 TIME, NONCE, BODY, SIGNATURE = "X-Samzapy-Time", "X-Samzapy-Nonce", "X-Samzapy-Body", "X-Samzapy-Signature"
+ANSWER = "ANSWER"  # in the place of a request's method
+TOO_OLD = "too old"
 NOT_SIGNED = "not signed with this run's token"
 
 
@@ -36,6 +44,47 @@ def is_signed_body(headers: Mapping[str, str], body: bytes) -> bool:
     return hmac.compare_digest(hashlib.sha256(body).hexdigest().encode(), headers.get(BODY, "").encode())
 
 
+class SteadyTime:
+    """Seconds since 1970: the wall clock's when this was made, and from then on by the monotonic clock.
+
+    Args:
+        wall, monotonic: read in seconds.
+    """
+
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._base_s = wall() - monotonic()
+
+    def now(self) -> float:
+        return self._base_s + self._monotonic()
+
+    def set(self, now_s: float) -> float:
+        """It is this late now; returns by how many seconds that is later than it was here."""
+        ahead_s = now_s - self.now()
+        self._base_s += ahead_s
+        return ahead_s
+
+
+def time_headers(token: str, path: str, request: Mapping[str, str], refused: str, now_s: float) -> dict[str, str]:
+    """The headers of the answer to a request that was refused for this reason: the time here, if its own time was the reason."""
+    if refused != TOO_OLD:
+        return {}
+    time_s = f"{now_s:.3f}"
+    return {TIME: time_s, SIGNATURE: sign(token, ANSWER, path, time_s, request.get(NONCE, ""), "")}
+
+
+def told_time(token: str, path: str, request: Mapping[str, str], answer: Message) -> float | None:
+    """The time at the other end, in seconds since 1970, from the headers of its answer to this request; None if it tells none, or somebody else does."""
+    time_s, signature = str(answer.get(TIME, "")), str(answer.get(SIGNATURE, ""))
+    expected = sign(token, ANSWER, path, time_s, request.get(NONCE, ""), "")
+    if not hmac.compare_digest(expected.encode(), signature.encode()):
+        return None
+    try:
+        return float(time_s)
+    except ValueError:
+        return None
+
+
 class Gate:
     """Lets each genuine request in once. Used under one lock by its owner."""
 
@@ -54,7 +103,7 @@ class Gate:
         except ValueError:
             return "no time"
         if not age <= MAX_AGE_S:
-            return "too old"
+            return TOO_OLD
         if nonce in self._seen:
             return "seen before"
         self._seen[nonce] = now_s

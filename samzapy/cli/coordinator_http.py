@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.http_client import NO_ANSWER, ask
-from samzapy.signing import signed_headers
+from samzapy.signing import signed_headers, told_time
 
 HTTP_TIMEOUT_S = 5.0
 
@@ -28,12 +28,19 @@ def http_json(
     try:
         parts = urlsplit(url)
         sent = b"" if content is None else json.dumps(content).encode()
-        headers = signed_headers(token, method, parts.path, sent, time.time()) if token else {}
-        answer = ask(method, parts.hostname or "127.0.0.1", parts.port, parts.path, timeout_s, sent, headers)
+        now_s, deadline = time.time(), time.monotonic() + timeout_s
+        for _ in range(2):
+            headers = signed_headers(token, method, parts.path, sent, now_s) if token else {}
+            left_s = max(0.0, deadline - time.monotonic())
+            answer = ask(method, parts.hostname or "127.0.0.1", parts.port, parts.path, left_s, sent, headers)
+            told_s = told_time(token, parts.path, headers, answer.headers) if token else None
+            if told_s is None:
+                break
+            now_s = told_s  # the clocks differ; the coordinator's counts
         if answer.status == http.client.FORBIDDEN:
             raise ConfigurationError(
                 f"{method} {url} was refused: {answer.json()['error']}.",
-                "Check that the token is this run's (--token-file), and that the clocks of both machines agree.",
+                "Check that the token is this run's (--token-file).",
             )
         if answer.status == http.client.CONFLICT:
             refused = answer.json()

@@ -13,6 +13,7 @@ from typing import Any
 
 from samzapy import failpoints
 from samzapy.api.errors import ConfigurationError
+from samzapy.cli.apart import Apart, Facts
 from samzapy.cli.common import Relayed, say
 from samzapy.cli.job import Job
 from samzapy.cli.this_process import this_process
@@ -50,6 +51,7 @@ class Run:
         self._takeover = takeover
         self._profile = profile
         self._signals: list[int] = []
+        self._killed_at: float | None = None
 
     def run(self) -> int:
         """Until it ends; the exit code."""
@@ -112,12 +114,17 @@ class Run:
             listener.start()
         self._take_signals(coordinator)
         try:
-            code = coordinator.run()
+            code = Apart(
+                coordinator.run, lambda: self._facts(coordinator), launcher.close, self._settings.commit.timeout_ms / 1000, self._job.clock
+            ).run()
         finally:
             token_file.unlink(missing_ok=True)
             for listener in listeners:
                 listener.stop()
         return KILLED + self._signals[-1] if len(self._signals) > 1 and code == 0 else code
+
+    def _facts(self, coordinator: JobCoordinator) -> Facts:
+        return Facts(coordinator.seen_at, coordinator.roster.stop_asked_at, self._killed_at)
 
     def _launcher(self) -> Launcher:
         if self._local:
@@ -144,6 +151,7 @@ class Run:
                 # not here: the handler may have interrupted the holder of the coordinator's lock
                 threading.Thread(target=coordinator.request_stop, daemon=True).start()
             else:
+                self._killed_at = self._killed_at or self._job.clock.monotonic()
                 coordinator.kill_now()
 
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +14,7 @@ from samzapy.api.errors import ClusterUnreachable, Superseded
 from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
 from samzapy.model.caution import caution_from_json
 from samzapy.ports import Assignment
-from samzapy.signing import signed_headers
+from samzapy.signing import SteadyTime, signed_headers, told_time
 
 _dumps = json.dumps  # bound here: a task may put another function in its place
 REGISTER_PATIENCE_S = 60.0
@@ -21,6 +22,9 @@ RETRY_S = 0.3
 NOT_YET_S = 0.05
 CONFLICT = 409
 MAX_ANSWER_BYTES = 16 << 20
+TOLD_FROM_S = 1.0
+LOG = logging.getLogger("samzapy.container")
+_Answered = tuple[int, dict[str, Any], float | None]  # status, answer, the coordinator's time if it refused the request's
 
 
 class HttpControl:
@@ -29,9 +33,13 @@ class HttpControl:
 
     Args:
         timeout_s: how long an answer is waited for, in seconds; well below the lease.
+        steady: the time that requests are signed with. It is set by the coordinator's where the two differ too much.
     """
 
-    def __init__(self, url: str, token: str, container: int, launch_id: str, timeout_s: float = 5.0) -> None:
+    def __init__(
+        self, url: str, token: str, container: int, launch_id: str, timeout_s: float = 5.0, steady: SteadyTime | None = None
+    ) -> None:
+        self._steady = steady or SteadyTime()
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port
         self._token = token
@@ -84,7 +92,10 @@ class HttpControl:
         path = f"/control/{verb}"
         body = _dumps({"container": self._container, **content}).encode()
         try:
-            status, answer = self._ask(path, body)
+            status, answer, told_s = self._ask(path, body)
+            if told_s is not None:
+                self._correct(told_s)
+                status, answer, _ = self._ask(path, body)
         except (OSError, ValueError, http.client.HTTPException) as error:
             raise ClusterUnreachable(f"the coordinator at {self._host}:{self._port} does not answer {verb}: {error}.", "") from None
         if status == CONFLICT:
@@ -93,8 +104,19 @@ class HttpControl:
             raise ClusterUnreachable(f"the coordinator refused {verb}: {status} {answer}.", "")
         return answer
 
-    def _ask(self, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-        """Status and answer; on a connection that was used before if there is one, which the coordinator may have closed since."""
+    def _correct(self, told_s: float) -> None:
+        """The coordinator refused a request for its time, and told its own."""
+        here_s = self._steady.now()
+        later_s = self._steady.set(told_s)
+        if abs(later_s) >= TOLD_FROM_S:  # the other thread may have done so just now
+            LOG.warning(
+                "container %d: the clocks differ by %.0f s: %s UTC on this host, %s UTC on that of the coordinator at %s:%s. Requests are signed with the "
+                "coordinator's time from now on; set the clock that is wrong",
+                self._container, abs(later_s), _shown(here_s), _shown(told_s), self._host, self._port,
+            )  # fmt: skip
+
+    def _ask(self, path: str, body: bytes) -> _Answered:
+        """On a connection that was used before if there is one, which the coordinator may have closed since."""
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -104,9 +126,9 @@ class HttpControl:
         except (ConnectionError, http.client.BadStatusLine):
             return self._ask_on(self._connection(), path, body)
 
-    def _ask_on(self, connection: http.client.HTTPConnection, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
+    def _ask_on(self, connection: http.client.HTTPConnection, path: str, body: bytes) -> _Answered:
         try:
-            headers = {"Content-Type": "application/json", **signed_headers(self._token, "POST", path, body, time.time())}
+            headers = {"Content-Type": "application/json", **signed_headers(self._token, "POST", path, body, self._steady.now())}
             connection.request("POST", path, body, headers)
             response = connection.getresponse()
             answer = read_object(response.read(MAX_ANSWER_BYTES + 1) or b"{}", MAX_ANSWER_BYTES)
@@ -117,7 +139,12 @@ class HttpControl:
             connection.close()
         else:
             self._idle.append(connection)
-        return response.status, answer
+        told_s = told_time(self._token, path, headers, response.headers) if response.status == http.client.FORBIDDEN else None
+        return response.status, answer, told_s
 
     def _connection(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
+
+
+def _shown(now_s: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now_s))

@@ -4,7 +4,6 @@ otherwise its body is never kept."""
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -19,7 +18,7 @@ from samzapy.api.errors import SamzapyError, Superseded
 from samzapy.coordinator.http import BAD, CONFLICT, FORBIDDEN, TOO_LARGE, UNAVAILABLE, TooLarge, body_of, knows, throw_away
 from samzapy.coordinator.roster import Roster
 from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
-from samzapy.signing import NOT_SIGNED, Gate, is_signed_body
+from samzapy.signing import NOT_SIGNED, Gate, SteadyTime, is_signed_body, time_headers
 
 MAX_BODY_BYTES = 8 << 20
 MAX_BODIES_BYTES = 64 << 20  # of all requests that are being read
@@ -56,16 +55,18 @@ def control_app(roster: Roster, token: str) -> Starlette:
     return Starlette(routes=[Route(f"/control/{verb}", _answering(check, room, act), methods=["POST"]) for verb, act in verbs.items()])
 
 
-def signature_check(token: str) -> Callable[[Request], str]:
-    """Why a request is refused, from its head alone; "" if it is accepted, which happens once per signature."""
-    gate, lock = Gate(token), threading.Lock()
+def signature_check(token: str) -> Callable[[Request], tuple[str, dict[str, str]]]:
+    """Why a request is refused, from its head alone, and the headers that tell its sender more; "" if it is accepted, which happens once per
+    signature."""
+    gate, lock, steady = Gate(token), threading.Lock(), SteadyTime()
 
-    def why_not(request: Request) -> str:
+    def why_not(request: Request) -> tuple[str, dict[str, str]]:
+        now_s, path = steady.now(), request.url.path
         with lock:
-            refused = gate.why_not(request.method, request.url.path, request.headers, time.time())
+            refused = gate.why_not(request.method, path, request.headers, now_s)
         if not refused:
             knows(request)
-        return refused
+        return refused, time_headers(token, path, request.headers, refused, now_s)
 
     return why_not
 
@@ -87,13 +88,13 @@ class _Room:
             self._left += size if is_there else 0
 
 
-def _answering(check: Callable[[Request], str], room: _Room, act: Act) -> Callable[[Request], Awaitable[Response]]:
+def _answering(check: Callable[[Request], tuple[str, dict[str, str]]], room: _Room, act: Act) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
-            refused = check(request)
+            refused, more = check(request)
             if refused:
                 await throw_away(request)
-                return JSONResponse({"error": refused}, FORBIDDEN)
+                return JSONResponse({"error": refused}, FORBIDDEN, more)
             with room.taken(_expected_bytes(request)) as is_room:
                 if not is_room:
                     await throw_away(request)

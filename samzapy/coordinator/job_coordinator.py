@@ -90,6 +90,7 @@ class JobCoordinator:
         self._starting = Starting(self.roster, self._ownership, settings, clock, launcher, payload, self._movement.replan, new_id)
         self.changes = Changes(self.roster, settings, clock, launcher, self._input_topics, self._movement.replan)
         self._writing = Writing(clock)
+        self.seen_at = clock.monotonic()  # when it last began something that may wait for Kafka: a turn, the end
         self._kill_now = False
         self._was_running = False
 
@@ -131,6 +132,7 @@ class JobCoordinator:
                 self._begin()
                 return
             except (Fenced, InDoubt, TransactionAborted) as error:
+                self.seen_at = self._clock.monotonic()
                 if attempt == ATTEMPTS:
                     raise self._why_not_begun(error) from None
                 LOG.warning("the coordinator topic could not be written, starting again: %s: %s", error.code, error)
@@ -167,6 +169,7 @@ class JobCoordinator:
 
     def end(self) -> int:
         """Write the end of this run; returns the exit code."""
+        self.seen_at = self._clock.monotonic()
         failpoints.hit("coordinator.finish.before")
         failure, unsettled = self.roster.failure, self._without_final_commit()
         self.roster.state = state.FAILED if failure else state.FINISHED
@@ -246,6 +249,7 @@ class JobCoordinator:
 
     def turn(self) -> bool:
         """One turn; False: the job has ended. While the coordinator topic cannot be written the containers go on, and this is tried again."""
+        self.seen_at = self._clock.monotonic()
         try:
             self._tick()
             self._writing.succeeded()

@@ -23,6 +23,7 @@ from samzapy.plan.suspects import with_place
 from samzapy.ports import Assignment, Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
+WAITS_TO_WRITE = "waits until the coordinator topic can be written"
 HURRY_S = 0.1  # between heartbeats while something is changing
 MAX_PLACE = 500
 
@@ -203,7 +204,7 @@ class Roster:
     def _container(self, member: Member) -> dict[str, Any]:
         document = member.to_json()
         if self.unwritable and member.phase in (Phase.ENDING, Phase.APPLYING):  # it waits for that
-            document["reason"] = "; ".join(filter(None, (document["reason"], self.unwritable)))
+            document["reason"] = "; ".join(filter(None, (document["reason"], WAITS_TO_WRITE)))
         if not member.is_named:
             document["tasks"] = [t for t, n in self.desired.items() if n == member.number]
         return document

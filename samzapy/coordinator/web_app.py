@@ -112,14 +112,15 @@ def _only_with(token: str) -> Callable[[Act], Endpoint]:
         async def endpoint(request: Request) -> Response:
             is_signed = SIGNATURE in request.headers
             try:
+                more: dict[str, str] = {}
                 if is_signed:
-                    refused = check(request)
+                    refused, more = check(request)
                 else:
                     given = request.headers.get("Authorization", "").encode()
                     refused = "" if hmac.compare_digest(given, expected) else "the run's token is needed"
                 if refused:
                     await throw_away(request)
-                    return JSONResponse({"error": refused}, FORBIDDEN)
+                    return JSONResponse({"error": refused}, FORBIDDEN, more)
                 body = await body_of(request, MAX_REQUEST_BYTES)
                 if is_signed and not is_signed_body(request.headers, body):
                     return JSONResponse({"error": f"{NOT_SIGNED}: the body does not match the signature"}, FORBIDDEN)

@@ -33,7 +33,7 @@ class Writing:
     def failed(self, error: LogError) -> None:
         """Say so, the same again once a minute."""
         now = self._clock.monotonic()
-        self.why_not = f"the coordinator topic cannot be written: {error.code}: {error.message}"
+        self.why_not = f"the coordinator topic cannot be written: {error.code}: {error}"
         if not isinstance(error, RecordRejected | TimestampRefused):
             self._refused_since = None
         elif self._refused_since is None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import socket
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from samzapy.api.errors import ClusterUnreachable
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.coordinator_http import http_json, is_status
 from tests.recovery.bad_control import Listening
 
@@ -105,3 +106,12 @@ def test_what_a_coordinator_says_has_that_form() -> None:
     with Listening() as listening:
         answer = http_json("GET", listening.web_url + "/api/v1/status")
     assert is_status(answer), answer
+
+
+def test_a_command_from_a_host_whose_clock_is_hours_wrong_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Listening() as listening:
+        right = time.time
+        monkeypatch.setattr("samzapy.cli.coordinator_http.time.time", lambda: right() - 7200.0)
+        assert {"state": "STOPPING"} == http_json("POST", listening.web_url + "/api/v1/stop", listening.token)
+        with pytest.raises(ConfigurationError, match="not signed"):
+            http_json("POST", listening.web_url + "/api/v1/stop", "another token")

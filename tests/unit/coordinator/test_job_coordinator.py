@@ -19,7 +19,7 @@ from samzapy.model.ownership import ContainerRecord, FirstRun, Ledger
 from samzapy.plan.grouping import group
 from samzapy.ports import TopicSpec
 from samzapy.readers import read_ledger
-from samzapy.signing import BODY, Gate, is_signed_body, signed_headers
+from samzapy.signing import BODY, TOO_OLD, Gate, is_signed_body, signed_headers
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from tests.unit.coordinator.stepped import SteppedClock
 
@@ -377,7 +377,7 @@ def test_control_requests_are_signed_fresh_and_used_once() -> None:
     assert "not signed" in gate.why_not("POST", path, {**good, BODY: signed_headers("token", "POST", path, b"{ }", 100.0)[BODY]}, 101.0)
     assert "not signed" in gate.why_not("POST", path, {}, 101.0)
     assert (True, False) == (is_signed_body(good, b"{}"), is_signed_body(good, b"{ }"))
-    assert "old" in gate.why_not("POST", path, signed_headers("token", "POST", path, b"{}", 100.0), 1000.0)
+    assert TOO_OLD == gate.why_not("POST", path, signed_headers("token", "POST", path, b"{}", 100.0), 1000.0)
 
 
 @pytest.mark.parametrize(
