@@ -143,12 +143,14 @@ def read_ledger(consumer: Consumer, topic: str, clock: Clock) -> Ledger:
         ClusterUnreachable: no progress for 30 s. TopicMissing.
     """
     newest: dict[bytes, tuple[int, bytes | None]] = {}
-    for batch in read_to_end(consumer, TopicPartition(topic, 0), clock):
+    partition = TopicPartition(topic, 0)
+    bounds = consumer.bounds(partition)
+    for batch in read_ranges(consumer, {partition: (bounds.start, bounds.end)}, clock):
         for message in batch:
             key = message.key()
             if key is not None:
                 newest[key] = message.offset(), message.value()
-    ledger = Ledger()
+    ledger = Ledger(start=bounds.start)
     for key, (offset, value) in newest.items():
         _apply(ledger, topic, key, offset, value)
     return ledger

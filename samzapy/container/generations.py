@@ -34,13 +34,19 @@ class Opened:
 
 
 def open_store(
-    directory: StoreDirectory, identity: StoreIdentity, checkpoint: Checkpoint | None, log: ChangelogFacts, now_ms: int, despite_locked: bool = False
+    directory: StoreDirectory,
+    identity: StoreIdentity,
+    checkpoint: Checkpoint | None,
+    log: ChangelogFacts,
+    now_ms: int,
+    despite_locked: bool = False,
+    is_ordered: bool = False,
 ) -> Opened | Refuse | None:
     """Keep the best generation, or make a new one; set all others aside. If the decision is to refuse, all stay as they are.
 
-    None: another process has one of them open, and nothing was done; `despite_locked`: go on with the rest.
+    None: another process has one of them open, and nothing was done; `despite_locked`: go on with the rest. `is_ordered`: as in `decide`.
     """
-    found = look_at_store(directory, identity, checkpoint, log, now_ms, despite_locked)
+    found = look_at_store(directory, identity, checkpoint, log, now_ms, despite_locked, is_ordered)
     if found is None:
         return None
     decision, claims = found
@@ -61,14 +67,20 @@ def open_empty(directory: StoreDirectory, reason: str) -> StoreEngine:
 
 
 def look_at_store(
-    directory: StoreDirectory, identity: StoreIdentity, checkpoint: Checkpoint | None, log: ChangelogFacts, now_ms: int, despite_locked: bool = False
+    directory: StoreDirectory,
+    identity: StoreIdentity,
+    checkpoint: Checkpoint | None,
+    log: ChangelogFacts,
+    now_ms: int,
+    despite_locked: bool = False,
+    is_ordered: bool = False,
 ) -> tuple[Decision, list[Claim]] | None:
     """The decision about the generations, which are open; the caller closes them. Changes nothing. None: as in `open_store`."""
     claims = directory.claims()
     if not despite_locked and any(claim.locked for claim in claims):
         close_all(claims)
         return None
-    return decide(claims, identity, checkpoint, log, now_ms), claims
+    return decide(claims, identity, checkpoint, log, now_ms, is_ordered), claims
 
 
 def kept_of(decision: Decision, claims: Iterable[Claim]) -> Claim | None:

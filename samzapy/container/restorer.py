@@ -17,6 +17,7 @@ from typing import NoReturn, cast
 from samzapy import failpoints
 from samzapy.api.errors import StateMismatch, StateRefused
 from samzapy.container.barriers import BATCH_RECORDS, STRANGER, Barriers, Steps, at
+from samzapy.container.first_start import refuse_emptied, refuse_orphans
 from samzapy.container.generations import Opened, open_empty, open_store
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec, StoreSpec
@@ -90,13 +91,16 @@ class Restorer:
         try:
             yield from self._look_first(consumer, tasks)
             barriers = self._barriers.write(tasks)  # T1
-            yield from self._read_checkpoints(consumer, tasks, barriers)  # T2
+            starts = yield from self._read_checkpoints(consumer, tasks, barriers)  # T2
             self._own.check_checkpoint_topic()
             failpoints.hit("start.checkpoint.read")
             for task in tasks:
                 self._check_fingerprint(task)
             logged = [s for s in self._spec.stores.values() if s.changelog]
             bounds = consumer.bounds_of(s.changelog_of(task.model.partition) for task in tasks for s in logged)
+            truncated = {partition for partition, b in bounds.items() if b.start > 0}
+            for task in tasks:
+                refuse_emptied(task, self._spec, starts[self._spec.checkpoint_of(task.model)], self._order(task), truncated)
             readings = {}
             for task in tasks:
                 for spec in self._spec.stores.values():
@@ -110,7 +114,7 @@ class Restorer:
                     yield True
             yield from self._read(consumer, readings)  # T4
             for task in tasks:
-                self._refuse_orphans(task)
+                refuse_orphans(task, self._spec, self._order(task))
         finally:
             consumer.close()
 
@@ -147,8 +151,10 @@ class Restorer:
 
     # -- T2 ----------------------------------------------------------------------------------------------------------------------
 
-    def _read_checkpoints(self, consumer: Consumer, tasks: Sequence[TaskInstance], barriers: Mapping[TopicPartition, int]) -> Steps[None]:
-        """The newest checkpoint of each task before its barrier, or None."""
+    def _read_checkpoints(
+        self, consumer: Consumer, tasks: Sequence[TaskInstance], barriers: Mapping[TopicPartition, int]
+    ) -> Steps[dict[TopicPartition, int]]:
+        """Sets each task's `checkpoint`: the newest before its barrier, or None. Returns the log starts of the checkpoint partitions."""
         partitions = {self._spec.checkpoint_of(task.model): task for task in tasks}
         newest = NewestCheckpoints()
         ranges = {partition: (bounds.start, barriers[partition]) for partition, bounds in consumer.bounds_of(partitions).items()}
@@ -160,6 +166,7 @@ class Restorer:
             task.checkpoint = None if data is None else self._parsed(data, task)
             if task.checkpoint is not None and task.checkpoint.epoch > self._own.epoch:
                 self._barriers.refuse_later(f"its newest checkpoint, in {partition}, is", task.checkpoint.epoch, True, task)
+        return {partition: start for partition, (start, _) in ranges.items()}
 
     def _parsed(self, data: bytes, task: TaskInstance) -> Checkpoint:
         where = self._spec.checkpoint_of(task.model)
@@ -227,7 +234,9 @@ class Restorer:
         while True:
             now = self._clock.monotonic()
             facts = spec.facts(partition, start, barrier)
-            opened = open_store(directory, identity, task.checkpoint, facts, self._clock.now_ms(), despite_locked=now >= self._unlocked_by)
+            opened = open_store(
+                directory, identity, task.checkpoint, facts, self._clock.now_ms(), now >= self._unlocked_by, self._is_decided(task)
+            )
             if opened is not None:
                 return opened
             self._unlocked_by = min(self._unlocked_by, now + self._spec.lease_s + 2.0)
@@ -298,31 +307,6 @@ class Restorer:
         source = "local" if reading.local else "changelog" if reading.records else "empty"
         remaining = 0 if at_end else reading.barrier - position
         task.restored[spec.name] = Restored(source, reading.decision, reading.records, seconds, remaining)
-
-    # -- after T4 ----------------------------------------------------------------------------------------------------------------
-
-    def _refuse_orphans(self, task: TaskInstance) -> None:
-        """T5, first half: a changelog's state must belong to a checkpoint that names it, else it would be counted again, or is old."""
-        if self._is_decided(task):
-            return
-        known = task.checkpoint.stores if task.checkpoint is not None else {}
-        for name, restored in task.restored.items():
-            if name in known or not restored.records:
-                continue
-            partition = self._spec.stores[name].changelog_of(task.model.partition)
-            if task.checkpoint is None:
-                raise StateRefused(
-                    f"{task.name}: there is no checkpoint in {self._spec.checkpoint_of(task.model)}, but {partition} holds "
-                    f"{restored.records} records of state: processing the inputs again would count twice.",
-                    "Run `samzapy reset JOB.yaml` to delete the state and start over, or set with "
-                    "`samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`) where every input continues.",
-                )
-            raise StateRefused(
-                f"{task.name}: store {name!r} is new to the checkpoint, but {partition} holds {restored.records} records: they are of another job's "
-                "store, or of one that was dropped by a command that did not finish.",
-                f"To start store {name!r} empty, remove it from `stores:`, run `samzapy state drop JOB.yaml {name} --execute`, and put it back; "
-                "or give it another `changelog`.",
-            )
 
     def _is_decided(self, task: TaskInstance) -> bool:
         """Whether a `checkpoint set` has set the offsets for this state."""

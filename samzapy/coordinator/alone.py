@@ -17,6 +17,7 @@ from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.names import Job
 from samzapy.model.ownership import LEASE_KEY, Ledger
+from samzapy.plan.first_run import coordinator_emptied
 from samzapy.ports import Clock, Log
 
 NOTHING = "Nothing has changed."
@@ -57,9 +58,11 @@ class Alone:
     def __enter__(self) -> Alone:
         """
         Raises:
-            OwnedElsewhere: another run is alive, or has taken the job over.
+            OwnedElsewhere: another run is alive, or has taken the job over. StateRefused: records of the coordinator topic were deleted.
         """
-        self._lease.await_the_other(self._topic.read)
+        found = self._lease.await_the_other(self._topic.read)
+        if found.start > 0:
+            raise coordinator_emptied(self._job, found.start)
         try:
             self.ledger = self._ownership.take_over()
             self._lease.renew("")

@@ -135,14 +135,14 @@ class Changes:
         return member.is_ready and all(member.report_of(t).get("state") in (state.RUNNING, state.STOPPED) for t in member.tasks)
 
     def look_for_growth(self) -> None:
-        """Check for deleted topics of the job, and for partitions added to the inputs."""
+        """Check for deleted topics of the job, for settings of them that lose state, and for partitions added to the inputs."""
         now = self._clock.monotonic()
         if now - self._looked_at < self._settings.growth_s:
             return
         self._looked_at = now
         try:
             if self._input_topics.check is not None:
-                self._input_topics.check()
+                self._say_unsafe(self._input_topics.check())
             if self._input_topics.find_tasks is None or self._roster.ends is not None:
                 return
             tasks = self._input_topics.find_tasks()
@@ -166,6 +166,14 @@ class Changes:
                 LOG.info("the inputs have grown: %s", ", ".join(new))
                 self._roster.tasks.update({t: tasks[t] for t in new})
                 self._roster.must_plan = True
+
+    def _say_unsafe(self, wrong: str) -> None:
+        """Settings of internal topics that changed while the job runs: it goes on, because they can be corrected before anything is lost."""
+        before, self._roster.unsafe = self._roster.unsafe, wrong
+        if wrong and wrong != before:
+            LOG.warning("%s. The job goes on; until this is corrected, a next run is refused (SZ303)", wrong)
+        elif before and not wrong:
+            LOG.info("the settings of the job's topics are right again; before: %s", before)
 
     def _say_unread(self, tasks: Mapping[str, TaskModel]) -> None:
         """Partitions that a broadcast input has by now and that the running tasks do not read: each of them would have to read all."""

@@ -136,6 +136,7 @@ class CheckpointSet:
             checkpoints = self._checkpoints(consumer, facts)
             found = steps(self._tasks, offsets, checkpoints, ledger.startpoints)
             startpoints = new_startpoints(self._alone.id, found, {n: f.topic_id for n, f in facts.items()}, checkpoints, ledger.startpoints)
+            startpoints = self._as_checkpoints_are(consumer, facts, startpoints)
             deletions = self._deletions(consumer, facts, startpoints, alive) if options.reset_state else {}
             first_run = self._new_first_run(ledger, facts, found)
             if not options.reset_state:
@@ -146,6 +147,15 @@ class CheckpointSet:
             return Plan(found, {t: self._of_inputs(t, s) for t, s in startpoints.items()}, deletions, first_run, forgotten, left)
         finally:
             consumer.close()
+
+    def _as_checkpoints_are(
+        self, consumer: Consumer, facts: Mapping[str, TopicFacts], startpoints: Mapping[str, Startpoint]
+    ) -> dict[str, Startpoint]:
+        """The startpoints with the log starts of the checkpoint partitions as they are now: what was deleted before, this order knows of."""
+        there = facts.get(self._job.checkpoint_topic)
+        partitions = {task: TopicPartition(self._job.checkpoint_topic, self._tasks[task].partition) for task in startpoints}
+        bounds = consumer.bounds_of(p for p in partitions.values() if there is not None and p.partition < there.partitions)
+        return {t: replace(s, checkpoints_from=bounds[partitions[t]].start if partitions[t] in bounds else 0) for t, s in startpoints.items()}
 
     def _of_inputs(self, task: str, startpoint: Startpoint) -> Startpoint:
         """The startpoint, without offsets that an earlier order (not carried out yet) has for topics that are not inputs any more."""

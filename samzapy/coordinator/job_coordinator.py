@@ -38,7 +38,7 @@ from samzapy.model.ownership import (
     input_to_bytes,
     startpoint_key,
 )
-from samzapy.plan.first_run import differs_from_first_run
+from samzapy.plan.first_run import coordinator_emptied, differs_from_first_run
 from samzapy.plan.members import Phase
 from samzapy.ports import Clock, Launcher, Log
 
@@ -150,6 +150,8 @@ class JobCoordinator:
 
     def _begin(self) -> None:
         found = self._lease.await_the_other(self._topic.read)
+        if found.start > 0:
+            raise coordinator_emptied(self._job, found.start)
         found.must_be_readable(self._needed())
         self._refuse_other_topics(found)
         ledger = self._ownership.take_over()

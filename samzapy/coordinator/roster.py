@@ -60,6 +60,7 @@ class Roster:
         self.waiting: Mapping[str, str] = {}
         self.warm: Mapping[int, Sequence[str]] = {}
         self.moved: dict[str, dict[str, Any]] = {}
+        self.unsafe = ""  # settings of the job's own topics under which state could be lost
         self.unread = ""  # partitions of the inputs that no task reads in this run, and why
         self.state = STARTING
         self.is_stopping = False
@@ -183,7 +184,8 @@ class Roster:
                 for c in m.heard.report.get("standbys", ()):
                     copies.setdefault(c["task"], []).append({"container": m.number, "host": m.host, "lag": c.get("lag")})
             return {
-                "job": self.job.name, "id": self.job.id, "state": self.state, "run_id": self.run_id, "coordinator": self.url, "reason": self.unwritable,
+                "job": self.job.name, "id": self.job.id, "state": self.state, "run_id": self.run_id, "coordinator": self.url,
+                "reason": "; ".join(why for why in (self.unwritable, self.unsafe) if why),
                 "target": self.target,
                 "containers": [self._container(m) for _, m in sorted(self.members.items())],
                 "tasks": [self._task(name, owners.get(name), copies.get(name, ())) for name in self.tasks],

@@ -45,10 +45,11 @@ class InputTopics:
     """The input topics: by topic id, name and partition count now; and `find_tasks`, which finds tasks that came since.
 
     `find_tasks` returns all tasks, or raises ConfigurationError where the job cannot go on with the partitions that there are now. `first_run`: what
-    every run of the job must find as the first one found it; None: nothing is compared. `check` raises where a topic of the job is gone.
+    every run of the job must find as the first one found it; None: nothing is compared. `check` raises where a topic of the job is gone,
+    and returns what is wrong with the settings of the internal ones ("": nothing).
     """
 
     inputs: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     find_tasks: Callable[[], Mapping[str, TaskModel]] | None = None
     first_run: FirstRun | None = None
-    check: Callable[[], None] | None = None
+    check: Callable[[], str] | None = None

@@ -1,4 +1,5 @@
-"""Checks the job's topics while it runs: one that was deleted, or deleted and made again, ends the job with an error that names it.
+"""Checks the job's topics while it runs: one that was deleted, or deleted and made again, ends the job with an error that names it. One whose
+settings would now lose state ends nothing: it is told.
 
 A topic that no broker shows once may only be unknown to the broker that was asked; two looks in a row decide. Another id decides at once.
 """
@@ -7,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from samzapy.api.errors import ConfigurationError, NoLeader, SamzapyError, StateMismatch
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.first_run import MADE_AGAIN, STATE_IS_LOST, lost_while_running
-from samzapy.ports import Admin, Clock, Log
+from samzapy.plan.topics import wrong_policy
+from samzapy.ports import Admin, Clock, Log, TopicSpec
 
 GONE_LOOKS = 2
 
@@ -24,20 +26,24 @@ class TopicWatch:
     Args:
         ids: the topics' ids as they were when the run began, by name.
         partitions: of the inputs, by name.
+        internal: the job's own topics, as they must be.
     """
 
-    def __init__(self, log: Log, clock: Clock, ids: Mapping[str, str], partitions: Mapping[str, int]) -> None:
+    def __init__(
+        self, log: Log, clock: Clock, ids: Mapping[str, str], partitions: Mapping[str, int], internal: Sequence[TopicSpec] = ()
+    ) -> None:
         self._log = log
         self._clock = clock
         self._ids = ids
+        self._internal = internal
         self._partitions = [TopicPartition(t, p) for t, count in sorted(partitions.items()) for p in range(count)]
         self._admin: Admin | None = None
         self._missing: dict[str, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._ends_ms = 0
 
-    def check(self) -> None:
-        """Check all of them.
+    def check(self) -> str:
+        """Check all of them. Returns what `run` would refuse by now of the internal topics' settings, with the commands that correct it; "" if nothing.
 
         Raises:
             StateRefused: one is gone, or another; named. ClusterUnreachable, LogError: they could not be looked at.
@@ -55,6 +61,7 @@ class TopicWatch:
             raise lost_while_running(other, MADE_AGAIN)
         if gone:
             raise lost_while_running(gone, "deleted")
+        return "; ".join(f"{s.name} {wrong}" for s in self._internal if s.name in now and (wrong := wrong_policy(s, now[s.name])))
 
     def grown(self, look: Callable[[], Mapping[str, TaskModel]]) -> Mapping[str, TaskModel]:
         """The tasks that `look` finds. Where the job cannot go on with them, what is doubtful is said: keys go to other partitions from the

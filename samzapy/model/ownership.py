@@ -7,7 +7,7 @@ one counter for the whole job, +1 with every record that names an incarnation fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -102,15 +102,18 @@ class FirstRun:
 class Startpoint:
     """Offsets that a task's next start commits before `init()`, once: its id is then in the checkpoint.
 
-    `offsets` and `topic_ids` (Kafka's id of the topic that the offset was meant for) are by str(TopicPartition).
+    `offsets` and `topic_ids` (Kafka's id of the topic that the offset was meant for) are by str(TopicPartition). `checkpoints_from`: the log
+    start of the task's checkpoint partition when this was ordered. If it is higher later, the checkpoint that carried this out may be deleted.
     """
 
     id: str
     offsets: Mapping[str, int]
     topic_ids: Mapping[str, str]
+    checkpoints_from: int = 0
 
     def to_bytes(self) -> bytes:
-        return _dumps({"id": self.id, "offsets": dict(self.offsets), "topic_ids": dict(self.topic_ids)})
+        places = {"offsets": dict(self.offsets), "topic_ids": dict(self.topic_ids)}
+        return _dumps({"id": self.id, **places, "checkpoints_from": self.checkpoints_from})
 
 
 def end_offsets_to_bytes(ends: Mapping[str, int]) -> bytes:
@@ -133,7 +136,10 @@ _Read = Callable[[bytes], Any]
 
 @dataclass(slots=True)
 class Ledger:
-    """The coordinator topic, folded. Who asks for a record that cannot be read gets the error that says so; other records are as they are."""
+    """The coordinator topic, folded. Who asks for a record that cannot be read gets the error that says so; other records are as they are.
+
+    `start`: the topic's log start. Nothing of samzapy moves it, and compaction does not: above 0, somebody deleted records.
+    """
 
     containers: MutableMapping[int, ContainerRecord] = field(default_factory=Records)
     end_offsets: MutableMapping[str, dict[str, int]] = field(default_factory=Records)
@@ -144,6 +150,7 @@ class Ledger:
     single: MutableMapping[bytes, Any] = field(default_factory=Records)
     values: dict[bytes, bytes] = field(default_factory=dict)  # of ours, as they were written
     unreadable: dict[bytes, Exception] = field(default_factory=dict)
+    start: int = 0
 
     @property
     def lease(self) -> LeaseRecord | None:
@@ -253,7 +260,8 @@ def _is_address(url: str) -> bool:
 def _startpoint(value: bytes) -> Startpoint:
     raw = _fields(value, Startpoint)
     offsets = {str(partition): int(offset) for partition, offset in raw["offsets"].items()}
-    return Startpoint(str(raw["id"]), offsets, {partition: str(raw["topic_ids"][partition]) for partition in offsets})
+    ids = {partition: str(raw["topic_ids"][partition]) for partition in offsets}
+    return Startpoint(str(raw["id"]), offsets, ids, raw.get("checkpoints_from", 0))
 
 
 def _end_offsets(value: bytes) -> dict[str, int]:
@@ -286,7 +294,7 @@ def _fields(data: bytes, record: type) -> dict[str, Any]:
     """The fields of `record` that `data` holds, each of its type."""
     raw = _loads(data)
     for name, declared in record.__dataclass_fields__.items():  # type: ignore[attr-defined]
-        if name not in raw and declared.type == "bool":
+        if name not in raw and declared.default is not MISSING:
             continue
         if type(raw.get(name)) is not _TYPES[declared.type]:
             raise ValueError(f"field {name!r} is {brief(raw.get(name))}")

@@ -181,7 +181,9 @@ class LocalState:
         """The generation that the next run would keep, opened, and why; others are closed. The third: the remedy if it would refuse."""
         spec = self._spec.stores[place.store]
         directory, identity = spec.open_directory(place.task.name), spec.identity(job_of(self._settings), place.task.name)
-        found = look_at_store(directory, identity, place.checkpoint, spec.facts(place.log, *place.bounds), self._clock.now_ms())
+        is_ordered = place.checkpoint is None and decides(self._order(place.task), place.task.inputs)
+        facts = spec.facts(place.log, *place.bounds)
+        found = look_at_store(directory, identity, place.checkpoint, facts, self._clock.now_ms(), is_ordered=is_ordered)
         if found is None:
             raise StateRefused(f"store {place.store!r} of {place.task.name} is open in another process.", "Stop the job first.")
         decision, claims = found

@@ -17,7 +17,7 @@ from samzapy.model.names import possible_owners
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun, Ledger
 from samzapy.ops.transactions import refuse_too_long, try_init
-from samzapy.plan.first_run import changelog_gone, checkpoints_gone, differs_from_first_run, grown_inputs
+from samzapy.plan.first_run import changelog_gone, checkpoints_gone, coordinator_emptied, differs_from_first_run, grown_inputs
 from samzapy.plan.topics import command_that_makes, internal_topics, what_is_wrong
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec, no_leader
 from samzapy.readers import read_checkpoint, read_ledger
@@ -112,6 +112,8 @@ def what_run_refuses(settings: Settings, log: Log, ledger: Ledger) -> SamzapyErr
                 return refused
     except SamzapyError as error:
         return error
+    if ledger.start > 0:
+        return coordinator_emptied(job_of(settings), ledger.start)
     topic_id = next((facts.topic_id for facts in checkpoints.values()), "")
     inputs = ", ".join(sorted(i.topic for i in settings.inputs))
     return differs_from_first_run(job_of(settings), inputs, ledger.first_run, FirstRun(topic_id, len(tasks) if settings.stores else 0))

@@ -34,6 +34,16 @@ def checkpoints_gone(job: Job) -> StateRefused:
     )
 
 
+def coordinator_emptied(job: Job, start: int) -> StateRefused:
+    """The error if records were deleted from the coordinator topic: nothing of samzapy does that, and compaction does not move the log start."""
+    return StateRefused(
+        f"coordinator topic {job.coordinator_topic} starts at offset {start}: records before it were deleted. An order of `checkpoint set` that no "
+        "start has carried out yet may be lost, and so may what the job's first run found.",
+        "Run `samzapy reset JOB.yaml --coordinator --execute`, which deletes that topic alone: state and checkpoints stay, and the next run continues "
+        "from them. Then repeat a `checkpoint set` that no start has carried out yet.",
+    )
+
+
 def changelog_gone(topic: str, store: str, checkpoint: str) -> StateRefused:
     """The error if a changelog that a checkpoint names does not exist."""
     return StateRefused(

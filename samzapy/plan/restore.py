@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from samzapy.model.checkpoint import Checkpoint, StoreMark
+from samzapy.model.ownership import Startpoint
 from samzapy.model.stamp import StoreIdentity, StoreStamp
 from samzapy.ports import Claim
 
@@ -97,9 +98,18 @@ def decide(
     checkpoint: Checkpoint | None,
     log: ChangelogFacts,
     now_ms: int,
+    is_ordered: bool = False,
 ) -> Decision:
-    """What to do about one store of one task, given its generations on this host."""
+    """What to do about one store of one task, given its generations on this host.
+
+    Args:
+        is_ordered: a `checkpoint set` that this start carries out says of every input where to go on, also without a checkpoint.
+    """
     mark = checkpoint.stores.get(identity.store) if checkpoint else None
+    if checkpoint is None and not is_ordered:
+        traces = _traces(claims, identity, log)
+        if traces:
+            return no_first_start(f"{identity.job}-{identity.id}", f"there is no checkpoint, but {traces}", ())
     if checkpoint is None or mark is None:
         return Rebuild(log.start, "first start" if checkpoint is None else "the checkpoint does not know this store yet")
     lost = replaced(log.topic, log.partition, log.topic_id, mark)
@@ -128,6 +138,51 @@ def decide(
     if log.start > mark.changelog_start:
         return _truncated(log, mark)
     return Rebuild(log.start, "; ".join(reasons) if reasons else "no local store on this host")
+
+
+def _traces(claims: Sequence[Claim], identity: StoreIdentity, log: ChangelogFacts) -> str:
+    """What shows of a store without a checkpoint that its task has committed before; "" if nothing does.
+
+    A first start that did not get to its first checkpoint leaves records, but the log start at 0, and a local store of sequence 0.
+    """
+    if log.start > 0:
+        return f"changelog {log.topic}[{log.partition}] starts at offset {log.start}: records before it were deleted"
+    mine = (c for c in claims if c.stamp is not None and (c.stamp.identity, c.stamp.topic_id) == (identity, log.topic_id))
+    committed = next((c for c in mine if c.stamp is not None and c.stamp.sequence > 0), None)
+    return f"local store {committed.generation} holds committed state of this task" if committed is not None else ""
+
+
+def no_first_start(group: str, why: str, lost: Sequence[str]) -> Refuse:
+    """A task without a checkpoint that has committed before.
+
+    Args:
+        group: the job's consumer group.
+        lost: its changelog partitions from which records were deleted.
+    """
+    too = f" Records of {', '.join(lost)} were deleted too, and state with them." if lost else ""
+    return Refuse(
+        f"{why}: its checkpoints were deleted (by retention, or by a command), and reading the inputs from their start would process old "
+        f"records again, and count twice.{too}",
+        "Set with `samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`) where every input continues: Kafka's "
+        f"own tools show the offsets that were committed last, of consumer group {group}; --keep-state keeps what the changelogs still hold. Or run "
+        "`samzapy reset JOB.yaml` to delete the state and start over.",
+    )
+
+
+def emptied(group: str, checkpoints: str, start: int, order: Startpoint | None, lost: Sequence[str]) -> Refuse | None:
+    """Why a task without a checkpoint is not at its first start; None: it may be. Nothing of samzapy moves a log start, nor does compaction.
+
+    Args:
+        group: the job's consumer group.
+        checkpoints: its checkpoint partition, and `start` the log start of that.
+        order: the `checkpoint set` of all its inputs that this start would carry out. If records were deleted after it was ordered, one of them may have
+            been the checkpoint that carried it out.
+        lost: its changelog partitions from which records were deleted.
+    """
+    known = order.checkpoints_from if order is not None else 0
+    if start <= known:
+        return None
+    return no_first_start(group, f"{checkpoints} holds no checkpoint and starts at offset {start}", lost)
 
 
 def _sift(

@@ -41,18 +41,22 @@ def internal_topics(job: Job, tasks: int, changelogs: Iterable[str], dead_letter
 
 def what_is_wrong(spec: TopicSpec, facts: TopicFacts) -> str:
     """Why an existing internal topic cannot be used, with the command that corrects it; "" if it can."""
-    wanted, policy = spec.config.get("cleanup.policy", COMPACT), facts.config.get("cleanup.policy", DELETE)
-    if wanted == DELETE and facts.partitions >= spec.partitions:  # dead letters of an earlier run may lie in more
-        return (
-            "" if policy == DELETE else f"has cleanup.policy={policy}, under which dead letters would be lost; {_set_policy(spec, DELETE)}"
-        )
+    if spec.config.get("cleanup.policy") == DELETE and facts.partitions >= spec.partitions:  # dead letters of an earlier run may lie in more
+        return wrong_policy(spec, facts)
     if facts.partitions != spec.partitions:
         grow = f"give it {spec.partitions} with Kafka's own tools"
         way_out = grow if facts.partitions < spec.partitions else "give the job a new id, or run `samzapy reset JOB.yaml`"
         return f"has {facts.partitions} partitions, the job needs {spec.partitions}; {way_out}"
-    if policy != COMPACT:
-        return f"has cleanup.policy={policy}, under which Kafka would delete state; {_set_policy(spec, COMPACT)}"
-    return ""
+    return wrong_policy(spec, facts)
+
+
+def wrong_policy(spec: TopicSpec, facts: TopicFacts) -> str:
+    """What an existing internal topic would lose by its cleanup policy, with the command that corrects it; "" if nothing."""
+    wanted, policy = spec.config.get("cleanup.policy", COMPACT), facts.config.get("cleanup.policy", DELETE)
+    if policy == wanted:
+        return ""
+    loss = "dead letters would be lost" if wanted == DELETE else "Kafka would delete state"
+    return f"has cleanup.policy={policy}, under which {loss}; {_set_policy(spec, wanted)}"
 
 
 def _set_policy(spec: TopicSpec, policy: str) -> str:

@@ -13,6 +13,7 @@ from samzapy.dev.java import find_java, java_for_spark
 from samzapy.memory import oom_kills
 from samzapy.model.job_model import TaskModel
 from samzapy.model.ownership import FirstRun
+from samzapy.plan.topics import internal_topics
 from samzapy.ports import Clock, Launcher, Log
 from samzapy.spark.settings import is_local
 from samzapy.wiring.container import ENTRY
@@ -101,6 +102,7 @@ def input_topics(
         facts = admin.topics([*names.all, names.job.checkpoint_topic, names.job.coordinator_topic])
     inputs = {topic: facts[topic] for topic in names.inputs}
     first_run = FirstRun(facts[names.job.checkpoint_topic].topic_id, tasks if names.has_stores else 0)
-    watch = TopicWatch(log, clock, {t: f.topic_id for t, f in facts.items()}, {t: f.partitions for t, f in inputs.items()})
+    internal = internal_topics(names.job, tasks, names.changelogs.values(), names.dead_letters is not None)
+    watch = TopicWatch(log, clock, {t: f.topic_id for t, f in facts.items()}, {t: f.partitions for t, f in inputs.items()}, internal)
     known = {f.topic_id: (f.name, f.partitions) for f in inputs.values()}
     return InputTopics(known, lambda: watch.grown(find_tasks), first_run, watch.check)

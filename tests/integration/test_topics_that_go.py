@@ -7,12 +7,23 @@ import signal
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import NewPartitions
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
 
-from tests.broker import admin, create_topic, delete_topic
+from tests.broker import admin, create_topic, delete_topic, ends
 from tests.integration.job import PATIENCE_S, Job
 
 pytestmark = pytest.mark.kafka
+PASSING = """
+from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
+
+class Passing(StreamTask):
+    def init(self, context):
+        self.out = SystemStream("kafka", context.params["out"])
+
+    def process(self, envelope, collector, coordinator):
+        collector.send(OutgoingMessageEnvelope(self.out, envelope.offset, "k", partition=envelope.partition))
+"""
 
 
 @pytest.mark.parametrize("which", ["changelog", pytest.param("checkpoint", marks=pytest.mark.prove)])
@@ -82,3 +93,63 @@ def test_what_is_read_after_an_input_of_a_job_with_state_grew_is_not_committed(k
     assert "SZ110]" in log
     assert "State cannot be rolled back" in log
     assert {(0, "a"): 1, (0, "b"): 1, (1, "c"): 1, (1, "d"): 1} == job.stored()
+
+
+def set_policy(servers: str, topic: str, policy: str) -> None:
+    entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
+    client = admin(servers)
+    for future in client.incremental_alter_configs([ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])]).values():
+        future.result(10)
+
+
+def empty(servers: str, topic: str) -> None:
+    """Every record is deleted; the topic stays, with its id and its settings."""
+    set_policy(servers, topic, "delete")
+    client = admin(servers)
+    for future in client.delete_records([TopicPartition(topic, p, -1) for p in ends(servers, topic)]).values():
+        future.result(10)
+    set_policy(servers, topic, "compact")
+
+
+def test_emptied_checkpoints_process_nothing_a_second_time(kafka: str, tmp_path: Path, unique: str) -> None:
+    job = Job(kafka, tmp_path, unique, partitions=2, task="Passing", stores={}, containers={"count": 1})
+    (tmp_path / f"task_{unique.replace('-', '_')}.py").write_text(PASSING)
+    job.feed(["one", "two", "three", "four"])
+    checkpoints = f"__samza_checkpoint_{unique}_1"
+    with job.running("--local") as running:
+        status = running.until_caught_up({f"{job.input}[{p}]": 2 for p in (0, 1)})
+        while len(job.updates()) < 4:
+            assert running.process.poll() is None
+        empty(kafka, checkpoints)
+        os.kill(status["containers"][0]["pid"], signal.SIGKILL)
+        assert 1 == running.process.wait(PATIENCE_S)
+    for said in ((tmp_path / "run.log").read_text(), job.run_to_end().stderr):
+        assert "SZ330]: Partition " in said
+        assert f"{checkpoints}[" in said
+        assert "holds no checkpoint and starts at offset" in said
+    assert 4 == len(job.updates())
+
+    # the printed way out
+    assert 0 == job.command("checkpoint", "set", str(job.file), "--to-latest", "--keep-state", "--execute").returncode
+    job.feed(["five"])
+    again = job.run_to_end()
+    assert again.returncode == 0, again.stderr
+    assert 5 == len(job.updates())
+
+
+def test_a_policy_that_deletes_is_told_while_the_job_runs_and_so_is_its_end(kafka: str, tmp_path: Path, unique: str) -> None:
+    job = Job(kafka, tmp_path, unique, partitions=1, containers={"count": 1})
+    topics = [job.changelog, f"__samza_checkpoint_{unique}_1"]
+    with job.running("--local") as running:
+        running.until_running()
+        for topic in topics:
+            set_policy(kafka, topic, "delete")
+        running.until(lambda s: all(f"{t} has cleanup.policy=delete" in s["reason"] for t in topics))
+        assert f"{topics[1]} has cleanup.policy=delete" in job.of("status").stdout
+        for topic in topics:
+            set_policy(kafka, topic, "compact")
+        running.until(lambda s: s["reason"] == "" and s["state"] == "RUNNING")
+        assert 0 == running.stop()
+    log = (tmp_path / "run.log").read_text()
+    assert f"set cleanup.policy=compact for {job.changelog}" in log
+    assert "the settings of the job's topics are right again" in log

@@ -325,6 +325,22 @@ def test_partitions_that_a_broadcast_input_gets_are_said_in_log_and_status_as_lo
         assert stage.code is None
 
 
+def test_settings_that_lose_state_are_said_once_and_shown_until_they_are_right_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    wrong = ""
+    with Stage(containers=1, input_topics=InputTopics({}, check=lambda: wrong), growth_s=0.1) as stage:
+        cast = Cast(stage)
+        cast.play(settled(1))
+        for wrong in ("log has cleanup.policy=delete", "log has cleanup.policy=delete; other has it too", ""):
+            looks = stage.clock.monotonic() + 1.0
+            cast.play(lambda s, wrong=wrong, looks=looks: s["reason"] == wrong and stage.clock.monotonic() > looks)
+        first, second, right = (m for m in caplog.messages if "cleanup.policy" in m)
+        assert first.startswith("log has cleanup.policy=delete. The job goes on")
+        assert second.startswith("log has cleanup.policy=delete; other has it too. The job goes on")
+        assert right.startswith("the settings of the job's topics are right again")
+        assert stage.code is None
+
+
 def test_partitions_that_a_job_with_state_cannot_take_end_it_with_the_way_out() -> None:
     has_grown = False
 

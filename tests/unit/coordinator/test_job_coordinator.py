@@ -15,6 +15,7 @@ from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Proce
 from samzapy.model.caution import Caution, piece_of
 from samzapy.model.dead_letter import Origin
 from samzapy.model.names import Job
+from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, FirstRun, Ledger
 from samzapy.plan.grouping import group
 from samzapy.ports import TopicSpec
@@ -402,6 +403,20 @@ def test_what_the_first_run_found_every_other_must_find_before_anything_is_launc
         ended = again.await_end()
         assert ([], FirstRun("topic", 2)) == (again.launches, again.ledger().first_run)
         with pytest.raises((StateRefused, StateMismatch), match=error):
+            raise ended  # type: ignore[misc]
+
+
+def test_a_coordinator_topic_whose_records_were_deleted_is_refused_before_anything_is_launched() -> None:
+    with Stage() as first:
+        first.await_launch(1)
+        first.coordinator.request_stop()
+        assert 0 == first.await_end()
+    place = TopicPartition(JOB.coordinator_topic, 0)
+    first.cluster.delete_records(place, 1)
+    with Stage(first) as again:
+        ended = again.await_end()
+        assert [] == again.launches
+        with pytest.raises(StateRefused, match=rf"{JOB.coordinator_topic} starts at offset 1: records before it were deleted"):
             raise ended  # type: ignore[misc]
 
 

@@ -87,3 +87,19 @@ def test_growth_of_only_some_of_a_stateful_jobs_inputs_is_told_in_the_same_way(l
         assert "samzapy reset JOB.yaml" in caught.value.remedy
     with pytest.raises(ConfigurationError):
         prepare_topics(settings, log)
+
+
+def test_settings_under_which_a_running_jobs_own_topics_lose_records_are_told_until_they_are_right_again(log: MemoryLog) -> None:
+    specs = [TopicSpec("state", 2, {"cleanup.policy": "compact"}), TopicSpec("letters", 2, {"cleanup.policy": "delete"})]
+    log.admin().create(specs)
+    ids = {t: f.topic_id for t, f in log.admin().topics(["state", "letters", "in"]).items()}
+    watch = TopicWatch(log, HandClock(), ids, {"in": 2}, specs)
+    assert watch.check() == ""
+    log._cluster.configure("state", {"cleanup.policy": "delete"})
+    log._cluster.configure("letters", {"cleanup.policy": "compact"})
+    delete = "state has cleanup.policy=delete, under which Kafka would delete state; with Kafka's own tools, set cleanup.policy=compact for state"
+    compact = "letters has cleanup.policy=compact, under which dead letters would be lost; with Kafka's own tools, set cleanup.policy=delete for letters"
+    assert f"{delete}; {compact}" == watch.check()
+    log._cluster.configure("letters", {"cleanup.policy": "delete"})
+    log._cluster.configure("state", {"cleanup.policy": "compact"})
+    assert watch.check() == ""

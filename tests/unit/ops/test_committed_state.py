@@ -18,7 +18,7 @@ from samzapy.plan.startpoints import Choice
 from samzapy.ports import Consumer
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from tests.unit.container.bench import JOB
-from tests.unit.coordinator.stopped_job import CHANGELOG, LATEST, P0, Story
+from tests.unit.coordinator.stopped_job import CHANGELOG, EARLIEST, LATEST, P0, Story
 
 PLACE = TopicPartition(CHANGELOG, 0)
 CHECKPOINTS = TopicPartition(JOB.checkpoint_topic, 0)
@@ -149,11 +149,14 @@ def test_a_key_that_the_cleaner_overtakes_while_it_is_read_is_not_missed(tmp_pat
     container.close()
 
 
-def test_what_was_deleted_before_the_job_began_is_no_truncation(tmp_path: Path) -> None:
+def test_what_was_deleted_before_the_job_began_is_no_truncation_once_it_was_decided_where_to_begin(tmp_path: Path) -> None:
     story = Story(tmp_path)
     story.bench.log.plain_producer("stranger").send(CHANGELOG, b"\0" * 8, b"old", 0)
     story.bench.cluster.delete_records(PLACE, 1)
     story.bench.feed(("a", 1))
+    with pytest.raises(StateRefused, match="starts at offset 1"):  # it might be the job's own
+        story.start()
+    story.set(EARLIEST)
     story.run()
     assert {"a": 1} == exported(story)
 

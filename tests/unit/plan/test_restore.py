@@ -118,4 +118,14 @@ def test_of_several_good_ones_the_furthest_is_kept() -> None:
 
 
 def test_without_a_checkpoint_nothing_local_is_trusted() -> None:
-    assert decided(checkpoint=None) == Rebuild(0, "first start")
+    assert decided(replace(STAMP, sequence=0), checkpoint=None) == Rebuild(0, "first start")
+    assert decided(replace(STAMP, topic_id="older"), checkpoint=None) == Rebuild(0, "first start")
+
+
+@pytest.mark.parametrize(("log", "words"), [(LOG, "local store g1 holds committed state"), (replace(LOG, start=1), "starts at offset 1")])
+def test_without_a_checkpoint_traces_of_commits_are_refused_unless_it_was_decided_where_to_go_on(log: ChangelogFacts, words: str) -> None:
+    refused = decided(checkpoint=None, log=log)
+    assert isinstance(refused, Refuse)
+    assert words in refused.reason
+    assert "samzapy reset JOB.yaml" in refused.remedy
+    assert decide([Claim("g1", "", None, STAMP)], IDENTITY, None, log, NOW_MS, is_ordered=True) == Rebuild(log.start, "first start")
