@@ -171,6 +171,10 @@ class Job:
         """What its coordinator answers; None where none does."""
         return self._coordinator.status()
 
+    def ask_by_command(self) -> None:
+        """From now on `status` finds the coordinator by `samzapy status`, not by the run's log."""
+        self._coordinator.follow(None)
+
     @contextlib.contextmanager
     def running(self, *arguments: str, limit: str = "") -> Iterator[Running]:
         """`samzapy run` in the background; killed with all it started when the block is left. `limit`: for example "ulimit -n 512; "."""
@@ -201,9 +205,9 @@ class Coordinator:
         self._log: Path | None = None
         self._log_start = 0
 
-    def follow(self, log: Path) -> None:
-        """The next run writes to this log, behind what is in it now."""
-        self._log, self._log_start, self._url = log, log.stat().st_size if log.exists() else 0, ""
+    def follow(self, log: Path | None) -> None:
+        """The next run writes to this log, after what is in it now; None: to no log that can be read."""
+        self._log, self._log_start, self._url = log, log.stat().st_size if log is not None and log.exists() else 0, ""
 
     def status(self) -> dict[str, Any] | None:
         self._url = self._url or self._found()

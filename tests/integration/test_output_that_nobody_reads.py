@@ -38,6 +38,7 @@ def test_a_run_whose_log_nobody_reads_goes_on_says_so_and_ends_when_told_to(kafk
     job.feed(["word"] * RECORDS)
 
     with full_pipe(tmp_path / "pipe") as pipe, job.running("--local", limit=f"exec 2>'{pipe}'; ") as run:
+        job.ask_by_command()  # its log, which names its address, is not read
         caught_up = run.until_caught_up({f"{job.input}[{p}]": RECORDS // 2 for p in range(2)})
         told = until(lambda: "note: standard error has not been read for" in (shown := job.of("status").stdout) and shown, "status says it")
         assert 0 == run.stop(signal.SIGTERM), "a final commit, within the time that containers have for it"

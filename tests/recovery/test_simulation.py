@@ -32,7 +32,7 @@ FIRST_SEEDS = {
     "offsets committed before outputs": 46,
     "store applied before C4": 1,
     "init skipped": 24,
-    "check before init": 101,
+    "check before init": 34,
     "epoch instead of incarnation": 6,
     "shared checkpoint partition": 0,
     "producer reused after a slow commit": 236,
