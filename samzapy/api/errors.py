@@ -20,6 +20,10 @@ class SamzapyError(Exception):
     def __str__(self) -> str:
         return f"{self.message} {self.remedy}".rstrip()
 
+    def to_json(self) -> dict[str, str | int]:
+        """As reports between processes have it."""
+        return {"code": self.code, "message": self.message, "remedy": self.remedy, "exit_code": self.exit_code}
+
 
 def shortened(key: object, limit: int = 80) -> str:
     """A key, shortened for messages."""

@@ -230,13 +230,7 @@ class ContainerRunner:
         report = {**self._report(), "outcome": outcome, "error": None}
         error = error or self._uncommitted
         if error is not None:
-            report["error"] = {
-                "code": error.code,
-                "message": error.message,
-                "remedy": error.remedy,
-                "fatal": is_fatal,
-                "exit_code": error.exit_code,
-            }
+            report["error"] = {**error.to_json(), "fatal": is_fatal}
         self._heartbeat.stop()
         self._lags.stop()
         failpoints.hit("end.report.before")

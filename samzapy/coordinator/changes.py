@@ -154,9 +154,7 @@ class Changes:
                 return
             with self._roster.lock:
                 self._roster.ends_at_once = isinstance(error, StateRefused)  # a final commit would name what is there no more, or wait for it
-                self._roster.fail(
-                    None, {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
-                )
+                self._roster.fail(None, error.to_json())
             return
         self._is_unknown = False
         self._say_unread(tasks)

@@ -116,8 +116,7 @@ class JobCoordinator:
         except SamzapyError as error:
             if not self._lease.is_held:
                 raise
-            error_fields = {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code}
-            self.roster.fail(None, error_fields)  # `status` tells of it later
+            self.roster.fail(None, error.to_json())  # `status` tells of it later
         finally:
             self._launcher.close()
         return self.end()
@@ -270,7 +269,7 @@ class JobCoordinator:
         waiting = [m.number for m in self.roster.members.values() if m.phase in (Phase.ENDING, Phase.APPLYING)]
         if waiting and self._writing.is_hopeless and self.roster.failure is None:
             with self.roster.lock:
-                self.roster.fail(None, {"code": error.code, "message": error.message, "remedy": error.remedy, "exit_code": error.exit_code})
+                self.roster.fail(None, error.to_json())
 
     def _ask_who_took_over(self, error: Fenced) -> None:
         """The producer is dead at the broker; that does not mean that another coordinator is there.
