@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 RESERVED = frozenset({"time", "side_inputs", "snapshots"})
-RESERVED_OF_STORES = frozenset({"ttl", "partition_by"})
+RESERVED_OF_STORES = frozenset({"partition_by"})
 
 # pattern of Samza's key (* stands for one name, ** for the rest) → what to write instead
 SAMZA: tuple[tuple[str, str], ...] = (
@@ -82,7 +82,7 @@ SAMZA: tuple[tuple[str, str], ...] = (
     ("stores.*.changelog", "`changelog` of the store: true, false or a topic"),
     ("stores.*.side.inputs.**", "`side_inputs` (not implemented yet)"),
     ("stores.*.side.inputs", "`side_inputs` (not implemented yet)"),
-    ("stores.*.rocksdb.ttl.ms", "`ttl` of the store (not implemented yet)"),
+    ("stores.*.rocksdb.ttl.ms", "`ttl` of the store"),
     ("stores.*.rocksdb.**", "`containers.memory`, one budget for all stores"),
     ("stores.*.container.**", "`containers.memory`, one budget for all stores"),
     ("stores.*.write.batch.size", "`commit.max_uncommitted`"),

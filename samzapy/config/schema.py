@@ -108,6 +108,12 @@ class StoreSettings(Section):
     changelog: Changelog = Field(
         True, description="true: the topic `<job>-<id>-<store>-changelog`; a topic's name; false: a scratch store, emptied at every start."
     )
+    ttl_ms: Duration | None = Field(
+        None,
+        alias="ttl",
+        description="How long an entry is kept after its last put, by the clock; for ever by default. It may be set, changed and removed later: that "
+        "applies to what is there already.",
+    )
 
 
 class CommitSettings(Section):

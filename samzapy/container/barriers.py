@@ -14,7 +14,7 @@ from typing import TypeVar
 from samzapy import failpoints
 from samzapy.api.errors import InDoubt, OffsetOutOfRange, StateRefused, check
 from samzapy.container.ownership import Ownership
-from samzapy.container.spec import ContainerSpec
+from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.container.task_instance import TaskInstance
 from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
 from samzapy.model.offsets import TopicPartition
@@ -217,9 +217,10 @@ def runs(batch: Sequence[Message]) -> Iterator[tuple[TopicPartition, Run]]:
         begin = end
 
 
-def changes_of(run: Run) -> list[Change]:
-    """The changes in a changelog's records: a barrier, or a record without a key, is none."""
-    return [(key, message.value()) for message in run if (key := message.key()) is not None and key != BARRIER_KEY]
+def changes_of(run: Run, store: StoreSpec) -> list[Change]:
+    """The changes in records of a store's changelog: a barrier, or a record without a key, is none."""
+    values = store.values_of(run)
+    return [(key, value) for message, value in zip(run, values, strict=True) if (key := message.key()) is not None and key != BARRIER_KEY]
 
 
 def at(message: Message) -> str:

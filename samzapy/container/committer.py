@@ -120,9 +120,10 @@ class Committer:
                 topic = self._spec.stores[name].changelog
                 if topic is None or not changes:
                     continue
-                producer.send_all([(topic, value, key, partition, 0, None) for key, value in changes[:-1]])
-                key, value = changes[-1]
-                producer.send(topic, value, key, partition, delivered=_note(cut.offsets, name))
+                records = self._spec.stores[name].to_send(partition, changes)
+                _, value, key, _, timestamp_ms, _ = records.pop()
+                producer.send_all(records)
+                producer.send(topic, value, key, partition, timestamp_ms, delivered=_note(cut.offsets, name))
             failpoints.hit("commit.C1.sent")
 
     def _flush(self) -> None:

@@ -8,6 +8,7 @@
     window        `window`              the window hook
     commit        `commit.interval`     a commit; also when much waits for one
     write out     walk                  a part of what the stores have committed goes to their engines
+    expire        walk                  with `ttl`: a part of what has expired is deleted, every ten seconds
     inputs        second                partitions that bring nothing although they have records; consumers that fetch little
     sweep         hour                  local stores of tasks that have been elsewhere for a day are removed
     report        walk                  what people see
@@ -23,6 +24,7 @@ from samzapy.api.errors import SamzapyError
 from samzapy.container.assigned import AssignedTasks
 from samzapy.container.commits import COMMIT, Commits
 from samzapy.container.committer import Committer
+from samzapy.container.expiry import Expiry
 from samzapy.container.flushing import Flushing
 from samzapy.container.inputs import Inputs
 from samzapy.container.joining import Joining
@@ -81,6 +83,7 @@ class Duties:
         self._clock = clock
         self._spent = Spent(clock.monotonic(), 0, {})
         self._crowded = ""
+        self._expiry = Expiry(frozenset(name for name, store in spec.stores.items() if store.ttl_ms is not None))
 
     def table(self) -> list[Duty]:
         """The rows, in the order in which they are done: what may end this process first, what people see last."""
@@ -92,6 +95,7 @@ class Duties:
             Duty(WINDOW, self._tasks.window, self._spec.window_s or NEVER, keeps_pace=True, rest=1.0),
             Duty(COMMIT, self._commits.commit, self._spec.commit_interval_s, is_wanted=self._commits.is_full),
             Duty("write out", self._write_out),
+            Duty("expire", self._expire),
             Duty("inputs", self._watch_inputs, WATCH_INPUTS_S, rest=20.0),
             Duty("sweep", self._sweep, SWEEP_S, keeps_time=True),
             Duty("report", lambda: self._supervision.report(False)),
@@ -110,6 +114,10 @@ class Duties:
         if self._spec.stores:
             stores = (store for task in self._inputs.tasks() for store in task.stores.values())
             self._flushing.step(self._clock.monotonic(), self._committer.changes, stores)
+
+    def _expire(self) -> None:
+        if self._expiry.is_needed:
+            self._expiry.step(self._clock.monotonic(), (s for task in self._inputs.tasks() for s in task.stores.values()))
 
     def _watch_inputs(self) -> None:
         now = self._clock.monotonic()

@@ -32,6 +32,7 @@ PACKAGE = Path(__file__).parents[1]
 MAX_CAUSES = 5
 TOLD, TOLD_EVERY = 10, 10_000  # of a task's records that are passed by: the first ones, then one in so many
 MAX_TOLD = 1000  # characters of an exception's text: it may quote the record, and goes into logs and heartbeats
+NO_RECORD = "Fix the task, then run the job again. `on_error` applies to records, and not to `{hook}`: catch there what the job should survive."
 PASS_BY = "Fix the task, or set `on_error: {then: dead_letter}` (or `skip`) to continue past such records."
 
 _told_of: set[tuple[str, str]] = set()
@@ -92,7 +93,8 @@ def named(task: str, hook: str, error: BaseException, where: str = "", attempts:
     """The error with the task, the hook, the record and the line of the user's code that raised."""
     at = f" on record {where}" if where else ""
     often = f" {attempts} times" if attempts > 1 else ""
-    remedy = error.remedy if isinstance(error, SamzapyError) and error.remedy else PASS_BY if where else ""
+    own = PASS_BY if where else NO_RECORD.format(hook=hook) if hook in ("window", "end_of_stream") else ""
+    remedy = error.remedy if isinstance(error, SamzapyError) and error.remedy else own
     kind = type(error) if isinstance(error, TaskError) else TaskError
     return kind(f"{task}: {hook} failed{often}{at}: {brief(error)}{_user_line(error)}.".replace("..", "."), remedy)
 

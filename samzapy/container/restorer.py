@@ -276,7 +276,7 @@ class Restorer:
                 if message.offset() >= reading.named and not (reading.deletes and message.value() is None):
                     self._refuse_unnamed(reading, message)
         reading.records += len(run)
-        reading.pending.extend(zip(cast(Sequence[bytes], keys), [message.value() for message in run], strict=True))
+        reading.pending.extend(zip(cast(Sequence[bytes], keys), reading.spec.values_of(run), strict=True))
         if len(reading.pending) >= BATCH_RECORDS:
             self._load(reading, next_offset(run[-1].offset()), at_end=False)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +13,9 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.stamp import StoreIdentity, StoreStamp
+from samzapy.model.timed import MARK, plain, put_ms, timed
 from samzapy.plan.restore import ChangelogFacts
-from samzapy.ports import StoreDirectory, StoreEngine, TaskStore
+from samzapy.ports import Change, Message, Outgoing, StoreDirectory, StoreEngine, TaskStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class OutputSpec:
 class StoreSpec:
     """A store: changelog topic (None: a scratch store), its id and tombstone retention, serde names for checks.
 
+    `ttl_ms`: how long an entry is kept after its last put; None: for ever.
     `open_directory(task)` gives the task's generations on this host, `make(task, engine)` the typed store over an engine.
     """
 
@@ -56,10 +58,28 @@ class StoreSpec:
     value_serde: str
     open_directory: Callable[[str], StoreDirectory]
     make: Callable[[str, StoreEngine | None], TaskStore]
+    ttl_ms: int | None = None
 
     def identity(self, job: Job, task: str) -> StoreIdentity:
         """The store's identity, for one of the job's tasks."""
-        return StoreIdentity(job.name, job.id, task, self.name, self.key_serde, self.value_serde)
+        value_serde = self.value_serde if self.ttl_ms is None else self.value_serde + MARK
+        return StoreIdentity(job.name, job.id, task, self.name, self.key_serde, value_serde)
+
+    def values_of(self, run: Sequence[Message]) -> list[bytes | None]:
+        """The values in records of its changelog, in the local form."""
+        if self.ttl_ms is None:
+            return [message.value() for message in run]
+        return [None if (value := message.value()) is None else timed(value, message.timestamp()[1]) for message in run]
+
+    def to_send(self, partition: int, changes: Sequence[Change]) -> list[Outgoing]:
+        """The records of its changelog for changes in the local form."""
+        topic = self.changelog or ""
+        if self.ttl_ms is None:
+            return [(topic, value, key, partition, 0, None) for key, value in changes]
+        return [
+            (topic, None, key, partition, 0, None) if value is None else (topic, plain(value), key, partition, put_ms(value), None)
+            for key, value in changes
+        ]
 
     def stamp(self, job: Job, task: str, position: int, sequence: int, as_of_ms: int) -> StoreStamp:
         """The stamp of the task's store once it has everything before `position` of its changelog."""

@@ -102,7 +102,7 @@ class Standbys:
         for partition, run in runs(batch):
             copy = self._copies.get(partition)
             if copy is not None:
-                copy.pending.extend(changes_of(run))
+                copy.pending.extend(changes_of(run, copy.spec))
                 copy.position = next_offset(run[-1].offset())
         for copy in self._copies.values():
             if copy.pending:

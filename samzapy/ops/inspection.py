@@ -83,13 +83,13 @@ def changelog_of(settings: Settings, store: str) -> str:
 
 
 def _fold_behind_the_cleaner(
-    consumer: Consumer, partition: TopicPartition, bounds: Bounds, clock: Clock, begun: float, lag_s: float
+    consumer: Consumer, partition: TopicPartition, bounds: Bounds, clock: Clock, begun: float, lag_s: float, ttl_ms: int | None
 ) -> dict[bytes, bytes]:
     """As `fold_partition`, for a job that may be running: compaction may remove a record before it is read, if its key was written again after the
     end that was fixed at `begun`. So records written since are read too, unless the topic keeps records for as long as this took."""
     newest: dict[bytes, bytes] = {}
     while True:
-        fold_partition(consumer, partition, bounds, clock, newest)
+        fold_partition(consumer, partition, bounds, clock, newest, ttl_ms)
         now, end = clock.monotonic(), consumer.bounds(partition).end
         if end <= bounds.end or now - begun < max(lag_s, AT_ONCE_S):
             return newest
@@ -97,16 +97,17 @@ def _fold_behind_the_cleaner(
 
 
 def fold_partition(
-    consumer: Consumer, partition: TopicPartition, bounds: Bounds, clock: Clock, newest: dict[bytes, bytes] | None = None
+    consumer: Consumer, partition: TopicPartition, bounds: Bounds, clock: Clock, newest: dict[bytes, bytes] | None = None, ttl_ms: int | None = None
 ) -> dict[bytes, bytes]:
-    """Newest value per key of [start, end) of one changelog partition, on top of `newest`; deleted keys are absent."""
+    """Newest value per key of [start, end) of one changelog partition, on top of `newest`; keys that were deleted, or put `ttl_ms` ago, are absent."""
     newest = {} if newest is None else newest
+    oldest_ms = -1 if ttl_ms is None else clock.now_ms() - ttl_ms
     for batch in read_ranges(consumer, {partition: (bounds.start, bounds.end)}, clock):
         for message in batch:
             key, value = message.key(), message.value()
             if key is None or key == BARRIER_KEY:
                 continue
-            if value is None:
+            if value is None or message.timestamp()[1] <= oldest_ms:
                 newest.pop(key, None)
             else:
                 newest[key] = value
@@ -135,8 +136,9 @@ def committed_entries(settings: Settings, store: str, log: Log, clock: Clock) ->
             topic_partition: _whole_bounds(consumer, topic_partition, facts, store, checkpoints.get(topic_partition.partition), clock)
             for topic_partition in partitions
         }
+        ttl_ms = settings.stores[store].ttl_ms
         for topic_partition, bounds in whole.items():
-            for key, value in _fold_behind_the_cleaner(consumer, topic_partition, bounds, clock, begun, lag_s).items():
+            for key, value in _fold_behind_the_cleaner(consumer, topic_partition, bounds, clock, begun, lag_s, ttl_ms).items():
                 yield topic_partition.partition, key, value
 
 

@@ -20,6 +20,7 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
+from samzapy.model.timed import plain
 from samzapy.ops.inspection import changelog_of, fold_partition, job_facts, read_checkpoints, refuse, refuse_foreign, refuse_replaced
 from samzapy.plan.restore import Keep, Refuse, unnamed
 from samzapy.plan.startpoints import decides, pending
@@ -27,6 +28,7 @@ from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
 from samzapy.readers import decided_bounds, read_checkpoint, read_ledger, read_ranges
 from samzapy.serde.registry import serde_named
 from samzapy.store.key_form import from_signed
+from samzapy.store.timed_engine import TimedEngine
 from samzapy.wiring.container import container_spec
 from samzapy.wiring.job_topics import JobTopics, job_of
 
@@ -154,7 +156,9 @@ class LocalState:
             upto = Bounds(place.bounds.start, min(position, place.bounds.end))
             expected = fold_partition(consumer, place.log, upto, self._clock)
             signed = getattr(serde_named(self._spec.stores[place.store].key_serde, self._folders), "key_order", "bytes") == "signed"
-            there = {from_signed(k) if signed else k: v for k, v in engine.scan()}
+            ttl_ms = self._spec.stores[place.store].ttl_ms
+            scan = engine.scan() if ttl_ms is None else ((k, plain(v)) for k, v in TimedEngine(engine, ttl_ms).scan())
+            there = {from_signed(k) if signed else k: v for k, v in scan}
         finally:
             engine.close()
         if there == expected:
@@ -265,7 +269,7 @@ class LocalState:
 
         try:
             for batch in read_ranges(consumer, {place.log: (place.bounds.start, place.bounds.end)}, self._clock):
-                changes = changes_of(batch)
+                changes = changes_of(batch, spec)
                 records += len(changes)
                 position = next_offset(batch[-1].offset())
                 load(changes, position, at_end=False)

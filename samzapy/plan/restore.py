@@ -83,7 +83,7 @@ def _belongs(case: _Case) -> bool:
 
 # (what must hold, what is said when it does not)
 RULES: tuple[tuple[Callable[[_Case], bool], str], ...] = (
-    (_belongs, "it belongs to another job, task or store, or has other serdes"),
+    (_belongs, "it belongs to another job, task or store, has other serdes, or its `ttl` was switched on or off"),
     (lambda c: c.stamp.topic_id == c.log.topic_id, "its changelog topic was replaced"),
     (lambda c: _missed_nothing(c) or c.stamp.position >= c.log.start, "the changelog no longer has the records that it would read next"),
     (lambda c: c.stamp.position <= c.log.barrier, "it is ahead of the changelog"),

@@ -123,6 +123,14 @@ class TaskStore(KeyValueStore, Protocol):
             InDoubt, StoreProblem: the engine could not take them; nothing is lost, the changelog has them.
         """
 
+    def expire(self, max_entries: int) -> bool:
+        """Delete entries whose time to live is over, between two records, looking at so many at most; True: that was all.
+
+        Raises:
+            InDoubt, StoreProblem: as `write_out`.
+        """
+        return True
+
     def discard(self) -> None:
         """Abort: drop live and frozen overlays and the read cache; committed changes stay."""
 

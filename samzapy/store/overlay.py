@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from _thread import get_ident
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from samzapy import failpoints
@@ -25,7 +25,7 @@ from samzapy.api.errors import InDoubt, SamzapyError, check
 from samzapy.api.serde import Serde
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.stamp import StoreStamp
-from samzapy.ports import Change, StoreEngine, TaskStore
+from samzapy.ports import Change, Scan, StoreEngine, TaskStore
 from samzapy.store import misuse
 from samzapy.store.committed import CommittedOverlay, size_of
 from samzapy.store.iterator import OverlayIterator, merged, prefix_end
@@ -322,9 +322,12 @@ class OverlayStore(TaskStore):
             changes = [(k, live[k] if k in live else frozen[k]) for k in self._order.between(from_key, to_key)]
         else:
             changes = []
-        iterator = OverlayIterator(merged(changes, scan, self._decode_key, self._decode_value), scan, self.scans, self._called)
+        iterator = OverlayIterator(self._merged(changes, scan), scan, self.scans, self._called)
         self.scans.append(iterator)
         return iterator
+
+    def _merged(self, changes: Sequence[Change], scan: Scan) -> Iterator[tuple[Any, Any]]:
+        return merged(changes, scan, self._decode_key, self._decode_value)
 
     def _close_iterators(self) -> None:
         for iterator in list(self.scans):

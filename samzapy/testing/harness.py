@@ -16,36 +16,31 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.api.serde import Serde
-from samzapy.api.task import StreamTask
-from samzapy.config.load import load_job, settings_from_document
-from samzapy.config.schema import Settings
-from samzapy.config.task_class import import_task_class
 from samzapy.container.container import Container
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
+from samzapy.model.dead_letter import read_letter
 from samzapy.model.names import task_name
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, container_key
-from samzapy.ports import Message, TopicSpec
+from samzapy.ports import Message
 from samzapy.readers import read_to_end
-from samzapy.serde.registry import serde_named
+from samzapy.testing.harness_job import AnyJob, HarnessJob, named, seconds_of
 from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from samzapy.testing.seen import Records, SeenDeadLetter, seen_letter
 from samzapy.wiring.container import container_spec
-from samzapy.wiring.job_topics import JobTopics
 
 CONTAINER = 0
 HOST = "localhost"
 TURNS_WITHOUT_PROGRESS = 3
 BUILT_IN = ("processed", "skipped", "dead_letters")
-T = TypeVar("T")
 
 
 class Harness:
@@ -57,25 +52,37 @@ class Harness:
         inputs, outputs, stores, and other top-level keys (`window="10s"`, `params={…}`, `commit={…}`): for a class, the job file's
             sections; for a file or document they replace its own.
         sets: overrides of the job file's keys, as with `--set`.
+        over: another harness, whose Kafka and clock this job shares; see `then`.
     """
 
     def __init__(
-        self, job: str | Path | Mapping[str, Any] | type[StreamTask], tasks: int = 1, sets: Sequence[str] = (), **sections: Any
+        self, job: AnyJob, /, tasks: int = 1, sets: Sequence[str] = (), *, over: Harness | None = None, **sections: Any
     ) -> None:
         self._new_scratch()
-        self._folders: Sequence[Path] = (Path.cwd(),)
-        self._settings, self._make_task = self._understand(job, sets, sections)
-        self._topics = JobTopics.of(self._settings)
-        self.clock = ManualClock()
-        self.cluster = MemoryCluster(self.clock)
+        self._job = HarnessJob.of(job, sets, sections)
+        self.clock: ManualClock = ManualClock() if over is None else over.clock
+        self.cluster: MemoryCluster = MemoryCluster(self.clock) if over is None else over.cluster
         self.log = MemoryLog(self.cluster)
         self._tasks = tasks
         self._incarnations = 0
         self._run = 1
         self._until_end = False
         self._container: Container | None = None
-        self._serdes: dict[str, Serde] = {}
-        self._create_topics()
+        self._after: list[Harness] = []
+        self._specs = self._job.create_topics(self.log, tasks)
+
+    def then(self, job: AnyJob, /, sets: Sequence[str] = (), **sections: Any) -> Harness:
+        """Another job over the same Kafka and clock: what this one sends it may read. Each is run by itself; `crash`, `stop` and the like are of
+        one job too. It is closed with this one.
+
+            second = h.then("totals.yaml")
+            h.run()
+            second.run()
+            assert second.output("totals") == […]
+        """
+        other = Harness(job, self._tasks, sets, over=self, **sections)
+        self._after.append(other)
+        return other
 
     # -- records, stores, metrics -----------------------------------------------------------------------------------------------------------
 
@@ -87,9 +94,9 @@ class Harness:
         Raises:
             ConfigurationError: no input has that name. ValueError: a timestamp below 1 (Kafka's client treats 0 as now).
         """
-        spec = _named("input", topic, {i.topic: i for i in self._settings.inputs})
-        raw_key = None if key is None else self._serde(spec.key).encode(key)
-        raw = None if value is None else self._serde(spec.value).encode(value)
+        spec = named("input", topic, {i.topic: i for i in self._job.settings.inputs})
+        raw_key = None if key is None else self._job.serde(spec.key).encode(key)
+        raw = None if value is None else self._job.serde(spec.value).encode(value)
         self.send_raw(
             topic, raw, raw_key, 0 if partition is None and key is None else -1 if partition is None else partition, timestamp, headers
         )
@@ -112,19 +119,24 @@ class Harness:
         producer.flush()
         producer.close()
 
-    def output(self, topic: str, partition: int | None = None) -> list[tuple[Any, Any]]:
+    def output(self, topic: str, partition: int | None = None) -> Records:
         """The committed records of an output topic as (key, value), decoded by its serdes; in order within a partition, partition after partition.
 
         Raises:
             ConfigurationError: no output has that name, or no such partition.
         """
-        spec = _named("output", topic, {o.topic: o for o in self._settings.outputs})
-        key, value = self._serde(spec.key), self._serde(spec.value)
-        result = []
+        spec = named("output", topic, {o.topic: o for o in self._job.settings.outputs})
+        key, value = self._job.serde(spec.key), self._job.serde(spec.value)
+        result = Records(topic)
         for message in self.records(topic, partition):
             raw_key, raw = message.key(), message.value()
             result.append((None if raw_key is None else key.decode(raw_key), None if raw is None else value.decode(raw)))
         return result
+
+    def dead_letters(self) -> list[SeenDeadLetter]:
+        """The records that could not be processed and were set aside (`on_error: {then: dead_letter}`), the oldest first of each partition."""
+        found = (read_letter(m.key(), m.value(), m.headers()) for m in self.records(self._job.topics.job.dead_letter_topic))
+        return [seen_letter(letter, self._job) for letter in found if letter is not None]
 
     def records(self, topic: str, partition: int | None = None) -> list[Message]:
         """The committed records of any of the job's topics, not decoded. Raises as `output`."""
@@ -144,22 +156,23 @@ class Harness:
         Raises:
             ConfigurationError: no store has that name, or no such task. ValueError: it has no changelog.
         """
-        _named("store", name, self._settings.stores)
-        topic = self._topics.changelogs.get(name)
+        named("store", name, self._job.settings.stores)
+        topic = self._job.topics.changelogs.get(name)
         if topic is None:
             raise ValueError(f"store {name!r} has no changelog: nothing of it is committed")
-        spec = self._settings.stores[name]
-        key, value = self._serde(spec.key), self._serde(spec.value)
+        spec = self._job.settings.stores[name]
+        key, value = self._job.serde(spec.key), self._job.serde(spec.value)
         newest: dict[bytes, bytes | None] = {}
+        oldest_ms = -1 if spec.ttl_ms is None else self.clock.now_ms() - spec.ttl_ms
         for message in self.records(topic, task):
             raw_key = message.key()
             if raw_key is not None and raw_key != BARRIER_KEY:
-                newest[raw_key] = message.value()
+                newest[raw_key] = message.value() if message.timestamp()[1] > oldest_ms else None
         return {key.decode(k): value.decode(v) for k, v in sorted(newest.items()) if v is not None}
 
     def checkpoint(self, task: int = 0) -> Checkpoint | None:
         """The newest checkpoint of a task."""
-        newest = [m.value() for m in self.records(self._topics.job.checkpoint_topic, task) if m.key() == CHECKPOINT_KEY]
+        newest = [m.value() for m in self.records(self._job.topics.job.checkpoint_topic, task) if m.key() == CHECKPOINT_KEY]
         return checkpoint_from_bytes(newest[-1] or b"") if newest else None
 
     def metric(self, name: str, task: int | None = None) -> float:
@@ -170,14 +183,14 @@ class Harness:
             ConfigurationError: no task has a metric of that name, or no such task.
         """
         tasks = {instance.name: instance for instance in self.container.tasks.values()}
-        chosen = tasks.values() if task is None else [_named("task", task_name(task), tasks)]
+        chosen = tasks.values() if task is None else [named("task", task_name(task), tasks)]
         numbers: dict[str, float] = {}
         for instance in chosen:
             seen, status = instance.metrics.snapshot(), instance.status({})
             own = {**seen["gauges"], **seen["counters"]}
             for each, value in {**{n: status[n] for n in BUILT_IN if n not in own}, **own}.items():
                 numbers[each] = numbers.get(each, 0.0) + float(str(value))
-        return _named("metric", name, numbers)
+        return named("metric", name, numbers)
 
     # -- time, crashes ---------------------------------------------------------------------------------------------------------------
 
@@ -193,10 +206,14 @@ class Harness:
         if commit and not container.finished:
             container.commit()
 
-    def advance(self, seconds: float) -> None:
-        """Advance the clock, then do what is due (window, commit)."""
+    def advance(self, time: float | str) -> None:
+        """Advance the clock by so many seconds, or by a duration as in the job file ("10s", "7d"), then do what is due (window, commit).
+
+        Raises:
+            ValueError: that is no duration.
+        """
         container = self.container
-        self.clock.advance(seconds)
+        self.clock.advance(seconds_of(time))
         container.step(0.0)
 
     def crash(self, keep_state: bool = True) -> None:
@@ -208,10 +225,14 @@ class Harness:
             self._drop_scratch()
             self._new_scratch()
 
-    def restart(self) -> None:
-        """Stop gracefully and start a new run of the job."""
+    def restart(self, job: AnyJob | None = None, /, sets: Sequence[str] = (), **sections: Any) -> None:
+        """Stop gracefully and start a new run: of the same job file, or of a changed one. `job`, `sets` and sections: as for the harness; without `job`
+        they change what it has now."""
         self.stop()
         self._run += 1
+        if job is not None or sets or sections:
+            self._job = HarnessJob.of(self._job.document if job is None else job, sets, sections, self._job)
+            self._specs = self._job.create_topics(self.log, self._tasks)
         self._container = self._start()
 
     def stop(self) -> None:
@@ -246,6 +267,8 @@ class Harness:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for other in self._after:
+            other.__exit__(kind, error, trace)
         self.crash()
         self._drop_scratch()
 
@@ -262,46 +285,21 @@ class Harness:
         Raises:
             ConfigurationError: the job has no such topic.
         """
-        return _named("topic", topic, {spec.name: spec.partitions for spec in self._specs})
-
-    def _understand(
-        self, job: str | Path | Mapping[str, Any] | type[StreamTask], sets: Sequence[str], sections: Mapping[str, Any]
-    ) -> tuple[Settings, Callable[[], StreamTask]]:
-        environ = {"KAFKA_BOOTSTRAP": "memory:9092", **os.environ}
-        document: dict[str, Any]
-        if isinstance(job, str | Path):
-            loaded = load_job([Path(job)], sets, environ)
-            self._folders = loaded.folders
-            document = dict(loaded.document)
-        elif isinstance(job, Mapping):
-            document = dict(job)
-        else:
-            document = {"job": "test", "task": f"{job.__module__}:{job.__name__}", "kafka": {"bootstrap.servers": "memory:9092"}}
-        document.update(sections)
-        settings = settings_from_document(document, environ)
-        if isinstance(job, type):
-            return settings, job
-        return settings, import_task_class(settings.task, self._folders)
-
-    def _create_topics(self) -> None:
-        job, admin = self._topics.job, self.log.admin()
-        logs = self._topics.changelogs.values()
-        specs = [TopicSpec(i.topic, self._tasks) for i in self._settings.inputs]
-        specs += [TopicSpec(o.topic, o.partitions or self._tasks) for o in self._settings.outputs]
-        specs += [TopicSpec(t, self._tasks, {"cleanup.policy": "compact"}) for t in [*logs, job.checkpoint_topic]]
-        specs += [TopicSpec(job.dead_letter_topic, self._tasks)]
-        specs.append(TopicSpec(job.coordinator_topic, 1, {"cleanup.policy": "compact"}))
-        self._specs = tuple({s.name: s for s in specs}.values())
-        admin.create(self._specs)
+        with self.log.admin() as admin:
+            there = admin.topics(self._specs)
+        return named("topic", topic, {name: facts.partitions for name, facts in there.items()})
 
     def _start(self) -> Container:
         self._incarnations += 1
         incarnation, run_id = f"incarnation-{self._incarnations}", f"run-{self._run}"
         admin = self.log.admin()
-        topics = admin.topics(self._topics.all)
-        model = self._topics.tasks({topic: facts.partitions for topic, facts in topics.items()})
+        topics = admin.topics(self._job.topics.all)
+        model = self._job.topics.tasks({topic: facts.partitions for topic, facts in topics.items()})
         self._name_owner(incarnation, run_id, tuple(model))
-        spec = container_spec(self._settings, model, topics, CONTAINER, HOST, self._scratch, "memory", self._make_task, self._folders)
+        spec = container_spec(
+            self._job.settings, model, topics, CONTAINER, HOST, self._scratch, "memory", self._job.make_task, self._job.folders,
+            self.clock.now_ms,
+        )  # fmt: skip
         ends = self._ends() if self._until_end else None
         container = Container(spec, incarnation, run_id, ends, self.log, self.clock)
         container.start()
@@ -309,7 +307,7 @@ class Harness:
 
     def _name_owner(self, incarnation: str, run_id: str, tasks: tuple[str, ...]) -> None:
         """Name the container's new incarnation in the coordinator topic, as the coordinator does."""
-        job = self._topics.job
+        job = self._job.topics.job
         producer = self.log.transactional_producer(job.coordinator_transactional_id)
         producer.init()
         producer.begin()
@@ -321,22 +319,6 @@ class Harness:
 
     def _ends(self) -> dict[str, int]:
         with self.log.admin() as admin, self.log.restore_consumer("ends") as consumer:
-            counts = admin.topics([i.topic for i in self._settings.inputs])
+            counts = admin.topics([i.topic for i in self._job.settings.inputs])
             partitions = [TopicPartition(t.name, p) for t in counts.values() for p in range(t.partitions)]
             return {str(p): consumer.bounds(p).end for p in partitions}
-
-    def _serde(self, name: str) -> Serde:
-        if name not in self._serdes:
-            self._serdes[name] = serde_named(name, self._folders)
-        return self._serdes[name]
-
-
-def _named(what: str, name: str, there: Mapping[str, T]) -> T:
-    """The one of that name.
-
-    Raises:
-        ConfigurationError: there is none; the message lists the names that exist.
-    """
-    if name not in there:
-        raise ConfigurationError(f"there is no {what} {name!r}.", f"There is: {', '.join(sorted(there)) or f'no {what} at all'}.")
-    return there[name]

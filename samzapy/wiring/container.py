@@ -33,6 +33,7 @@ from samzapy.serde.registry import serde_named
 from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path, sweep, tasks_there
 from samzapy.store.overlay import OverlayStore
 from samzapy.store.rocks import RocksEngine, SharedMemory
+from samzapy.store.ttl import ExpiringStore
 from samzapy.wiring.clients import kafka_log
 from samzapy.wiring.job_topics import JobTopics, fingerprint
 from samzapy.wiring.local_state import local_state
@@ -45,6 +46,7 @@ CACHE_SHARE = (
 )
 EXIT_LEASE_LOST = 5
 MOVED_AWAY_S = 86_400.0
+CLOCK = SystemClock()
 TRACES = ".traces"  # beside the tasks' folders
 
 
@@ -58,8 +60,9 @@ def container_spec(
     cluster_id: str,
     make_task: Callable[[], StreamTask],
     folders: Sequence[Path],
+    now_ms: Callable[[], int] = CLOCK.now_ms,
 ) -> ContainerSpec:
-    """The values that one container needs. `topics` holds the facts of `JobTopics.all`, and of the checkpoint topic."""
+    """The values that one container needs. `topics` holds the facts of `JobTopics.all`, and of the checkpoint topic. `now_ms`: the time for `ttl`."""
 
     def serde(name: str) -> Serde:
         return serde_named(name, folders)
@@ -68,7 +71,7 @@ def container_spec(
     job, letters = names.job, names.dead_letters
     seconds = 1000.0
     job_folder = state.expanduser() / cluster_id / host / str(job)
-    stores = _store_specs(settings, names, topics, len(tasks), host, state, cluster_id, serde)
+    stores = _store_specs(settings, names, topics, len(tasks), host, state, cluster_id, serde, now_ms)
     return ContainerSpec(
         job=job,
         number=number,
@@ -115,6 +118,7 @@ def _store_specs(
     state: Path,
     cluster_id: str,
     serde: Callable[[str], Serde],
+    now_ms: Callable[[], int],
 ) -> dict[str, StoreSpec]:
     stores = len(settings.stores) * max(1, -(-task_count // settings.containers.count))
     cache_bytes = int(settings.containers.memory_bytes * CACHE_SHARE / max(1, stores))
@@ -136,12 +140,17 @@ def _store_specs(
         def make(
             task: str, engine: StoreEngine | None, name: str = name, key: Serde = key, value: Serde = value,
             limit: int = limit, topic: str | None = topic, committed_bytes: int = 0 if store.engine == "memory" else cache_bytes // 4,
+            ttl_ms: int | None = store.ttl_ms,
         ) -> TaskStore:  # fmt: skip
             where = f"{task}, {f'changelog {topic}' if topic else 'no changelog'}"
-            return OverlayStore(name, engine, key, value, cache_bytes - 2 * committed_bytes, limit, where, committed_bytes)
+            sizes = (cache_bytes - 2 * committed_bytes, limit, where, committed_bytes)
+            if ttl_ms is None:
+                return OverlayStore(name, engine, key, value, *sizes)
+            return ExpiringStore(name, engine, key, value, *sizes, ttl_ms=ttl_ms, now_ms=now_ms)
 
         retention = int(facts.config.get("delete.retention.ms", DEFAULT_DELETE_RETENTION_MS)) if facts else DEFAULT_DELETE_RETENTION_MS
-        result[name] = StoreSpec(name, topic, facts.topic_id if facts else "", retention, store.key, store.value, open_directory, make)
+        topic_id = facts.topic_id if facts else ""
+        result[name] = StoreSpec(name, topic, topic_id, retention, store.key, store.value, open_directory, make, store.ttl_ms)
     return result
 
 

@@ -298,13 +298,12 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     ),
     # not built
     "reserved": (
-        HEAD + "time: 1\nside_inputs: []\nsnapshots: {}\nstores: {s: {ttl: 1d, partition_by: x}}\n",
+        HEAD + "time: 1\nside_inputs: []\nsnapshots: {}\nstores: {s: {partition_by: x}}\n",
         [
             added(1, "time", "not implemented yet", "Remove"),
             added(1, "side_inputs", "not implemented yet", "Remove", line=2),
             added(1, "snapshots", "not implemented yet", "Remove", line=3),
-            added(14, "stores.s.ttl", "not implemented yet", "Remove", line=4),
-            added(23, "stores.s.partition_by", "not implemented yet", "Remove", line=4),
+            added(14, "stores.s.partition_by", "not implemented yet", "Remove", line=4),
         ],
     ),
     # YAML

@@ -327,3 +327,18 @@ def test_state_without_a_checkpoint_is_orphaned_until_somebody_decides(tmp_path:
     assert ("orphaned", False) == (verified(story).outcome, verified(story).good)
     story.set(LATEST)
     assert ("no local store", True) == (verified(story).outcome, verified(story).good)
+
+
+# -- stores with a ttl -------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_has_expired_is_not_shown_and_a_restored_store_agrees_with_its_changelog(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    story.document = document_of(story)
+    story.document["stores"]["s"]["ttl"] = "1h"
+    assert {"a": 1} == exported(story)
+    assert "restored" == restored(story).outcome
+    assert ("agrees", 1) == (verified(story).outcome, verified(story).records)
+    story.bench.clock.sleep(3601)
+    assert {} == exported(story)
+    assert "agrees" == verified(story).outcome

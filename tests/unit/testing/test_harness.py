@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from samzapy import ConfigurationError, OutgoingMessageEnvelope, StreamTask
+from samzapy import ConfigurationError, IncomingMessageEnvelope, MessageCollector, OutgoingMessageEnvelope, StreamTask, TaskCoordinator, TaskError
 from samzapy.testing import Harness
+from samzapy.testing.seen import Records
 
 
 class Counting(StreamTask):
@@ -115,3 +120,146 @@ def test_a_state_thrown_away_gives_place_to_an_empty_one(h: Harness) -> None:
     h.send("in", "a", partition=0)
     h.run()
     assert {"a": 2} == h.store("seen")
+
+
+# -- several jobs, changed job files, time -------------------------------------------------------------------------------------------------
+
+
+class Doubling(StreamTask[str, int]):
+    """Passes on each record with twice its value; refuses 13, and says so in `window`."""
+
+    def process(self, envelope: IncomingMessageEnvelope[str, int], collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+        if envelope.message == 13:
+            raise ValueError("not this one")
+        collector.send(f"{envelope.stream}-doubled", envelope.message * 2, key=envelope.key)
+
+
+def doubling(topic: str, **more: Any) -> dict[str, Any]:
+    numbers = {"key": "string", "value": "integer"}
+    return {"inputs": [{"topic": topic, **numbers}], "outputs": [{"topic": f"{topic}-doubled", **numbers}], **more}
+
+
+def test_jobs_in_a_row_share_kafka_and_clock_and_crash_alone() -> None:
+    with Harness(Doubling, tasks=2, **doubling("n"), job="first") as first:
+        second = first.then(Doubling, **doubling("n-doubled"), job="second")
+        first.send("n", 1, key="a")
+        first.run()
+        assert [] == second.output("n-doubled-doubled")
+        second.run(commit=False)
+        second.crash()
+        first.send("n", 2, key="b")
+        first.run()
+        second.run()
+        assert [("a", 4), ("b", 8)] == sorted(second.output("n-doubled-doubled"))
+        second.advance("1h")
+        assert first.clock is second.clock
+
+
+def test_a_job_reads_an_output_with_all_its_partitions() -> None:
+    document = doubling("n", job="first")
+    document["outputs"][0]["partitions"] = 3
+    with Harness(Doubling, **document) as first:
+        second = first.then(Doubling, **doubling("n-doubled"), job="second")
+        for number in range(20):
+            first.send("n", number if number != 13 else 0, key=str(number))
+        first.run()
+        second.run()
+        assert 3 == len(second.container.tasks)
+        assert 20 == len(second.output("n-doubled-doubled"))
+
+
+def test_dead_letters_are_shown_as_the_input_has_them() -> None:
+    with Harness(Doubling, **doubling("n"), on_error={"then": "dead_letter"}) as h:
+        h.send("n", 13, key="unlucky")
+        h.send_raw("n", b"no number", b"k")
+        h.send("n", 1, key="a")
+        h.run()
+        letters = h.dead_letters()
+        assert [("a", 2)] == h.output("n-doubled")
+    assert [("n", 0, "unlucky", 13), ("n", 1, "k", b"no number")] == [(one.topic, one.offset, one.key, one.value) for one in letters]
+    assert "ValueError: not this one" in letters[0].error
+
+
+def test_a_restart_may_change_the_job_file() -> None:
+    with Harness(Doubling, **doubling("n")) as h:
+        h.send("n", 1, key="a")
+        h.run()
+        h.restart(on_error={"then": "skip"})
+        h.send("n", 13, key="b")
+        h.send("n", 2, key="c")
+        h.run()
+        assert [("a", 2), ("c", 4)] == h.output("n-doubled")
+        assert (1, "skip") == (h.metric("skipped"), h.container._on_error)
+
+
+def test_time_is_given_in_seconds_or_as_in_a_job_file() -> None:
+    with Harness(Doubling, **doubling("n")) as h:
+        before = h.clock.now_ms()
+        h.advance("1m")
+        h.advance(0.5)
+        assert 60_500 == h.clock.now_ms() - before
+        with pytest.raises(ValueError, match="'soon' is no duration"):
+            h.advance("soon")
+
+
+class FailingWindow(Doubling):
+    """Its `window` fails."""
+
+    def window(self, collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+        raise RuntimeError("no window")
+
+
+def test_an_error_in_window_says_that_on_error_does_not_apply() -> None:
+    with Harness(FailingWindow, **doubling("n"), window="1s", on_error={"then": "skip"}) as h:
+        h.run()
+        with pytest.raises(TaskError, match="window failed") as failed:
+            h.advance("2s")
+    assert "`on_error` applies to records, and not to `window`" in failed.value.remedy
+
+
+# -- pytest ------------------------------------------------------------------------------------------------------------------------------
+
+TEST = """
+from samzapy import StreamTask
+
+
+class Echo(StreamTask):
+    def process(self, envelope, collector, coordinator):
+        collector.send("out", envelope.message)
+
+
+SECTIONS = {"inputs": [{"topic": "in", "value": "string"}], "outputs": [{"topic": "out", "value": "string"}]}
+
+
+def test_one(harness):
+    h = harness(Echo, **SECTIONS)
+    for word in "abc":
+        h.send("in", word)
+    h.run()
+    assert h.output("out") == [(None, "a"), (None, "x"), (None, "c")]
+
+
+def test_two(harness):
+    h = harness(Echo, **SECTIONS)
+    second = h.then(Echo, **SECTIONS, job="second")
+    h.run()
+    second.run()
+    assert h.output("out") == []
+"""
+
+
+def test_the_fixture_closes_what_it_made_and_a_failure_tells_the_difference(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TEST)
+    command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "--rootdir", str(tmp_path), "."]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    said = [line.removeprefix("E").strip() for line in done.stdout.splitlines() if line.startswith("E ")]
+    assert ["AssertionError: assert out: 3 records, 3 expected", "missing  (None, 'x')", "extra    (None, 'b')"] == said
+    assert [] == list(tmp_path.glob("samzapy-harness-*"))
+
+
+def test_records_in_another_order_are_told_as_such() -> None:
+    found = Records("out")
+    found += [("a", 1), ("b", 2)]
+    assert found == [("a", 1), ("b", 2)]
+    assert "the same records in another order, from record 0 on: ('a', 1) where ('b', 2) was expected" == found.difference([("b", 2), ("a", 1)])[1]

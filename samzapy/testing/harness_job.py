@@ -1,0 +1,118 @@
+"""A harness's job: what its file or class says, and its topics."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.api.serde import Serde
+from samzapy.api.task import StreamTask
+from samzapy.config.load import load_job, settings_from_document
+from samzapy.config.schema import Settings
+from samzapy.config.task_class import import_task_class
+from samzapy.config.units import parse_duration
+from samzapy.ports import Log, TopicSpec
+from samzapy.serde.registry import serde_named
+from samzapy.wiring.job_topics import JobTopics
+
+AnyJob = str | Path | Mapping[str, Any] | type[StreamTask]
+COMPACTED = {"cleanup.policy": "compact"}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class HarnessJob:
+    """A job as a harness runs it.
+
+    Attributes:
+        document: the job file, as a dict.
+        folders: where its modules are looked for.
+        make_task: gives a new task object.
+    """
+
+    document: Mapping[str, Any]
+    settings: Settings
+    topics: JobTopics
+    folders: Sequence[Path]
+    make_task: Callable[[], StreamTask]
+    _serdes: dict[str, Serde] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, job: AnyJob, sets: Sequence[str], sections: Mapping[str, Any], before: HarnessJob | None = None) -> HarnessJob:
+        """A job file, a document or a class, with sections that replace its own. `before`: the job that it is a change of, if it is one.
+
+        Raises:
+            ConfigError: with all problems of the file at once.
+        """
+        environ = {"KAFKA_BOOTSTRAP": "memory:9092", **os.environ}
+        folders: Sequence[Path] = (Path.cwd(),) if before is None else before.folders
+        document: dict[str, Any]
+        if isinstance(job, str | Path):
+            loaded = load_job([Path(job)], sets, environ)
+            folders = loaded.folders
+            document = dict(loaded.document)
+        elif isinstance(job, Mapping):
+            document = dict(job)
+        else:
+            document = {"job": "test", "task": f"{job.__module__}:{job.__name__}", "kafka": {"bootstrap.servers": "memory:9092"}}
+        document.update(sections)
+        settings = settings_from_document(document, environ)
+        if isinstance(job, type):
+            make_task: Callable[[], StreamTask] = job
+        elif before is not None and before.settings.task == settings.task:
+            make_task = before.make_task
+        else:
+            make_task = import_task_class(settings.task, folders)
+        return cls(document, settings, JobTopics.of(settings), folders, make_task)
+
+    def serde(self, name: str) -> Serde:
+        """The serde of that name."""
+        if name not in self._serdes:
+            self._serdes[name] = serde_named(name, self.folders)
+        return self._serdes[name]
+
+    def create_topics(self, log: Log, tasks: int) -> list[str]:
+        """Create those of the job's topics that are not there yet, inputs with `tasks` partitions. Returns the names of all."""
+        inputs = self.settings.inputs
+        with log.admin() as admin:
+            there = admin.topics([i.topic for i in inputs])
+            counts = [there[i.topic].partitions if i.topic in there else tasks for i in inputs if not i.broadcast]
+            count = max(counts, default=tasks)
+            job, logs = self.topics.job, self.topics.changelogs.values()
+            specs = [TopicSpec(i.topic, tasks) for i in inputs]
+            specs += [TopicSpec(o.topic, o.partitions or tasks) for o in self.settings.outputs]
+            specs += [TopicSpec(topic, count, COMPACTED) for topic in [*logs, job.checkpoint_topic]]
+            specs += [TopicSpec(job.dead_letter_topic, count), TopicSpec(job.coordinator_topic, 1, COMPACTED)]
+            wanted = {spec.name: spec for spec in reversed(specs)}
+            missing = wanted.keys() - admin.topics(wanted).keys()
+            admin.create([spec for name, spec in wanted.items() if name in missing])
+        return list(wanted)
+
+
+def seconds_of(time: float | str) -> float:
+    """Seconds, or a duration as in the job file, as seconds.
+
+    Raises:
+        ValueError: that is no duration.
+    """
+    if not isinstance(time, str):
+        return time
+    ms = parse_duration(time)
+    if ms is None:
+        raise ValueError(f"{time!r} is no duration: give seconds, or text like '500ms', '10s', '5m', '1h', '7d'")
+    return ms / 1000
+
+
+def named(what: str, name: str, there: Mapping[str, T]) -> T:
+    """The one of that name.
+
+    Raises:
+        ConfigurationError: there is none; the message lists the names that exist.
+    """
+    if name not in there:
+        raise ConfigurationError(f"there is no {what} {name!r}.", f"There is: {', '.join(sorted(there)) or f'no {what} at all'}.")
+    return there[name]
