@@ -115,11 +115,12 @@ def test_every_module_opens_with_what_it_is_for() -> None:
 def test_what_only_tests_use_is_with_the_tests() -> None:
     """Every module of samzapy is named in another one: what nothing else uses belongs into `tests`."""
     modules = {path: path.read_text() for path in tracked() if path.suffix == ".py" and path.is_relative_to(ROOT / "samzapy")}
+    entry_points = (ROOT / "pyproject.toml").read_text().partition("[project.scripts]")[2].partition("\n# --")[0]
 
     def is_used(path: Path) -> bool:
         room, name = ".".join(path.relative_to(ROOT).parent.parts), path.stem
         word = re.compile(rf"{room}.{name}\b|from {room} import [^\n]*\b{name}\b|\"{name}[\":]")
-        return any(word.search(text) for other, text in modules.items() if other != path)
+        return any(word.search(text) for other, text in {**modules, ROOT / "pyproject.toml": entry_points}.items() if other != path)
 
     unused = [str(path.relative_to(ROOT)) for path in modules if path.stem not in ("__init__", "__main__") and not is_used(path)]
     assert [] == unused

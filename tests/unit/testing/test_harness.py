@@ -13,7 +13,15 @@ from typing import Any
 
 import pytest
 
-from samzapy import ConfigurationError, IncomingMessageEnvelope, MessageCollector, OutgoingMessageEnvelope, StreamTask, TaskCoordinator, TaskError
+from samzapy import (
+    ConfigurationError,
+    IncomingMessageEnvelope,
+    MessageCollector,
+    OutgoingMessageEnvelope,
+    StreamTask,
+    TaskCoordinator,
+    TaskError,
+)
 from samzapy.testing import Harness
 from samzapy.testing.seen import Records
 
