@@ -59,6 +59,16 @@ class TaskContext(Protocol):
     job: JobInfo
     metrics: Metrics
 
+    @property
+    def watermark(self) -> int:
+        """How far the event time of the task's inputs has come, in milliseconds since 1970: all records before it have come, as far as the job
+        file's `inputs[].time` says. It never goes back. It moves when `process` has returned; -2**63 while nothing is known, 2**63-1 once a
+        bounded run (`--until-end`) has read all.
+
+        Raises:
+            TaskError: no input has a `time`.
+        """
+
     def get_store(self, name: str) -> KeyValueStore:
         """The task's store of that name.
 

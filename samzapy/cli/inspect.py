@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -102,10 +102,30 @@ def _print_status(answer: dict[str, Any]) -> None:
         restores = ", ".join(f"{n}: {_restored(s['restore'])}" for n, s in t["stores"].items() if "restore" in s)
         rows.append((t["name"], t["state"], t["container"], t["lag"], t["processed"], restores or None, t["reason"] or None))
     print_table(("TASK", "STATE", "CONTAINER", "LAG", "PROCESSED", "RESTORED FROM (RECORDS)", "REASON"), rows)
+    _print_times(answer["tasks"])
     for key, words in (("dead_letters", "set aside (see `samzapy dlq list JOB.yaml`)"), ("skipped", "skipped")):
         found = [f"{t['name']}: {t[key]}" for t in answer["tasks"] if t[key]]
         if found:
             print(f"\nrecords {words} since their container started: {', '.join(found)}")
+
+
+def _print_times(tasks: Sequence[Mapping[str, Any]]) -> None:
+    """How far event time has come, for tasks that have one, and what it waits for."""
+    rows = []
+    for task in tasks:
+        for stage, found in task.get("time", {}).items():
+            at = "none yet" if found["watermark"] is None else _utc(found["watermark"])
+            rows.append((task["name"], stage, at, found["waits_for"] or None))
+    if rows:
+        print()
+        print_table(("TASK", "TIME OF", "WATERMARK", "WAITS FOR"), rows)
+
+
+def _utc(ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00") + " UTC"
+    except (ValueError, OverflowError, OSError):  # beyond the years that have a date
+        return f"{ms} ms"
 
 
 def _restored(restore: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from samzapy.config import spark_keys
-from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME, foreign_letter, suggested_name
+from samzapy.config.fields import CLASS, MAX_STORE_NAME, STORE_NAME, foreign_letter, suggested_name
 from samzapy.config.findings import Finding
 from samzapy.config.kafka_keys import CLIENT, GROUPS, refusal
 from samzapy.config.reader import read_scalar
@@ -47,6 +47,7 @@ def check_together(document: Mapping[str, Any]) -> list[Finding]:
         *_listed_twice(document, "inputs"),
         *_listed_twice(document, "outputs"),
         *_broadcast(document),
+        *_input_times(document),
         *_store_names(document),
         *_topics(document),
     ]
@@ -99,6 +100,14 @@ def serdes(document: Mapping[str, Any]) -> Iterator[tuple[Route, str]]:
         for key in ("key", "value"):
             if isinstance(section.get(key), str):
                 yield (*path, key), section[key]
+
+
+def time_functions(document: Mapping[str, Any]) -> Iterator[tuple[Route, str]]:
+    """Every function that `inputs[].time.from` names, with its path."""
+    for path, entry in _entries(document, "inputs"):
+        source = _map(entry, "time").get("from")
+        if isinstance(source, str) and CLASS.fullmatch(source):
+            yield (*path, "time", "from"), source
 
 
 def _kafka(document: Mapping[str, Any]) -> Iterator[Finding]:
@@ -227,6 +236,18 @@ def _broadcast(document: Mapping[str, Any]) -> Iterator[Finding]:
     if entries and all(entry.get("broadcast") is True for _, entry in entries):
         hint = "The partitions of an input that is not broadcast determine the number of tasks."
         yield Finding(("inputs", 0, "broadcast"), "every input is broadcast", hint)
+
+
+def _input_times(document: Mapping[str, Any]) -> Iterator[Finding]:
+    """How late records may be is a fact about the topic that nobody can guess; and one task's inputs do the same when nothing comes."""
+    timed = [(path, entry["time"]) for path, entry in _entries(document, "inputs") if isinstance(entry.get("time"), Mapping)]
+    for path, time in timed:
+        if time.get("from", "processing") != "processing" and time.get("watermark_delay") is None:
+            hint = "How much older than the newest record of its partition may a record be? For example 5s; 0s if never."
+            yield Finding((*path, "time", "watermark_delay"), "missing required key 'watermark_delay'", hint)
+    if len({time.get("when_idle", "hold") for _, time in timed}) > 1:
+        path = (*timed[-1][0], "time", "when_idle")
+        yield Finding(path, "the inputs of a task differ in when_idle", "Write the same for all inputs with a time.")
 
 
 def _store_names(document: Mapping[str, Any]) -> Iterator[Finding]:

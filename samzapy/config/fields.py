@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -89,6 +90,23 @@ def serde(value: Any) -> str:
     if name in ("avro", "avro:"):
         raise wrong(f"serde {shown(name)} names no schema file", "Write avro:<schema file>, the path from the job file's folder.")
     raise wrong(f"unknown serde {shown(name)}", f"did you mean {meant!r}? Known are {known}." if meant else f"Known are {known}.")
+
+
+def time_source(value: Any) -> str:
+    name = text(value, "where a record's time is")
+    if name.isidentifier() or CLASS.fullmatch(name):
+        return name
+    raise wrong(f"{shown(name)} says no time", "Write record, processing, the name of a field, or module:function.")
+
+
+def duration_or(word: str) -> Callable[[Any], int | None]:
+    """A duration in milliseconds; None for that word."""
+    read = duration(1)
+
+    def read_either(value: Any) -> int | None:
+        return None if value is None or value == word else read(value)
+
+    return read_either
 
 
 def changelog(value: Any) -> bool | str:
@@ -191,6 +209,10 @@ def _duration_schema() -> WithJsonSchema:
 
 Duration = Annotated[int, BeforeValidator(duration(1)), _duration_schema()]
 DurationOrZero = Annotated[int, BeforeValidator(duration(0)), _duration_schema()]
+Idle = Annotated[int | None, BeforeValidator(duration_or("never")), _schema({"enum": ["never"]}, {"type": "string", "pattern": f"^{DURATION_PATTERN}$"})]
+Ahead = Annotated[int | None, BeforeValidator(duration_or("any")), _schema({"enum": ["any"]}, {"type": "string", "pattern": f"^{DURATION_PATTERN}$"})]
+TimeSource = Annotated[str, BeforeValidator(time_source), WithJsonSchema({"type": "string", "minLength": 1})]
+WhenIdle = Annotated[Literal["hold", "advance"], BeforeValidator(choice("hold", "advance")), _schema({"enum": ["hold", "advance"]})]
 Size = Annotated[int, BeforeValidator(size(1024)), _schema({"type": "string", "pattern": f"^{SIZE_PATTERN}$"})]
 Memory = Annotated[int, BeforeValidator(size(16 << 20)), _schema({"type": "string", "pattern": f"^{SIZE_PATTERN}$"})]
 Flag = Annotated[bool, BeforeValidator(flag), _schema({"type": "boolean"})]

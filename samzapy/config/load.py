@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.config import task_class
-from samzapy.config.checks import check_avro_files, check_together, serdes
+from samzapy.config.checks import check_avro_files, check_together, serdes, time_functions
 from samzapy.config.client_check import ClientCheck, check_client_keys
 from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.fields import CLASS, RECORD
@@ -160,6 +160,11 @@ def _check_classes(values: Mapping[str, Any], folders: Sequence[Path], wrong: se
                 check(name.removeprefix(RECORD), folders)
             except ConfigError as error:
                 findings += [Finding(path, problem.message, problem.hint) for problem in error.problems]
+    for path, name in time_functions(values):
+        try:
+            task_class.import_time_function(name, folders)
+        except ConfigError as error:
+            findings += [Finding(path, problem.message, problem.hint) for problem in error.problems if path not in wrong]
     return findings
 
 

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from pydantic.fields import FieldInfo
 
 from samzapy.config.kafka_keys import JAVA, LOADS_CODE, OWNED
-from samzapy.config.schema import LISTS, MAPS, SECTIONS, Section, Settings, known_keys
+from samzapy.config.schema import LISTS, MAPS, NESTED, SECTIONS, Section, Settings, known_keys
 from samzapy.config.units import format_duration, format_size
 
 FOLDER = Path("config")
@@ -37,6 +37,9 @@ def markdown() -> str:
     for name, model in SECTIONS.items():
         where = f"{name}[]" if name in LISTS else f"{name}.<name>" if name in MAPS else name
         parts.append(_table(f"`{where}`: {_first_line(model)}", f"{where}.", model))
+        for (owner, key), nested in NESTED.items():
+            if owner == name:
+                parts.append(_table(f"`{where}.{key}`: {_first_line(nested)}", f"{where}.{key}.", nested))
     parts.append("\n".join(_kafka()) + "\n")
     return "\n".join(parts)
 
@@ -45,7 +48,7 @@ def json_schema() -> str:
     """The JSON schema of the job file."""
     schema = Settings.model_json_schema(by_alias=True)
     schema |= {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A samzapy job file"}
-    models: list[type[Section]] = [Settings, *SECTIONS.values()]
+    models: list[type[Section]] = [Settings, *SECTIONS.values(), *NESTED.values()]
     for model in models:
         place = schema if model is Settings else schema["$defs"][model.__name__]
         for key, name in known_keys(model).items():

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from samzapy.config.fields import (
+    Ahead,
     Changelog,
     ClassName,
     Containers,
@@ -21,6 +22,7 @@ from samzapy.config.fields import (
     Guarantee,
     Host,
     Hosts,
+    Idle,
     JobId,
     JobName,
     Memory,
@@ -35,7 +37,9 @@ from samzapy.config.fields import (
     SparkProperties,
     Start,
     Times,
+    TimeSource,
     Topic,
+    WhenIdle,
     directory,
     properties,
 )
@@ -72,6 +76,32 @@ class Section(BaseModel):
         return {k: v for k, v in value.items() if v is not None or k not in known_keys(cls)} if isinstance(value, dict) else value
 
 
+class TimeSettings(Section):
+    """An input's event time."""
+
+    source: TimeSource = Field(
+        alias="from",
+        description="A record's time: record (Kafka's timestamp), processing (the clock when it is processed), a field of the value (milliseconds since 1970, or "
+        "a datetime with a time zone), or module:function, called with the value.",
+        examples=["record"],
+    )
+    watermark_delay_ms: DurationOrZero | None = Field(
+        None,
+        alias="watermark_delay",
+        description="How much older than the newest record of its partition a record may be. Required, except with `from: processing`.",
+        examples=["5s"],
+    )
+    idle_timeout_ms: Idle = Field(
+        300_000, alias="idle_timeout", description="How long a partition without records is waited for; `never`: it is always waited for."
+    )
+    when_idle: WhenIdle = Field(
+        "hold", description="What time does when no partition has records: hold, it stands; advance, it goes on at the pace of the clock."
+    )
+    max_ahead_ms: Ahead = Field(
+        3_600_000, alias="max_ahead", description="How far ahead of the clock a partition's time may be, and how far a record may leap; `any`: no limit."
+    )
+
+
 class InputSettings(Section):
     """A topic that tasks read."""
 
@@ -88,6 +118,7 @@ class InputSettings(Section):
     on_out_of_range: OutOfRange = Field(
         "fail", description="What to do when the next offset is no longer in the topic: fail, earliest or latest."
     )
+    time: TimeSettings | None = Field(None, description="Event time: what a record's time is, and how out of order records may be; see `context.watermark`.")
 
 
 class OutputSettings(Section):
@@ -246,6 +277,7 @@ SECTIONS: dict[str, type[Section]] = {
     "web": WebSettings,
 }
 LISTS = ("inputs", "outputs")  # their sections stand in lists
+NESTED: dict[tuple[str, str], type[Section]] = {("inputs", "time"): TimeSettings}  # of a list's entries
 MAPS = ("stores",)  # their sections stand in maps, by name
 
 
@@ -253,6 +285,8 @@ def section_at(path: tuple[str | int, ...]) -> type[Section] | None:
     """The section whose keys stand at a path, or None where there is none."""
     if not path:
         return Settings
+    if len(path) == 3 and path[0] in LISTS:
+        return NESTED.get((str(path[0]), str(path[2])))
     model = SECTIONS.get(str(path[0]))
     depth = 2 if path[0] in LISTS or path[0] in MAPS else 1
     return model if model is not None and len(path) == depth else None

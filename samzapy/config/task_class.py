@@ -85,6 +85,24 @@ def import_record_class(name: str, folders: Sequence[Path]) -> type[Any]:
     return found
 
 
+def import_time_function(name: str, folders: Sequence[Path]) -> Callable[[Any], Any]:
+    """The function that `inputs[].time.from` names; it is called with a record's value.
+
+    Raises:
+        ConfigError: it cannot be imported, or cannot be called with one argument.
+    """
+    found, _ = _import("inputs[].time.from", name, folders)
+    if not callable(found):
+        raise _refusal("inputs[].time.from", f"{name} is not a function", "Name a function of the value.")
+    try:
+        inspect.signature(found).bind(None)
+    except TypeError:
+        raise _refusal("inputs[].time.from", f"{name} cannot be called with a value alone", "Define it with one parameter.") from None
+    except ValueError:  # a builtin without a signature
+        pass
+    return found  # type: ignore[no-any-return]
+
+
 def _import(key: str, name: str, folders: Sequence[Path]) -> tuple[Any, ModuleType]:
     module_name, _, class_path = name.partition(":")
     for folder in reversed(folders):

@@ -25,6 +25,7 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
 from samzapy.model.checkpoint import CHECKPOINT_KEY, MAX_BYTES, Checkpoint, InputMark, StoreMark
+from samzapy.model.event_time import LaneMark, is_same
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.ports import Change, Clock, PlainProducer
 
@@ -39,12 +40,14 @@ class Mirror(Protocol):
 
 @dataclass(slots=True)
 class Cut:
-    """A task at the cut: its next offsets and, per store, the changes since the last commit."""
+    """A task at the cut: its next offsets and, per store, the changes since the last commit; and its event time, as far as it has one."""
 
     task: TaskInstance
     positions: Mapping[TopicPartition, int]
     changes: Mapping[str, Sequence[Change]]
     offsets: dict[str, int]  # by store: where its last changelog record went
+    times: Mapping[str, LaneMark]  # by str(TopicPartition)
+    watermarks: Mapping[str, int]
 
 
 class Committer:
@@ -108,7 +111,9 @@ class Committer:
         for partition, offset in positions.items():
             check(committed.inputs[str(partition)].next_offset <= offset, f"{task.name} never goes back in {partition}")
         ended = task.ended and committed.ended_run_id != self._run_id
-        return Cut(task, positions, changes, {}) if changes or moved or ended else None
+        times, watermarks = task.times()
+        moved = moved or watermarks != committed.watermarks or any(not is_same(mark, committed.inputs[p].time) for p, mark in times.items())
+        return Cut(task, positions, changes, {}, times, watermarks) if changes or moved or ended else None
 
     # -- C1, C2 ------------------------------------------------------------------------------------------------------------------
 
@@ -163,7 +168,7 @@ class Committer:
             check(position > stores[name].position, f"the changelog of {name!r} of {cut.task.name} only grows")
             mark = stores[name]
             stores[name] = StoreMark(mark.topic, mark.topic_id, mark.changelog_start, position)
-        inputs = {str(p): InputMark(self._spec.inputs[p.topic].topic_id, offset) for p, offset in cut.positions.items()}
+        inputs = {str(p): InputMark(self._spec.inputs[p.topic].topic_id, offset, cut.times.get(str(p))) for p, offset in cut.positions.items()}
         return old.advanced(
             container=self._spec.number,
             incarnation=self._own.incarnation,
@@ -172,6 +177,7 @@ class Committer:
             stores=stores,
             ended_run_id=self._run_id if cut.task.ended else old.ended_run_id,
             fingerprint=dict(self._spec.fingerprint),
+            watermarks=cut.watermarks,
         )
 
     # -- C5, C6 ------------------------------------------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ from samzapy.container.starter import Starter
 from samzapy.container.task_instance import STOPPED, TaskInstance
 from samzapy.container.task_start import TaskStart
 from samzapy.container.tasks import Tasks
+from samzapy.container.times import Times
 from samzapy.container.transaction import Transaction
 from samzapy.container.unreadable import skip_unreadable
 from samzapy.ids import random_id
@@ -100,6 +101,7 @@ class Container:
         self._outputs = None if spec.exactly_once else log.plain_producer(name)
         self._consumer = consumer = RenewableConsumer(lambda small: log.consumer(spec.job.group_id, name, small), caution.watch_s, clock)
         self._inputs = inputs = Inputs(consumer, spec.commit_timeout_s)
+        self._times = times = Times(spec, inputs, clock)
         self._partitioners = Partitioners(spec.keyed_inputs)
         self._standbys = standbys = Standbys(spec, log, clock)
 
@@ -120,8 +122,9 @@ class Container:
             search=search, supervision=line,
         )  # fmt: skip
         task_start = TaskStart(
-            spec=spec, run_id=run_id, caution=caution, consumer=consumer, inputs=inputs, hooks=hooks, commits=commits, search=search
-        )
+            spec=spec, run_id=run_id, caution=caution, consumer=consumer, inputs=inputs, hooks=hooks, commits=commits, search=search,
+            times=times,
+        )  # fmt: skip
         self._joining = joining = Joining(
             lambda: Starter(spec, log, own, consumer, clock, commits.commit, new_id), task_start, tasks, standbys, line, clock
         )
@@ -141,12 +144,12 @@ class Container:
         schedule.set(
             Duties(
                 spec=spec, supervision=line, assigned=assigned, joining=joining, transaction=transaction, tasks=tasks, commits=commits, committer=committer,
-                search=search, inputs=inputs, consumer=consumer, flushing=flushing, standbys=standbys, schedule=schedule, clock=clock,
+                search=search, inputs=inputs, consumer=consumer, flushing=flushing, standbys=standbys, schedule=schedule, clock=clock, times=times,
             ).table()
         )  # fmt: skip
         self._report = Report(
             host=spec.host, tasks=self.tasks, inputs=inputs, transaction=transaction, committer=committer, own=own, assigned=assigned,
-            standbys=standbys,
+            standbys=standbys, clock=clock,
         )  # fmt: skip
         self._line, self._number = line, spec.number
         self._tolerant = {topic for topic, one in spec.inputs.items() if one.on_out_of_range != FAIL}
@@ -208,6 +211,8 @@ class Container:
         batch = self._inputs.poll(min(self._poll_records, self._search.room(self._transaction.records)), timeout_s)
         if batch and not self._partitioners.is_done:
             self._partitioners.look(batch)
+        if self._times.is_on:
+            self._times.before(batch)
         self._processing.run(batch)
 
         # Gates and ends are reached by positions, not by records, so they are looked at also when nothing came.

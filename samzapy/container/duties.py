@@ -9,6 +9,7 @@
     commit        `commit.interval`     a commit; also when much waits for one
     write out     walk                  a part of what the stores have committed goes to their engines
     expire        walk                  with `ttl`: a part of what has expired is deleted, every ten seconds
+    times         second                event time: partitions that have come to stand still, where inputs have a time
     inputs        second                partitions that bring nothing although they have records; consumers that fetch little
     sweep         hour                  local stores of tasks that have been elsewhere for a day are removed
     report        walk                  what people see
@@ -35,6 +36,7 @@ from samzapy.container.schedule import NEVER, Duty, Schedule
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.standby import Standbys
 from samzapy.container.tasks import Tasks
+from samzapy.container.times import Times
 from samzapy.container.transaction import Transaction
 from samzapy.plan.crowded import SPAN_S, Spent, crowded
 from samzapy.ports import Clock, Supervision
@@ -65,6 +67,7 @@ class Duties:
         standbys: Standbys,
         schedule: Schedule,
         clock: Clock,
+        times: Times,
     ) -> None:
         self._spec = spec
         self._supervision = supervision
@@ -81,6 +84,7 @@ class Duties:
         self._standbys = standbys
         self._schedule = schedule
         self._clock = clock
+        self._times = times
         self._spent = Spent(clock.monotonic(), 0, {})
         self._crowded = ""
         self._expiry = Expiry(frozenset(name for name, store in spec.stores.items() if store.ttl_ms is not None))
@@ -96,6 +100,7 @@ class Duties:
             Duty(COMMIT, self._commits.commit, self._spec.commit_interval_s, is_wanted=self._commits.is_full),
             Duty("write out", self._write_out),
             Duty("expire", self._expire),
+            Duty("times", self._look_at_times, WATCH_INPUTS_S if self._times.is_on else NEVER, rest=20.0),
             Duty("inputs", self._watch_inputs, WATCH_INPUTS_S, rest=20.0),
             Duty("sweep", self._sweep, SWEEP_S, keeps_time=True),
             Duty("report", lambda: self._supervision.report(False)),
@@ -118,6 +123,9 @@ class Duties:
     def _expire(self) -> None:
         if self._expiry.is_needed:
             self._expiry.step(self._clock.monotonic(), (s for task in self._inputs.tasks() for s in task.stores.values()))
+
+    def _look_at_times(self) -> None:
+        self._times.look(self._transaction.unprocessed)
 
     def _watch_inputs(self) -> None:
         now = self._clock.monotonic()

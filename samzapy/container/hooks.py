@@ -19,6 +19,7 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.requests import Requests
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import Context, TaskInstance
+from samzapy.container.timed import with_time, with_times
 from samzapy.container.transaction import Transaction
 from samzapy.ports import PlainProducer
 
@@ -51,10 +52,12 @@ class Hooks:
     def init(self, task: TaskInstance) -> None:
         """A new task object, and its `init`."""
         user = self._call(task, "the constructor", self._spec.make_task)
-        context = Context(task.model, self._spec.params, self._job, task.stores, task.metrics)
+        context = Context(task.model, self._spec.params, self._job, task.stores, task.metrics, task.time)
         task.user = user
         task.takes_batches = type(user).process_batch is not StreamTask.process_batch
         self.take_batches = self.take_batches or task.takes_batches
+        for task_input in task.inputs:
+            task_input.process = with_times(task_input, user.process_batch) if task.takes_batches else with_time(task_input, user.process)
         failpoints.hit("init.before")
         self._take_effect(task, "init", lambda: user.init(context))
         failpoints.hit("init.after")

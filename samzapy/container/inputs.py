@@ -189,6 +189,8 @@ class Inputs:
                     and max(here[task_input.partition], task_input.resume_at) >= task_input.end
                 ):
                     task_input.ended = True
+                    if task_input.lane is not None:
+                        task_input.lane.ended = True
             if task.state == BOOTSTRAPPING and all(task_input.gate is None for task_input in task.inputs):
                 task.state = RUNNING
                 opened.append(task)
@@ -204,7 +206,7 @@ class Inputs:
         for task in self.tasks():
             task.reason = ""
         asked = [partition for partition, position in at.items() if self._may_wait(partition, position, now)]
-        for partition, end in self._ends_now(asked, now).items():
+        for partition, end in self.ends_now(asked, now).items():
             why = ""
             if end <= at[partition]:
                 why = f"{partition}: another application's transaction is open at {at[partition]}; the task waits for the records after it"
@@ -227,7 +229,16 @@ class Inputs:
         self._still[partition] = still
         return (asks or now - still.since_s >= BUSY_STILL_S) and partition not in self._waits
 
-    def _ends_now(self, partitions: Sequence[TopicPartition], now: float) -> dict[TopicPartition, int]:
+    def high_watermark(self, partition: TopicPartition) -> int:
+        """As the client knows it (`Consumer.high_watermark`)."""
+        return self._consumer.high_watermark(partition)
+
+    def is_paused(self, partition: TopicPartition) -> bool:
+        """Whether a partition is held back on purpose."""
+        return partition in self._paused
+
+    def ends_now(self, partitions: Sequence[TopicPartition], now: float) -> dict[TopicPartition, int]:
+        """Where the readable records of partitions end, as the broker answers now; {}: it does not answer."""
         if now < self._ask_from:
             return {}
         try:

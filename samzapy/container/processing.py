@@ -128,7 +128,7 @@ class Processing:
                 readers = self._inputs.readers.get((topic, partition), ())
                 task_input = _only_reader(readers, message)
                 if task_input is not None:
-                    process, ssp = task_input.task.user.process, task_input.ssp  # type: ignore[union-attr]
+                    process, ssp = task_input.process, task_input.ssp
                     decode_key, decode_value = task_input.decode_key, task_input.decode_value
                     marks = [(store.writes, store.scans, store.keep) for store in task_input.stores]
             if task_input is None:
@@ -247,9 +247,11 @@ class Processing:
         Of a record that has taken effect before, only what it puts into stores without a changelog is kept: the rest would count twice.
         """
         message, task = records[0], task_input.task
+        comes_again = message.offset() < task_input.again_until
         try:
+            process = task.process if comes_again else task_input.process  # what comes again has moved time before
             if task.takes_batches:
-                returned = task.user.process_batch(envelopes_of(records, task_input), self._collector, self._requests)  # type: ignore[union-attr]
+                returned = process(envelopes_of(records, task_input), self._collector, self._requests)
             else:
                 key, value = message.key(), message.value()
                 envelope = RecordEnvelope(
@@ -258,7 +260,7 @@ class Processing:
                     task_input.ssp,
                     message,
                 )
-                returned = task.user.process(envelope, self._collector, self._requests)  # type: ignore[union-attr]
+                returned = process(envelope, self._collector, self._requests)
             if returned is not None:
                 refuse_returned(task.hook, returned)
         except BaseException as error:  # whatever the task or a serde raises is the record's
@@ -268,7 +270,7 @@ class Processing:
             return error
         if self._requests.is_forked:
             end_child(None)
-        if message.offset() < task_input.again_until:
+        if comes_again:
             task.keep_scratch()
             self._collector.drop()
         else:

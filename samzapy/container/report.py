@@ -13,6 +13,7 @@ from samzapy.container.standby import Standbys
 from samzapy.container.task_instance import TaskInstance
 from samzapy.container.transaction import Transaction
 from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Clock
 
 
 class Report:
@@ -29,6 +30,7 @@ class Report:
         own: Ownership,
         assigned: AssignedTasks,
         standbys: Standbys,
+        clock: Clock,
     ) -> None:
         self._host = host
         self._tasks = tasks
@@ -38,6 +40,7 @@ class Report:
         self._own = own
         self._assigned = assigned
         self._standbys = standbys
+        self._clock = clock
 
     def positions(self) -> dict[str, dict[TopicPartition, int]]:
         """By task: where it stands in each input."""
@@ -51,6 +54,7 @@ class Report:
         """As JSON."""
         positions = self.positions()
         commits = self._committer
+        now_s, now_ms = self._clock.monotonic(), self._clock.now_ms()
         return {
             "host": self._host,
             "commits": commits.commits,
@@ -60,5 +64,5 @@ class Report:
             "epoch": self._assigned.epoch,
             "released": sorted(self._assigned.released),
             "standbys": self._standbys.status(),
-            "tasks": [task.status(positions[task.name]) for task in self._tasks.values()],
+            "tasks": [task.status(positions[task.name], now_s, now_ms) for task in self._tasks.values()],
         }

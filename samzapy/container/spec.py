@@ -8,6 +8,7 @@ from typing import Any
 
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
+from samzapy.container.lane_time import TimeRules
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
@@ -19,8 +20,16 @@ from samzapy.ports import Change, Message, Outgoing, StoreDirectory, StoreEngine
 
 
 @dataclass(frozen=True, slots=True)
+class TimeSpec:
+    """The event time of an input: `of(envelope)` gives a record's, in milliseconds since 1970, and raises where it has none."""
+
+    of: Callable[[Any], int]
+    rules: TimeRules
+
+
+@dataclass(frozen=True, slots=True)
 class InputSpec:
-    """An input topic: its id now, its serdes, where a first start begins, and what to do when the next offset is gone."""
+    """An input topic: its id now, its serdes, where a first start begins, what to do when the next offset is gone, and its event time."""
 
     topic: str
     topic_id: str
@@ -29,6 +38,7 @@ class InputSpec:
     start: str = "earliest"
     bootstrap: bool = False
     on_out_of_range: str = "fail"
+    time: TimeSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,8 +126,9 @@ class Starter:
         self, task: TaskInstance, old: Checkpoint | None, order: Startpoint | None, bounds: Mapping[TopicPartition, Bounds]
     ) -> tuple[dict[str, InputMark], dict[str, InputMark]]:
         """The next offsets of the task's inputs, and those of its removed inputs."""
-        ordered = {p: InputMark(order.topic_ids[p], at) for p, at in order.offsets.items()} if order is not None else {}
         before = {**old.left, **old.inputs} if old is not None else {}
+        times = {p: mark.time for p, mark in before.items()}  # under state that stands, time does not go back
+        ordered = {p: InputMark(order.topic_ids[p], at, times.get(p)) for p, at in order.offsets.items()} if order is not None else {}
         known = {**before, **ordered}
         inputs: dict[str, InputMark] = {}
         for task_input in task.inputs:
@@ -137,7 +138,7 @@ class Starter:
                 offset = checked_offset(bounds[task_input.partition], spec, task_input.partition, mark)
             else:
                 offset = first_offset(bounds[task_input.partition], spec, self._has_grown(task_input.partition))
-            inputs[partition] = InputMark(spec.topic_id, offset)
+            inputs[partition] = InputMark(spec.topic_id, offset, mark.time if mark is not None and spec.time is not None else None)
             if old is not None and partition not in old.inputs:
                 came = f"is an input again; it left at {before[partition].next_offset}" if partition in before else "is new to this task"
                 LOG.info("%s: %s %s; it is read from %d", task.name, partition, came, offset)
@@ -177,4 +178,4 @@ class Starter:
         )  # fmt: skip
         if old is None:
             return new
-        return replace(new, sequence=old.sequence + 1, startpoint_id=old.startpoint_id, ended_run_id=old.ended_run_id)
+        return replace(new, sequence=old.sequence + 1, startpoint_id=old.startpoint_id, ended_run_id=old.ended_run_id, watermarks=old.watermarks)

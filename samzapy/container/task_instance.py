@@ -15,9 +15,11 @@ from samzapy.api.envelope import SystemStreamPartition
 from samzapy.api.errors import TaskError
 from samzapy.api.store import KeyValueStore
 from samzapy.api.task import StreamTask
+from samzapy.container.lane_time import LaneTime, StageTime
 from samzapy.container.metrics import TaskMetrics
 from samzapy.container.spec import InputSpec
 from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.event_time import NEVER, LaneMark
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import KAFKA
 from samzapy.model.offsets import TopicPartition
@@ -48,7 +50,13 @@ class Context:
     """What `init` is given."""
 
     def __init__(
-        self, model: TaskModel, params: Mapping[str, Any], job: JobInfo, stores: Mapping[str, TaskStore], metrics: TaskMetrics
+        self,
+        model: TaskModel,
+        params: Mapping[str, Any],
+        job: JobInfo,
+        stores: Mapping[str, TaskStore],
+        metrics: TaskMetrics,
+        time: StageTime | None = None,
     ) -> None:
         self.task_name = model.name
         self.partitions = tuple(SystemStreamPartition(KAFKA, p.topic, p.partition) for p in model.inputs)
@@ -56,6 +64,17 @@ class Context:
         self.job = job
         self.metrics: Metrics = metrics
         self._stores = stores
+        self._time = time
+
+    @property
+    def watermark(self) -> int:
+        """How far the task's event time has come (api.context)."""
+        if self._time is None:
+            raise TaskError(
+                f"{self.task_name} asks for the watermark, and no input has a time.",
+                "Say it in the job file: `inputs: [{topic: …, time: {from: record, watermark_delay: 5s}}]`.",
+            )
+        return self._time.watermark
 
     def get_store(self, name: str) -> KeyValueStore:
         """The task's store of that name."""
@@ -78,6 +97,8 @@ class TaskInput:
         resume_at: where this task began to read, or how far it is in a record that several tasks read; a shared partition may be read from
             further back for another task.
         again_until: records before this offset have taken effect once, and come again because no changelog keeps what they put somewhere.
+        lane: its event time; None: the input has none.
+        process: the task object's `process`, with event time where the input has it.
     """
 
     __slots__ = (
@@ -89,7 +110,9 @@ class TaskInput:
         "end",
         "ended",
         "gate",
+        "lane",
         "partition",
+        "process",
         "processed",
         "resume_at",
         "skipped",
@@ -112,6 +135,8 @@ class TaskInput:
         self.ended = False
         self.resume_at = 0
         self.again_until = 0
+        self.lane: LaneTime | None = None
+        self.process: Callable[[Any, Any, Any], Any]
         self.processed = 0
         self.skipped = 0
         self.dead_letters = 0
@@ -149,6 +174,7 @@ class TaskInstance:
     ended: bool = False  # end_of_stream has returned, or it asked for shutdown(); its checkpoint carries the run's id
     closing: bool = False  # shutdown was asked for
     takes_batches: bool = False  # its class defines process_batch
+    time: StageTime | None = None  # None: no input has a time
 
     @property
     def name(self) -> str:
@@ -167,9 +193,24 @@ class TaskInstance:
         return self.state in (RUNNING, BOOTSTRAPPING) and not self.ended
 
     @property
+    def process(self) -> Callable[[Any, Any, Any], Any]:
+        """The hook of its object that records are given to."""
+        if self.user is None:
+            raise AssertionError(f"{self.name} has no task object yet")
+        return self.user.process_batch if self.takes_batches else self.user.process
+
+    @property
     def hook(self) -> str:
         """Which hook its records are given to."""
         return "process_batch" if self.takes_batches else "process"
+
+    def times(self) -> tuple[dict[str, LaneMark], dict[str, int]]:
+        """For its checkpoint: by str(TopicPartition) the time of its inputs that have one, and by stage its watermark, once there is one."""
+        if self.time is None:
+            return {}, {}
+        reached = self.time.kept
+        marks = {str(i.partition): i.lane.mark for i in self.inputs if i.lane is not None}
+        return marks, {} if reached == NEVER else {self.time.name: reached}
 
     def keep(self) -> None:
         for store in self.stores.values():
@@ -187,8 +228,8 @@ class TaskInstance:
         for store in self.stores.values():
             store.undo()
 
-    def status(self, positions: Mapping[TopicPartition, int]) -> dict[str, Any]:
-        """Its part of the container's report."""
+    def status(self, positions: Mapping[TopicPartition, int], now_s: float = 0.0, now_ms: int = 0) -> dict[str, Any]:
+        """Its part of the container's report, at this time by both clocks."""
         return {
             "name": self.name,
             "state": self.state,
@@ -201,4 +242,5 @@ class TaskInstance:
             "sequence": self.checkpoint.sequence if self.checkpoint else -1,
             "stores": {name: {"restore": r.to_json()} for name, r in self.restored.items()},
             "metrics": self.metrics.snapshot(),
+            **({} if self.time is None else {"time": self.time.status(now_s, now_ms)}),
         }

@@ -12,6 +12,7 @@ from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import STOPPED, TaskInput, TaskInstance
 from samzapy.container.tasks import close_stores
+from samzapy.container.times import Times
 from samzapy.model.caution import Caution
 from samzapy.ports import Consumer
 
@@ -35,6 +36,7 @@ class TaskStart:
         hooks: Hooks,
         commits: Commits,
         search: PoisonSearch,
+        times: Times,
     ) -> None:
         self._spec = spec
         self._run_id = run_id
@@ -44,6 +46,7 @@ class TaskStart:
         self._hooks = hooks
         self._commits = commits
         self._search = search
+        self._times = times
 
     def begin(self, tasks: Sequence[TaskInstance]) -> None:
         """New task objects, `init()`, inputs at the checkpoint. Only between two batches: it changes what is read."""
@@ -57,6 +60,7 @@ class TaskStart:
             else:
                 going.append(task)
         for task in going:
+            self._times.begin(task)
             self._hooks.init(task)
 
         # A partition that others read already goes back to where these begin. What the others have had must not come to them again, so their

@@ -45,8 +45,8 @@ class Plan:
         steps: every input partition of the tasks touched.
         startpoints: by task.
         deletions: keys to delete, by changelog partition; only with `reset_state`.
-        forgotten: with `reset_state`, by task its next checkpoint, without the positions of topics that are no inputs now: what the state
-            knew of them is deleted.
+        forgotten: with `reset_state`, by task its next checkpoint, without the positions of topics that are no inputs now, and without
+            event times: what the state knew of them is deleted.
         left: those positions: (task, partition, next offset).
         first_run: to be written in place of the job's, whose checkpoint topic is lost; None: it stands.
     """
@@ -141,9 +141,10 @@ class CheckpointSet:
             first_run = self._new_first_run(ledger, facts, found)
             if not options.reset_state:
                 return Plan(found, startpoints, deletions, first_run)
-            leaving = {task: checkpoints[task] for task in startpoints if task in checkpoints and checkpoints[task].left}
+            known = {task: checkpoints[task] for task in startpoints if task in checkpoints}
+            leaving = {task: c for task, c in known.items() if c.left or c.has_times}
             left = tuple((task, partition, mark.next_offset) for task, c in leaving.items() for partition, mark in c.left.items())
-            forgotten = {task: c.advanced(left={}) for task, c in leaving.items()}
+            forgotten = {task: c.without_times().advanced(left={}) for task, c in leaving.items()}
             return Plan(found, {t: self._of_inputs(t, s) for t, s in startpoints.items()}, deletions, first_run, forgotten, left)
         finally:
             consumer.close()

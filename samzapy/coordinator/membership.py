@@ -272,6 +272,7 @@ def task_json(
         "stores": report.get("stores", {}),
         "standby": list(copies),
         "metrics": report.get("metrics", {}),
+        **({"time": report["time"]} if "time" in report else {}),
     }
 
 

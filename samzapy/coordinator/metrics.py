@@ -57,7 +57,20 @@ class _Collector:
             for copy in task["standby"]:
                 if copy["lag"] is not None:
                     behind.add_metric([self._job, str(copy["container"]), task["name"]], copy["lag"])
-        yield from (*families.values(), records, seconds, remaining, behind)
+        yield from (*families.values(), records, seconds, remaining, behind, *self._of_times())
+
+    def _of_times(self) -> Iterator[Metric]:
+        """Event time, of tasks that have one."""
+        labels = ["job", "container", "task", "stage"]
+        watermark = GaugeMetricFamily("samzapy_watermark_seconds", "How far event time has come, in seconds since 1970.", labels=labels)
+        ahead = CounterMetricFamily("samzapy_ahead_records", "Records too far ahead to move time at once, since the container started.", labels=labels)
+        for task in self._status["tasks"]:
+            for stage, time in task.get("time", {}).items():
+                values = [self._job, str(task["container"]), task["name"], stage]
+                if time["watermark"] is not None:
+                    watermark.add_metric(values, time["watermark"] / 1000)
+                ahead.add_metric(values, time["ahead"])
+        yield from (watermark, ahead) if watermark.samples else ()
 
     def _of_containers(self) -> Iterator[Metric]:
         labels = ["job", "container"]

@@ -13,18 +13,21 @@ from typing import Any
 from zlib import crc32 as _crc32
 
 from samzapy.model.bounded_json import brief, read_object, to_bytes
+from samzapy.model.event_time import LaneMark, lane_mark_from_json, whole
 
 VERSION = 1
+WITH_TIMES = 2  # written only by jobs with event time: an older samzapy refuses it, where it would forget the times
 CHECKPOINT_KEY = b"checkpoint"
 MAX_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class InputMark:
-    """A task's next offset in one input partition, with the topic's id at that time."""
+    """A task's next offset in one input partition, with the topic's id at that time; of an input with `time` also its time there."""
 
     topic_id: str
     next_offset: int
+    time: LaneMark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class Checkpoint:
         startpoint_id: the last `checkpoint set` that was carried out, or "".
         ended_run_id: the run in which this task has ended, by its end of stream or by `shutdown()`, or "".
         fingerprint: what must not change between runs (serdes, stores, task count), as text per subject.
+        watermarks: how far the task's event time has come, in milliseconds since 1970, by stage; empty without event time.
     """
 
     job: str
@@ -64,10 +68,21 @@ class Checkpoint:
     ended_run_id: str = ""
     fingerprint: Mapping[str, str] = field(default_factory=dict)
     left: Mapping[str, InputMark] = field(default_factory=dict)
+    watermarks: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether it says anything about event time."""
+        return bool(self.watermarks) or any(mark.time is not None for mark in (*self.inputs.values(), *self.left.values()))
+
+    def without_times(self) -> Checkpoint:
+        """The same, with nothing known of event time."""
+        inputs, left = ({p: replace(m, time=None) for p, m in marks.items()} for marks in (self.inputs, self.left))
+        return replace(self, inputs=inputs, left=left, watermarks={})
 
     def to_bytes(self) -> bytes:
         body = {
-            "version": VERSION,
+            "version": WITH_TIMES if self.has_times else VERSION,
             "job": self.job,
             "id": self.id,
             "task": self.task,
@@ -84,6 +99,7 @@ class Checkpoint:
             "ended_run_id": self.ended_run_id,
             "fingerprint": dict(self.fingerprint),
             **({"left": _marks_to_json(self.left)} if self.left else {}),
+            **({"watermarks": dict(self.watermarks)} if self.watermarks else {}),
         }
         return _dumps({**body, "crc": _crc(body)})
 
@@ -105,8 +121,8 @@ def checkpoint_from_bytes(data: bytes) -> Checkpoint:
     try:
         raw = read_object(data, MAX_BYTES)
         crc = raw.pop("crc")
-        if raw["version"] != VERSION:
-            raise UnreadableCheckpoint(f"version {brief(raw['version'])}, this samzapy reads version {VERSION}")
+        if raw["version"] not in (VERSION, WITH_TIMES):
+            raise UnreadableCheckpoint(f"version {brief(raw['version'])}, this samzapy reads versions {VERSION} and {WITH_TIMES}")
         if crc != _crc(raw):
             raise UnreadableCheckpoint("its CRC does not match its content")
         return Checkpoint(
@@ -126,6 +142,7 @@ def checkpoint_from_bytes(data: bytes) -> Checkpoint:
             ended_run_id=_text(raw["ended_run_id"]),
             fingerprint={_text(k): _text(v) for k, v in raw["fingerprint"].items()},
             left=_marks(raw.get("left", {})),
+            watermarks={_text(stage): whole(w) for stage, w in raw.get("watermarks", {}).items()},
         )
     except UnreadableCheckpoint:
         raise
@@ -136,11 +153,17 @@ def checkpoint_from_bytes(data: bytes) -> Checkpoint:
 
 
 def _marks_to_json(marks: Mapping[str, InputMark]) -> dict[str, dict[str, object]]:
-    return {partition: {"topic_id": m.topic_id, "next_offset": m.next_offset} for partition, m in sorted(marks.items())}
+    return {
+        partition: {"topic_id": m.topic_id, "next_offset": m.next_offset, **({} if m.time is None else {"time": m.time.to_json()})}
+        for partition, m in sorted(marks.items())
+    }
 
 
-def _marks(raw: Mapping[str, Mapping[str, object]]) -> dict[str, InputMark]:
-    return {partition: InputMark(_text(m["topic_id"]), _number(m["next_offset"])) for partition, m in raw.items()}
+def _marks(raw: Mapping[str, Mapping[str, Any]]) -> dict[str, InputMark]:
+    return {
+        partition: InputMark(_text(m["topic_id"]), _number(m["next_offset"]), lane_mark_from_json(m["time"]) if "time" in m else None)
+        for partition, m in raw.items()
+    }
 
 
 def _dumps(value: Mapping[str, Any]) -> bytes:

@@ -31,6 +31,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, container_key
 from samzapy.ports import Message
 from samzapy.readers import read_to_end
+from samzapy.testing.event_time import EventTime
 from samzapy.testing.harness_job import AnyJob, HarnessJob, named, seconds_of
 from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
@@ -43,7 +44,7 @@ TURNS_WITHOUT_PROGRESS = 3
 BUILT_IN = ("processed", "skipped", "dead_letters")
 
 
-class Harness:
+class Harness(EventTime):
     """One job with all its tasks in one container.
 
     Args:

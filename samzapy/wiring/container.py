@@ -35,6 +35,7 @@ from samzapy.store.overlay import OverlayStore
 from samzapy.store.rocks import RocksEngine, SharedMemory
 from samzapy.store.ttl import ExpiringStore
 from samzapy.wiring.clients import kafka_log
+from samzapy.wiring.event_time import time_spec
 from samzapy.wiring.job_topics import JobTopics, fingerprint
 from samzapy.wiring.local_state import local_state
 
@@ -80,7 +81,9 @@ def container_spec(
         params=settings.params,
         tasks=tasks,
         inputs={
-            i.topic: InputSpec(i.topic, topics[i.topic].topic_id, serde(i.key), serde(i.value), i.start, i.bootstrap, i.on_out_of_range)
+            i.topic: InputSpec(
+                i.topic, topics[i.topic].topic_id, serde(i.key), serde(i.value), i.start, i.bootstrap, i.on_out_of_range, time_spec(i, folders)
+            )
             for i in settings.inputs
         },
         outputs={

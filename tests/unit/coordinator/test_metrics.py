@@ -54,6 +54,15 @@ def test_every_number_has_its_name() -> None:
     } == {key: value for key, value in samples.items() if len(key) == 2}  # fmt: skip
 
 
+def test_event_time_is_told_where_there_is_one() -> None:
+    times = {"a+b": {"watermark": 1500, "behind_ms": 2, "ahead": 3, "waits_for": ""}, "c": {"watermark": None, "ahead": 0, "waits_for": ""}}
+    families = text_string_to_metric_families(metrics_text({**STATUS, "tasks": [{**TASK, "time": times}]}, REPORTS))
+    samples = {(s.name, s.labels["stage"]): s.value for f in families for s in f.samples if "stage" in s.labels and "_created" not in s.name}
+    assert samples == {
+        ("samzapy_watermark_seconds", "a+b"): 1.5, ("samzapy_ahead_records_total", "a+b"): 3.0, ("samzapy_ahead_records_total", "c"): 0.0,
+    }  # fmt: skip
+
+
 def test_what_is_not_known_is_not_told() -> None:
     of_the_waiting = {key[0]: value for key, value in told().items() if "Partition 1" in key}
     assert 0.0 == of_the_waiting["samzapy_task_running"]

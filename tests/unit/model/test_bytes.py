@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import zlib
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
 from samzapy.model.caution import piece_from_json
 from samzapy.model.checkpoint import Checkpoint, InputMark, StoreMark, UnreadableCheckpoint, checkpoint_from_bytes
 from samzapy.model.dead_letter import read_trace, trace_headers
+from samzapy.model.event_time import LaneMark, Leap
 from samzapy.model.ownership import (
     LEASE_KEY,
     ContainerRecord,
@@ -33,6 +35,28 @@ CHECKPOINT = Checkpoint(
 
 def test_a_checkpoint_comes_back() -> None:
     assert checkpoint_from_bytes(CHECKPOINT.to_bytes()) == CHECKPOINT
+
+
+def test_times_make_a_checkpoint_of_version_2_and_come_back() -> None:
+    leap = Leap(1_700_000_000_000, 5, 60, 1_700_000_000_001)
+    inputs = {
+        "a[0]": InputMark("id", 6, LaneMark(-5, True, 7, None)), "b[0]": InputMark("id", 6, LaneMark(3, False, 7, leap)),
+        "c[0]": InputMark("id", 6, LaneMark()), "d[0]": InputMark("id", 6),
+    }  # fmt: skip
+    with_times = dataclasses.replace(CHECKPOINT, inputs=inputs, watermarks={"a+b+c": -5})
+    assert json.loads(with_times.to_bytes())["version"] == 2
+    assert checkpoint_from_bytes(with_times.to_bytes()) == with_times
+    assert json.loads(with_times.without_times().to_bytes())["version"] == 1 == json.loads(CHECKPOINT.to_bytes())["version"]
+    for wrong in ({"newest": "1"}, {"idle": 1}, {"leap": [1]}, {"seen_ms": None}):
+        raw = json.loads(with_times.to_bytes())
+        del raw["crc"]
+        raw["inputs"]["a[0]"]["time"] |= wrong
+        with pytest.raises(UnreadableCheckpoint, match=r"expected|not enough"):
+            checkpoint_from_bytes(json.dumps({**raw, "crc": crc_of(raw)}).encode())
+
+
+def crc_of(body: dict[str, object]) -> int:
+    return zlib.crc32(json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
 
 
 @given(st.integers(0, 10_000), st.integers(1, 255))

@@ -1,0 +1,337 @@
+"""The event time of a task: how far each of its input partitions has come, and what follows for the task. Pure: the caller tells of records, of
+the wall clock, and of the broker's answers.
+
+A *lane* is an input partition with event time. Its time is that of its newest record; its watermark is that, less the disorder that its input
+allows. The task's watermark W says that all records before W have come: it is the minimum over the lanes, and never goes back.
+
+Two things must not stop it or drag it along:
+
+- A lane that has no records would hold it for ever. Such a lane is *idle* and left out, once the broker has said, when asked after the lane had
+  stood still for `idle_timeout`, that it stands at its end. Silence alone proves nothing: the client may be busy with other partitions, and a
+  consumer's position may be beyond records that are fetched and not processed. An idle lane that was idle before a start, or while no other
+  lane was active, holds the watermark until the broker has said so again: its backlog may have come meanwhile.
+- A record with a wrong clock, far ahead, would make all others late. A *leap* counts when 100 records or 10 seconds of its lane have not
+  contradicted it, and no lane gets further ahead of the wall clock than `max_ahead`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from samzapy.model.event_time import END, NEVER, LaneMark, Leap
+from samzapy.model.offsets import TopicPartition
+
+LEAP_RECORDS = 100
+LEAP_MS = 10_000
+ASK_S = 1.0  # between two questions about a lane that may be idle
+ASK_AGAIN_S = 5.0  # between two about a lane that is idle, while others move
+HOLD, ADVANCE = "hold", "advance"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRules:
+    """What an input says about its time, in milliseconds.
+
+    Attributes:
+        delay_ms: how much older than the newest a record of the same partition may be.
+        idle_ms: how long a partition without records is waited for; None: for ever.
+        max_ahead_ms: how far ahead of the clock a record may be; None: any time counts at once.
+        when_idle: what time does when all partitions are idle: HOLD, or ADVANCE at the pace of the clock.
+        by_clock: its time is the clock's (processing time), whether records come or not.
+    """
+
+    delay_ms: int = 0
+    idle_ms: int | None = 300_000
+    max_ahead_ms: int | None = 3_600_000
+    when_idle: str = HOLD
+    by_clock: bool = False
+
+
+class LaneTime:
+    """The time of one lane.
+
+    Args:
+        now_ms: the wall clock, asked only about records that may be ahead of it.
+        before_return: called before a lane that was idle counts again.
+
+    Attributes:
+        newest: the newest time that counts; NEVER: none yet.
+        idle: whether it is left out of the minimum.
+        proved: of an idle lane, whether the broker has said so since that last came in doubt.
+        ended: whether a bounded run has read all of it.
+        quiet: a record of at most this time changes nothing: the hot loop compares with it.
+        ahead: how many records were leaps, since the container started.
+        position, at_s: the first offset that is not processed, and since when (monotonic seconds) it is that.
+    """
+
+    __slots__ = (
+        "_allowed_ms", "_asked_s", "_before_return", "_limit", "_now_ms", "_seen_at", "ahead", "at_s", "ended", "has_more", "idle", "leap",
+        "newest", "partition", "position", "proved", "quiet", "rules", "seen_ms",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        rules: TimeRules,
+        mark: LaneMark,
+        now_ms: Callable[[], int],
+        before_return: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.partition = partition
+        self.rules = rules
+        self._now_ms = now_ms
+        self._before_return = before_return
+        self.newest, self.idle, self.seen_ms, self.leap = mark.newest, mark.idle, mark.seen_ms, mark.leap
+        self.proved = False
+        self.ended = False
+        self.ahead = 0
+        self.position = -1
+        self.at_s = 0.0
+        self.has_more = False
+        self._asked_s = float("-inf")
+        self._allowed_ms = END if rules.max_ahead_ms is None else rules.max_ahead_ms
+        self._limit = NEVER
+        self._seen_at = self.newest
+        self.quiet = NEVER
+        self._settle()
+
+    @property
+    def watermark(self) -> int:
+        """All records of the lane before this time have come, as far as its rules go."""
+        return END if self.ended else NEVER if self.newest == NEVER else self.newest - self.rules.delay_ms
+
+    @property
+    def mark(self) -> LaneMark:
+        """What the checkpoint keeps."""
+        return LaneMark(self.newest, self.idle, self.seen_ms, self.leap)
+
+    # -- records ---------------------------------------------------------------------------------------------------------------------
+
+    def advance(self, time: int) -> None:
+        """A record of this time was processed. Callers skip this where `time <= quiet`."""
+        if time <= self._limit and time - self.newest <= self._allowed_ms:
+            self.newest = self.quiet = time
+            return
+        now_ms = self._now_ms()
+        self.active()
+        if self.leap is not None and time < self.leap.time - self._allowed_ms:
+            self.leap = None  # its clock was wrong
+        if self.leap is not None:
+            self._weigh(self.leap, time, now_ms)
+        if self._is_leap(time, now_ms):
+            self.ahead += 1
+            if self.leap is None:
+                self.leap = Leap(time, now_ms)
+        else:
+            self._move(time, now_ms)
+        self._settle(now_ms)
+
+    def _is_leap(self, time: int, now_ms: int) -> bool:
+        """Whether a record is further ahead than the clock explains."""
+        if self.rules.max_ahead_ms is None:
+            return False
+        if self.newest == NEVER:
+            return time > now_ms
+        return time - self.newest > self._allowed_ms + max(0, now_ms - self.seen_ms)
+
+    def _weigh(self, leap: Leap, time: int, now_ms: int) -> None:
+        """A record that agrees with the leap."""
+        records, low = leap.records + 1, leap.low
+        if records > LEAP_RECORDS // 2:
+            low = time if low is None else min(low, time)
+        self.leap = replace(leap, records=records, low=low)
+        if records >= LEAP_RECORDS or now_ms - leap.since_ms >= LEAP_MS:
+            self.leap = None
+            self._move(leap.time if low is None else max(leap.time, low), now_ms)
+
+    def _move(self, time: int, now_ms: int) -> None:
+        time = min(time, now_ms + self._allowed_ms)
+        if time > self.newest:
+            self.newest = self._seen_at = time
+            self.seen_ms = now_ms
+
+    def _settle(self, now_ms: int | None = None) -> None:
+        """What the hot loop compares with. Only what moves time by little, and not beyond the clock, goes the short way."""
+        is_plain = not self.idle and self.leap is None and self.newest != NEVER
+        self.quiet = self.newest if is_plain else NEVER
+        if not is_plain:
+            self._limit = NEVER
+        elif now_ms is not None:
+            self._limit = now_ms + self._allowed_ms
+
+    def clock_is(self, now_ms: int) -> None:
+        """The wall clock, told once a second, and before each batch where the lane's time is the clock's."""
+        if self.rules.by_clock and now_ms > self.newest:
+            self.newest = now_ms
+            self._settle()
+        if self.newest != self._seen_at:
+            self.seen_ms, self._seen_at = now_ms, self.newest
+
+    def go_to(self, time: int) -> None:
+        """Its time is at least this, without a record, whatever the clock says: for tests of jobs."""
+        self.active()
+        self.newest = max(self.newest, time)
+        self._settle()
+
+    # -- idle ------------------------------------------------------------------------------------------------------------------------
+
+    def active(self) -> None:
+        """It has something to read, or was given a record: it counts again."""
+        if self.idle:
+            self._before_return()
+            self.idle = False
+            self._settle()
+
+    def doubt(self) -> None:
+        """Whether it still stands at its end must be asked again."""
+        self.proved = False
+
+    def stands(self, position: int, has_more: bool, now_s: float) -> None:
+        """Where the first record is that is not processed, and whether there is one as far as the client knows, or the lane is paused."""
+        self.has_more = has_more
+        if has_more:
+            self.active()
+        if position != self.position or has_more:
+            self.position, self.at_s = position, now_s
+
+    def wants_answer(self, now_s: float) -> bool:
+        """Whether the broker is to be asked where the lane ends."""
+        idle_ms = self.rules.idle_ms
+        if idle_ms is None or self.has_more or self.ended or self.rules.by_clock or self.position < 0:
+            return False
+        if self.idle:
+            return not self.proved or now_s - self._asked_s >= ASK_AGAIN_S
+        silent_s = 0.0 if self._is_empty else idle_ms / 1000
+        return now_s - self.at_s >= silent_s and now_s - self._asked_s >= ASK_S
+
+    def answered(self, end: int, asked_s: float) -> None:
+        """The broker, asked at this time, said that what can be read ends there; nothing was processed since.
+
+        An answer before the silence was long enough proves nothing about it.
+        """
+        before, self._asked_s = self._asked_s, asked_s
+        idle_ms = self.rules.idle_ms
+        if end > self.position or idle_ms is None:
+            self.stands(self.position, True, asked_s)
+            self.has_more = False  # it is looked at again
+        elif self.idle:
+            self.proved = True
+        elif asked_s - self.at_s >= idle_ms / 1000 or (self._is_empty and before >= self.at_s):
+            self.idle = self.proved = True
+            self._settle()
+
+    @property
+    def _is_empty(self) -> bool:
+        """Its partition never had a record."""
+        return self.position == 0 and self.newest == NEVER
+
+
+class StageTime:
+    """The event time of a task.
+
+    Args:
+        name: of the stage: its timed inputs.
+        watermark: that of the checkpoint.
+    """
+
+    def __init__(self, name: str, watermark: int = NEVER) -> None:
+        self.name = name
+        self.lanes: list[LaneTime] = []
+        self._reached = watermark
+        self._was_quiet = False  # no lane was active when the watermark was last looked at
+        self._pace_ms: int | None = None  # with ADVANCE: the wall clock up to which a quiet stage has followed it
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether a bounded run has read all of it."""
+        return bool(self.lanes) and all(lane.ended for lane in self.lanes)
+
+    @property
+    def watermark(self) -> int:
+        """All records before this time have come. END at the end of a bounded run."""
+        if self.is_at_end:
+            return END
+        self._look()
+        return self._reached
+
+    @property
+    def kept(self) -> int:
+        """What the checkpoint keeps: never END, since a later run goes on where this one's records were."""
+        if not self.is_at_end:
+            self._look()
+        return self._reached
+
+    def before_return(self) -> None:
+        """A lane that was idle is about to count again: what the others have reached until now stands."""
+        self._look()
+        if self._was_quiet:
+            for lane in self.lanes:
+                lane.doubt()
+
+    def _look(self) -> None:
+        lanes = self.lanes
+        if len(lanes) == 1:  # nearly always
+            at = lanes[0].watermark
+            if at > self._reached and at != END:
+                self._reached = at
+            if not lanes[0].idle:
+                self._was_quiet = False
+                return
+        going = [lane for lane in lanes if not lane.idle and not lane.ended]
+        self._was_quiet = not going
+        if any(lane.idle and not lane.proved for lane in lanes):
+            return
+        marks = [lane.watermark for lane in (going or lanes) if not lane.ended]
+        if marks:
+            self._reached = max(self._reached, min(marks) if going else max(marks))
+
+    def follow(self, now_ms: int) -> None:
+        """Once a second: a quiet stage whose rules say so goes on at the pace of the clock."""
+        self._look()
+        lanes = [lane for lane in self.lanes if not lane.ended]
+        follows = self._was_quiet and lanes and all(lane.proved and lane.rules.when_idle == ADVANCE for lane in lanes)
+        if follows and self._pace_ms is not None and self._reached != NEVER:
+            self._reached += max(0, now_ms - self._pace_ms)
+        self._pace_ms = now_ms if follows else None
+
+    def status(self, now_s: float, now_ms: int) -> dict[str, object]:
+        """For people: by stage its watermark, how old that is, the records that were too far ahead, and what is waited for."""
+        at = None if self._reached == NEVER else self._reached
+        return {
+            self.name: {
+                "watermark": at,
+                "behind_ms": None if at is None else now_ms - at,
+                "ahead": sum(lane.ahead for lane in self.lanes),
+                "waits_for": self.waits_for(now_s),
+            }
+        }
+
+    def waits_for(self, now_s: float) -> str:
+        """Which lane holds the watermark, and why; "" if it has not been waited for."""
+        if not self.lanes or self.is_at_end:
+            return ""
+        unproved = [lane for lane in self.lanes if lane.idle and not lane.proved]
+        if unproved:
+            return f"{unproved[0].partition}, idle before: the broker is asked whether it still is"
+        going = [lane for lane in self.lanes if not lane.idle and not lane.ended]
+        if not going:
+            silent_s = now_s - max(lane.at_s for lane in self.lanes)
+            return f"any input: none has had a record for {silent_s:.0f} s"
+        slowest = min(going, key=lambda lane: lane.watermark)
+        return _why(slowest, now_s)
+
+
+def _why(lane: LaneTime, now_s: float) -> str:
+    """What is to be said of the lane that holds the watermark."""
+    if lane.has_more:
+        return f"{lane.partition}, which has records to be read"
+    idle = "never counts as idle" if lane.rules.idle_ms is None else f"idle after {lane.rules.idle_ms / 1000:g} s"
+    if lane.leap is not None and lane.leap.records < LEAP_RECORDS:
+        return f"{lane.partition}, whose newest record is too far ahead to count until others agree with it"
+    return f"{lane.partition}, silent for {max(0.0, now_s - lane.at_s):.0f} s, {idle}"
+
+
+def stage_name(topics: Sequence[str]) -> str:
+    """The stage of a task that has these timed inputs."""
+    return "+".join(sorted(set(topics)))

@@ -1,0 +1,49 @@
+"""The event time of a job under test: the part of the harness that moves it and looks at it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from samzapy.container.container import Container
+from samzapy.model.event_time import NEVER, in_ms
+from samzapy.model.names import task_name
+from samzapy.testing.harness_job import HarnessJob, named
+
+
+class EventTime:
+    """The harness's methods for event time."""
+
+    _job: HarnessJob
+
+    @property
+    def container(self) -> Container:
+        """The running container."""
+        raise NotImplementedError
+
+    def run(self, commit: bool = True) -> None:
+        """Process every record."""
+        raise NotImplementedError
+
+    def time_passes(self, topic: str, until: int | datetime) -> None:
+        """The event time of an input is `until` in all its partitions, without a record: milliseconds since 1970, or a datetime with a time zone.
+
+        Raises:
+            ConfigurationError: no input has that name, or it has no `time`.
+        """
+        named("input with a `time`", topic, {i.topic: i for i in self._job.settings.inputs if i.time is not None})
+        at = in_ms(until) if isinstance(until, datetime) else until
+        self.run(commit=False)  # what was sent before comes before
+        for task in self.container.tasks.values():
+            for task_input in task.inputs:
+                if task_input.lane is not None and task_input.partition.topic == topic:
+                    task_input.lane.go_to(at + task_input.lane.rules.delay_ms)
+
+    def watermark(self, task: int = 0) -> int | None:
+        """How far the event time of a task has come, in milliseconds since 1970; None: nothing is known yet.
+
+        Raises:
+            ConfigurationError: there is no such task, or it has no input with a `time`.
+        """
+        tasks = {name: one.time for name, one in self.container.tasks.items() if one.time is not None}
+        at = named("task with event time", task_name(task), tasks).watermark
+        return None if at == NEVER else at

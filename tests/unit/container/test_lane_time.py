@@ -1,0 +1,343 @@
+"""How far event time has come, decided from records, the clock and the broker's answers; and that each way of getting it wrong is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from samzapy.container.lane_time import ADVANCE, LaneTime, StageTime, TimeRules
+from samzapy.model.event_time import END, NEVER, LaneMark
+from samzapy.model.offsets import TopicPartition
+
+NOW_MS = 1_700_000_000_000
+HOUR = 3_600_000
+
+
+class Stage:
+    """A stage of some lanes over partitions of a broker that this test is: clocks, ends, and what was processed."""
+
+    def __init__(self, lanes: int, rules: TimeRules) -> None:
+        self.rules = rules
+        self.now_s = 0.0
+        self.records: list[list[int]] = [[] for _ in range(lanes)]
+        self.at = [0] * lanes
+        self.marks = [LaneMark()] * lanes
+        self.reached = NEVER
+        self.late: list[int] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """As after a commit and a crash: only what the checkpoint keeps is there."""
+        if hasattr(self, "stage"):
+            self.marks, self.reached = [lane.mark for lane in self.lanes], self.stage.kept
+        self.stage = StageTime("s", self.reached)
+        self.lanes = [
+            LaneTime(TopicPartition("in", number), self.rules, mark, lambda: NOW_MS + int(self.now_s * 1000), self.stage.before_return)
+            for number, mark in enumerate(self.marks)
+        ]
+        self.stage.lanes.extend(self.lanes)
+
+    def send(self, lane: int, *times: int) -> None:
+        self.records[lane].extend(times)
+
+    def pass_time(self, seconds: float) -> None:
+        """Second by second, as the container looks."""
+        until = self.now_s + seconds
+        while self.now_s < until:
+            self.now_s = min(until, self.now_s + 1.0)
+            self.look()
+
+    def look(self, answers: bool = True) -> None:
+        for lane, records, at in zip(self.lanes, self.records, self.at, strict=True):
+            lane.clock_is(NOW_MS + int(self.now_s * 1000))
+            lane.stands(at, len(records) > at, self.now_s)
+        for lane, records in zip(self.lanes, self.records, strict=True):
+            if answers and lane.wants_answer(self.now_s):
+                lane.answered(len(records), self.now_s)
+        self.stage.follow(NOW_MS + int(self.now_s * 1000))
+
+    def read(self, lane: int, count: int = 1) -> None:
+        """Process records of a lane."""
+        for time in self.records[lane][self.at[lane] : self.at[lane] + count]:
+            if time < self.stage.watermark:
+                self.late.append(time)
+            if time > self.lanes[lane].quiet:
+                self.lanes[lane].advance(time)
+            self.at[lane] += 1
+
+
+def test_the_watermark_is_the_minimum_less_what_may_be_out_of_order() -> None:
+    s = Stage(2, TimeRules(delay_ms=5))
+    s.send(0, 100, 90, 200)
+    s.send(1, 150)
+    s.read(0, 3)
+    assert s.stage.watermark == NEVER  # nothing is known of the other
+    s.read(1)
+    assert s.stage.watermark == 145
+    assert s.late == []
+
+
+def a_restart_with_a_backlog_on_an_idle_lane() -> None:
+    s = Stage(2, TimeRules(idle_ms=5000))
+    s.send(0, 100)
+    s.send(1, 100)
+    s.read(0)
+    s.read(1)
+    s.pass_time(10)
+    s.send(0, 200)
+    s.look()  # both were idle, so the broker is asked about the other
+    s.read(0)
+    assert s.stage.watermark == 200, "lane 1 is idle"
+    s.pass_time(1)
+    s.send(0, 300)
+    s.send(1, *range(201, 300))
+    s.restart()  # while nobody reads, both get records; lane 0 is polled first
+    s.read(0)
+    assert s.stage.watermark == 200
+    s.look()
+    s.read(1, 99)
+    assert s.late == []
+    assert s.stage.watermark == 299
+
+
+def all_were_idle_and_both_get_a_backlog() -> None:
+    s = Stage(2, TimeRules(idle_ms=5000))
+    s.send(0, 100)
+    s.send(1, 120)
+    s.read(0)
+    s.read(1)
+    s.pass_time(20)
+    assert s.stage.watermark == 120, "all idle: the highest"
+    s.send(0, 500)
+    s.send(1, *range(121, 500))
+    s.read(0)
+    s.look()
+    s.read(1, 379)
+    assert s.late == []
+
+
+def silence_without_an_answer_proves_nothing() -> None:
+    s = Stage(2, TimeRules(idle_ms=5000))
+    s.send(0, 100)
+    s.send(1, 100)
+    s.read(0)
+    s.read(1)
+    s.send(1, 110)  # in the client, or at the broker: not handed out, because lane 0 keeps the container busy
+    for time in range(200, 300):
+        s.send(0, time)
+        s.read(0)
+        s.now_s += 1.0
+        for lane, at in zip(s.lanes, s.at, strict=True):
+            lane.stands(at, False, s.now_s)  # the client does not know yet
+        if s.lanes[1].wants_answer(s.now_s):
+            s.lanes[1].answered(len(s.records[1]), s.now_s)
+    s.read(1)
+    assert s.late == []
+
+
+def an_answer_before_the_silence_was_long_enough() -> None:
+    s = Stage(2, TimeRules(idle_ms=5000))
+    s.send(0, 100, 200)
+    s.send(1, 100)
+    s.read(0, 2)
+    s.read(1)
+    for _ in range(4):
+        s.now_s += 1.0
+        s.look(answers=False)
+        s.lanes[1].answered(1, s.now_s)
+    assert s.stage.watermark == 100
+    s.pass_time(3)
+    assert s.stage.watermark == 200
+
+
+def two_wrong_clocks_do_not_confirm_each_other() -> None:
+    s = Stage(1, TimeRules())
+    far = NOW_MS + 100 * 365 * 24 * HOUR
+    s.send(0, NOW_MS - HOUR, far, far, NOW_MS - HOUR + 1, far, NOW_MS - HOUR + 2)
+    s.read(0, 6)
+    assert s.stage.watermark == NOW_MS - HOUR + 2
+    assert s.late == []
+
+
+def a_first_record_with_a_wrong_clock() -> None:
+    s = Stage(1, TimeRules())
+    s.send(0, NOW_MS + 24 * HOUR, NOW_MS - HOUR)
+    s.read(0, 2)
+    assert s.stage.watermark == NOW_MS - HOUR
+    assert s.late == []
+
+
+def a_leap_that_all_agree_with_counts_and_not_beyond_the_clock() -> None:
+    s = Stage(1, TimeRules())
+    start = NOW_MS - 1000 * HOUR
+    s.send(0, start, *(start + 100 * HOUR + n for n in range(100)))
+    s.read(0, 100)
+    assert s.stage.watermark == start
+    s.read(0)
+    assert start + 100 * HOUR <= s.stage.watermark <= start + 100 * HOUR + 99
+    s.send(0, *[NOW_MS + 1000 * HOUR] * 200)
+    s.read(0, 200)
+    assert s.stage.watermark == NOW_MS + HOUR
+
+
+def time_never_goes_back_over_a_restart() -> None:
+    s = Stage(2, TimeRules(idle_ms=5000))
+    s.send(0, 100, 300)
+    s.read(0, 2)
+    s.pass_time(6)
+    s.pass_time(6)
+    assert s.stage.watermark == 300
+    s.restart()
+    assert s.stage.watermark == 300
+    s.send(1, 50)
+    s.read(1)
+    assert s.stage.watermark == 300
+    assert s.late == [50]
+
+
+SCENARIOS = (
+    a_restart_with_a_backlog_on_an_idle_lane,
+    all_were_idle_and_both_get_a_backlog,
+    silence_without_an_answer_proves_nothing,
+    an_answer_before_the_silence_was_long_enough,
+    two_wrong_clocks_do_not_confirm_each_other,
+    a_first_record_with_a_wrong_clock,
+    a_leap_that_all_agree_with_counts_and_not_beyond_the_clock,
+    time_never_goes_back_over_a_restart,
+)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s.__name__)
+def test_time(scenario: Callable[[], None]) -> None:
+    scenario()
+
+
+def _maximum(stage: StageTime) -> int:
+    stage._reached = max(stage._reached, max(lane.watermark for lane in stage.lanes))
+    return stage._reached
+
+
+def _trusting(lane: LaneTime, *arguments: Any) -> None:
+    init(lane, *arguments)
+    lane.proved = lane.idle
+
+
+def _by_silence(lane: LaneTime, position: int, has_more: bool, now_s: float) -> None:
+    stands(lane, position, has_more, now_s)
+    if lane.rules.idle_ms is not None and now_s - lane.at_s >= lane.rules.idle_ms / 1000:
+        lane.idle = lane.proved = True
+        lane._settle()
+
+
+def _at_once(lane: LaneTime, end: int, asked_s: float) -> None:
+    if end <= lane.position:
+        lane.idle = lane.proved = True
+        lane._settle()
+
+
+def _unbounded(lane: LaneTime, time: int, now_ms: int) -> None:
+    if time > lane.newest:
+        lane.newest = lane._seen_at = time
+
+
+init, stands = LaneTime.__init__, LaneTime.stands
+BUGS: dict[str, tuple[type, str, Any]] = {
+    "maximum in place of minimum": (StageTime, "watermark", property(_maximum)),
+    "idleness trusted after a restart": (LaneTime, "__init__", _trusting),
+    "idleness trusted after all were idle": (LaneTime, "doubt", lambda lane: None),
+    "idle by silence": (LaneTime, "stands", _by_silence),
+    "idle at the first answer": (LaneTime, "answered", _at_once),
+    "a leap counts at once": (LaneTime, "_is_leap", lambda lane, time, now_ms: False),
+    "beyond the clock": (LaneTime, "_move", _unbounded),
+    "the stage's watermark is not kept": (StageTime, "kept", property(lambda stage: NEVER)),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, name, wrong = BUGS[bug]
+    monkeypatch.setattr(owner, name, wrong)
+    noticed = []
+    for scenario in SCENARIOS:
+        try:
+            scenario()
+        except AssertionError:
+            noticed.append(scenario.__name__)
+    assert noticed
+
+
+def test_a_partition_that_never_had_a_record_is_idle_at_the_second_answer() -> None:
+    s = Stage(2, TimeRules(idle_ms=3_600_000))
+    s.send(0, 100)
+    s.read(0)
+    s.look()
+    assert s.stage.watermark == NEVER
+    s.pass_time(1)
+    assert s.stage.watermark == 100
+
+
+def test_idle_never() -> None:
+    s = Stage(2, TimeRules(idle_ms=None))
+    s.send(0, 100)
+    s.read(0)
+    s.pass_time(100)
+    assert s.stage.watermark == NEVER
+    assert s.stage.waits_for(s.now_s) == "in[1], silent for 99 s, never counts as idle"
+
+
+def test_a_quiet_stage_goes_on_with_the_clock_if_it_is_told_to() -> None:
+    s = Stage(1, TimeRules(idle_ms=5000, when_idle=ADVANCE))
+    s.send(0, 1000)
+    s.read(0)
+    s.pass_time(6)
+    assert s.stage.watermark == 1000
+    s.pass_time(10)
+    assert s.stage.watermark == 11_000  # at its pace, not to it
+    held = Stage(1, TimeRules(idle_ms=5000))
+    held.send(0, 1000)
+    held.read(0)
+    held.pass_time(30)
+    assert held.stage.watermark == 1000
+    assert held.stage.waits_for(held.now_s) == "any input: none has had a record for 29 s"
+
+
+def test_the_end_of_a_bounded_run_is_the_end_of_time_and_is_not_kept() -> None:
+    s = Stage(2, TimeRules())
+    s.send(0, 100)
+    s.send(1, 50)
+    s.read(0)
+    s.read(1)
+    s.lanes[1].ended = True
+    assert s.stage.watermark == 100
+    s.lanes[0].ended = True
+    assert s.stage.watermark == END
+    assert s.stage.kept == 100
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 10_000), max_size=30), min_size=1, max_size=4),
+    st.integers(0, 500),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=150, deadline=None)
+def test_what_is_within_the_bound_is_never_late_in_any_order_with_restarts_anywhere(bases: list[list[int]], delay: int, random: Any) -> None:
+    s = Stage(len(bases), TimeRules(delay_ms=delay, idle_ms=None))
+    for number, base in enumerate(bases):
+        newest = 0
+        for time in sorted(base):
+            newest = max(newest, time)
+            s.send(number, newest - random.randint(0, delay))
+    before = NEVER
+    while any(at < len(records) for at, records in zip(s.at, s.records, strict=True)):
+        s.read(random.randrange(len(bases)), random.randint(1, 5))
+        if random.random() < 0.2:
+            s.restart()
+        assert s.stage.watermark >= before
+        before = s.stage.watermark
+    assert s.late == []
+    newest = [max(records, default=NEVER) for records in s.records]
+    assert s.stage.watermark == (NEVER if NEVER in newest else min(newest) - delay)
