@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from samzapy import failpoints
 from samzapy.api.errors import Superseded
-from samzapy.container.commits import Commits
+from samzapy.container.commits import MOVE, Commits
 from samzapy.container.joining import Joining
 from samzapy.container.ownership import Ownership
 from samzapy.container.standby import Standbys
@@ -95,7 +95,7 @@ class AssignedTasks:
         # Commit before close: what is reported as released must be in Kafka, because the next owner may start at once.
         leaving = [self._tasks.held[n] for n in names if n in self._tasks.held]
         if any(t.state != STOPPED for t in leaving):
-            self._commits.commit()
+            self._commits.commit(MOVE)
             failpoints.hit("move.commit.before_release")
         for task in leaving:
             if task.state != STOPPED:

@@ -4,7 +4,9 @@ hook sent that raised is dropped."""
 from __future__ import annotations
 
 from _thread import get_ident
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from samzapy.api.envelope import Headers, HeadersToSend, OutgoingMessageEnvelope, SystemStream
@@ -14,6 +16,7 @@ from samzapy.model.murmur2 import murmur2
 from samzapy.model.names import KAFKA
 from samzapy.ports import Outgoing
 
+TOPIC = itemgetter(0)  # of an Outgoing
 RECORD_OVERHEAD_BYTES = 100  # batch header, record header and varints, rounded up
 SendAll = Callable[[Sequence[Outgoing]], None]
 ENVELOPE: Any = object()  # in place of a message: an envelope is sent, which has its own
@@ -26,10 +29,11 @@ class Collector:
 
     Attributes:
         pending: what is to be released; the same list for ever.
+        sent: records handed to the producer, by topic, since the container was made.
         kept: how many of them are of hooks that have returned. The hot loop writes it: a hook returned, its records will be released.
     """
 
-    __slots__ = ("_outputs", "_size", "_thread", "kept", "pending")
+    __slots__ = ("_only", "_outputs", "_size", "_thread", "kept", "pending", "sent")
 
     def __init__(self, outputs: Mapping[str, OutputSpec]) -> None:
         self._outputs: dict[object, _Output] = {}  # a topic is named as text, or as a stream
@@ -37,6 +41,8 @@ class Collector:
             quick_key = getattr(o.key_serde, "quick_encode", o.key_serde.encode)
             self._outputs[topic] = self._outputs[SystemStream(KAFKA, topic)] = o, o.topic, quick_key, o.value_serde.encode, o.max_record_bytes
         self._thread = get_ident()
+        self._only = next(iter(outputs)) if len(outputs) == 1 else ""
+        self.sent: Counter[str] = Counter()
         self.pending: list[Outgoing] = []
         self._size = self.kept = 0
 
@@ -114,6 +120,10 @@ class Collector:
     def release(self, send_all: SendAll) -> int:
         """Hand the records of hooks that have returned to the producer, in order. Returns their bytes."""
         send_all(self.pending)
+        if self._only:
+            self.sent[self._only] += len(self.pending)
+        else:
+            self.sent.update(map(TOPIC, self.pending))
         size = self._size
         self.clear()
         return size

@@ -6,8 +6,9 @@ the inputs, and afterwards whoever counts by commits is told.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from samzapy.container import facts
 from samzapy.container.committer import Committer
 from samzapy.container.growth import Growth
 from samzapy.container.hooks import Hooks
@@ -16,8 +17,11 @@ from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.schedule import Schedule
 from samzapy.container.task_instance import TaskInstance
 from samzapy.container.transaction import Transaction
+from samzapy.ports import Clock
 
 COMMIT = "commit"  # the row of the table of duties
+# Why one was made.
+INTERVAL, SIZE, ASKED, START, MOVE, END, RECORD = "interval", "size", "asked", "start", "move", "end", "record"
 
 
 class Commits:
@@ -35,6 +39,8 @@ class Commits:
         schedule: Schedule,
         tasks: Mapping[str, TaskInstance],
         max_uncommitted_bytes: int,
+        told: facts.Facts,
+        clock: Clock,
     ) -> None:
         self._transaction = transaction
         self._inputs = inputs
@@ -45,13 +51,22 @@ class Commits:
         self._schedule = schedule
         self._tasks = tasks
         self._max_uncommitted_bytes = max_uncommitted_bytes
+        self._facts = told
+        self._clock = clock
 
-    def commit(self, is_last: bool = False) -> None:
-        """Commit now, between two records. `is_last`: no other follows.
+    def commit(self, why: str = RECORD, is_last: bool = False) -> None:
+        """Commit now, between two records. `why`: what people are told. `is_last`: no other follows.
 
         Raises:
             StateMismatch, StateRefused: an input of a job with state has grown, or a topic was made again; nothing more is committed.
         """
+        before = self._facts.loop.to(facts.COMMIT)
+        try:
+            self._commit(why, is_last)
+        finally:
+            self._facts.loop.to(before)
+
+    def _commit(self, why: str, is_last: bool) -> None:
         self._hooks.release()
 
         # A partition that is read again for a bootstrap stands before what its task has committed; a checkpoint never goes back.
@@ -66,12 +81,25 @@ class Commits:
         self._growth.check(read, committed, must_look=is_last)
 
         if self._committer.commit(tasks, positions):
+            self._tell(why, tasks)
             self._search.committed(self._transaction.contents())
             for task in tasks:
                 for task_input in task.inputs:
                     task_input.counts_stand()
         self._transaction.committed()
         self._schedule.put_off(COMMIT)
+
+    def _tell(self, why: str, tasks: Sequence[TaskInstance]) -> None:
+        """What became visible with this commit: how old the newest and the oldest record of each task were."""
+        now_ms, ages_s = self._clock.now_ms(), []
+        for task in tasks:
+            first = [i.first_ms for i in task.inputs if i.first_ms]
+            if first:
+                ages_s += [max(0, now_ms - max(i.last_ms for i in task.inputs)) / 1000, max(0, now_ms - min(first)) / 1000]
+            for task_input in task.inputs:
+                task_input.first_ms = 0
+        done = self._committer.last
+        self._facts.committed(why, done.seconds, done.changes, done.tasks, ages_s)
 
     def is_full(self) -> bool:
         """Whether so much waits for a commit that it must not wait longer."""

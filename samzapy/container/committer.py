@@ -50,11 +50,21 @@ class Cut:
     watermarks: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A commit: the seconds of its parts (C0–C3 send, C4 decide, C5–C6 apply), the changes of stores, and how many tasks had some or moved."""
+
+    seconds: Mapping[str, float]
+    changes: int
+    tasks: int
+
+
 class Committer:
     """Commits the tasks of a container.
 
     Attributes:
         changes: of stores, all that were committed since it was made.
+        last: the newest commit.
     """
 
     def __init__(
@@ -69,6 +79,7 @@ class Committer:
         self.commits = self.changes = 0
         self.last_seconds = 0.0
         self.total_seconds = 0.0
+        self.last = Done({}, 0, 0)
 
     def commit(self, tasks: Sequence[TaskInstance], positions: Mapping[str, Mapping[TopicPartition, int]]) -> bool:
         """Commit what changed in these tasks; False: nothing had changed, nothing was done.
@@ -86,7 +97,9 @@ class Committer:
         failpoints.hit("commit.C2.flushed")
         checkpoints = self._send_checkpoints(cuts)
         failpoints.hit("commit.C4.before")
+        sent = self._clock.monotonic()
         clean = self._own.open().commit()  # C4: decided
+        decided = self._clock.monotonic()
         failpoints.hit("commit.C4.after")
         try:
             self._apply(cuts, checkpoints)
@@ -97,8 +110,11 @@ class Committer:
                 f"the commit succeeded, but a local store could not apply it: {error}.", "It is restored from the changelog."
             ) from error
         self.commits += 1
-        self.last_seconds = self._clock.monotonic() - started
+        ended = self._clock.monotonic()
+        self.last_seconds = ended - started
         self.total_seconds += self.last_seconds
+        changes = sum(len(c) for cut in cuts for c in cut.changes.values())
+        self.last = Done({"send": sent - started, "decide": decided - sent, "apply": ended - decided}, changes, len(cuts))
         self._own.decided(clean)
         return True
 

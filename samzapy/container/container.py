@@ -21,9 +21,10 @@ from samzapy import failpoints
 from samzapy.api.errors import BatchUnreadable, OffsetOutOfRange, SamzapyError, TaskError, TopicMissing, TransactionAborted
 from samzapy.container.assigned import AssignedTasks
 from samzapy.container.careful import Careful
-from samzapy.container.commits import Commits
+from samzapy.container.commits import END, START, Commits
 from samzapy.container.committer import Committer
 from samzapy.container.duties import Duties
+from samzapy.container.facts import OTHER, PROCESS, RESTORE, WAIT_INPUT, Facts
 from samzapy.container.failure import DEAD_LETTER, FAIL
 from samzapy.container.flushing import Flushing
 from samzapy.container.given_up import GivenUpRecords
@@ -106,14 +107,15 @@ class Container:
         self._standbys = standbys = Standbys(spec, log, clock)
 
         # Committing: everything that follows commits through `commits`, at points between two records.
-        self._schedule = schedule = Schedule(clock)
+        self._facts = facts = Facts(clock)
+        self._schedule = schedule = Schedule(clock, facts.loop)
         self._search = search = PoisonSearch(spec.retries)
         self._growth = growth = Growth(spec.keyed_inputs, spec.topic_ids, spec.number, log, clock)
-        hooks = Hooks(spec, run_id, own, transaction, self._outputs)
+        hooks = Hooks(spec, run_id, own, transaction, self._outputs, facts.loop)
         committer = Committer(spec, own, self._outputs, consumer, clock, run_id)
         self._commits = commits = Commits(
             transaction=transaction, inputs=inputs, hooks=hooks, committer=committer, growth=growth, search=search, schedule=schedule,
-            tasks=self.tasks, max_uncommitted_bytes=spec.max_uncommitted_bytes,
+            tasks=self.tasks, max_uncommitted_bytes=spec.max_uncommitted_bytes, told=facts, clock=clock,
         )  # fmt: skip
 
         # Tasks: they join in steps, run, are released or stop; after an abort they begin again.
@@ -123,10 +125,10 @@ class Container:
         )  # fmt: skip
         task_start = TaskStart(
             spec=spec, run_id=run_id, caution=caution, consumer=consumer, inputs=inputs, hooks=hooks, commits=commits, search=search,
-            times=times,
+            times=times, facts=facts,
         )  # fmt: skip
         self._joining = joining = Joining(
-            lambda: Starter(spec, log, own, consumer, clock, commits.commit, new_id), task_start, tasks, standbys, line, clock
+            lambda: Starter(spec, log, own, consumer, clock, lambda: commits.commit(START), new_id), task_start, tasks, standbys, line, clock
         )
         self._assigned = assigned = AssignedTasks(spec.number, own, tasks, joining, standbys, commits, line)
         flushing = Flushing(spec.flush_interval_s, spec.flush_changes)
@@ -136,7 +138,7 @@ class Container:
         )  # fmt: skip
 
         # Processing, and what is due in between.
-        self._given_up = given_up = GivenUpRecords(spec, own, transaction, commits, clock)
+        self._given_up = given_up = GivenUpRecords(spec, own, transaction, commits, clock, facts.errors)
         self._processing = Processing(
             retries=spec.retries, inputs=inputs, transaction=transaction, hooks=hooks, search=search, commits=commits, tasks=tasks,
             given_up=given_up, schedule=schedule, careful=Careful(caution, line.announce, clock.monotonic() + caution.watch_s), clock=clock,
@@ -149,7 +151,7 @@ class Container:
         )  # fmt: skip
         self._report = Report(
             host=spec.host, tasks=self.tasks, inputs=inputs, transaction=transaction, committer=committer, own=own, assigned=assigned,
-            standbys=standbys, clock=clock,
+            standbys=standbys, facts=facts, hooks=hooks, clock=clock,
         )  # fmt: skip
         self._line, self._number = line, spec.number
         self._tolerant = {topic for topic, one in spec.inputs.items() if one.on_out_of_range != FAIL}
@@ -208,12 +210,15 @@ class Container:
         # Nobody waits for records while something else gets on without them: a restore, a warm copy with lag.
         is_busy = self._joining.is_on or self._copies_lag
         timeout_s = 0.0 if is_busy else max(0.0, min(wait_s, self._schedule.next_at - now, WATCH_S if are_watched else wait_s))
+        self._facts.loop.to(WAIT_INPUT)
         batch = self._inputs.poll(min(self._poll_records, self._search.room(self._transaction.records)), timeout_s)
         if batch and not self._partitioners.is_done:
             self._partitioners.look(batch)
+        self._facts.loop.to(PROCESS)
         if self._times.is_on:
             self._times.before(batch)
         self._processing.run(batch)
+        self._facts.loop.to(OTHER)
 
         # Gates and ends are reached by positions, not by records, so they are looked at also when nothing came.
         had_some = bool(batch)
@@ -224,9 +229,11 @@ class Container:
             self._outputs.poll()
 
         # Between two batches: here a join may be finished, which changes what is read. A step of it may wait for records if the others have none.
+        self._facts.loop.to(RESTORE)
         self._joining.restore(0.0, wait_s=0.0 if had_some else JOIN_WAIT_S)
         self._joining.finish()
         self._copies_lag = self._standbys.step()
+        self._facts.loop.to(OTHER)
         if self._clock.monotonic() >= self._schedule.next_at:
             self._schedule.run()
         return had_some or self.is_starting
@@ -236,7 +243,7 @@ class Container:
         and all tasks start again."""
         LOG.warning("container %d: its tasks start again, to apply `on_out_of_range`: %s", self._number, error.message)
         try:
-            self._commits.commit()
+            self._commits.commit(START)
         except TransactionAborted as aborted:
             self._rollback.after(aborted)
         self.own()
@@ -277,7 +284,7 @@ class Container:
         self._joining.stop()
         try:
             failpoints.hit("stop.final_commit.before")
-            self._commits.commit(is_last=True)
+            self._commits.commit(END, is_last=True)
             failpoints.hit("stop.final_commit.after")
         except TransactionAborted as error:
             self._rollback.after(error)

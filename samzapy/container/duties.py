@@ -23,9 +23,11 @@ import logging
 
 from samzapy.api.errors import SamzapyError
 from samzapy.container.assigned import AssignedTasks
-from samzapy.container.commits import COMMIT, Commits
+from samzapy.container.commits import COMMIT, INTERVAL, SIZE, Commits
 from samzapy.container.committer import Committer
 from samzapy.container.expiry import Expiry
+from samzapy.container.facts import COMMIT as COMMITTING
+from samzapy.container.facts import PROCESS, RESTORE
 from samzapy.container.flushing import Flushing
 from samzapy.container.inputs import Inputs
 from samzapy.container.joining import Joining
@@ -94,17 +96,20 @@ class Duties:
         return [
             Duty("supervision", self._supervision.raise_if_stopped),
             Duty("instructions", self._assigned.apply_instructions),
-            Duty("restore", self._restore),
+            Duty("restore", self._restore, phase=RESTORE),
             Duty("condemned", self._forget_condemned),
-            Duty(WINDOW, self._tasks.window, self._spec.window_s or NEVER, keeps_pace=True, rest=1.0),
-            Duty(COMMIT, self._commits.commit, self._spec.commit_interval_s, is_wanted=self._commits.is_full),
-            Duty("write out", self._write_out),
-            Duty("expire", self._expire),
+            Duty(WINDOW, self._tasks.window, self._spec.window_s or NEVER, keeps_pace=True, rest=1.0, phase=PROCESS),
+            Duty(COMMIT, self._commit, self._spec.commit_interval_s, is_wanted=self._commits.is_full),
+            Duty("write out", self._write_out, phase=COMMITTING),
+            Duty("expire", self._expire, phase=COMMITTING),
             Duty("times", self._look_at_times, WATCH_INPUTS_S if self._times.is_on else NEVER, rest=20.0),
             Duty("inputs", self._watch_inputs, WATCH_INPUTS_S, rest=20.0),
             Duty("sweep", self._sweep, SWEEP_S, keeps_time=True),
             Duty("report", lambda: self._supervision.report(False)),
         ]
+
+    def _commit(self) -> None:
+        self._commits.commit(SIZE if self._commits.is_full() else INTERVAL)
 
     def _restore(self) -> None:
         """Between two batches the run loop does this itself, and then it may wait; here only what would wait for the end of a long batch."""

@@ -11,26 +11,43 @@ from typing import NoReturn
 
 from samzapy.api.errors import RecordTooLarge, SamzapyError
 from samzapy.container.commits import Commits
-from samzapy.container.failure import DEAD_LETTER, FAIL, brief, dead_letter_of, is_logged, named, where_of
+from samzapy.container.facts import Errors
+from samzapy.container.failure import (  # fmt: skip
+    DEAD_LETTER,
+    FAIL,
+    SKIP,
+    brief,
+    dead_letter_of,
+    described,
+    is_logged,
+    named,
+    origin_of,
+    stack_of,
+    where_of,
+)
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInput
 from samzapy.container.transaction import Transaction
 from samzapy.ports import Clock, Message
 
+ACTIONS = {FAIL: "stopped the job", SKIP: "skipped", DEAD_LETTER: "set aside"}
 LOG = logging.getLogger("samzapy.container")
 
 
 class GivenUpRecords:
     """Applies `on_error`."""
 
-    def __init__(self, spec: ContainerSpec, own: Ownership, transaction: Transaction, commits: Commits, clock: Clock) -> None:
+    def __init__(
+        self, spec: ContainerSpec, own: Ownership, transaction: Transaction, commits: Commits, clock: Clock, errors: Errors
+    ) -> None:
         self._on_error = spec.on_error
         self._dead_letters = spec.dead_letters if spec.on_error == DEAD_LETTER else None
         self._own = own
         self._transaction = transaction
         self._commits = commits
         self._clock = clock
+        self._errors = errors
 
     def apply_on_error(self, task_input: TaskInput, message: Message, error: BaseException, attempts: int) -> None:
         """For one task that reads the record.
@@ -39,6 +56,7 @@ class GivenUpRecords:
             TaskError: with `on_error: fail`, or where no dead letter fits; all that was done before the record is committed.
         """
         task, spec = task_input.task, self._dead_letters
+        self._errors.add(error, stack_of(error), described(error), task.name, str(origin_of(message)), ACTIONS[self._on_error])
         if self._on_error == FAIL:
             self._stop_at(named(task.name, task.hook, error, where_of(message, error), attempts), error)
         elif spec is not None and message.offset() >= task_input.committed_offset:  # else a bootstrap is read again: its letter is there

@@ -34,6 +34,7 @@ class Heartbeat:
     Attributes:
         command: the last answer's.
         instructions: the last answer's.
+        told: the number of the newest event that the coordinator has heard of.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Heartbeat:
         self.command = RUN
         self.why = ""
         self.instructions = Instructions()
+        self.told = 0
         self._again_s = heartbeat_s
         self._awake = threading.Event()
         self._is_stopping = False
@@ -123,9 +125,10 @@ class Heartbeat:
         """
         try:
             instructions, again_s = instructions_from(answer), float(answer.get("again_s", self._heartbeat_s))
+            told = int(answer.get("told", 0))
         except NOT_UNDERSTOOD as error:
             raise ClusterUnreachable(f"the coordinator's answer is not understood: {type(error).__name__}: {error}.", "") from None
-        self.instructions, self._again_s = instructions, again_s
+        self.instructions, self._again_s, self.told = instructions, again_s, max(told, self.told)
         if self.command != EXIT:
             self.command = str(answer.get("command", RUN))
 

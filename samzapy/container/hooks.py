@@ -13,6 +13,7 @@ from samzapy import failpoints
 from samzapy.api.context import JobInfo
 from samzapy.api.task import StreamTask
 from samzapy.container.collector import Collector
+from samzapy.container.facts import LoopTime
 from samzapy.container.failure import is_users, named, refuse_returned
 from samzapy.container.forked import end_child, watch
 from samzapy.container.ownership import Ownership
@@ -38,12 +39,15 @@ class Hooks:
         take_batches: whether a task's class defines `process_batch`.
     """
 
-    def __init__(self, spec: ContainerSpec, run_id: str, own: Ownership, transaction: Transaction, outputs: PlainProducer | None) -> None:
+    def __init__(
+        self, spec: ContainerSpec, run_id: str, own: Ownership, transaction: Transaction, outputs: PlainProducer | None, loop: LoopTime
+    ) -> None:
         self._spec = spec
         self._job = JobInfo(spec.job.name, spec.job.id, run_id)
         self._own = own
         self._transaction = transaction
         self._outputs = outputs
+        self._loop = loop
         self.collector = Collector(spec.outputs)
         self.requests = Requests()
         self.take_batches = False
@@ -83,8 +87,11 @@ class Hooks:
             end_child(None)
         if self.collector.pending:
             failpoints.hit("release.before")
-            send_all = self._own.open().send_all if self._outputs is None else self._outputs.send_all
-            self._transaction.sent_bytes += self.collector.release(send_all)
+            producer = self._own.open() if self._outputs is None else self._outputs
+            waited_s = producer.waited_s
+            self._transaction.sent_bytes += self.collector.release(producer.send_all)
+            if producer.waited_s > waited_s:
+                self._loop.waited(producer.waited_s - waited_s)
 
     def forget(self) -> None:
         """Drop what hooks sent and asked for, and what is not handed on yet."""

@@ -7,6 +7,8 @@ from typing import Any
 
 from samzapy.container.assigned import AssignedTasks
 from samzapy.container.committer import Committer
+from samzapy.container.facts import Facts
+from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.ownership import Ownership
 from samzapy.container.standby import Standbys
@@ -31,6 +33,8 @@ class Report:
         assigned: AssignedTasks,
         standbys: Standbys,
         clock: Clock,
+        facts: Facts,
+        hooks: Hooks,
     ) -> None:
         self._host = host
         self._tasks = tasks
@@ -41,6 +45,8 @@ class Report:
         self._assigned = assigned
         self._standbys = standbys
         self._clock = clock
+        self._facts = facts
+        self._collector = hooks.collector
 
     def positions(self) -> dict[str, dict[TopicPartition, int]]:
         """By task: where it stands in each input."""
@@ -64,5 +70,7 @@ class Report:
             "epoch": self._assigned.epoch,
             "released": sorted(self._assigned.released),
             "standbys": self._standbys.status(),
+            "sent": dict(self._collector.sent),
+            **self._facts.to_json(),
             "tasks": [task.status(positions[task.name], now_s, now_ms) for task in self._tasks.values()],
         }

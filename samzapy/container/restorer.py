@@ -218,6 +218,8 @@ class Restorer:
         failpoints.hit("restore.chosen")
         mark = task.checkpoint.stores.get(name) if task.checkpoint else None
         named = float("inf") if mark is None or self._is_decided(task) else mark.position
+        needed = max(0, next_offset(barrier) - opened.position)
+        task.restored[name] = Restored("local" if opened.is_kept else "changelog", opened.reason, 0, 0.0, needed, needed)
         return _Reading(
             task, spec, barrier, opened.position, opened.reason, opened.is_kept, started, self._clock.now_ms(), named,
             self._order(task) is not None,
@@ -306,7 +308,8 @@ class Restorer:
         seconds = self._clock.monotonic() - reading.started
         source = "local" if reading.local else "changelog" if reading.records else "empty"
         remaining = 0 if at_end else reading.barrier - position
-        task.restored[spec.name] = Restored(source, reading.decision, reading.records, seconds, remaining)
+        needed = max(0, next_offset(reading.barrier) - reading.start)
+        task.restored[spec.name] = Restored(source, reading.decision, reading.records, seconds, remaining, needed)
 
     def _is_decided(self, task: TaskInstance) -> bool:
         """Whether a `checkpoint set` has set the offsets for this state."""

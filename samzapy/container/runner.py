@@ -276,6 +276,7 @@ class ContainerRunner:
         before it reads the status: of two, the one with the higher number is not the older."""
         number = next(self._reports)
         status = dict(self._status)
+        status["news"] = [item for item in status.get("news", ()) if item["n"] > self._heartbeat.told]
         status.update(self._facts, memory_bytes=self._resident(), state=self._state, number=number, under_way=self._under_way)
         for part in ("tasks", "standbys"):
             status[part] = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from samzapy.container.facts import OTHER, LoopTime
 from samzapy.ports import Clock
 
 LOOK_S = 0.1
@@ -29,6 +30,7 @@ class Duty:
         keeps_pace: a time that comes late does not move the later ones.
         keeps_time: `reset` does not put it off.
         rest: it is not done again before this many times the time that it took has passed: so much is left for records.
+        phase: what of the loop's time it takes.
         next_at: when it is due, in monotonic seconds.
     """
 
@@ -39,6 +41,7 @@ class Duty:
     keeps_pace: bool = False
     keeps_time: bool = False
     rest: float = 0.0
+    phase: str = OTHER
     next_at: float = 0.0
 
 
@@ -50,8 +53,9 @@ class Schedule:
         spent_s: by row, the seconds that it has taken.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, loop: LoopTime) -> None:
         self._clock = clock
+        self._loop = loop
         self._rows: dict[str, Duty] = {}
         self.spent_s: dict[str, float] = {}
         self.next_at = 0.0
@@ -85,7 +89,11 @@ class Schedule:
         for duty in self._rows.values():
             if now >= duty.next_at or duty.is_wanted():
                 was_due_at, began = duty.next_at, self._clock.monotonic()
-                duty.do()
+                before = self._loop.to(duty.phase)
+                try:
+                    duty.do()
+                finally:
+                    self._loop.to(before)
                 # `do` may have put the row off itself, from a later now: a commit takes its time
                 duty.next_at = max(was_due_at + duty.interval_s, now) if duty.keeps_pace else max(duty.next_at, now + duty.interval_s)
                 ended = self._clock.monotonic()

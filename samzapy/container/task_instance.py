@@ -23,7 +23,7 @@ from samzapy.model.event_time import NEVER, LaneMark
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import KAFKA
 from samzapy.model.offsets import TopicPartition
-from samzapy.ports import TaskStore
+from samzapy.ports import Message, TaskStore
 
 WAITING, RESTORING, BOOTSTRAPPING, RUNNING, STOPPED = "WAITING", "RESTORING", "BOOTSTRAPPING", "RUNNING", "STOPPED"
 
@@ -31,18 +31,19 @@ WAITING, RESTORING, BOOTSTRAPPING, RUNNING, STOPPED = "WAITING", "RESTORING", "B
 @dataclass(slots=True)
 class Restored:
     """How a store was restored, or is being: `source` local | changelog | empty, the rule that decided, records read, seconds so far, and how
-    many offsets of the changelog are still to be read (0: done)."""
+    many offsets of the changelog are still to be read (0: done) of how many."""
 
     source: str
     reason: str
     records: int
     seconds: float
     remaining: int = 0
+    needed: int = 0
 
     def to_json(self) -> dict[str, object]:
         return {
             "source": self.source, "reason": self.reason, "records": self.records, "seconds": round(self.seconds, 4),
-            "remaining": self.remaining,
+            "remaining": self.remaining, "needed": self.needed,
         }  # fmt: skip
 
 
@@ -96,6 +97,9 @@ class TaskInput:
         end: where `--until-end` ends it; None otherwise.
         resume_at: where this task began to read, or how far it is in a record that several tasks read; a shared partition may be read from
             further back for another task.
+        busy_s: how long its records have been processed, in seconds.
+        first_ms, last_ms: timestamps of the first record since the last commit, and of the last one, about: of runs of a partition's records the
+            first and the last; 0: none.
         again_until: records before this offset have taken effect once, and come again because no changelog keeps what they put somewhere.
         lane: its event time; None: the input has none.
         process: the task object's `process`, with event time where the input has it.
@@ -104,13 +108,16 @@ class TaskInput:
     __slots__ = (
         "_counted",
         "again_until",
+        "busy_s",
         "dead_letters",
         "decode_key",
         "decode_value",
         "end",
         "ended",
+        "first_ms",
         "gate",
         "lane",
+        "last_ms",
         "partition",
         "process",
         "processed",
@@ -140,7 +147,15 @@ class TaskInput:
         self.processed = 0
         self.skipped = 0
         self.dead_letters = 0
+        self.busy_s = 0.0
+        self.first_ms = self.last_ms = 0
         self._counted = (0, 0, 0)
+
+    def ran(self, seconds: float, first: Message, last: Message) -> None:
+        """Records of this partition that came in a row were processed in so many seconds."""
+        self.busy_s += seconds
+        self.first_ms = self.first_ms or first.timestamp()[1]
+        self.last_ms = last.timestamp()[1]
 
     @property
     def committed_offset(self) -> int:
@@ -243,4 +258,6 @@ class TaskInstance:
             "stores": {name: {"restore": r.to_json()} for name, r in self.restored.items()},
             "metrics": self.metrics.snapshot(),
             **({} if self.time is None else {"time": self.time.status(now_s, now_ms)}),
+            "busy_s": round(sum(task_input.busy_s for task_input in self.inputs), 4),
+            "event_ms": max((task_input.last_ms for task_input in self.inputs), default=0),
         }

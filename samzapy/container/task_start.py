@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from samzapy.container.careful import culprits_of
-from samzapy.container.commits import Commits
+from samzapy.container.commits import START, Commits
+from samzapy.container.facts import RESTORED, Facts
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.poison_search import PoisonSearch
@@ -37,6 +38,7 @@ class TaskStart:
         commits: Commits,
         search: PoisonSearch,
         times: Times,
+        facts: Facts,
     ) -> None:
         self._spec = spec
         self._run_id = run_id
@@ -47,6 +49,7 @@ class TaskStart:
         self._commits = commits
         self._search = search
         self._times = times
+        self._facts = facts
 
     def begin(self, tasks: Sequence[TaskInstance]) -> None:
         """New task objects, `init()`, inputs at the checkpoint. Only between two batches: it changes what is read."""
@@ -61,12 +64,14 @@ class TaskStart:
                 going.append(task)
         for task in going:
             self._times.begin(task)
+            for store, restored in task.restored.items():
+                self._facts.tell(RESTORED, task=task.name, store=store, **restored.to_json())
             self._hooks.init(task)
 
         # A partition that others read already goes back to where these begin. What the others have had must not come to them again, so their
         # checkpoints have to say where they stand.
         if any((p.topic, p.partition) in self._inputs.readers for t in going for p in t.model.inputs):
-            self._commits.commit()
+            self._commits.commit(START)
         begins = {t.name: {i.partition: self._offset_to_read(i) for i in t.inputs} for t in going}
         self._inputs.assign(going, begins)
 
@@ -74,7 +79,7 @@ class TaskStart:
         for partition, begin in [at for partitions in begins.values() for at in partitions.items()] if self._caution.condemned else ():
             self._search.condemn(culprits_of(self._caution, partition, begin))
         if self._search.is_on:
-            self._commits.commit()  # what init() put must not be blamed on a record
+            self._commits.commit(START)  # what init() put must not be blamed on a record
 
     def _offset_to_read(self, task_input: TaskInput) -> int:
         """The committed offset; but a bootstrap input that feeds what no changelog keeps is read from its start each time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from samzapy import failpoints
-from samzapy.container.commits import Commits
+from samzapy.container.commits import ASKED, END, Commits
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.metrics import TaskMetrics
@@ -115,7 +115,7 @@ class Tasks:
         requests.clear()
         for one in closing:
             one.ended = True  # committed with what it did: wherever else it is started in this run, it stays stopped
-        self._commits.commit()
+        self._commits.commit(ASKED)
         for one in closing:
             self.stop(one)
 
@@ -140,7 +140,7 @@ class Tasks:
 
         # The checkpoint with the run's id says that the task has ended, so it comes before close(): a crash between them calls neither again.
         failpoints.hit("end.final_commit.before")
-        self._commits.commit()
+        self._commits.commit(END)
         failpoints.hit("end.final_commit.after")
         for task in finished:
             self.stop(task)

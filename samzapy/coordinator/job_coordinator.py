@@ -262,6 +262,7 @@ class JobCoordinator:
             self._ask_who_took_over(error)
         with self.roster.lock:
             self._update_state()
+            self.roster.look()
         return not self._is_over(self._clock.monotonic())
 
     def _fail_if_hopeless(self, error: SamzapyError) -> None:

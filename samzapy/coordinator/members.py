@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from samzapy.coordinator import membership as state
+from samzapy.coordinator.events import CONTAINER, Events
 from samzapy.coordinator.membership import Applicant, Death, Ending, FinalReport, Heard, Launch, Member, Wanted
 from samzapy.plan.members import ASKED, REFUSALS, REFUSED, SUPERSEDED, Event, next_phase
 from samzapy.ports import Clock, ContainerHandle
@@ -18,8 +19,9 @@ from samzapy.ports import Clock, ContainerHandle
 class Members(Mapping[int, Member]):
     """Members by number."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, events: Events) -> None:
         self._clock = clock
+        self._events = events
         self._by_number: dict[int, Member] = {}
 
     def __getitem__(self, number: int) -> Member:
@@ -42,6 +44,9 @@ class Members(Mapping[int, Member]):
     def _happens(self, member: Member, event: Event) -> None:
         member.phase = next_phase(member.number, member.phase, event)
 
+    def _tell(self, member: Member, what: str, text: str) -> None:
+        self._events.add(CONTAINER, what, f"container {member.number} {text}", container=member.number, state=member.state, host=member.host)
+
     # -- before it is named --------------------------------------------------------------------------------------------------------------
 
     def want(self, number: int) -> None:
@@ -61,6 +66,7 @@ class Members(Mapping[int, Member]):
         member.launch = launch
         member.state, member.reason = state.STARTING, ""
         member.affinity = replace(member.affinity, reason=missed)
+        self._tell(member, "launched", "is being started" + (f" on {launch.host}" if launch.host else ""))
         member.heard = Heard(at=self._clock.monotonic())
 
     def launched(self, member: Member, handle: ContainerHandle) -> None:
@@ -69,6 +75,7 @@ class Members(Mapping[int, Member]):
     def park(self, member: Member, why: str) -> None:
         self._happens(member, Event.PARK)
         member.state, member.reason = state.LOST, f"{why}; its tasks run elsewhere"
+        self._tell(member, "parked", f"is not started: {why}; its tasks run elsewhere")
 
     def unpark(self, member: Member) -> None:
         self._happens(member, Event.UNPARK)
@@ -101,6 +108,7 @@ class Members(Mapping[int, Member]):
         member.applicant = None
         member.state, member.reason = state.STARTING, ""
         self.hear(member)
+        self._tell(member, "named", f"runs as process {pid} on {host}")
 
     def note_affinity(self, member: Member, is_hit: bool, reason: str) -> None:
         """Whether it runs on the host with its state."""
@@ -124,6 +132,7 @@ class Members(Mapping[int, Member]):
     def ask_to_stop(self, member: Member, reason: str = "") -> None:
         self._happens(member, Event.ASK_TO_STOP)
         member.stop_reason = reason
+        self._tell(member, "asked to stop", f"is asked to stop: {reason}" if reason else "is asked to stop")
 
     def hear(self, member: Member) -> None:
         """A sign of life, whatever its content."""
@@ -134,7 +143,9 @@ class Members(Mapping[int, Member]):
         self.hear(member)
         if int(report.get("number", 0)) >= int(member.heard.report.get("number", 0)):
             member.heard = member.heard.with_report(report)
-            member.state = str(report.get("state", state.RUNNING))
+            before, member.state = member.state, str(report.get("state", state.RUNNING))
+            if member.state != before:
+                self._tell(member, "state", f"is {member.state}")
         memory = report.get("memory_bytes")
         member.heard = replace(member.heard, memory_bytes=memory if isinstance(memory, int) else None)
 
@@ -155,6 +166,7 @@ class Members(Mapping[int, Member]):
         """It is declared dead; its tasks are taken by force."""
         self._happens(member, Event.LOSE)
         member.ending, member.state = Ending(why), state.LOST
+        self._tell(member, "died", f"died: {why}")
 
     def leave(self, member: Member, is_asked: bool, restart_reason: str) -> None:
         """It stopped in an orderly way, and is to be started again."""
@@ -165,6 +177,7 @@ class Members(Mapping[int, Member]):
         """It ended in an orderly way and is not needed again."""
         self._happens(member, Event.FINISH)
         member.state = state.STOPPED
+        self._tell(member, "ended", "has ended in order")
 
     def dismiss(self, member: Member) -> None:
         """The job stops, and this one was never named."""
@@ -176,6 +189,7 @@ class Members(Mapping[int, Member]):
         self._happens(member, Event.FAIL)
         member.ending, member.state = None, state.FAILED
         member.history = replace(member.history, last_error=message)
+        self._tell(member, "failed", f"failed: {message}")
 
     def clear(self, member: Member) -> None:
         """It was ended in the coordinator topic and fenced: it has no tasks any more, and its launched process cannot be named."""
@@ -209,3 +223,4 @@ class Members(Mapping[int, Member]):
         member.ending = None
         member.wanted = Wanted(since=now, not_before=now + delay_s)
         member.history = replace(past, restarts=past.restarts + 1, last_error="")
+        self._tell(member, "fenced", f"was fenced, and is started again {f'in {delay_s:.1f} s' if delay_s else 'now'}")

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from itertools import accumulate
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+
+from samzapy.model.durations import BUCKETS_S
 
 ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
 RESTORE = ["job", "container", "task", "store", "source"]
@@ -16,6 +28,8 @@ OF_TASKS: Mapping[str, tuple[Any, str, str]] = {
     "skipped": (CounterMetricFamily, "skipped_records", "Records skipped (on_error: skip), since the container started."),
     "dead_letters": (CounterMetricFamily, "dead_letters", "Records set aside (on_error: dead_letter), since the container started."),
     "lag": (GaugeMetricFamily, "lag_records", "read_committed end minus next offset, over the task's partitions."),
+    "behind_s": (GaugeMetricFamily, "behind_seconds", "How old the task's last processed record is while others wait; 0 while none do."),
+    "busy_s": (CounterMetricFamily, "task_busy_seconds", "How long the task's records have been processed, since the container started."),
     "running": (GaugeMetricFamily, "task_running", "1 while the task runs."),
     "moved": (GaugeMetricFamily, "task_moved_seconds", "How long no container ran the task when it was last moved."),
 }
@@ -28,9 +42,22 @@ class _Collector:
         self._job = f"{status['job']}-{status['id']}"
 
     def collect(self) -> Iterator[Metric]:
+        yield from self._of_job()
         yield from self._of_tasks()
         yield from self._of_containers()
+        yield from self._of_loops()
         yield from self._of_users()
+
+    def _of_job(self) -> Iterator[Metric]:
+        yield InfoMetricFamily("samzapy_build", "The version of samzapy that runs the job.", {"version": version("samzapy")})
+        state = GaugeMetricFamily("samzapy_job_state", "1 for the job's state.", labels=["job", "state"])
+        state.add_metric([self._job, self._status["state"]], 1)
+        yield state
+        for what in ("containers", "tasks"):
+            family = GaugeMetricFamily(f"samzapy_{what}", f"How many of the job's {what} are in a state.", labels=["job", "state"])
+            for name, n in sorted(Counter(one["state"] for one in self._status[what]).items()):
+                family.add_metric([self._job, name], n)
+            yield family
 
     def _of_tasks(self) -> Iterator[Metric]:
         labels = ["job", "container", "task"]
@@ -86,6 +113,30 @@ class _Collector:
             misses.add_metric(values, container["affinity"]["misses"])
         yield from (commits, restarts, hits, misses)
 
+    def _of_loops(self) -> Iterator[Metric]:
+        labels = ["job", "container"]
+        loop = CounterMetricFamily("samzapy_loop_seconds", "The run loop's time by what it did.", labels=[*labels, "phase"])
+        why = CounterMetricFamily("samzapy_commits", "Commits by their cause.", labels=[*labels, "why"])
+        sent = CounterMetricFamily("samzapy_sent_records", "Records handed to the producer.", labels=[*labels, "topic"])
+        rss = GaugeMetricFamily("samzapy_rss_bytes", "Memory of the container's process.", labels=labels)
+        phases = HistogramMetricFamily("samzapy_commit_phase_seconds", "Parts of commits: send, decide, apply.", labels=[*labels, "phase"])
+        age = HistogramMetricFamily(
+            "samzapy_end_to_end_seconds", "How old records are when their effect is committed: of each commit the newest and the oldest of a task.",
+            labels=labels,
+        )  # fmt: skip
+        for container in self._status["containers"]:
+            values, report = [self._job, str(container["id"])], self._reports.get(container["id"], {})
+            for family, counts in ((loop, report.get("loop", {})), (why, report.get("commit_why", {})), (sent, report.get("sent", {}))):
+                for name, n in counts.items():
+                    family.add_metric([*values, name], n)
+            if container.get("memory_bytes") is not None:
+                rss.add_metric(values, container["memory_bytes"])
+            for phase, histogram in report.get("commit_parts", {}).items():
+                phases.add_metric([*values, phase], *_buckets(histogram))
+            if "end_to_end" in report:
+                age.add_metric(values, *_buckets(report["end_to_end"]))
+        yield from (loop, why, sent, rss, phases, age)
+
     def _of_users(self) -> Iterator[Metric]:
         labels = ["job", "container", "task"]
         families: dict[str, Any] = {}
@@ -99,6 +150,12 @@ class _Collector:
             for name, t in metrics.get("timers", {}).items():
                 _family(families, SummaryMetricFamily, f"{name}_seconds", labels).add_metric(values, t["count"], t["sum"])
         yield from families.values()
+
+
+def _buckets(histogram: Mapping[str, Any]) -> tuple[list[tuple[str, float]], float]:
+    """As Prometheus counts them: each bucket has what is below it, too."""
+    bounds = [*map(str, BUCKETS_S), "+Inf"]
+    return list(zip(bounds, accumulate(histogram["counts"]), strict=True)), histogram["sum"]
 
 
 def _family(families: dict[str, Any], kind: Any, name: str, labels: list[str]) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from samzapy import failpoints
 from samzapy.coordinator import membership as state
+from samzapy.coordinator.events import TASK
 from samzapy.coordinator.membership import Applicant, Member
 from samzapy.coordinator.ownership_records import Named, OwnershipRecords
 from samzapy.coordinator.roster import Roster
@@ -181,4 +182,6 @@ class Movement:
                 took = {"seconds": round(now - at, 2), "at_ms": self._clock.now_ms()}
                 roster.moved[task] = {"from": number, "to": owner.number, **took}
                 if number != owner.number:
+                    text = f"{task} moved from container {number} to {owner.number}; no container ran it for {now - at:.1f} s"
+                    roster.events.add(TASK, "moved", text, container=owner.number, task=task)
                     LOG.info("%s moved from container %d to %d; no container ran it for %.1f s", task, number, owner.number, now - at)

@@ -13,8 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from samzapy.api.errors import Superseded
+from samzapy.coordinator.events import JOB, Events
 from samzapy.coordinator.members import Members
 from samzapy.coordinator.membership import STARTING, STOPPING, WAITING, Member, process_named, task_json
+from samzapy.coordinator.observed import Observed
 from samzapy.model.caution import Caution
 from samzapy.model.job_model import JobModel, TaskModel
 from samzapy.model.names import Job
@@ -35,7 +37,6 @@ class Roster:
         desired: by task, the container where it should run.
         waiting: by task that is to move, what it waits for.
         warm: by container, tasks that will move there.
-        state: the job's.
         is_stopping: every container is to stop.
         target: how many containers there should be.
         must_plan: containers came or went, or a change was requested: decide again which container runs which tasks.
@@ -55,14 +56,16 @@ class Roster:
         self.target = target
         self.ends = ends
         self.lock = threading.RLock()
-        self.members = Members(clock)
+        self.events = Events(clock)
+        self.observed = Observed(clock)
+        self.members = Members(clock, self.events)
         self.desired: dict[str, int] = {}
         self.waiting: Mapping[str, str] = {}
         self.warm: Mapping[int, Sequence[str]] = {}
         self.moved: dict[str, dict[str, Any]] = {}
         self.unsafe = ""  # settings of the job's own topics under which state could be lost
         self.unread = ""  # partitions of the inputs that no task reads in this run, and why
-        self.state = STARTING
+        self._state = STARTING
         self.is_stopping = False
         self.is_changing = False
         self.any_commit = False
@@ -76,6 +79,17 @@ class Roster:
         self.unwritable = ""
         self.caution = Caution()
         self._clock = clock
+
+    @property
+    def state(self) -> str:
+        """The job's state; each change of it is an event."""
+        return self._state
+
+    @state.setter
+    def state(self, state: str) -> None:
+        before, self._state = self._state, state
+        if state != before:
+            self.events.add(JOB, "state", f"the job is {state}", state=state)
 
     # -- what containers ask -------------------------------------------------------------------------------------------------------------
 
@@ -114,6 +128,7 @@ class Roster:
         with self.lock:
             member = self._owner(container, incarnation)
             self.members.report(member, report)
+            self._note(member, report)
             self.any_commit = self.any_commit or bool(report.get("commits"))
             copies = {t: None for t in (*self._copies(member), *self.warm.get(container, ())) if t not in member.tasks}
             answer: dict[str, Any] = {
@@ -121,6 +136,7 @@ class Roster:
                 "epoch": member.owner.epoch,
                 "release": sorted(member.releasing),
                 "standby": list(copies),
+                "told": max((int(item["n"]) for item in report.get("news", ())), default=0),
             }
             if self.is_changing:
                 answer["again_s"] = HURRY_S
@@ -143,7 +159,15 @@ class Roster:
             Superseded: this incarnation was replaced.
         """
         with self.lock:
-            self.members.report_final(self._owner(container, incarnation), report)
+            member = self._owner(container, incarnation)
+            self.members.report_final(member, report)
+            self._note(member, report)
+
+    def _note(self, member: Member, report: Mapping[str, Any]) -> None:
+        """Keep what a report tells beside the state. A repeated one adds nothing: what it tells of has numbers."""
+        news = [item for item in report.get("news", ()) if item["n"] > self.events.told_by(member.owner.incarnation)]
+        self.events.take(member.number, member.owner.incarnation, news)
+        self.observed.take(member.number, report)
 
     def _owner(self, container: int, incarnation: str) -> Member:
         member = self.members.get(container)
@@ -183,12 +207,14 @@ class Roster:
             for m in self.members.values():
                 for c in m.heard.report.get("standbys", ()):
                     copies.setdefault(c["task"], []).append({"container": m.number, "host": m.host, "lag": c.get("lag")})
+            tasks = [self._task(name, owners.get(name), copies.get(name, ())) for name in self.tasks]
             return {
                 "job": self.job.name, "id": self.job.id, "state": self.state, "run_id": self.run_id, "coordinator": self.url,
                 "reason": "; ".join(why for why in (self.unwritable, self.unsafe) if why),
                 "target": self.target,
                 "containers": [self._container(m) for _, m in sorted(self.members.items())],
-                "tasks": [self._task(name, owners.get(name), copies.get(name, ())) for name in self.tasks],
+                "tasks": tasks,
+                "rates": self.observed.job(tasks, self.events.commits()),
                 "moves": [
                     {"task": t, "from": owners[t].number if t in owners else None, "to": self.desired.get(t), "why": why}
                     for t, why in self.waiting.items()
@@ -204,7 +230,7 @@ class Roster:
         return {t: m for m in self.members.values() for t in m.tasks}
 
     def _container(self, member: Member) -> dict[str, Any]:
-        document = member.to_json()
+        document = {**member.to_json(), **self.observed.container(member.number)}
         if self.unwritable and member.phase in (Phase.ENDING, Phase.APPLYING):  # it waits for that
             document["reason"] = "; ".join(filter(None, (document["reason"], WAITS_TO_WRITE)))
         if not member.is_named:
@@ -214,11 +240,22 @@ class Roster:
     def _task(self, name: str, owner: Member | None, copies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         report = owner.report_of(name) if owner is not None else {}
         number = owner.number if owner is not None else self.desired.get(name)
-        document = task_json(name, number, report, self.waiting.get(name, ""), copies)
+        document = {**task_json(name, number, report, self.waiting.get(name, ""), copies), **self.observed.task(name, report)}
+        document["stores"] = {store: self._store(facts) for store, facts in document["stores"].items()}
         document["reason"] = document["reason"] or self.unread
         if name in self.moved:
             document["last_move"] = self.moved[name]
         return document
+
+    def _store(self, facts: Mapping[str, Any]) -> dict[str, Any]:
+        restore = facts.get("restore")
+        return dict(facts) if restore is None else {**facts, "restore": {**restore, **self.observed.restore(restore)}}
+
+    def look(self) -> None:
+        """Note the job's numbers as they are now, if it is time."""
+        if self.observed.is_due:
+            now = self.status()
+            self.observed.look([task["lag"] for task in now["tasks"]], now["rates"])
 
     def reports(self) -> dict[int, Mapping[str, Any]]:
         """The last report of each container, for metrics."""

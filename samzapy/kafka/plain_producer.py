@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,6 +37,7 @@ class KafkaPlainProducer:
         with making():
             self._producer = Producer(quiet({**DEFAULTS, **PLAIN, **settings, **FORCED, **own}))
         self._produce = self._producer.produce
+        self.waited_s = 0.0
 
     def _on_delivery(self, error: KafkaError | None, message: Any) -> None:
         if error is not None and self._error is None:
@@ -53,7 +55,9 @@ class KafkaPlainProducer:
             else:
                 self._produce(topic, value, key, partition)
         except BufferError:
+            began = time.monotonic()
             self._serve(0.1)
+            self.waited_s += time.monotonic() - began
             self.send(topic, value, key, partition, timestamp_ms, headers)
         except KafkaException as error:
             if self._looked.again(error, self._producer, topic, partition):

@@ -81,6 +81,7 @@ class KafkaTransactionalProducer:
         self._disturbed = False
         self._poison: LogError | None = None
         self._sent = 0
+        self.waited_s = 0.0
         self._is_open = False  # whether there is a transaction
         self._is_empty = True  # no record was sent in the transaction: then no request ends it
         self._timed: set[str] = set()  # topics of the transaction's records whose timestamp the task gave
@@ -155,11 +156,13 @@ class KafkaTransactionalProducer:
             else:
                 self._produce_with(topic, value, key, partition, timestamp_ms, headers, delivered)
         except BufferError:  # back-pressure: the queue is full
+            began = time.monotonic()
             try:
                 served(self._producer.poll, 0.1)
             except KafkaException as error:
                 self._poison = self._poison or transaction_error(error.args[0], f"sending with {self._id}", timed=self._timed)
             else:
+                self.waited_s += time.monotonic() - began
                 self.send(topic, value, key, partition, timestamp_ms, headers, delivered)
         except KafkaException as error:
             self._check_open()

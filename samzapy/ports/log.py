@@ -131,7 +131,12 @@ class TransactionalProducer(Protocol):
     """One producer with a transactional.id. Order of calls: init, then (begin, send…, flush, commit | abort) for ever.
 
     Any other order raises InDoubt (a second `init`: LogError) and does nothing, so that no record sent outside a transaction is lost silently.
+
+    Attributes:
+        waited_s: how long sends have waited so far because the queue was full, in seconds.
     """
+
+    waited_s: float
 
     def init(self) -> None:
         """Fence every earlier producer of this id and have its open transaction decided; both are done when this returns.
@@ -187,7 +192,13 @@ class TransactionalProducer(Protocol):
 
 
 class PlainProducer(Protocol):
-    """An idempotent producer outside transactions, for the outputs of at_least_once. After `close` every call but `close` raises InDoubt."""
+    """An idempotent producer outside transactions, for the outputs of at_least_once. After `close` every call but `close` raises InDoubt.
+
+    Attributes:
+        waited_s: how long sends have waited so far because the queue was full, in seconds.
+    """
+
+    waited_s: float
 
     def send(
         self,

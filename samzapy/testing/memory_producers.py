@@ -31,6 +31,7 @@ class MemoryTransactionalProducer:
 
     def __init__(self, cluster: MemoryCluster, transactional_id: str, timeout_s: float = 60.0, origin: str = "") -> None:
         self._cluster = cluster
+        self.waited_s = 0.0  # its queue is never full
         self._id = transactional_id
         self._timeout_s = timeout_s
         self._origin = origin
@@ -230,6 +231,7 @@ class MemoryPlainProducer:
 
     def __init__(self, cluster: MemoryCluster, timeout_s: float = 10.0, origin: str = "") -> None:
         self._cluster = cluster
+        self.waited_s = 0.0  # its queue is never full
         self._timeout_s = timeout_s
         self._origin = origin
         self._error: LogError | None = None

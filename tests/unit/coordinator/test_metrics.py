@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from samzapy.coordinator.metrics import metrics_text
 
 TASK = {
-    "name": "Partition 0", "state": "RUNNING", "container": 1, "lag": 7, "processed": 40, "skipped": 2, "dead_letters": 3,
+    "name": "Partition 0", "state": "RUNNING", "container": 1, "lag": 7, "processed": 40, "skipped": 2, "dead_letters": 3, "behind_s": 0.5, "busy_s": 2.5,
     "stores": {"counts": {"restore": {"source": "local", "reason": "kept", "records": 12, "seconds": 0.25, "remaining": 8}}, "new": {}},
     "standby": [{"container": 2, "host": "b", "lag": 5}, {"container": 3, "host": "c", "lag": None}],
     "last_move": {"seconds": 1.5, "why": "home"},
@@ -17,9 +17,14 @@ TASK = {
 }  # fmt: skip
 WAITING = {**TASK, "name": "Partition 1", "state": "WAITING", "lag": None, "stores": {}, "standby": [], "metrics": {}}
 WAITING.pop("last_move")
-CONTAINER = {"id": 1, "restarts": 2, "affinity": {"hits": 5, "misses": 1, "reason": ""}}
-STATUS: dict[str, Any] = {"job": "views", "id": "1", "tasks": [TASK, WAITING], "containers": [CONTAINER]}
-REPORTS = {1: {"commits": 9, "commit_seconds_sum": 0.9}}
+CONTAINER = {"id": 1, "restarts": 2, "affinity": {"hits": 5, "misses": 1, "reason": ""}, "state": "RUNNING", "memory_bytes": 64}
+STATUS: dict[str, Any] = {"job": "views", "id": "1", "state": "RUNNING", "tasks": [TASK, WAITING], "containers": [CONTAINER]}
+REPORTS = {
+    1: {
+        "commits": 9, "commit_seconds_sum": 0.9, "loop": {"process": 3.5}, "commit_why": {"interval": 8}, "sent": {"out": 70},
+        "commit_parts": {"decide": {"counts": [0, 0, 4, 5, *[0] * 10], "sum": 0.3}}, "end_to_end": {"counts": [*[0] * 13, 2], "sum": 140.0},
+    }
+}  # fmt: skip
 
 
 def told() -> dict[tuple[str, ...], float]:
@@ -39,7 +44,8 @@ def test_every_number_has_its_name() -> None:
     first = ("1", "Partition 0")
     assert {
         ("samzapy_processed_records_total", *first): 40.0, ("samzapy_skipped_records_total", *first): 2.0,
-        ("samzapy_dead_letters_total", *first): 3.0, ("samzapy_lag_records", *first): 7.0, ("samzapy_task_running", *first): 1.0,
+        ("samzapy_dead_letters_total", *first): 3.0, ("samzapy_lag_records", *first): 7.0,
+        ("samzapy_behind_seconds", *first): 0.5, ("samzapy_task_busy_seconds_total", *first): 2.5, ("samzapy_task_running", *first): 1.0,
         ("samzapy_task_moved_seconds", *first): 1.5, ("samzapy_standby_lag_records", "2", "Partition 0"): 5.0,
         ("samzapy_restored_records", "1", "local", "counts", "Partition 0"): 12.0,
         ("samzapy_restore_seconds", "1", "local", "counts", "Partition 0"): 0.25,
@@ -50,8 +56,15 @@ def test_every_number_has_its_name() -> None:
     assert {
         ("samzapy_commit_seconds_count", "1"): 9.0, ("samzapy_commit_seconds_sum", "1"): 0.9,
         ("samzapy_container_restarts_total", "1"): 2.0,
-        ("samzapy_affinity_hits_total", "1"): 5.0, ("samzapy_affinity_misses_total", "1"): 1.0,
-    } == {key: value for key, value in samples.items() if len(key) == 2}  # fmt: skip
+        ("samzapy_affinity_hits_total", "1"): 5.0, ("samzapy_affinity_misses_total", "1"): 1.0, ("samzapy_rss_bytes", "1"): 64.0,
+        ("samzapy_end_to_end_seconds_count", "1"): 2.0, ("samzapy_end_to_end_seconds_sum", "1"): 140.0,
+    } == {key: value for key, value in samples.items() if len(key) == 2 and key[1] == "1"}  # fmt: skip
+    assert {
+        ("samzapy_loop_seconds_total", "1", "process"): 3.5, ("samzapy_commits_total", "1", "interval"): 8.0,
+        ("samzapy_sent_records_total", "1", "out"): 70.0, ("samzapy_commit_phase_seconds_bucket", "1", "0.025", "decide"): 4.0,
+        ("samzapy_commit_phase_seconds_bucket", "1", "+Inf", "decide"): 9.0, ("samzapy_end_to_end_seconds_bucket", "1", "60.0"): 0.0,
+        ("samzapy_end_to_end_seconds_bucket", "1", "+Inf"): 2.0, ("samzapy_job_state", "RUNNING"): 1.0, ("samzapy_tasks", "WAITING"): 1.0,
+    }.items() <= samples.items()  # fmt: skip
 
 
 def test_event_time_is_told_where_there_is_one() -> None:

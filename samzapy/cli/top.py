@@ -1,0 +1,181 @@
+"""`top`: the running job's numbers in a terminal, renewed every second. The words and numbers are those of `status` and of the page."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError
+from samzapy.cli.common import JobFile, MoreFiles, Sets, say
+from samzapy.cli.coordinator_http import http_json, is_status
+from samzapy.cli.inspect import NOT_RUNNING, last_run
+from samzapy.cli.job import Job
+from samzapy.cli.output import unescaped
+from samzapy.printable import printable
+
+EVERY_S = 1.0
+WIDTH = 160  # without a terminal
+ORDERS = {"behind": "lag", "rate": "rate", "busy": "busy", "us": "us", "name": "name"}
+COLOURS = {"RUNNING": "green", "OK": "green", "IDLE": "dim", "BUSY": "yellow", "HELD BACK": "yellow", "DEGRADED": "red", "LOST": "red", "FAILED": "red"}
+
+
+def top(
+    file: JobFile,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    sort: Annotated[str, typer.Option("--sort", help=f"Which tasks come first: {', '.join(ORDERS)}.")] = "behind",
+    tasks: Annotated[int, typer.Option("--tasks", help="How many tasks are shown.", min=1)] = 30,
+    once: Annotated[bool, typer.Option("--once", help="Once, not every second; so it is, too, where the output is no terminal.")] = False,
+) -> int:
+    """What the running job does, every second until Ctrl-C: rates, shares of the loop's time, lag; exit code 3 if it is not running."""
+    if sort not in ORDERS:
+        raise ConfigurationError(f"--sort {sort}: not one of the orders.", f"Choose one of: {', '.join(ORDERS)}.")
+    with Job(file, more, sets) as job:
+        status, url = job.status(), job.url()
+        if status is None or url is None:
+            say(f"{job} is not running; {last_run(job.lease())}")
+            return NOT_RUNNING
+        output = unescaped(sys.stdout)
+        if once or not output.isatty():
+            Console(file=output, width=None if output.isatty() else WIDTH, highlight=False, markup=False, emoji=False).print(screen(status, sort, tasks))
+            return 0
+        console = Console(file=output, highlight=False, markup=False, emoji=False)
+        with Live(screen(status, sort, tasks), console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                time.sleep(EVERY_S)
+                status, stale = _again(url, status)
+                live.update(screen(status, sort, tasks, stale), refresh=True)
+
+
+def _again(url: str, before: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """The status now; the one before, and why, where nobody answers."""
+    try:
+        answer = http_json("GET", url + "/api/v1/status", timeout_s=EVERY_S * 3)
+    except ClusterUnreachable as error:
+        return before, f"not renewed: {error.message}"
+    return (answer, "") if is_status(answer) else (before, "not renewed: the answer is not from samzapy")
+
+
+def screen(status: Mapping[str, Any], sort: str, limit: int, stale: str = "") -> Group:
+    """All of it, from a status document."""
+    shown = in_order(status["tasks"], sort)[:limit]
+    parts: list[Any] = [_head(status, stale), *_restores(status["tasks"]), _containers(status["containers"]), _tasks(shown)]
+    if len(status["tasks"]) > len(shown):
+        parts.append(Text(f"{len(status['tasks']) - len(shown)} more tasks (--tasks)", "dim"))
+    return Group(*parts)
+
+
+def in_order(tasks: Sequence[Mapping[str, Any]], sort: str) -> list[Mapping[str, Any]]:
+    """The largest first; by name from the start; what is not known comes last."""
+    name = ORDERS[sort]
+    if name == "name":
+        return list(tasks)
+    return sorted(tasks, key=lambda task: (task.get(name) is None, -(task.get(name) or 0)))
+
+
+def _head(status: Mapping[str, Any], stale: str) -> Group:
+    rates = status.get("rates") or {}
+    line = Text(f"{status['job']}-{status['id']}  ")
+    line.append(status["state"], COLOURS.get(status["state"], "yellow"))
+    line.append(f"  {printable(status.get('coordinator', ''))}")
+    caught_up = rates.get("caught_up_in_s")
+    trend = "" if not rates.get("lag") else f", caught up in {seconds(caught_up)}" if caught_up is not None else ", not shrinking"
+    numbers = (
+        f"in {rate(rates.get('in'))}   out {rate(rates.get('out'))}   behind {number(rates.get('lag'))} records, {seconds(rates.get('behind_s'))}{trend}"
+        f"   commits p50 {seconds((rates.get('commits') or {}).get('p50_s'))}, p99 {seconds((rates.get('commits') or {}).get('p99_s'))}"
+    )
+    why = [Text(printable(text), "yellow") for text in (status.get("reason", ""), stale, *status.get("notes", ())) if text]
+    return Group(line, *why, Text(numbers), Text(""))
+
+
+def _restores(tasks: Sequence[Mapping[str, Any]]) -> list[Any]:
+    lines = []
+    for task in tasks:
+        for store, facts in task["stores"].items():
+            restore = facts.get("restore") or {}
+            needed, remaining = restore.get("needed", 0), restore.get("remaining", 0)
+            if remaining and needed:
+                have = 1 - remaining / needed
+                bar = "█" * round(20 * have) + "░" * (20 - round(20 * have))
+                left = f"{rate(restore.get('rate'))}, {seconds(restore.get('eta_s'))} left" if "eta_s" in restore else "begins"
+                lines.append(Text(f"restoring {task['name']}, {store}  {bar} {100 * have:.0f} %  {left}  ({printable(restore.get('reason', ''))})"))
+    return [*lines, Text("")] if lines else []
+
+
+def _containers(containers: Sequence[Mapping[str, Any]]) -> Table:
+    table = _table("CONTAINER", "STATE", "LOOP", "HOST", "PID", "TASKS", "MEMORY", "RESTARTS", "ITS TIME")
+    for c in containers:
+        of_loop = c.get("loop") or {}
+        table.add_row(
+            str(c["id"]), _coloured(c["state"]), _coloured(c.get("badge", "")), printable(c["host"] or "-"), str(c["pid"] or "-"), str(len(c["tasks"])),
+            size(c.get("memory_bytes")), str(c.get("restarts", 0)), _time(of_loop),
+        )  # fmt: skip
+    return table
+
+
+def _time(of_loop: Mapping[str, float]) -> str:
+    """The largest shares of a loop's time first."""
+    known = sorted(((share, name) for name, share in of_loop.items() if share >= 0.005), reverse=True)
+    return ", ".join(f"{name.replace('_', ' ')} {100 * share:.0f} %" for share, name in known) or "-"
+
+
+def _tasks(tasks: Sequence[Mapping[str, Any]]) -> Table:
+    table = _table("TASK", "STATE", "CONTAINER", "BEHIND", "SECONDS", "RATE", "BUSY %", "µS/RECORD", "PROCESSED", "REASON")
+    for t in tasks:
+        busy = t.get("busy")
+        table.add_row(
+            t["name"], _coloured(t["state"]), "-" if t["container"] is None else str(t["container"]), number(t["lag"]), seconds(t.get("behind_s")),
+            rate(t.get("rate")), "-" if busy is None else f"{100 * busy:.0f}", "-" if t.get("us") is None else f"{t['us']:,.0f}",
+            number(t.get("processed")), Text(printable(t.get("reason", ""))),
+        )  # fmt: skip
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim")
+    words = ("CONTAINER", "STATE", "LOOP", "HOST", "TASK", "REASON", "ITS TIME")
+    for name in columns:
+        table.add_column(name, justify="left" if name in words else "right", no_wrap=name not in ("REASON", "ITS TIME"), overflow="ellipsis")
+    return table
+
+
+def _coloured(word: str) -> Text:
+    return Text(word, COLOURS.get(word, ""))
+
+
+def number(n: float | None) -> str:
+    """With thousands separated; `-` where it is not known."""
+    return "-" if n is None else f"{n:,.0f}"
+
+
+def rate(per_second: float | None) -> str:
+    """Records a second."""
+    if per_second is None:
+        return "-"
+    return f"{per_second:,.1f}/s" if per_second < 100 else f"{per_second:,.0f}/s"
+
+
+def seconds(s: float | None) -> str:
+    """A duration in the unit that suits it."""
+    if s is None:
+        return "-"
+    if s < 1:
+        return f"{1000 * s:.0f} ms"
+    if s < 120:
+        return f"{s:.1f} s"
+    return f"{s / 60:.0f} min" if s < 7200 else f"{s / 3600:.1f} h"
+
+
+def size(n: int | None) -> str:
+    """Bytes, as MiB or GiB."""
+    if n is None:
+        return "-"
+    return f"{n / (1 << 20):.0f} MiB" if n < 1 << 30 else f"{n / (1 << 30):.1f} GiB"

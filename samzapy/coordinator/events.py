@@ -1,0 +1,97 @@
+"""What happened to the job and its containers, newest last: the timeline that people see. Kept in memory for the length of the run."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from samzapy.ports import Clock
+
+MAX_EVENTS = 2000
+MAX_COMMITS = 256
+MAX_GROUPS = 500
+MAX_TEXT = 2000
+# What an event is of.
+JOB, CONTAINER, TASK, RESTORE, PEOPLE = "job", "container", "task", "restore", "people"
+
+
+class Events:
+    """Events, commits and groups of errors of a run. Callers hold the roster's lock."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._number = 0
+        self._events: deque[dict[str, Any]] = deque(maxlen=MAX_EVENTS)
+        self._commits: deque[dict[str, Any]] = deque(maxlen=MAX_COMMITS)
+        self._errors: dict[tuple[str, str], dict[str, Any]] = {}
+        self._told: dict[str, int] = {}  # by incarnation
+        self._counted: dict[tuple[str, str, str], int] = {}  # by incarnation and group: how many it had told of
+
+    @property
+    def last(self) -> int:
+        """The newest event's number; 0: there is none."""
+        return self._number
+
+    def add(self, kind: str, what: str, text: str, *, container: int | None = None, at_ms: int | None = None, **more: Any) -> None:
+        """`what`: a word for machines. `text`: a sentence for people."""
+        self._number += 1
+        event = {"n": self._number, "at_ms": self._clock.now_ms() if at_ms is None else at_ms, "kind": kind, "what": what}
+        self._events.append({**event, "container": container, "text": text[:MAX_TEXT], **more})
+
+    def since(self, number: int = 0) -> list[dict[str, Any]]:
+        """The events after the one of that number, oldest first."""
+        return [event for event in self._events if event["n"] > number]
+
+    def commits(self) -> list[dict[str, Any]]:
+        """The last commits of all containers, oldest first."""
+        return list(self._commits)
+
+    def errors(self) -> list[dict[str, Any]]:
+        """Groups of errors, those that occurred last first."""
+        return sorted(self._errors.values(), key=lambda group: -int(group["last_ms"]))
+
+    def told_by(self, incarnation: str) -> int:
+        """The number of the newest news that this incarnation of a container has told."""
+        return self._told.get(incarnation, 0)
+
+    def take(self, container: int, incarnation: str, news: Sequence[Mapping[str, Any]]) -> None:
+        """What a container tells of in a report, in its order."""
+        for item in news:
+            self._told[incarnation] = int(item["n"])
+            self._take(container, incarnation, item)
+        while len(self._told) > MAX_GROUPS:
+            del self._told[next(iter(self._told))]
+
+    def _take(self, container: int, incarnation: str, item: Mapping[str, Any]) -> None:
+        facts = {name: value for name, value in item.items() if name not in ("n", "kind")}
+        match item.get("kind"):
+            case "commit":
+                self._commits.append({**facts, "container": container})
+            case "restore":
+                text = (
+                    f"{facts.get('task')}: store {facts.get('store')!r} restored from {facts.get('source')}, {int(facts.get('records', 0)):,} records "
+                    f"in {float(facts.get('seconds', 0.0)):.2f} s ({facts.get('reason')})"
+                )
+                at_ms = int(facts.pop("at_ms", self._clock.now_ms()))
+                self.add(RESTORE, "restored", text, container=container, at_ms=at_ms, restore=facts)
+            case "error":
+                self._add_error(container, incarnation, facts)
+            case _:
+                pass  # a container of a later version may tell more
+
+    def _add_error(self, container: int, incarnation: str, facts: Mapping[str, Any]) -> None:
+        key = str(facts.get("type", "")), str(facts.get("place", ""))
+        group = self._errors.get(key)
+        if group is None:
+            if len(self._errors) >= MAX_GROUPS:
+                oldest = min(self._errors, key=lambda k: self._errors[k]["last_ms"])
+                del self._errors[oldest]
+            group = self._errors[key] = {"type": key[0], "place": key[1], "count": 0, "first_ms": int(facts["first_ms"]), "tasks": []}
+        counted, count = (incarnation, *key), int(facts["count"])
+        group["count"] += max(0, count - self._counted.get(counted, 0))
+        self._counted[counted] = count
+        if len(self._counted) > 4 * MAX_GROUPS:
+            del self._counted[next(iter(self._counted))]
+        group["tasks"] = sorted({*group["tasks"], *(str(task) for task in facts.get("tasks", ()))})[:100]
+        group.update({name: facts.get(name) for name in ("last_ms", "record", "text", "action", "stack")}, container=container)
