@@ -59,3 +59,10 @@ class BatchSize:
     def failed(self, records: int) -> None:
         self.limit = 1
         self._alone = records if records > 1 else 0
+
+
+def ran(task_input: TaskInput | None, batch: Sequence[Message], first: int, end: int, since_s: float, now_s: float) -> float:
+    """The records of the batch from `first` to `end`, all of one partition, were processed since then; returns the time now."""
+    if task_input is not None and first < end:
+        task_input.ran(now_s - since_s, batch[first], batch[end - 1])
+    return now_s

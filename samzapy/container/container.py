@@ -89,10 +89,8 @@ class Container:
     ) -> None:
         if spec.on_error == DEAD_LETTER and spec.dead_letters is None:
             raise TopicMissing(f"the dead-letter topic {spec.job.dead_letter_topic} does not exist.", "`samzapy topics JOB.yaml --create`.")
-        line = supervision or Supervision()
-        name = f"container-{spec.number}"
-        self._spec = spec
-        self._clock = clock
+        line, name = supervision or Supervision(), f"container-{spec.number}"
+        self._spec, self._clock = spec, clock
         self._poll_records, self._on_error = spec.poll_records, spec.on_error
         self.tasks: dict[str, TaskInstance] = {}
 
@@ -107,7 +105,7 @@ class Container:
         self._standbys = standbys = Standbys(spec, log, clock)
 
         # Committing: everything that follows commits through `commits`, at points between two records.
-        self._facts = facts = Facts(clock)
+        facts = Facts(clock)
         self._schedule = schedule = Schedule(clock, facts.loop)
         self._search = search = PoisonSearch(spec.retries)
         self._growth = growth = Growth(spec.keyed_inputs, spec.topic_ids, spec.number, log, clock)
@@ -153,10 +151,9 @@ class Container:
             host=spec.host, tasks=self.tasks, inputs=inputs, transaction=transaction, committer=committer, own=own, assigned=assigned,
             standbys=standbys, facts=facts, hooks=hooks, clock=clock,
         )  # fmt: skip
-        self._line, self._number = line, spec.number
+        self._line, self._number, self._facts = line, spec.number, facts
         self._tolerant = {topic for topic, one in spec.inputs.items() if one.on_out_of_range != FAIL}
-        self._next_advance = 0.0
-        self._copies_lag = False
+        self._next_advance, self._copies_lag = 0.0, False
 
     # -- starting ------------------------------------------------------------------------------------------------------------------------
 

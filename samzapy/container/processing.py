@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from samzapy import failpoints
 from samzapy.api.errors import SamzapyError
-from samzapy.container.batches import BatchSize, envelopes_of, in_a_row
+from samzapy.container.batches import BatchSize, envelopes_of, in_a_row, ran
 from samzapy.container.careful import Careful
 from samzapy.container.commits import Commits
 from samzapy.container.envelopes import RecordEnvelope
@@ -125,7 +125,7 @@ class Processing:
         for index, message in enumerate(batch[begin:end], begin):
             # Another partition than before: bind all that its records need. One that several tasks read, or none, goes another way.
             if message.partition() != partition or message.topic() != topic:
-                bound_at, first = _ran(task_input, batch, first, index, bound_at, now()), index
+                bound_at, first = ran(task_input, batch, first, index, bound_at, now()), index
                 topic, partition = message.topic(), message.partition()
                 readers = self._inputs.readers.get((topic, partition), ())
                 task_input = _only_reader(readers, message)
@@ -163,7 +163,7 @@ class Processing:
             # Between two records. What was sent goes to the producer by the batch, or after some milliseconds where hooks are slow; then what
             # hooks asked for and what is due is done, either of which may commit, start or stop tasks: so the partition is looked up again.
             if requests.pending or kept >= RELEASE_RECORDS or now() >= look_at:
-                _ran(task_input, batch, first, index + 1, bound_at, now())
+                ran(task_input, batch, first, index + 1, bound_at, now())
                 self._transaction.next_index = index + 1
                 self._hooks.release()
                 kept = 0
@@ -175,7 +175,7 @@ class Processing:
                 self.seen_at = bound_at = now()
                 first = index + 1
                 look_at = min(self._schedule.next_at, self.seen_at + RELEASE_S)
-        _ran(task_input, batch, first, end, bound_at, now())
+        ran(task_input, batch, first, end, bound_at, now())
         self._end_piece(end)
 
     def _process_batches(self, batch: Sequence[Message], begin: int, end: int) -> None:
@@ -338,13 +338,6 @@ class Processing:
                 self._given_up.apply_on_error(task_input, message, culprit.error, culprit.attempts)
                 task_input.resume_at = next_offset(message.offset())  # this task is done with it, even if the next one stops the job here
         self._transaction.next_index = index + 1
-
-
-def _ran(task_input: TaskInput | None, batch: Sequence[Message], first: int, end: int, since_s: float, now_s: float) -> float:
-    """The records of the batch from `first` to `end`, all of one partition, were processed since then; returns the time now."""
-    if task_input is not None and first < end:
-        task_input.ran(now_s - since_s, batch[first], batch[end - 1])
-    return now_s
 
 
 def _only_reader(readers: Sequence[TaskInput], message: Message) -> TaskInput | None:
