@@ -83,18 +83,18 @@ class Run:
             )
             topics = input_topics(settings, len(tasks), lambda: grown_tasks(settings, log), log, self._job.clock)
             coordinator = JobCoordinator(
-                self._job.names,
-                run_id,
-                tasks,
-                payload,
-                ends,
-                wanted,
-                log,
-                self._job.clock,
-                launcher,
-                this_process(),
-                self._job.answers,
-                topics,
+                job=self._job.names,
+                run_id=run_id,
+                tasks=tasks,
+                payload=payload,
+                ends=ends,
+                settings=wanted,
+                log=log,
+                clock=self._job.clock,
+                launcher=launcher,
+                process=this_process(),
+                is_alive=self._job.answers,
+                input_topics=topics,
             )
             return self._until_over(coordinator, launcher, token, token_file, len(tasks))
         finally:

@@ -68,9 +68,18 @@ def dead_letter_of(message: Message, task: str, error: BaseException, attempts: 
     """
     origin = origin_of(message)
     letter = DeadLetter(
-        origin, message.key(), message.value(), message.headers() or (), task, described(error), stack_of(error), attempts,
-        message.timestamp()[1], now_ms, NOT_READ if isinstance(error, BatchUnreadable) else "",
-    )  # fmt: skip
+        origin=origin,
+        key=message.key(),
+        value=message.value(),
+        headers=message.headers() or (),
+        task=task,
+        error=described(error),
+        stack=stack_of(error),
+        attempts=attempts,
+        timestamp_ms=message.timestamp()[1],
+        time_ms=now_ms,
+        truncated=NOT_READ if isinstance(error, BatchUnreadable) else "",
+    )
     fitted = letter.fitted(spec.max_record_bytes)
     if fitted is None:
         raise RecordTooLarge(

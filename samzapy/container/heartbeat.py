@@ -39,6 +39,7 @@ class Heartbeat:
 
     def __init__(
         self,
+        *,
         control: Control,
         incarnation: str,
         heartbeat_s: float,

@@ -36,7 +36,7 @@ LOG = logging.getLogger("samzapy.restore")
 LOCKED_RETRY_S = 0.2
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class _Reading:
     """A store that is being filled from its changelog."""
 
@@ -221,9 +221,17 @@ class Restorer:
         needed = max(0, next_offset(barrier) - opened.position)
         task.restored[name] = Restored("local" if opened.is_kept else "changelog", opened.reason, 0, 0.0, needed, needed)
         return _Reading(
-            task, spec, barrier, opened.position, opened.reason, opened.is_kept, started, self._clock.now_ms(), named,
-            self._order(task) is not None,
-        )  # fmt: skip
+            task=task,
+            spec=spec,
+            barrier=barrier,
+            start=opened.position,
+            decision=opened.reason,
+            local=opened.is_kept,
+            started=started,
+            started_ms=self._clock.now_ms(),
+            named=named,
+            deletes=self._order(task) is not None,
+        )
 
     def _open(
         self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, partition: TopicPartition, start: int, barrier: int

@@ -82,6 +82,7 @@ class ContainerRunner:
 
     def __init__(
         self,
+        *,
         number: int,
         build: Build,
         control: Control,
@@ -122,7 +123,17 @@ class ContainerRunner:
         self._told_of = "", 0.0
         self._uncommitted: SamzapyError | None = None  # why the final commit failed
         self._lags = Lags(log, heartbeat_s, self._places, clock, spawn, self._waits_for)
-        self._heartbeat = Heartbeat(control, self._incarnation, heartbeat_s, lease_s, clock, self._report, self._watch_for_stuck_hook, die, spawn)
+        self._heartbeat = Heartbeat(
+            control=control,
+            incarnation=self._incarnation,
+            heartbeat_s=heartbeat_s,
+            lease_s=lease_s,
+            clock=clock,
+            report=self._report,
+            watch=self._watch_for_stuck_hook,
+            die=die,
+            spawn=spawn,
+        )
 
     def run(self) -> int:
         """Returns the process's exit code: 0 finished or stopped, 1 failed, 5 superseded."""

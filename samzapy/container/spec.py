@@ -52,7 +52,7 @@ class OutputSpec:
     max_record_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class StoreSpec:
     """A store: changelog topic (None: a scratch store), its id and tombstone retention, serde names for checks.
 
@@ -112,7 +112,7 @@ class DeadLetterSpec:
     max_record_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class ContainerSpec:
     """One container of one run. Durations in seconds.
 

@@ -173,9 +173,17 @@ class Starter:
     ) -> Checkpoint:
         job = self._spec.job
         new = Checkpoint(
-            job.name, job.id, task.name, self._spec.number, self._own.incarnation, self._own.epoch, 0, inputs, stores,
+            job=job.name,
+            id=job.id,
+            task=task.name,
+            container=self._spec.number,
+            incarnation=self._own.incarnation,
+            epoch=self._own.epoch,
+            sequence=0,
+            inputs=inputs,
+            stores=stores,
             fingerprint=dict(self._spec.fingerprint),
-        )  # fmt: skip
+        )
         if old is None:
             return new
         return replace(new, sequence=old.sequence + 1, startpoint_id=old.startpoint_id, ended_run_id=old.ended_run_id, watermarks=old.watermarks)

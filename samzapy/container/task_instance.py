@@ -172,7 +172,7 @@ class TaskInput:
         self.processed, self.skipped, self.dead_letters = self._counted
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class TaskInstance:
     """A task as the container holds it."""
 

@@ -60,7 +60,7 @@ class Tasks:
         """A task that is to be restored; its stores have no engine yet."""
         model, ends = self.models[name], self._end_offsets
         stores = {store: s.make(name, None) for store, s in self._spec.stores.items()}
-        task = TaskInstance(model, stores, self._metrics.setdefault(name, TaskMetrics()), self._scratch, RESTORING)
+        task = TaskInstance(model=model, stores=stores, metrics=self._metrics.setdefault(name, TaskMetrics()), scratch=self._scratch, state=RESTORING)
         task.inputs = [TaskInput(p, self._spec.inputs[p.topic], task, None if ends is None else ends[str(p)]) for p in model.inputs]
         self.held[name] = task
         return task

@@ -61,6 +61,7 @@ class JobCoordinator:
 
     def __init__(
         self,
+        *,
         job: Job,
         run_id: str,
         tasks: Mapping[str, TaskModel],

@@ -108,4 +108,4 @@ class Lease:
 
     def _record(self, url: str) -> LeaseRecord:
         p = self._process
-        return LeaseRecord(self._run_id, url, p.host, p.pid, p.start, self._clock.now_ms())
+        return LeaseRecord(run_id=self._run_id, url=url, host=p.host, pid=p.pid, process_start=p.start, renewed_ms=self._clock.now_ms())

@@ -51,7 +51,7 @@ class Members(Mapping[int, Member]):
 
     def want(self, number: int) -> None:
         """A new container."""
-        self.add(Member(number, wanted=Wanted(since=self._clock.monotonic())))
+        self.add(Member(number=number, wanted=Wanted(since=self._clock.monotonic())))
 
     def prefer(self, member: Member, host: str | None) -> None:
         member.preferred_host = host

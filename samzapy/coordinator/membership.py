@@ -159,7 +159,7 @@ class History:
     refused_at: tuple[float, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Member:
     """One container. Only `coordinator/members.py` changes it (a house test checks that), and the table of plan/members.py says how.
 

@@ -9,7 +9,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.ownership import FirstRun
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class CoordinatorSettings:
     """Durations in seconds."""
 

@@ -40,7 +40,7 @@ class StoreMark:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class Checkpoint:
     """One task's checkpoint.
 

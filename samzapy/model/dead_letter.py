@@ -46,7 +46,7 @@ def parse_origin(text: str) -> Origin | None:
     return Origin(found["topic"], int(found["partition"]), int(found["offset"])) if found else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class DeadLetter:
     """A record that could not be processed. Times in milliseconds since 1970: `timestamp_ms` is the record's own, `time_ms` that of the failure.
 
@@ -149,7 +149,19 @@ def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None)
     partition, offset, timestamp_ms, attempts, time_ms = map(int, numbers)
     origin = Origin(own[TOPIC], partition, offset)
     truncated = own.get(TRUNCATED, "")
-    return DeadLetter(origin, key, value, given[:begin], own[TASK], own[ERROR], own[STACK], attempts, timestamp_ms, time_ms, truncated)
+    return DeadLetter(
+        origin=origin,
+        key=key,
+        value=value,
+        headers=given[:begin],
+        task=own[TASK],
+        error=own[ERROR],
+        stack=own[STACK],
+        attempts=attempts,
+        timestamp_ms=timestamp_ms,
+        time_ms=time_ms,
+        truncated=truncated,
+    )
 
 
 def trace_headers(offset: int, time_ms: int) -> list[tuple[str, bytes | None]]:

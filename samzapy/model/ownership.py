@@ -64,7 +64,7 @@ class ContainerRecord:
         return _dumps(asdict(self))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(kw_only=True, frozen=True, slots=True)
 class LeaseRecord:
     """Which run's coordinator is alive, where, and when it last renewed this (milliseconds since 1970). `ended`: it stopped in an orderly way;
     `outcome`: then the job's last state, and `error` the reason of a failure, for later `status` commands."""
@@ -134,7 +134,7 @@ def input_to_bytes(topic: str, partitions: int) -> bytes:
 _Read = Callable[[bytes], Any]
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Ledger:
     """The coordinator topic, folded. Who asks for a record that cannot be read gets the error that says so; other records are as they are.
 

@@ -22,7 +22,7 @@ from samzapy.testing.memory_transactions import Session
 RETRY_S = 0.01
 
 
-@dataclass(slots=True)
+@dataclass(kw_only=True, slots=True)
 class Waiting:
     """A record on its way."""
 
@@ -74,7 +74,19 @@ class Outbox:
     ) -> None:  # fmt: skip
         sequence = self._sequences.get(partition, 0)
         self._sequences[partition] = sequence + 1
-        self.waiting.append(Waiting(self.session, partition, sequence, key, value, timestamp_ms, headers, delivered, expires_s))
+        self.waiting.append(
+            Waiting(
+                session=self.session,
+                topic_partition=partition,
+                sequence=sequence,
+                key=key,
+                value=value,
+                timestamp_ms=timestamp_ms,
+                headers=headers,
+                delivered=delivered,
+                expires_s=expires_s,
+            )
+        )
 
     def push(self) -> None:
         """One try for each record that may go now.

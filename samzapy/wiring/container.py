@@ -153,7 +153,17 @@ def _store_specs(
 
         retention = int(facts.config.get("delete.retention.ms", DEFAULT_DELETE_RETENTION_MS)) if facts else DEFAULT_DELETE_RETENTION_MS
         topic_id = facts.topic_id if facts else ""
-        result[name] = StoreSpec(name, topic, topic_id, retention, store.key, store.value, open_directory, make, store.ttl_ms)
+        result[name] = StoreSpec(
+            name=name,
+            changelog=topic,
+            topic_id=topic_id,
+            delete_retention_ms=retention,
+            key_serde=store.key,
+            value_serde=store.value,
+            open_directory=open_directory,
+            make=make,
+            ttl_ms=store.ttl_ms,
+        )
     return result
 
 
@@ -206,8 +216,18 @@ def run_container(payload: Mapping[str, Any]) -> int:
     try:
         with profile or nullcontext():
             return ContainerRunner(
-                number, build, control, log, clock, facts, heartbeat_s, lease_s, hang_s, die, arm=trace.arm,
+                number=number,
+                build=build,
+                control=control,
+                log=log,
+                clock=clock,
+                facts=facts,
+                heartbeat_s=heartbeat_s,
+                lease_s=lease_s,
+                stuck_hook_s=hang_s,
+                die=die,
+                arm=trace.arm,
                 before_end=profile.end if profile else lambda: None,
-            ).run()  # fmt: skip
+            ).run()
     finally:
         trace.close()

@@ -53,5 +53,5 @@ def test_a_write_elsewhere_would_be_found() -> None:
 
 def test_what_a_member_is_made_of_cannot_be_changed_in_place() -> None:
     for one in fields(Member):
-        value = getattr(Member(0), one.name)
+        value = getattr(Member(number=0), one.name)
         assert not hasattr(value, "__dataclass_params__") or value.__dataclass_params__.frozen, one.name

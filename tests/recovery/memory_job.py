@@ -196,7 +196,7 @@ class MemoryJob:
         self.runs += 1
         self._ends = {str(p): self._end(p) for p in self._places()} if until_end else None
         coordinator_settings = CoordinatorSettings(
-            self.tasks, standby=1, host_affinity_s=0.3, heartbeat_s=0.5, lease_s=3.0, max_restarts=100, restart_window_s=10.0,
+            containers=self.tasks, standby=1, host_affinity_s=0.3, heartbeat_s=0.5, lease_s=3.0, max_restarts=100, restart_window_s=10.0,
             has_changelogs=True,
         )  # fmt: skip
         process = Process("d", self.runs, "s", lambda host, pid, start: True)
@@ -205,9 +205,19 @@ class MemoryJob:
         topic = facts[self.topics.input]
         input_topics = InputTopics({topic.topic_id: (topic.name, topic.partitions)}, first_run=FirstRun(facts[checkpoints].topic_id, topic.partitions))
         self.coordinator = JobCoordinator(
-            job_of(self.settings), f"run-{self.runs}", self._models, {}, self._ends, coordinator_settings, self.log, self.clock, self, process,
-            lambda url: False, input_topics,
-        )  # fmt: skip
+            job=job_of(self.settings),
+            run_id=f"run-{self.runs}",
+            tasks=self._models,
+            payload={},
+            ends=self._ends,
+            settings=coordinator_settings,
+            log=self.log,
+            clock=self.clock,
+            launcher=self,
+            process=process,
+            is_alive=lambda url: False,
+            input_topics=input_topics,
+        )
         self.coordinator.listens_at("http://127.0.0.1:1", "")
         self._has_begun, self.exit_code = False, None
 

@@ -29,7 +29,7 @@ class History:
         self._sequences: dict[int, int] = {}
 
     def leased(self, run: str) -> History:
-        self.events.append(Leased(self._at("coordinator"), LeaseRecord(run, "", "h", 1, "", self._now_ms)))
+        self.events.append(Leased(self._at("coordinator"), LeaseRecord(run_id=run, url="", host="h", pid=1, process_start="", renewed_ms=self._now_ms)))
         return self
 
     def named(self, container: int, epoch: int, incarnation: str, *tasks: str) -> History:
@@ -50,7 +50,17 @@ class History:
         self._sequences[task] = sequence
         name = changes.pop("name", f"Partition {task}")
         mark = InputMark("t", changes.pop("position", 10 * sequence))
-        made = Checkpoint("j", "1", name, container, incarnation, epoch, sequence, {f"in[{task}]": mark}, {})
+        made = Checkpoint(
+            job="j",
+            id="1",
+            task=name,
+            container=container,
+            incarnation=incarnation,
+            epoch=epoch,
+            sequence=sequence,
+            inputs={f"in[{task}]": mark},
+            stores={},
+        )
         self.events.append(Committed(self._at(f"checkpoint-{task}", task), replace(made, **changes)))
         return self
 
@@ -241,7 +251,7 @@ def test_a_startpoint_may_take_a_task_back() -> None:
 def test_records_become_events_and_damage_is_not_passed_over() -> None:
     at = Seen(0, 0, 1, 2)
     named = ContainerRecord(3, 1, "a", (T0,), "r", "h", 1)
-    lease = LeaseRecord("r", "http://u", "h", 1, "", 5)
+    lease = LeaseRecord(run_id="r", url="http://u", host="h", pid=1, process_start="", renewed_ms=5)
 
     assert Named(at, 3, named) == event_of(container_key(3), named.to_bytes(), at)
     assert Named(at, 3, None) == event_of(container_key(3), None, at)
@@ -261,7 +271,11 @@ def test_the_observer_sees_topics_that_come_later_and_all_up_to_the_end(kafka: s
             create_topic(kafka, topic, partitions)
         named = ContainerRecord(0, 1, "a", (T0, T1), "r", "h", 1)
         produce(kafka, job.coordinator_topic, [(container_key(0), named.to_bytes())])
-        made = [Checkpoint(unique, "1", f"Partition {p}", 0, "a", 1, i, {}, {}) for i in range(50) for p in (0, 1)]
+        made = [
+            Checkpoint(job=unique, id="1", task=f"Partition {p}", container=0, incarnation="a", epoch=1, sequence=i, inputs={}, stores={})
+            for i in range(50)
+            for p in (0, 1)
+        ]
         produce(kafka, job.checkpoint_topic, [(CHECKPOINT_KEY, c.to_bytes(), i % 2) for i, c in enumerate(made)])
         events = observer.finish()
 

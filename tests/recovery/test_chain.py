@@ -235,7 +235,17 @@ def test_a_changelog_is_folded_as_any_tool_would() -> None:
 
 def test_the_newest_checkpoint_tells_the_position() -> None:
     def checkpoint(offset: int, sequence: int, position: int) -> Record:
-        made = Checkpoint("j", "1", "Partition 2", 0, "i", 1, sequence, {"in[2]": InputMark("t", position)}, {})
+        made = Checkpoint(
+            job="j",
+            id="1",
+            task="Partition 2",
+            container=0,
+            incarnation="i",
+            epoch=1,
+            sequence=sequence,
+            inputs={"in[2]": InputMark("t", position)},
+            stores={},
+        )
         return Record(2, offset, b"checkpoint", made.to_bytes(), [], 0)
 
     assert {2: 9} == committed_positions([checkpoint(0, 0, 0), checkpoint(4, 1, 9)], "in")
@@ -292,7 +302,17 @@ def test_the_verifier_reads_a_brokers_topics(kafka: str, unique: str) -> None:
     chain = [(b"\x00samzapy/barrier", b"{}", 1), (b"1", b'{"number":1,"head":"old"}', 1), (b"1", as_json(number=number, head=head), 1)]
     produce(kafka, topics.job.changelog_topic(CHAIN), chain)
     produce(kafka, topics.job.changelog_topic(COUNTS), [(b"key/a", (2).to_bytes(8, "big"), 1), (b"key/b", (1).to_bytes(8, "big"), 1)])
-    checkpoint = Checkpoint(unique, "1", "Partition 1", 0, "i", 1, 0, {f"{topics.input}[1]": InputMark("t", 3)}, {})
+    checkpoint = Checkpoint(
+        job=unique,
+        id="1",
+        task="Partition 1",
+        container=0,
+        incarnation="i",
+        epoch=1,
+        sequence=0,
+        inputs={f"{topics.input}[1]": InputMark("t", 3)},
+        stores={},
+    )
     produce(kafka, topics.job.checkpoint_topic, [(b"checkpoint", checkpoint.to_bytes(), 1)])
 
     assert [] == findings(verify(kafka, topics))

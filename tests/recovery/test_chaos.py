@@ -86,7 +86,7 @@ def kill(at_ms: int = AT, phase: str = "RUNNING", *partitions: int) -> Fault:
 
 
 def commit(made_ms: int, seen_ms: int, partition: int = 0) -> Committed:
-    checkpoint = Checkpoint("j", "1", task_name(partition), 0, "i", 1, 1, {}, {})
+    checkpoint = Checkpoint(job="j", id="1", task=task_name(partition), container=0, incarnation="i", epoch=1, sequence=1, inputs={}, stores={})
     return Committed(Seen(partition, 1, made_ms, seen_ms), checkpoint)
 
 

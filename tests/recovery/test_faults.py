@@ -157,7 +157,7 @@ def test_recovery_ends_with_the_first_good_sample_after_the_last_bad_one() -> No
 
 
 def committed(task: str, made_ms: int, seen_ms: int) -> Committed:
-    return Committed(Seen(0, 0, made_ms, seen_ms), Checkpoint("j", "1", task, 0, "i", 1, 0, {}, {}))
+    return Committed(Seen(0, 0, made_ms, seen_ms), Checkpoint(job="j", id="1", task=task, container=0, incarnation="i", epoch=1, sequence=0, inputs={}, stores={}))
 
 
 def test_the_last_of_the_hit_tasks_decides_when_all_have_committed() -> None:

@@ -147,12 +147,20 @@ class SimContainer:
             return self.container
 
         runner = ContainerRunner(
-            self.number, build, SimControl(self), log, sim.baton, {"host": self.host, "pid": sim.next_pid()},
-            sim.settings.containers.heartbeat_ms / 1000, sim.settings.containers.lease_ms / 1000, sim.settings.commit.timeout_ms / 1000,
+            number=self.number,
+            build=build,
+            control=SimControl(self),
+            log=log,
+            clock=sim.baton,
+            facts={"host": self.host, "pid": sim.next_pid()},
+            heartbeat_s=sim.settings.containers.heartbeat_ms / 1000,
+            lease_s=sim.settings.containers.lease_ms / 1000,
+            stuck_hook_s=sim.settings.commit.timeout_ms / 1000,
             die=lambda why: sim.baton.kill(self.process, why),
             spawn=lambda name, work: sim.baton.spawn(f"{self.process.name} {name}", work, self.process),
-            new_id=lambda: self.incarnation, settle_memory=lambda: None,
-        )  # fmt: skip
+            new_id=lambda: self.incarnation,
+            settle_memory=lambda: None,
+        )
         try:
             code = runner.run()
         except Exception as error:

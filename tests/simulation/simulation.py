@@ -97,9 +97,20 @@ class SimDriver:
         sim = self.sim
         url = f"http://{self.process.name.replace(' ', '-')}:1"  # as a lease has it; nobody listens there
         made = JobCoordinator(
-            sim.job, self.run_id, sim.models, {}, self.ends, replace(sim.coordinator_settings, takeover=takeover), sim.new_log(self.process.name), sim.baton,
-            self, Process("driver-host", self.number, "", sim.driver_is_gone), sim.driver_answers, sim.input_topics, sim.new_id,
-        )  # fmt: skip
+            job=sim.job,
+            run_id=self.run_id,
+            tasks=sim.models,
+            payload={},
+            ends=self.ends,
+            settings=replace(sim.coordinator_settings, takeover=takeover),
+            log=sim.new_log(self.process.name),
+            clock=sim.baton,
+            launcher=self,
+            process=Process("driver-host", self.number, "", sim.driver_is_gone),
+            is_alive=sim.driver_answers,
+            input_topics=sim.input_topics,
+            new_id=sim.new_id,
+        )
         made.roster.lock = BatonLock(sim.baton)  # type: ignore[assignment]
         made.listens_at(url, url)
         return made

@@ -59,7 +59,7 @@ class RenewedAtTheSecondLook(MemoryLog):
     def restore_consumer(self, name: str) -> MemoryConsumer:
         self.looks += 1
         if self.looks == 2:
-            ended = LeaseRecord("run", "", "h", 1, "s", 1, ended=True)
+            ended = LeaseRecord(run_id="run", url="", host="h", pid=1, process_start="s", renewed_ms=1, ended=True)
             self.plain_producer("run").send(TOPIC, ended.to_bytes(), LEASE_KEY, 0)
         return super().restore_consumer(name)
 

@@ -86,26 +86,26 @@ class Bench:
         def store(name: str, changelog: bool = True) -> StoreSpec:
             topic = JOB.changelog_topic(name)
             return StoreSpec(
-                name,
-                topic if changelog else None,
-                topics[topic].topic_id if changelog else "",
-                86_400_000,
-                "string",
-                "integer",
-                lambda task: LocalStoreDirectory(store_path(self.state, "c", host, str(JOB), task, name), RocksEngine),
-                lambda task, engine: OverlayStore(name, engine, string, integer, 1 << 20, 1 << 20, task),
+                name=name,
+                changelog=topic if changelog else None,
+                topic_id=topics[topic].topic_id if changelog else "",
+                delete_retention_ms=86_400_000,
+                key_serde="string",
+                value_serde="integer",
+                open_directory=lambda task: LocalStoreDirectory(store_path(self.state, "c", host, str(JOB), task, name), RocksEngine),
+                make=lambda task, engine: OverlayStore(name, engine, string, integer, 1 << 20, 1 << 20, task),
             )
 
         return ContainerSpec(
-            JOB,
-            number,
-            host,
-            self.task,
-            {},
-            tasks,
-            {t: InputSpec(t, topics[t].topic_id, string, integer, **s) for t, s in self.input_settings.items()},
-            {"out": OutputSpec("out", string, integer, topics["out"].partitions, 1_000_000)},
-            {n: store(n, **s) for n, s in self.stores.items()},
+            job=JOB,
+            number=number,
+            host=host,
+            make_task=self.task,
+            params={},
+            tasks=tasks,
+            inputs={t: InputSpec(t, topics[t].topic_id, string, integer, **s) for t, s in self.input_settings.items()},
+            outputs={"out": OutputSpec("out", string, integer, topics["out"].partitions, 1_000_000)},
+            stores={n: store(n, **s) for n, s in self.stores.items()},
             dead_letters=DeadLetterSpec(JOB.dead_letter_topic, topics[JOB.dead_letter_topic].max_message_bytes),
             **self.settings,
         )

@@ -249,7 +249,18 @@ def test_a_record_that_its_dead_letter_topic_cannot_take_is_shortened_and_says_s
 
 def test_headers_that_do_not_fit_are_left_out_and_the_record_stays(tmp_path: Path) -> None:
     headers = [(f"h{i}", b"x" * 100) for i in range(100)]
-    letter = DeadLetter(Origin("in", 0, 1), b"key", b"value", headers, "Partition 0", "ValueError: boom", "stack", 1, 0, 0).fitted(3000)
+    letter = DeadLetter(
+        origin=Origin("in", 0, 1),
+        key=b"key",
+        value=b"value",
+        headers=headers,
+        task="Partition 0",
+        error="ValueError: boom",
+        stack="stack",
+        attempts=1,
+        timestamp_ms=0,
+        time_ms=0,
+    ).fitted(3000)
     assert letter is not None
     assert (b"key", b"value", "ValueError: boom") == (letter.key, letter.value, letter.error)
     assert headers[: len(letter.headers)] == list(letter.headers) != headers

@@ -13,7 +13,17 @@ from tests.simulation.disk import DiskDirectory, Generation
 Disk = dict[str, Generation]
 
 IDENTITY = StoreIdentity("job", "1", "Partition 0", "s", "string", "integer")
-CHECKPOINT = Checkpoint("job", "1", "Partition 0", 0, "i", 1, 7, {}, {"s": StoreMark("log", "topic-id", 0, 100)})
+CHECKPOINT = Checkpoint(
+    job="job",
+    id="1",
+    task="Partition 0",
+    container=0,
+    incarnation="i",
+    epoch=1,
+    sequence=7,
+    inputs={},
+    stores={"s": StoreMark("log", "topic-id", 0, 100)},
+)
 LOG = ChangelogFacts("log", 0, "topic-id", start=0, barrier=120, delete_retention_ms=1000)
 NOW_MS = 50
 OURS, OTHERS = "this process", "another process"

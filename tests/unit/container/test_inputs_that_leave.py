@@ -269,12 +269,12 @@ def test_nothing_is_forgotten_while_the_job_runs(tmp_path: Path) -> None:
     story.feed("a", 2)
     before = story.run("a")
     process = Process("h", 1, "s", lambda host, pid, start: False)
-    write(story, LEASE_KEY, LeaseRecord("another", "http://there", "h", 2, "s", story.bench.clock.now_ms()).to_bytes())
+    write(story, LEASE_KEY, LeaseRecord(run_id="another", url="http://there", host="h", pid=2, process_start="s", renewed_ms=story.bench.clock.now_ms()).to_bytes())
     command = Forgetting(JOB, CoordinatorSettings(), story.bench.log, story.bench.clock, process, lambda url: True)
     with pytest.raises(OwnedElsewhere, match="is run by process 2"):
         command.store("s", (), execute=True)
     assert story.bench.cluster.facts(JOB.changelog_topic("s")) is not None
-    write(story, LEASE_KEY, LeaseRecord("another", "", "h", 2, "s", story.bench.clock.now_ms(), ended=True).to_bytes())
+    write(story, LEASE_KEY, LeaseRecord(run_id="another", url="", host="h", pid=2, process_start="s", renewed_ms=story.bench.clock.now_ms(), ended=True).to_bytes())
     assert before[P0].inputs == story.run("a")[P0].inputs
 
 

@@ -44,6 +44,17 @@ def test_a_disk_that_is_full_at_the_end_does_not_hide_the_error_that_ended_the_c
         bench.name(0, incarnation, ["Partition 0"])
         return Container(replace(spec, stores=stores), incarnation, "run", None, bench.log, bench.clock, supervision=supervision)
 
-    ContainerRunner(0, build, office, bench.log, bench.clock, {}, 0.05, 30.0, 60.0, print).run()
+    ContainerRunner(
+        number=0,
+        build=build,
+        control=office,
+        log=bench.log,
+        clock=bench.clock,
+        facts={},
+        heartbeat_s=0.05,
+        lease_s=30.0,
+        stuck_hook_s=60.0,
+        die=print,
+    ).run()
 
     assert ("failed", "SZ200", True) == (office.last_word["outcome"], office.last_word["error"]["code"], office.last_word["error"]["fatal"])

@@ -261,7 +261,17 @@ def test_an_answer_that_is_no_coordinators_counts_as_none(answer: bytes) -> None
         control = HttpControl(f"http://127.0.0.1:{server.server_port}", "token", 0, "launch")
         dead: list[str] = []
         try:
-            Heartbeat(control, "one", 2.0, 10.0, HandClock(), dict, lambda: None, dead.append, start_thread)._beat()
+            Heartbeat(
+                control=control,
+                incarnation="one",
+                heartbeat_s=2.0,
+                lease_s=10.0,
+                clock=HandClock(),
+                report=dict,
+                watch=lambda: None,
+                die=dead.append,
+                spawn=start_thread,
+            )._beat()
         finally:
             server.shutdown()
             thread.join(LIMIT_S)

@@ -66,7 +66,18 @@ def test_a_process_that_hangs_is_told_with_its_record_and_line_and_then_ended(tm
         bench.name(0, incarnation, ["Partition 0"])
         return Container(bench.spec(), incarnation, "run", None, bench.log, bench.clock, supervision=supervision)
 
-    runner = ContainerRunner(0, build, Office(), bench.log, bench.clock, {}, 0.05, 30.0, 0.6, die)
+    runner = ContainerRunner(
+        number=0,
+        build=build,
+        control=Office(),
+        log=bench.log,
+        clock=bench.clock,
+        facts={},
+        heartbeat_s=0.05,
+        lease_s=30.0,
+        stuck_hook_s=0.6,
+        die=die,
+    )
     with caplog.at_level(logging.WARNING):
         assert 1 == runner.run()
     told = next(r.getMessage() for r in caplog.records if "has not returned" in r.getMessage())

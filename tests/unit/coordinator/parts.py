@@ -73,7 +73,7 @@ class Parts:
         self.log = MemoryLog(self.cluster)
         self.log.admin().create([TopicSpec(JOB.coordinator_topic, 1)])
         self.settings = CoordinatorSettings(
-            containers, lease_s=LEASE_S, register_timeout_s=REGISTER_S, host_affinity_s=AFFINITY_S, **settings
+            containers=containers, lease_s=LEASE_S, register_timeout_s=REGISTER_S, host_affinity_s=AFFINITY_S, **settings
         )
         self.ownership = OwnershipRecords(CoordinatorLog(JOB, "run", self.log, self.clock), "run", self.clock)
         self.ownership.take_over()
@@ -87,9 +87,9 @@ class Parts:
         epochs = self.ownership.name([Named(number, incarnation, tasks, "h", 100 + number)])
         owner = Owner(incarnation=incarnation, tasks=tasks, epoch=epochs[number], host=host, pid=100 + number)
         member = Member(
-            number,
-            phase,
-            RUNNING,
+            number=number,
+            phase=phase,
+            state=RUNNING,
             launch=Launch() if phase in (Phase.WANTED, Phase.PARKED) else Launch(id="l", host=host, handle=Handle()),
             owner=owner if phase in (Phase.LIVE, Phase.STOPPING, Phase.DONE) else Owner(),
             heard=Heard(at=self.clock.monotonic(), memory_bytes=memory_bytes),

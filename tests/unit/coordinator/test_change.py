@@ -407,7 +407,7 @@ def test_a_standby_copy_makes_way_for_the_container_on_its_host_that_the_task_mo
     roster = Roster(JOB, "run", group({"in": 2}, set(), has_stores=True), 3, None, SystemClock())
     for number, host, standby in ((0, "a", ("Partition 0", "Partition 1")), (1, "b", ()), (2, "a", ())):
         owner = Owner(incarnation=f"i{number}", host=host)
-        roster.members.add(Member(number, Phase.LIVE, owner=owner, standby=standby, launch=Launch(handle=Handle())))
+        roster.members.add(Member(number=number, phase=Phase.LIVE, owner=owner, standby=standby, launch=Launch(handle=Handle())))
     roster.warm = {2: ["Partition 1"]}
 
     assert ["Partition 0"] == roster.heartbeat(0, "i0", {})["standby"]

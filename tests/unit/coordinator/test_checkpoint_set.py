@@ -251,7 +251,7 @@ def test_a_look_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_run_that_answers_is_refused(tmp_path: Path) -> None:
     story = Story(tmp_path, ("a", 1))
-    write(story, LEASE_KEY, LeaseRecord("run", "http://x", "h", 7, "s", story.bench.clock.now_ms()).to_bytes())
+    write(story, LEASE_KEY, LeaseRecord(run_id="run", url="http://x", host="h", pid=7, process_start="s", renewed_ms=story.bench.clock.now_ms()).to_bytes())
     with pytest.raises(OwnedElsewhere, match="is run by process 7 on h"):
         story.checkpoint_set(is_alive=lambda url: True).execute(CheckpointSetOptions(EARLIEST))
     assert {} == story.ledger().startpoints
@@ -273,7 +273,7 @@ def test_a_container_that_still_runs_is_fenced_and_its_uncommitted_work_never_se
 
 def test_a_run_that_takes_the_job_over_meanwhile_wins(tmp_path: Path) -> None:
     story = Story(tmp_path, ("a", 1))
-    lease = LeaseRecord("another", "http://x", "h", 7, "s", 1).to_bytes()
+    lease = LeaseRecord(run_id="another", url="http://x", host="h", pid=7, process_start="s", renewed_ms=1).to_bytes()
     log = AtTheWrite(story.bench.cluster, lambda: write(story, LEASE_KEY, lease))
     with pytest.raises(OwnedElsewhere, match="has taken over"):
         story.set(EARLIEST, reset=True, log=log)

@@ -62,12 +62,23 @@ class Stage:
         self.slots = slots or {"h": None}
         tasks = group({"in": partitions}, set(), has_stores=False)
         coordinator_settings = CoordinatorSettings(
-            containers, heartbeat_s=0.1, lease_s=settings.pop("lease_s", 30.0), host_affinity_s=settings.pop("host_affinity_s", 0.3),
+            containers=containers, heartbeat_s=0.1, lease_s=settings.pop("lease_s", 30.0), host_affinity_s=settings.pop("host_affinity_s", 0.3),
             stop_timeout_s=5.0, **settings,
         )  # fmt: skip
         process = Process("h", 1, "s", lambda host, pid, start: False)
         self.coordinator = JobCoordinator(
-            JOB, f"run-{id(self)}", tasks, {}, None, coordinator_settings, self.log, self.clock, self, process, is_alive, input_topics
+            job=JOB,
+            run_id=f"run-{id(self)}",
+            tasks=tasks,
+            payload={},
+            ends=None,
+            settings=coordinator_settings,
+            log=self.log,
+            clock=self.clock,
+            launcher=self,
+            process=process,
+            is_alive=is_alive,
+            input_topics=input_topics,
         )
         self.coordinator.listens_at("http://127.0.0.1:1", "")
         self.code: int | BaseException | None = None

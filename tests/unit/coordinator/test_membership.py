@@ -12,7 +12,7 @@ BOTH = ("Partition 0", "Partition 1")
 
 def running(phase: Phase = Phase.LIVE, state: str = RUNNING, tasks: tuple[str, ...] = BOTH) -> Member:
     incarnation = "" if phase in (Phase.WANTED, Phase.PARKED, Phase.LAUNCHED, Phase.APPLYING) else "i"
-    return Member(0, phase, state, owner=Owner(incarnation=incarnation, tasks=tasks, epoch=7))
+    return Member(number=0, phase=phase, state=state, owner=Owner(incarnation=incarnation, tasks=tasks, epoch=7))
 
 
 @pytest.mark.parametrize(

@@ -126,9 +126,9 @@ def test_one_that_begins_again_after_a_doubt_does_not_take_over_from_its_success
     parts = Parts()
     ownership, successor = (OwnershipRecords(CoordinatorLog(JOB, run, parts.log, parts.clock), run, parts.clock) for run in ("first", "second"))
     ownership.take_over()
-    ownership.write((LEASE_KEY, LeaseRecord("first", "", "h", 1, "s", 0).to_bytes()))
+    ownership.write((LEASE_KEY, LeaseRecord(run_id="first", url="", host="h", pid=1, process_start="s", renewed_ms=0).to_bytes()))
     successor.take_over()
-    successor.write((LEASE_KEY, LeaseRecord("second", "", "h", 2, "s", 0).to_bytes()))
+    successor.write((LEASE_KEY, LeaseRecord(run_id="second", url="", host="h", pid=2, process_start="s", renewed_ms=0).to_bytes()))
     with pytest.raises(Fenced):
         ownership.write((LEASE_KEY, b"late"))
 

@@ -32,7 +32,7 @@ def roster_of(tasks: int, containers: int) -> tuple[Roster, list[Counted]]:
     parts = []
     for n in range(containers):
         mine, copies = names[n::containers], names[(n + 1) % containers :: containers]
-        roster.members.add(Member(n, Phase.LIVE, RUNNING, owner=Owner(incarnation=f"i{n}", tasks=tuple(mine), host=f"h{n}")))
+        roster.members.add(Member(number=n, phase=Phase.LIVE, state=RUNNING, owner=Owner(incarnation=f"i{n}", tasks=tuple(mine), host=f"h{n}")))
         told = Counted({"name": name, "state": "RUNNING", "lag": n} for name in mine)
         warm = Counted({"task": name, "lag": 3} for name in copies)
         parts += [told, warm]

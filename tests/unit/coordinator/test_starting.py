@@ -28,7 +28,7 @@ class Stage:
 
     def want(self, number: int = 0, preferred: str | None = None, back_off_s: float = 0.0) -> Member:
         now = self.clock.monotonic()
-        member = Member(number, preferred_host=preferred, wanted=Wanted(since=now, not_before=now + back_off_s))
+        member = Member(number=number, preferred_host=preferred, wanted=Wanted(since=now, not_before=now + back_off_s))
         self.roster.members.add(member)
         return member
 
@@ -100,7 +100,7 @@ def test_a_slot_that_a_container_of_ours_has_is_not_free() -> None:
 def test_without_a_slot_it_is_parked_only_if_others_can_take_its_tasks() -> None:
     stage = Stage({"h": 1}, containers=2)
     alone = stage.want(0)
-    other = Member(9, Phase.LAUNCHED, launch=Launch(id="l", host="h", handle=Handle()))  # starting, has nobody's tasks yet
+    other = Member(number=9, phase=Phase.LAUNCHED, launch=Launch(id="l", host="h", handle=Handle()))  # starting, has nobody's tasks yet
     stage.roster.members.add(other)
     assert [] == stage.turn(AFFINITY_S + 0.1)
     assert (False, "all 1 slots are taken") == (alone.phase is Phase.PARKED, alone.reason)

@@ -29,8 +29,19 @@ from samzapy.model.ownership import (
 from samzapy.model.stamp import StoreIdentity, StoreStamp, stamp_from_bytes
 
 CHECKPOINT = Checkpoint(
-    "job", "1", "Partition 0", 3, "i", 4, 5, {"in[0]": InputMark("id", 6)}, {"s": StoreMark("log", "id", 7, 8)}, "start", "run", {"task count": "1"}
-)  # fmt: skip
+    job="job",
+    id="1",
+    task="Partition 0",
+    container=3,
+    incarnation="i",
+    epoch=4,
+    sequence=5,
+    inputs={"in[0]": InputMark("id", 6)},
+    stores={"s": StoreMark("log", "id", 7, 8)},
+    startpoint_id="start",
+    ended_run_id="run",
+    fingerprint={"task count": "1"},
+)
 
 
 def test_a_checkpoint_comes_back() -> None:
@@ -109,7 +120,7 @@ def test_the_ledger_keeps_the_newest_of_each_and_the_highest_epoch() -> None:
     ledger = Ledger()
     for epoch, incarnation in ((1, "a"), (2, ""), (3, "b")):
         ledger.apply(container_key(0), ContainerRecord(0, epoch, incarnation, ("Partition 0",), "run", "h", 1).to_bytes())
-    lease = LeaseRecord("run", "http://127.0.0.1:1", "h", 1, "s", 5)
+    lease = LeaseRecord(run_id="run", url="http://127.0.0.1:1", host="h", pid=1, process_start="s", renewed_ms=5)
     ledger.apply(LEASE_KEY, lease.to_bytes())
     ledger.apply(end_offsets_key("run"), end_offsets_to_bytes({"in[0]": 7}))
     ledger.apply(b"something/else", b"of a later version")
@@ -132,7 +143,7 @@ def test_the_ledger_keeps_the_newest_of_each_and_the_highest_epoch() -> None:
     ],
 )  # fmt: skip
 def test_a_lease_that_no_coordinator_writes_is_refused_where_it_is_read(field: str, value: object) -> None:
-    lease = LeaseRecord("run", "http://127.0.0.1:1", "h", 1, "s", 5)
+    lease = LeaseRecord(run_id="run", url="http://127.0.0.1:1", host="h", pid=1, process_start="s", renewed_ms=5)
     for url in ("", "http://127.0.0.1:1", "http://[::1]:1", "http://some-host.example:65535"):
         ledger = Ledger()
         ledger.apply(LEASE_KEY, dataclasses.replace(lease, url=url).to_bytes())

@@ -14,7 +14,7 @@ TASKS = [f"Partition {i}" for i in range(4)]
 
 
 def ledger(*records: ContainerRecord, **locality: dict[str, int]) -> Ledger:
-    return Ledger({r.container: r for r in records}, locality={name.replace("_", " "): hosts for name, hosts in locality.items()})
+    return Ledger(containers={r.container: r for r in records}, locality={name.replace("_", " "): hosts for name, hosts in locality.items()})
 
 
 def record(container: int, epoch: int, *tasks: str) -> ContainerRecord:

@@ -16,7 +16,7 @@ NOW_MS = 100 * DAY_MS
 IDENTITY = StoreIdentity("job", "1", "Partition 0", "s", "string", "integer")
 LOG = ChangelogFacts("log", 0, "topic-id", start=0, barrier=120, delete_retention_ms=DAY_MS)
 MARK = StoreMark("log", "topic-id", changelog_start=0, position=100)
-CHECKPOINT = Checkpoint("job", "1", "Partition 0", 0, "i", 1, 7, {}, {"s": MARK})
+CHECKPOINT = Checkpoint(job="job", id="1", task="Partition 0", container=0, incarnation="i", epoch=1, sequence=7, inputs={}, stores={"s": MARK})
 STAMP = StoreStamp(IDENTITY, "topic-id", 100, 7, NOW_MS - 10 * DAY_MS)
 
 

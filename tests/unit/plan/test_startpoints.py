@@ -18,7 +18,7 @@ BOUNDS = {A: Bounds(10, 20), B: Bounds(0, 5)}
 
 def checkpoint(task: str, startpoint_id: str = "", **inputs: int) -> Checkpoint:
     marks = {f"{topic}[{task[-1]}]": InputMark("id", at) for topic, at in inputs.items()}
-    return Checkpoint("j", "1", task, 0, "i", 1, 0, marks, {}, startpoint_id)
+    return Checkpoint(job="j", id="1", task=task, container=0, incarnation="i", epoch=1, sequence=0, inputs=marks, stores={}, startpoint_id=startpoint_id)
 
 
 @pytest.mark.parametrize(
