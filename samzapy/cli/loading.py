@@ -8,11 +8,12 @@ from pathlib import Path
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.common import called_with
-from samzapy.config.load import LoadedJob, load_job
+from samzapy.config.load import LoadedJob
 from samzapy.config.schema import Settings
 from samzapy.config.secrets import is_secret
 from samzapy.config.task_class import import_task_class, unused_process
 from samzapy.kafka.client import check_properties
+from samzapy.wiring.program import load_program
 
 LOG = logging.getLogger("samzapy")
 
@@ -27,8 +28,9 @@ def load(
     """
     public = [one for one in sets or [] if not _may_hold_secret(one)]
     called_with([str(job), *(w for file in more or [] for w in ("--file", str(file))), *(w for one in public for w in ("--set", one))])
-    loaded = load_job([job, *(more or [])], sets or [], check_client=check_properties, check_classes=classes, before_classes=before_classes)
-    if classes and (told := unused_process(import_task_class(loaded.settings.task, loaded.folders))):
+    loaded = load_program([job, *(more or [])], sets or [], check_client=check_properties, check_classes=classes, before_classes=before_classes)
+    task = loaded.settings.task
+    if classes and task is not None and (told := unused_process(import_task_class(task, loaded.folders))):
         LOG.warning("task: %s", told)
     if classes and loaded.written_secrets:
         LOG.warning(

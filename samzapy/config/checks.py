@@ -17,6 +17,7 @@ from samzapy.config import spark_keys
 from samzapy.config.fields import CLASS, MAX_STORE_NAME, STORE_NAME, foreign_letter, suggested_name
 from samzapy.config.findings import Finding
 from samzapy.config.kafka_keys import CLIENT, GROUPS, refusal
+from samzapy.config.program import check_program
 from samzapy.config.reader import read_scalar
 from samzapy.config.scalars import shown
 from samzapy.config.schema import CommitSettings, ContainerSettings, Section
@@ -50,6 +51,7 @@ def check_together(document: Mapping[str, Any]) -> list[Finding]:
         *_input_times(document),
         *_store_names(document),
         *_topics(document),
+        *check_program(document),
     ]
 
 

@@ -46,9 +46,9 @@ def _finding(details: ErrorDetails, document: dict[str, Any]) -> Finding:
     if kind == "extra_forbidden":
         return _unknown_key(path, value, document)
     if kind == "missing":
-        return Finding(path, f"missing required key {str(path[-1])!r}", _example(path))
+        return Finding(path, f"missing required key {str(path[-1])!r}", example(path))
     if kind == "too_short":
-        return Finding(path, "expected at least one entry, found none", _example(path))
+        return Finding(path, "expected at least one entry, found none", example(path))
     samza = _samza_instead(path, value)
     if samza:
         return samza
@@ -56,9 +56,9 @@ def _finding(details: ErrorDetails, document: dict[str, Any]) -> Finding:
         context = details.get("ctx", {})
         return Finding(path, str(context["message"]), str(context["hint"]))
     if kind in ("model_type", "model_attributes_type", "dict_type"):
-        return Finding(path, f"expected a map, found {shown(value)}", _example(path))
+        return Finding(path, f"expected a map, found {shown(value)}", example(path))
     if kind in ("list_type", "tuple_type"):
-        return Finding(path, f"expected a list, found {shown(value)}", _example(path))
+        return Finding(path, f"expected a list, found {shown(value)}", example(path))
     return Finding(path, f"{details['msg'][:1].lower()}{details['msg'][1:]}, found {shown(value)}")
 
 
@@ -114,7 +114,7 @@ def _elsewhere(key: str, parent: Route) -> Iterator[str]:
             yield f"{name}[].{key}" if name in LISTS else f"{name}.<store>.{key}" if name in MAPS else f"{name}.{key}"
 
 
-def _example(path: Route) -> str:
+def example(path: Route) -> str:
     """A line to add."""
     *parent, last = path
     section = section_at(tuple(parent))

@@ -20,6 +20,7 @@ from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.fields import CLASS, RECORD
 from samzapy.config.findings import Finding, check_types
 from samzapy.config.overrides import apply_set
+from samzapy.config.program import check_written
 from samzapy.config.reader import Stop, parse, read_file, read_scalar
 from samzapy.config.references import Interpolated, resolve, secret_params, secret_texts, written_secrets
 from samzapy.config.scalars import shown
@@ -28,6 +29,8 @@ from samzapy.config.secrets import is_secret, keep_out
 from samzapy.config.tree import Node, Route, Table, dotted, from_plain, hide_secrets, locate, merged, plain
 
 TELLING, LONG = 6, 12  # characters of a secret that a message must not have in a row; of one that is looked for everywhere
+# What a program says in place of a job file: sections, of the document and the folders of its modules; or what is wrong with it.
+Expand = Callable[[Mapping[str, Any], Sequence[Path]], tuple[Mapping[str, Any], list[Finding]]]
 UNSHOWN = "this key needs another value; its value is not shown, because the file or variable it comes from may hold a secret"
 
 
@@ -57,6 +60,7 @@ def load_job(
     check_client: ClientCheck | None = None,
     check_classes: bool = False,
     before_classes: Callable[[Settings], None] | None = None,
+    expand: Expand | None = None,
 ) -> LoadedJob:
     """The job that the files and `--set`s say together.
 
@@ -67,6 +71,7 @@ def load_job(
         check_client: asks the Kafka client about properties, without a connection.
         check_classes: import the task and the serdes of the user's.
         before_classes: called before that, which may take long, if nothing is wrong so far.
+        expand: asks the program of a job with `app` for its inputs, outputs and stores; called if nothing is wrong so far.
 
     Raises:
         ConfigError: with everything that is wrong, sorted.
@@ -83,17 +88,25 @@ def load_job(
     secrets = secret_texts(root, environ)
     keep_out({*secrets, *secret_params(values)})
     settings, findings = _check(values)
+    findings += check_written(values)
     findings += check_avro_files(values, folders)
     if check_client is not None:
         findings += check_client_keys(values, check_client)
+    is_clean = settings is not None and not findings and not problems
+    if is_clean and settings is not None and check_classes and before_classes is not None:
+        before_classes(settings)
+    sections: Mapping[str, Any] = {}
+    if is_clean and expand is not None and values.get("app") is not None:
+        sections, findings = expand(values, folders)
+        if not findings:
+            values |= sections
+            settings, findings = _check(values)
     if check_classes:
-        if before_classes is not None and settings is not None and not findings and not problems:
-            before_classes(settings)
         findings += _check_classes(values, folders, {finding.path for finding in findings})
     problems += _problems(findings, failed, root, secrets)
     if problems or settings is None:
         raise ConfigError(problems)
-    return LoadedJob(settings, _travelling(root, environ, settings), folders, tuple(paths), tuple(written_secrets(root)))
+    return LoadedJob(settings, {**_travelling(root, environ, settings), **sections}, folders, tuple(paths), tuple(written_secrets(root)))
 
 
 def settings_from_document(document: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:

@@ -48,6 +48,7 @@ def json_schema() -> str:
     """The JSON schema of the job file."""
     schema = Settings.model_json_schema(by_alias=True)
     schema |= {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A samzapy job file"}
+    schema["oneOf"] = [{"required": ["task", "inputs"]}, {"required": ["app"]}]
     models: list[type[Section]] = [Settings, *SECTIONS.values(), *NESTED.values()]
     for model in models:
         place = schema if model is Settings else schema["$defs"][model.__name__]

@@ -147,6 +147,14 @@ class StoreSettings(Section):
     )
 
 
+class StreamSettings(Section):
+    """Where a stream of an `app` is."""
+
+    topic: Topic | None = Field(None, description="The topic, where it is not named as the program names the stream.", examples=["page-views"])
+    start: Start | None = Field(None, description="As of `inputs[]`.")
+    on_out_of_range: OutOfRange | None = Field(None, description="As of `inputs[]`.")
+
+
 class CommitSettings(Section):
     """When and how work is committed."""
 
@@ -222,9 +230,15 @@ class Settings(Section):
         description="Name; part of topics, group and directories. Letters, digits, `-`, `_`; at most 80.", examples=["page-view-counts"]
     )
     id: JobId = Field("1", description="Distinguishes runs of one job side by side. Letters and digits.")
-    task: ClassName = Field(
-        description="The StreamTask: module:Class. The file's folder and the working directory are importable.",
+    task: ClassName | None = Field(
+        None,
+        description="The StreamTask: module:Class. The file's folder and the working directory are importable. A job has `task` or `app`.",
         examples=["jobs.page_views:PageViewCounter"],
+    )
+    app: ClassName | None = Field(
+        None,
+        description="The program of streams, in place of `task`: module:name of an App. It says the inputs, outputs and stores.",
+        examples=["jobs.top_pages:app"],
     )
     params: Params = Field(default_factory=dict, description="Any names and values; the task reads them as `context.params`.")
     kafka: KafkaProperties = Field(
@@ -232,10 +246,11 @@ class Settings(Section):
         examples=['{bootstrap.servers: "localhost:9092"}'],
     )
     inputs: tuple[InputSettings, ...] = Field(
-        min_length=1, description="Topics that tasks read. Task i reads partition i of every input.", examples=["[{topic: page-views}]"]
+        (), description="Topics that tasks read. Task i reads partition i of every input. Required with `task`.", examples=["[{topic: page-views}]"]
     )
     outputs: tuple[OutputSettings, ...] = Field((), description="Topics that tasks may send to.")
-    stores: dict[str, StoreSettings] = Field(default_factory=dict, description="Stores by name.")
+    stores: dict[str, StoreSettings] = Field(default_factory=dict, description="Stores by name. With `app`: which engine its stores have.")
+    streams: dict[str, StreamSettings] = Field(default_factory=dict, description="With `app`: where its streams are, by the names that it has for them.")
     commit: CommitSettings = Field(default_factory=lambda: CommitSettings.model_validate({}), description="Commits.")
     window_ms: Duration | None = Field(None, alias="window", description="How often `window()` is called; never by default.")
     on_error: OnErrorSettings = Field(default_factory=lambda: OnErrorSettings.model_validate({}), description="What to do about exceptions in `process`.")
@@ -269,6 +284,7 @@ SECTIONS: dict[str, type[Section]] = {
     "inputs": InputSettings,
     "outputs": OutputSettings,
     "stores": StoreSettings,
+    "streams": StreamSettings,
     "commit": CommitSettings,
     "on_error": OnErrorSettings,
     "containers": ContainerSettings,
@@ -278,7 +294,7 @@ SECTIONS: dict[str, type[Section]] = {
 }
 LISTS = ("inputs", "outputs")  # their sections stand in lists
 NESTED: dict[tuple[str, str], type[Section]] = {("inputs", "time"): TimeSettings}  # of a list's entries
-MAPS = ("stores",)  # their sections stand in maps, by name
+MAPS = ("stores", "streams")  # their sections stand in maps, by name
 
 
 def section_at(path: tuple[str | int, ...]) -> type[Section] | None:

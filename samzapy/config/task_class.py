@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from samzapy.api.errors import ConfigurationError
 from samzapy.api.serde import holds_records
 from samzapy.api.task import StreamTask
 from samzapy.config.errors import ConfigError, Problem
@@ -43,6 +44,15 @@ def import_task_class(task: str, folders: Sequence[Path]) -> type[StreamTask]:
         hint = "It is created without arguments: read `context.params` in `init`."
         raise _refusal("task", f"{name}.__init__ requires {', '.join(needed)}", hint)
     return found
+
+
+def import_program(name: str, folders: Sequence[Path]) -> Any:
+    """What `app: module:name` names; whether it is a program is for others to say.
+
+    Raises:
+        ConfigError: it cannot be imported.
+    """
+    return _import("app", name, folders)[0]
 
 
 def unused_process(found: type[StreamTask]) -> str:
@@ -125,6 +135,8 @@ def _import_module(key: str, name: str, folders: Sequence[Path]) -> ModuleType:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise _no_module(key, error.name, folders) from None
         raise _broken(key, name, error) from None
+    except ConfigurationError as error:  # a program of streams, refused where it is defined
+        raise _refusal(key, error.message, error.remedy) from None
     except (Exception, SystemExit) as error:  # noqa: BLE001  what a user's module raises at import may be anything
         raise _broken(key, name, error) from None
 
@@ -159,9 +171,10 @@ def _no_class(key: str, module: ModuleType, class_path: str, part: str) -> Confi
     if key == "task" and _tasks_of(module):
         hint = f"did you mean {_meant_task(module, part)}?"
     else:
-        meant = near(part, [n for n, v in vars(module).items() if inspect.isclass(v)])
+        meant = near(part, [n for n, v in vars(module).items() if inspect.isclass(v) or key == "app"])
         hint = f"did you mean {meant}?" if meant else f"{module.__name__} is {getattr(module, '__file__', 'no file')}."
-    return _refusal(key, f"module {module.__name__!r} has no class {class_path!r}", hint)
+    what = "" if key == "app" else "class "
+    return _refusal(key, f"module {module.__name__!r} has no {what}{class_path!r}", hint)
 
 
 def _tasks_of(module: ModuleType) -> list[str]:

@@ -59,6 +59,7 @@ class Hooks:
         context = Context(task.model, self._spec.params, self._job, task.stores, task.metrics, task.time)
         task.user = user
         task.takes_batches = type(user).process_batch is not StreamTask.process_batch
+        task.takes_raw_records = getattr(user, "takes_raw_records", False)
         self.take_batches = self.take_batches or task.takes_batches
         for task_input in task.inputs:
             task_input.process = with_times(task_input, user.process_batch) if task.takes_batches else with_time(task_input, user.process)

@@ -190,6 +190,7 @@ class TaskInstance:
     closing: bool = False  # shutdown was asked for
     takes_batches: bool = False  # its class defines process_batch
     time: StageTime | None = None  # None: no input has a time
+    takes_raw_records: bool = False  # its process_batch takes records that are not decoded
 
     @property
     def name(self) -> str:
@@ -217,7 +218,7 @@ class TaskInstance:
     @property
     def hook(self) -> str:
         """Which hook its records are given to."""
-        return "process_batch" if self.takes_batches else "process"
+        return "its program" if self.takes_raw_records else "process_batch" if self.takes_batches else "process"
 
     def times(self) -> tuple[dict[str, LaneMark], dict[str, int]]:
         """For its checkpoint: by str(TopicPartition) the time of its inputs that have one, and by stage its watermark, once there is one."""

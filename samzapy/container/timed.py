@@ -29,9 +29,9 @@ def with_time(task_input: TaskInput, process: Process) -> Process:
 
 
 def with_times(task_input: TaskInput, process_batch: Process) -> Process:
-    """The same of `process_batch`."""
+    """The same of `process_batch`. A program of streams moves time itself, record by record."""
     lane, spec = task_input.lane, task_input.spec.time
-    if lane is None or spec is None:
+    if lane is None or spec is None or task_input.task.takes_raw_records:
         return process_batch
     of = spec.of
 

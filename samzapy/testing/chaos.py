@@ -21,7 +21,8 @@ from typing import Any
 
 from samzapy.api.errors import ConfigurationError, LogError
 from samzapy.clock import SystemClock
-from samzapy.config.load import LoadedJob, load_job
+from samzapy.config.load import LoadedJob
+from samzapy.config.program import as_written
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
@@ -33,6 +34,7 @@ from samzapy.testing.chaos_plan import DELETE_STATE, KILL, KILL_DRIVER, PAUSE, R
 from samzapy.testing.chaos_process import JobProcess
 from samzapy.wiring.clients import kafka_log
 from samzapy.wiring.job_topics import JobTopics
+from samzapy.wiring.program import load_program
 
 CALM, STORMY = "a", "b"  # at the end of the job's id: of the run without faults, of the other
 LEASE_S = 3.0
@@ -176,7 +178,7 @@ class Chaos:
 
     def _job_file(self, which: str) -> LoadedJob:
         """The job as the user wrote it, under another id, with state of its own, and patient with containers that die."""
-        own = dict(self._loaded.document)
+        own = as_written(self._loaded.document)
         containers = {
             **own.get("containers", {}), "lease": f"{LEASE_S:g}s", "heartbeat": "500ms", "max_restarts": 100_000, "restart_window": "10s",
         }  # fmt: skip
@@ -185,7 +187,7 @@ class Chaos:
             own["kafka"] = dict(self._kafka)
         path = self._scratch / f"job-{which}.yaml"
         path.write_text(json.dumps(own, indent=1))
-        return load_job([path])
+        return load_program([path])
 
     def _process(self, which: str) -> JobProcess:
         return JobProcess(self._scratch / f"job-{which}.yaml", self._scratch / f"run-{which}.log", self._loaded.folders)

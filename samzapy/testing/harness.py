@@ -48,7 +48,8 @@ class Harness(EventTime):
     """One job with all its tasks in one container.
 
     Args:
-        job: a job file's path, a document (the job file as a dict), or a StreamTask class.
+        job: a job file's path, a document (the job file as a dict), a StreamTask class, or an App, whose functions must not change
+            what they are given: that is the record's error.
         tasks: the number of the inputs' partitions, and so of tasks.
         inputs, outputs, stores, and other top-level keys (`window="10s"`, `params={…}`, `commit={…}`): for a class, the job file's
             sections; for a file or document they replace its own.
@@ -298,8 +299,8 @@ class Harness(EventTime):
         model = self._job.topics.tasks({topic: facts.partitions for topic, facts in topics.items()})
         self._name_owner(incarnation, run_id, tuple(model))
         spec = container_spec(
-            self._job.settings, model, topics, CONTAINER, HOST, self._scratch, "memory", self._job.make_task, self._job.folders,
-            self.clock.now_ms,
+            self._job.settings, model, topics, CONTAINER, HOST, self._scratch, "memory", self._job.user.make, self._job.folders,
+            self.clock.now_ms, self._job.user.operators,
         )  # fmt: skip
         ends = self._ends() if self._until_end else None
         container = Container(spec, incarnation, run_id, ends, self.log, self.clock)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,15 +11,17 @@ from typing import Any, TypeVar
 from samzapy.api.errors import ConfigurationError
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
-from samzapy.config.load import load_job, settings_from_document
+from samzapy.config.load import settings_from_document
 from samzapy.config.schema import Settings
-from samzapy.config.task_class import import_task_class
 from samzapy.config.units import parse_duration
 from samzapy.ports import Log, TopicSpec
 from samzapy.serde.registry import serde_named
+from samzapy.streams.app import App
+from samzapy.streams.expand import sections as sections_of
 from samzapy.wiring.job_topics import JobTopics
+from samzapy.wiring.program import Tasks, load_program, tasks_of
 
-AnyJob = str | Path | Mapping[str, Any] | type[StreamTask]
+AnyJob = str | Path | Mapping[str, Any] | type[StreamTask] | App
 COMPACTED = {"cleanup.policy": "compact"}
 T = TypeVar("T")
 
@@ -31,14 +33,14 @@ class HarnessJob:
     Attributes:
         document: the job file, as a dict.
         folders: where its modules are looked for.
-        make_task: gives a new task object.
+        user: gives new task objects.
     """
 
     document: Mapping[str, Any]
     settings: Settings
     topics: JobTopics
     folders: Sequence[Path]
-    make_task: Callable[[], StreamTask]
+    user: Tasks
     _serdes: dict[str, Serde] = field(default_factory=dict)
 
     @classmethod
@@ -52,22 +54,26 @@ class HarnessJob:
         folders: Sequence[Path] = (Path.cwd(),) if before is None else before.folders
         document: dict[str, Any]
         if isinstance(job, str | Path):
-            loaded = load_job([Path(job)], sets, environ)
+            loaded = load_program([Path(job)], sets, environ)
             folders = loaded.folders
             document = dict(loaded.document)
         elif isinstance(job, Mapping):
             document = dict(job)
+        elif isinstance(job, App):
+            document = {"job": "test", "app": "program:app", "kafka": {"bootstrap.servers": "memory:9092"}}
+            document |= sections_of(job.graph, sections.get("streams", {}), sections.get("stores", {})).to_json()
+            sections = {name: section for name, section in sections.items() if name != "stores"}
         else:
             document = {"job": "test", "task": f"{job.__module__}:{job.__name__}", "kafka": {"bootstrap.servers": "memory:9092"}}
         document.update(sections)
         settings = settings_from_document(document, environ)
         if isinstance(job, type):
-            make_task: Callable[[], StreamTask] = job
-        elif before is not None and before.settings.task == settings.task:
-            make_task = before.make_task
+            user = Tasks(job)
+        elif before is not None and not isinstance(job, App) and (before.settings.task, before.settings.app) == (settings.task, settings.app):
+            user = before.user
         else:
-            make_task = import_task_class(settings.task, folders)
-        return cls(document, settings, JobTopics.of(settings), folders, make_task)
+            user = tasks_of(settings, folders, job if isinstance(job, App) else None, check=True)
+        return cls(document, settings, JobTopics.of(settings), folders, user)
 
     def serde(self, name: str) -> Serde:
         """The serde of that name."""

@@ -18,7 +18,6 @@ from samzapy.api.task import StreamTask
 from samzapy.clock import SystemClock
 from samzapy.config.load import settings_from_document
 from samzapy.config.schema import Settings
-from samzapy.config.task_class import import_task_class
 from samzapy.container.container import Container
 from samzapy.container.control_client import HttpControl
 from samzapy.container.profile import LoopProfile
@@ -38,6 +37,7 @@ from samzapy.wiring.clients import kafka_log
 from samzapy.wiring.event_time import time_spec
 from samzapy.wiring.job_topics import JobTopics, fingerprint
 from samzapy.wiring.local_state import local_state
+from samzapy.wiring.program import tasks_of
 
 LOG = logging.getLogger("samzapy")
 ENTRY = "samzapy.wiring.container:run_container"
@@ -62,8 +62,10 @@ def container_spec(
     make_task: Callable[[], StreamTask],
     folders: Sequence[Path],
     now_ms: Callable[[], int] = CLOCK.now_ms,
+    operators: Mapping[str, str] | None = None,
 ) -> ContainerSpec:
-    """The values that one container needs. `topics` holds the facts of `JobTopics.all`, and of the checkpoint topic. `now_ms`: the time for `ttl`."""
+    """The values that one container needs. `topics` holds the facts of `JobTopics.all`, and of the checkpoint topic. `now_ms`: the time for `ttl`;
+    `operators`: what of a program's operators must not change."""
 
     def serde(name: str) -> Serde:
         return serde_named(name, folders)
@@ -102,7 +104,7 @@ def container_spec(
         max_checkpoint_bytes=topics[job.checkpoint_topic].max_message_bytes if job.checkpoint_topic in topics else MAX_BYTES,
         lease_s=settings.containers.lease_ms / seconds,
         heartbeat_s=settings.containers.heartbeat_ms / seconds,
-        fingerprint=fingerprint(settings, len(tasks)),
+        fingerprint={**fingerprint(settings, len(tasks)), **(operators or {})},
         keyed_inputs={
             i.topic: sum(any(p.topic == i.topic for p in task.inputs) for task in tasks.values())  # as planned: it may have grown since
             for i in settings.inputs
@@ -195,9 +197,9 @@ def run_container(payload: Mapping[str, Any]) -> int:
             raise TopicMissing(
                 f"there is no topic {', no topic '.join(gone)}: deleted after the job started.", "Stop the job and find out who deleted it."
             )
-        task_class = import_task_class(settings.task, folders)
+        user = tasks_of(settings, folders)
         spec = container_spec(
-            settings, tasks, topics, number, host, Path(settings.state.dir), str(payload["cluster_id"]), task_class, folders
+            settings, tasks, topics, number, host, Path(settings.state.dir), str(payload["cluster_id"]), user.make, folders, operators=user.operators
         )
         return Container(spec, incarnation, assignment.run_id, assignment.end_offsets, log, clock, supervision=supervision, caution=assignment.caution)
 

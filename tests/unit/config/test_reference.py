@@ -32,7 +32,8 @@ def test_the_schema_knows_every_key_and_no_other() -> None:
     schema = json.loads(reference.json_schema())
 
     assert set(known_keys(Settings)) == set(schema["properties"])
-    assert {"job", "task", "kafka", "inputs"} == set(schema["required"])
+    assert {"job", "kafka"} == set(schema["required"])
+    assert [{"required": ["task", "inputs"]}, {"required": ["app"]}] == schema["oneOf"]
     for model in SECTIONS.values():
         assert set(known_keys(model)) == set(schema["$defs"][model.__name__]["properties"])
         assert schema["$defs"][model.__name__]["additionalProperties"] is False

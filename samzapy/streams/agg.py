@@ -1,0 +1,282 @@
+"""Aggregates: what `aggregate` makes of many values. Each keeps an accumulator in the store, as JSON, and can merge two of them.
+
+`agg.sum(lambda edit: edit["bytes"])` sums what the function gives; without a function it takes the values themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+from typing_extensions import TypeVar as DefaultTypeVar
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.streams.kinds import Kind, plain, unplain
+
+V = DefaultTypeVar("V", default=Any)
+A = DefaultTypeVar("A", default=Any)
+R = DefaultTypeVar("R", default=Any)
+X = TypeVar("X")
+C = TypeVar("C", bound="Comparable")
+MAX_COLLECTED, MAX_TOP = 10_000, 1000
+
+
+class Comparable(Protocol):
+    """What has an order."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Aggregate(Generic[V, A, R]):
+    """An aggregate of a user's own, or one of this module's.
+
+    Attributes:
+        zero: makes the accumulator of nothing.
+        add: accumulator and value to accumulator; it may change the one it is given. A third parameter `time` gets the record's time.
+        merge: two accumulators of different records to one; None: cannot be merged.
+        result: what an accumulator says.
+        state: what accumulators are: a type that JSON can hold.
+        what: a name that changes when accumulators change their meaning; it is part of the checkpoint.
+        of_kind: makes the aggregate for values of a kind; None: it is the same for all.
+    """
+
+    zero: Callable[[], A]
+    add: Callable[..., A]
+    merge: Callable[[A, A], A] | None
+    result: Callable[[A], R]
+    state: Any = dict
+    what: str = "own"
+    of_kind: Callable[[Kind | None], Aggregate[V, Any, R]] | None = None
+
+    def of(self, kind: Kind | None) -> Aggregate[V, Any, R]:
+        """This aggregate over values of a kind."""
+        return self if self.of_kind is None else replace(self.of_kind(kind), of_kind=None)
+
+
+def count() -> Aggregate[Any, int, int]:
+    """How many there are."""
+    return Aggregate(lambda: 0, lambda n, value: n + 1, _plus, _same, int, "count")
+
+
+def sum(of: Callable[[V], float] | None = None, *, exact: bool = False) -> Aggregate[V, Any, Any]:  # noqa: A001 - as the field calls it
+    """The sum. `exact`: of floats, the same in whatever order they come."""
+    get = _getter(of)
+    if exact:
+        return Aggregate(list, lambda parts, value: _added(parts, get(value)), _merged_parts, math.fsum, list, "exact sum")
+    return Aggregate(lambda: 0, lambda total, value: total + get(value), _plus, _same, float, "sum")
+
+
+def mean(of: Callable[[V], float] | None = None) -> Aggregate[V, Any, float | None]:
+    """The arithmetic mean; None of nothing."""
+    get = _getter(of)
+    return Aggregate(
+        lambda: [0, 0],
+        lambda pair, value: [pair[0] + get(value), pair[1] + 1],
+        lambda a, b: [a[0] + b[0], a[1] + b[1]],
+        lambda pair: pair[0] / pair[1] if pair[1] else None,
+        list,
+        "mean",
+    )
+
+
+def min(of: Callable[[V], C] | None = None) -> Aggregate[V, Any, C | None]:  # noqa: A001 - as the field calls it
+    """The smallest; None of nothing."""
+    return _extreme(_getter(of), lambda new, old: new < old, "min")
+
+
+def max(of: Callable[[V], C] | None = None) -> Aggregate[V, Any, C | None]:  # noqa: A001 - as the field calls it
+    """The largest; None of nothing."""
+    return _extreme(_getter(of), lambda new, old: old < new, "max")
+
+
+def min_by(by: Callable[[V], Comparable]) -> Aggregate[V, Any, V | None]:
+    """The value of which `by` is smallest, of equal ones the first."""
+    return _best(by, lambda new, old: new < old, "min_by")
+
+
+def max_by(by: Callable[[V], Comparable]) -> Aggregate[V, Any, V | None]:
+    """The value of which `by` is largest, of equal ones the first."""
+    return _best(by, lambda new, old: old < new, "max_by")
+
+
+def first(of: Callable[[V], X] | None = None) -> Aggregate[V, Any, X | None]:
+    """Of the record with the smallest time, of equal ones the first that came."""
+    return _by_time(of, lambda new, old: new < old, lambda a, b: a if not b or (a and a[0] <= b[0]) else b, "first")
+
+
+def last(of: Callable[[V], X] | None = None) -> Aggregate[V, Any, X | None]:
+    """Of the record with the largest time, of equal ones the last that came."""
+    return _by_time(of, lambda new, old: old <= new, lambda a, b: b if not a or (b and a[0] <= b[0]) else a, "last")
+
+
+def top(k: int, by: Callable[[V], Comparable]) -> Aggregate[V, Any, list[V]]:
+    """The `k` values of which `by` is largest, the largest first; of equal ones those that came first."""
+    _check_size("top", k, MAX_TOP)
+
+    def of_kind(kind: Kind | None) -> Aggregate[V, Any, list[V]]:
+        keep, give = _forms(kind)
+
+        def add(best: list[Any], value: V) -> list[Any]:
+            rank = by(value)
+            if len(best) < k or best[-1][0] < rank:
+                insort(best, [rank, keep(value)], key=_Falling)
+                del best[k:]
+            return best
+
+        def merge(a: list[Any], b: list[Any]) -> list[Any]:
+            return sorted([*a, *b], key=_Falling)[:k]
+
+        return Aggregate(list, add, merge, lambda best: [give(value) for _, value in best], list, f"top {k}")
+
+    return replace(of_kind(None), of_kind=of_kind)
+
+
+def distinct(of: Callable[[V], Any] | None = None) -> Aggregate[V, Any, int]:
+    """How many different ones there are. All of them are kept."""
+    get = _getter(of)
+
+    def add(seen: dict[str, int], value: V) -> dict[str, int]:
+        item = get(value)
+        seen['"' + item if type(item) is str else msgspec.json.encode(item).decode()] = 1
+        return seen
+
+    return Aggregate(dict, add, lambda a, b: {**a, **b}, len, dict, "distinct")
+
+
+def value_counts(of: Callable[[V], str | Iterable[str]] | None = None) -> Aggregate[V, Any, dict[str, int]]:
+    """How often each text comes. A function may give several texts of one value, as a list."""
+    get = _getter(of)
+
+    def add(counts: dict[str, int], value: V) -> dict[str, int]:
+        found = get(value)
+        for item in (found,) if isinstance(found, str) else found:
+            if not isinstance(item, str):
+                raise TypeError(f"value_counts counts texts, not {type(item).__name__}")
+            counts[item] = counts.get(item, 0) + 1
+        return counts
+
+    def merge(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
+        return {**a, **{item: a.get(item, 0) + n for item, n in b.items()}}
+
+    return Aggregate(dict, add, merge, _same, dict, "value_counts")
+
+
+def collect(of: Callable[[V], X] | None = None, *, limit: int = MAX_COLLECTED) -> Aggregate[V, Any, list[X]]:
+    """All of them, in the order in which they came; more than `limit` are the record's error."""
+    _check_size("collect", limit, MAX_COLLECTED)
+
+    def of_kind(kind: Kind | None) -> Aggregate[V, Any, list[X]]:
+        keep, give = _forms(kind if of is None else None)
+        get = _getter(of)
+
+        def add(found: list[Any], value: V) -> list[Any]:
+            if len(found) >= limit:
+                raise ValueError(f"collect: more than {limit} values of one key; collect(limit=…) takes at most {MAX_COLLECTED}")
+            found.append(keep(get(value)))
+            return found
+
+        return Aggregate(list, add, _plus, lambda found: [give(value) for value in found], list, "collect")
+
+    return replace(of_kind(None), of_kind=of_kind)
+
+
+# -- inside ----------------------------------------------------------------------------------------------------------------------------
+
+
+class _Falling:
+    """A sort key that puts larger ranks first."""
+
+    __slots__ = ("rank",)
+
+    def __init__(self, entry: Any) -> None:
+        self.rank = entry[0]
+
+    def __lt__(self, other: _Falling) -> bool:
+        return bool(other.rank < self.rank)
+
+
+def _same(value: X) -> X:
+    return value
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def _getter(of: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    return _same if of is None else of
+
+
+def _forms(kind: Kind | None) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """How a value of a kind is put into an accumulator, and made of it again."""
+    return (plain, unplain(kind)) if kind is not None and kind.is_record else (_same, _same)
+
+
+def _extreme(get: Callable[[Any], Any], better: Callable[[Any, Any], bool], what: str) -> Aggregate[Any, Any, Any]:
+    def pick(old: Any, new: Any) -> Any:
+        return new if old is None or (new is not None and better(new, old)) else old
+
+    return Aggregate(lambda: None, lambda old, value: pick(old, get(value)), pick, _same, Any, what)
+
+
+def _best(by: Callable[[Any], Any], better: Callable[[Any, Any], bool], what: str) -> Aggregate[Any, Any, Any]:
+    def of_kind(kind: Kind | None) -> Aggregate[Any, Any, Any]:
+        keep, give = _forms(kind)
+
+        def add(old: list[Any], value: Any) -> list[Any]:
+            rank = by(value)
+            return [rank, keep(value)] if not old or better(rank, old[0]) else old
+
+        def merge(a: list[Any], b: list[Any]) -> list[Any]:
+            return b if not a or (b and better(b[0], a[0])) else a
+
+        return Aggregate(list, add, merge, lambda best: give(best[1]) if best else None, list, what)
+
+    return replace(of_kind(None), of_kind=of_kind)
+
+
+def _by_time(
+    of: Callable[[Any], Any] | None, better: Callable[[int, int], bool], merge: Callable[[list[Any], list[Any]], list[Any]], what: str
+) -> Aggregate[Any, Any, Any]:
+    def of_kind(kind: Kind | None) -> Aggregate[Any, Any, Any]:
+        keep, give = _forms(kind if of is None else None)
+        get = _getter(of)
+
+        def add(old: list[Any], value: Any, time: int) -> list[Any]:
+            return [time, keep(get(value))] if not old or better(time, old[0]) else old
+
+        return Aggregate(list, add, merge, lambda found: give(found[1]) if found else None, list, what)
+
+    return replace(of_kind(None), of_kind=of_kind)
+
+
+def _added(parts: list[float], value: float) -> list[float]:
+    """Shewchuk's partial sums: floats that do not overlap and add up to the exact sum."""
+    kept = []
+    for part in parts:
+        if abs(value) < abs(part):
+            value, part = part, value
+        high = value + part
+        low = part - (high - value)
+        if low:
+            kept.append(low)
+        value = high
+    return [*kept, value]
+
+
+def _merged_parts(a: list[float], b: list[float]) -> list[float]:
+    for part in b:
+        a = _added(a, part)
+    return a
+
+
+def _check_size(what: str, given: object, most: int) -> None:
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= most:
+        raise ConfigurationError(f"agg.{what}: {given!r} is not a number from 1 to {most}.", "")
+
+

@@ -1,0 +1,164 @@
+"""`App`: a program of streams, that the job file names as `app: module:name`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Literal, TypeVar, cast, overload
+
+from typing_extensions import TypeVar as DefaultTypeVar
+
+from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
+from samzapy.model.names import TOPIC_NAME
+from samzapy.streams.functions import function
+from samzapy.streams.graph import Keeps, Node, Source, TableSource, To, keepers, sources
+from samzapy.streams.kinds import JSON, Kind, kind_of
+from samzapy.streams.places import place, refused
+from samzapy.streams.stream import Stream
+from samzapy.streams.table import Table
+
+N = TypeVar("N", bound=Node)
+K = TypeVar("K")
+V = TypeVar("V")
+KB = DefaultTypeVar("KB", default=bytes)
+VB = DefaultTypeVar("VB", default=bytes)
+RECORD_TIME = "record"
+
+
+class App:
+    """A program: streams and tables of topics, what is made of them, and where that goes.
+
+    Each record of an input is taken through the whole program before the next one; what it changes and sends takes effect together. Stores and
+    topics have the names that the program gives them; where a topic really is, and where it is read from, the job file may say under `streams:`.
+    """
+
+    def __init__(self) -> None:
+        self._nodes: list[Node] = []
+
+    @property
+    def graph(self) -> tuple[Node, ...]:
+        """The operators, in the order in which they were defined."""
+        return tuple(self._nodes)
+
+    @overload
+    def stream(
+        self, topic: str, /, *, key: type[KB] = ..., value: type[VB] = ..., time: Literal["record"] | Callable[[VB], int | datetime] = ...
+    ) -> Stream[KB, VB]: ...
+    @overload
+    def stream(
+        self, topic: str, /, *, key: type[KB] | str = ..., value: str, time: Literal["record"] | Callable[[Any], int | datetime] = ...
+    ) -> Stream[KB, Any]: ...
+    def stream(self, topic: str, /, *, key: Any = bytes, value: Any = bytes, time: Any = RECORD_TIME) -> Stream[Any, Any]:
+        """A topic as a stream.
+
+        Args:
+            topic: its name.
+            key, value: the types of keys and values, or serdes by name. A record that does not fit fails before any operator.
+            time: a record's time: "record" is Kafka's timestamp; or a function of the value, to milliseconds since 1970 or a datetime with a
+                zone.
+        """
+        where = place()
+        self._refuse_twice(topic, where)
+        of_time = None if time == RECORD_TIME else function(time, f"stream({topic!r}, time=…)", where, names=())
+        kinds = kind_of(key, f"stream({topic!r}, key=…)"), kind_of(value, f"stream({topic!r}, value=…)")
+        return Stream(self, self.add(Source, key=kinds[0], value=kinds[1], topic=topic, time=of_time))
+
+    def table(
+        self, topic: str, /, *, key: type[K], value: type[V], store: str | None = None, broadcast: bool = False, ready: bool = True
+    ) -> Table[K, V]:
+        """A topic as a table: the newest value of each key; a record without a value deletes its key.
+
+        Args:
+            topic: its name.
+            key, value: as of `stream`.
+            store: the store that keeps it, by default named as the topic is.
+            broadcast: every task has the whole table, in a store that is read anew at each start; so any key can be looked up.
+            ready: it is read to its end before any stream is; then, and with False from the beginning, changes apply as they are read.
+        """
+        where = place()
+        self._refuse_twice(topic, where)
+        key_kind, value_kind = kind_of(key, f"table({topic!r}, key=…)"), kind_of(value, f"table({topic!r}, value=…)")
+        if broadcast and not ready:
+            raise refused(f"table({topic!r}): a broadcast table is read to its end at each start", "Remove ready=False.", where)
+        self.refuse_key(key_kind, f"table({topic!r})", where)
+        name = self.store_name(topic if store is None else store, f"table({topic!r})", where, hint="Name its store: store=….")
+        node = self.add(
+            TableSource, key=key_kind, value=value_kind, store_value=value_kind, name=name, topic=topic, broadcast=broadcast, ready=ready
+        )
+        return Table(self, node)
+
+    # -- for streams and tables ------------------------------------------------------------------------------------------------------
+
+    def add(self, kind: type[N], **fields: Any) -> N:
+        """A new operator, at the end of the list."""
+        node = kind(number=len(self._nodes), where=place(), **fields)
+        self._nodes.append(node)
+        return node
+
+    def store_name(self, name: object, what: str, where: str, hint: str = "") -> str:
+        """A name that is free, and fit to be a store's.
+
+        Raises:
+            ConfigurationError: it is neither.
+        """
+        if not isinstance(name, str) or not STORE_NAME.fullmatch(name) or len(name) > MAX_STORE_NAME:
+            rule = f"letters, digits, '-' and '_', at most {MAX_STORE_NAME}"
+            raise refused(f"{what}: {name!r} cannot be a store's name", hint or f"A name has {rule}.", where)
+        other = next((node for node in keepers(self._nodes) if node.name == name), None)
+        if other is not None:
+            raise refused(f"{what}: {name!r} is the name of the {other.word} at {other.where}", hint or "Give it a name of its own.", where)
+        return name
+
+    @staticmethod
+    def refuse_key(key: Any, what: str, where: str) -> None:
+        """Refuse keys that a store cannot find again."""
+        if why := key.why_no_key:
+            raise refused(f"{what}: keys of kind {key} cannot be looked up: {why}", "Use keys of str, int, bytes or a frozen record.", where)
+
+    def own(self, node: Node, app: App, what: str) -> Node:
+        """The operator of another stream or table, which must be of this program."""
+        if app is not self:
+            raise refused(f"{what}: the two are of different programs", "Define both with one App.")
+        return node
+
+    def table_of(self, node: Keeps) -> Table[Any, Any]:
+        return Table(self, node)
+
+    def keeper(self, table: Table[Any, Any], what: str) -> Keeps:
+        return cast(Keeps, self.own(table.node, table.app, what))
+
+    def send(
+        self, node: Node, topic: str, key: Any, value: Any, partition: Any, partitions: int | None, timestamps: str
+    ) -> None:
+        """End a stream in a topic. Raises as `stream`; and where another end writes the topic in another way."""
+        where, what = place(), f"to({topic!r})"
+        _refuse_no_topic(topic, where)
+        if timestamps not in ("time", "send"):
+            raise refused(f"{what}: timestamps={timestamps!r}", "It is 'time' or 'send'.", where)
+        _refuse_no_count(partitions, what, where)
+        key_kind = node.key if key is None else kind_of(key, f"{what}, key=…")
+        value_kind = node.value or Kind(JSON) if value is None else kind_of(value, f"{what}, value=…")
+        by = None if partition is None else function(partition, f"{what}, partition=…", where)
+        for other in self._nodes:
+            if isinstance(other, To) and other.topic == topic:
+                if (other.key.serde, other.value and other.value.serde) != (key_kind.serde, value_kind.serde):
+                    raise refused(f"{what}: at {other.where} it is written as {other.key} and {other.value}", "Write a topic in one way.", where)
+                if None not in (partitions, other.partitions) and other.partitions != partitions:
+                    raise refused(f"{what}: at {other.where} it has {other.partitions} partitions", "Say it once.", where)
+        self.add(To, inputs=(node,), key=key_kind, value=value_kind, topic=topic, partition=by, partitions=partitions, timestamps=timestamps)
+
+    def _refuse_twice(self, topic: str, where: str) -> None:
+        _refuse_no_topic(topic, where)
+        other = next((node for node in sources(self._nodes) if node.topic == topic), None)
+        if other is not None:
+            raise refused(f"topic {topic!r} is read at {other.where} already", "Use that stream or table again: each can be used many times.", where)
+
+
+def _refuse_no_topic(topic: object, where: str) -> None:
+    if not isinstance(topic, str) or not TOPIC_NAME.fullmatch(topic):
+        raise refused(f"{topic!r} is not a Kafka topic name", "Kafka allows letters, digits, '.', '_' and '-', at most 249.", where)
+
+
+def _refuse_no_count(partitions: object, what: str, where: str) -> None:
+    if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
+        raise refused(f"{what}: partitions={partitions!r}", "It is a whole number, from 1 on.", where)

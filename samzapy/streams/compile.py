@@ -1,0 +1,342 @@
+"""The graph as Python source: one function for each topic that is read, in which chains of operators are straight lines.
+
+Nothing that the user wrote is in the source: operators are numbers there, and functions, names and topics are bound by the name of their operator's
+number. The source nests at most `MAX_DEPTH` deep and runs straight for `MAX_STRAIGHT` operators; what comes below is a local function, and so is an
+operator that takes several streams. Such a function of a run gets (v, k, t, h): value, key, time, headers, as far as it needs them.
+
+    f1   the function of operator 1          get4, put4   the store of operator 4
+    v1   its value                           n2           how many records operator 2 gave on, if that is not what it took
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from samzapy.streams.functions import Function
+from samzapy.streams.graph import (
+    Branch,
+    Filter,
+    FilterMap,
+    FlatMap,
+    Graph,
+    Keeps,
+    Lookup,
+    Map,
+    Merge,
+    Node,
+    Peek,
+    Rolling,
+    Sink,
+    Source,
+    TableSource,
+    To,
+    Way,
+    sources,
+    takers,
+)
+
+FILE = str(Path(__file__).parent / "<program>")
+MAX_DEPTH, MAX_STRAIGHT = 8, 40  # Python allows 20 blocks in each other
+NAMES = {"key": "k", "time": "t", "headers": "h"}
+PARTS = "vkth"
+PASSES = (Filter, Peek, Branch, Way, Merge)  # what they give on is what they took
+Parts = frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program's code.
+
+    Attributes:
+        source: as text, for people; `code`: compiled.
+        functions: by the name in the source, the user's functions, with their operators.
+        reads, writes: by the name in the source, the operators whose stores' `get` and `put` they are.
+        lines: the operator that each line of the source belongs to.
+    """
+
+    source: str
+    code: CodeType
+    functions: Mapping[str, tuple[Node, Function]]
+    reads: Mapping[str, Keeps]
+    writes: Mapping[str, Keeps]
+    lines: Mapping[int, Node]
+
+
+def compiled(graph: Graph) -> Compiled:
+    """The code of a graph: a function `make(…)` that gives, by the number of a source, the function of its runs."""
+    return _Writer(graph).write()
+
+
+def function_name(source: Node) -> str:
+    """What the function of a source's runs is called."""
+    return f"run_{source.number}"
+
+
+def parts_needed(graph: Graph) -> dict[Node, Parts]:
+    """Of each operator, what it and those below it need of the records that it takes."""
+    below = takers(graph)
+    found: dict[Node, Parts] = {}
+    for node in reversed(graph):
+        passed = frozenset(part for taker in below[node] for part in found[taker])
+        found[node] = _own_parts(node, bool(below[node])) | (passed if isinstance(node, PASSES) else passed - {"v"})
+    return found
+
+
+def _own_parts(node: Node, has_takers: bool) -> Parts:
+    functions = [f for f in _functions(node).values() if f is not None]
+    found = {NAMES[name] for f in functions for name in f.asks} | ({"v"} if functions else set())
+    if isinstance(node, To):
+        found |= {"v", "k", "h", *("t" if node.timestamps == "time" else "")}
+    if isinstance(node, Rolling):
+        found |= {"k"} if node.how == "count" else {"v", "k"}
+    if isinstance(node, Lookup):
+        found |= {*("v" if has_takers else ""), *("k" if node.on is None else "")}
+    return frozenset(found)
+
+
+def _functions(node: Node) -> dict[str, Function | None]:
+    """An operator's functions by their names in the source, without what the source of the topic calls."""
+    number = node.number
+    if isinstance(node, Branch):
+        return {f"f{number}_{index}": test for index, test in enumerate(node.tests)}
+    if isinstance(node, Rolling):
+        return {f"f{number}": node.add}
+    if isinstance(node, Lookup):
+        return {f"f{number}": node.on}
+    if isinstance(node, To):
+        return {f"f{number}": node.partition}
+    if isinstance(node, Map | Peek | Filter | FilterMap | FlatMap | Sink):
+        return {f"f{number}": node.function}
+    return {}
+
+
+@dataclass(slots=True)
+class _Scope:
+    """A function that is being written."""
+
+    depth: int = 0
+    straight: int = 0
+    counters: set[str] = field(default_factory=set)
+    lines: list[tuple[str, Node]] = field(default_factory=list)
+
+
+class _Writer:
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._takers = takers(graph)
+        self._needs = parts_needed(graph)
+        self._functions: dict[str, tuple[Node, Function]] = {}
+        self._reads: dict[str, Keeps] = {}
+        self._writes: dict[str, Keeps] = {}
+        self._bound: set[str] = set()
+        self._scope = _Scope()
+        self._apart: list[Node] = []  # operators that get a function of their own in the run that is being written
+        self._node: Node = graph[0]
+        self._write: Mapping[type[Node], Callable[[Any, str], None]] = {
+            Map: self._map, Peek: self._peek, Filter: self._filter, FilterMap: self._filter_map, FlatMap: self._flat_map, Branch: self._branch,
+            Merge: self._merge, Rolling: self._rolling, Lookup: self._lookup, To: self._to, Sink: self._sink,
+        }  # fmt: skip
+
+    def write(self) -> Compiled:
+        body = [line for source in sources(self._graph) for line in self._run(source)]
+        names = sorted({*self._bound, *self._functions, *self._reads, *self._writes})
+        first = sources(self._graph)
+        text = [f"def make({', '.join(names)}):"]
+        runs = ", ".join(f"{source.number}: {function_name(source)}" for source in first)
+        text += [line for line, _ in body] + [f"    return {{{runs}}}", ""]
+        lines = {number: node for number, (_, node) in enumerate(body, 2)}
+        source = "\n".join(text)
+        return Compiled(source, compile(source, FILE, "exec"), self._functions, self._reads, self._writes, lines)
+
+    # -- a run -------------------------------------------------------------------------------------------------------------------------
+
+    def _run(self, source: Source | TableSource) -> list[tuple[str, Node]]:
+        """The function of a source's runs: counters, local functions, the loop, and the counts at its end."""
+        self._apart, counters = [], set[str]()
+        loop = self._scope = _Scope(depth=1)
+        self._node = source
+        self._take(source)
+        self._keep_and_give(source)
+        local: list[tuple[str, Node]] = []
+        written: set[Node] = set()
+        while self._apart:
+            node = self._apart.pop()
+            if node not in written:
+                written.add(node)
+                local += self._local(node, counters)
+        counters |= loop.counters
+        zero = [(f"{' = '.join(sorted(counters, key=lambda n: int(n[1:])))} = 0", source)] if counters else []
+        ends = [(f"counts[{source.number}] += len(records)", source)]
+        ends += [(f"counts[{name[1:]}] += {name}", source) for name in sorted(counters, key=lambda n: int(n[1:]))]
+        head = [(f"    def {function_name(source)}(records, send, counts):", source)]
+        inside = [*zero, *local, ("for r in records:", source), *loop.lines, *ends]
+        return [*head, *((f"        {line}", node) for line, node in inside)]
+
+    def _local(self, node: Node, counters: set[str]) -> list[tuple[str, Node]]:
+        scope = self._scope = _Scope(depth=1)
+        self._one(node, "v")
+        counters |= scope.counters
+        head = [(f"def op_{node.number}({', '.join(self._arguments(node))}):", node)]
+        shared = [(f"    nonlocal {', '.join(sorted(scope.counters))}", node)] if scope.counters else []
+        return [*head, *shared, *scope.lines]
+
+    def _take(self, source: Source | TableSource) -> None:
+        """Of a Kafka record the parts that somebody needs."""
+        n = source.number
+        needs = frozenset(part for taker in self._takers[source] for part in self._needs[taker])
+        if isinstance(source, TableSource):
+            needs |= {"k", "v"}
+        by_value = isinstance(source, Source) and source.time is not None and "t" in needs
+        if "k" in needs:
+            self._line("x = r.key()")
+            self._line(f"k = None if x is None else {self._bind(f'key{n}')}(x)")
+        if "v" in needs or by_value:
+            self._line("x = r.value()")
+            self._line(f"v{n} = None if x is None else {self._bind(f'value{n}')}(x)")
+            if source.value is not None and source.value.is_checked:
+                self._line(f"if v{n} is not None and type(v{n}) not in {self._bind(f'kinds{n}')}: {self._bind('wrong_kind')}({n}, v{n})")
+        if by_value and isinstance(source, Source) and source.time is not None:
+            self._functions[f"time{n}"] = source, source.time
+            self._line(f"t = time{n}(v{n})")
+            self._line(f"if type(t) is not int: t = {self._bind('milliseconds')}({n}, t)")
+        elif "t" in needs:
+            self._line("t = r.timestamp()[1]")
+        if "h" in needs:
+            self._line("h = r.headers()")
+
+    def _keep_and_give(self, source: Source | TableSource) -> None:
+        n = source.number
+        if isinstance(source, TableSource):
+            self._line(f"if k is None: {self._bind('no_key')}({n})")
+            self._writes[f"put{n}"] = source
+            self._line(f"put{n}(k, v{n})")
+        self._give(source, f"v{n}")
+        if not self._scope.lines:
+            self._line("pass")
+
+    # -- operators ---------------------------------------------------------------------------------------------------------------------
+
+    def _give(self, node: Node, value: str) -> None:
+        """Give a value to all who take an operator's records."""
+        for taker in self._takers[node]:
+            scope = self._scope
+            if len(taker.inputs) > 1 or scope.depth >= MAX_DEPTH or scope.straight >= MAX_STRAIGHT:
+                self._line(f"op_{taker.number}({', '.join(value if part == 'v' else part for part in self._arguments(taker))})")
+                self._apart.append(taker)
+            else:
+                self._one(taker, value)
+
+    def _one(self, node: Node, value: str) -> None:
+        before, self._node = self._node, node
+        self._scope.straight += 1
+        self._write[type(node)](node, value)
+        self._node = before
+
+    def _map(self, node: Map, value: str) -> None:
+        self._line(f"v{node.number} = {self._call(node, value)}")
+        self._give(node, f"v{node.number}")
+
+    def _peek(self, node: Peek, value: str) -> None:
+        self._line(self._call(node, value))
+        self._give(node, value)
+
+    def _sink(self, node: Sink, value: str) -> None:
+        self._line(self._call(node, value))
+
+    def _filter(self, node: Filter, value: str) -> None:
+        self._block(f"if {self._call(node, value)}:", node, value)
+
+    def _filter_map(self, node: FilterMap, value: str) -> None:
+        self._line(f"v{node.number} = {self._call(node, value)}")
+        self._block(f"if v{node.number} is not None:", node, f"v{node.number}")
+
+    def _flat_map(self, node: FlatMap, value: str) -> None:
+        self._block(f"for v{node.number} in {self._call(node, value)}:", node, f"v{node.number}")
+
+    def _branch(self, node: Branch, value: str) -> None:
+        ways = {way.index: way for way in self._takers[node] if isinstance(way, Way)}
+        for index in range(len(node.tests)):
+            self._block(f"{'el' if index else ''}if {self._call(node, value, f'_{index}')}:", ways[index], value)
+        self._block("else:", ways[len(node.tests)], value)
+
+    def _merge(self, node: Merge, value: str) -> None:
+        self._give(node, value)
+
+    def _rolling(self, node: Rolling, value: str) -> None:
+        n = node.number
+        self._line(f"if k is None: {self._bind('no_key')}({n})")
+        self._reads[f"get{n}"] = self._writes[f"put{n}"] = node
+        if node.how == "count":
+            self._line(f"a = get{n}(k, 0) + 1")
+        else:
+            self._line(f"a = get{n}(k)")
+            if node.initial is not None:
+                self._reads[f"get{n}_0"] = node.initial
+                self._line(f"if a is None: a = get{n}_0(k)")
+            if node.zero is not None:
+                self._line(f"if a is None: a = {self._bind(f'zero{n}')}()")
+            added = self._call(node, f"a, {value}")
+            self._line(f"a = {added}" if node.zero is not None else f"a = {value} if a is None else {added}")
+            self._line(f"if a is None: {self._bind('no_value')}({n})")
+        self._line(f"put{n}(k, a)")
+        if self._takers[node]:
+            self._line(f"v{n} = a" if node.result is None else f"v{n} = {self._bind(f'result{n}')}(a)")
+            self._give(node, f"v{n}")
+
+    def _lookup(self, node: Lookup, value: str) -> None:
+        n = node.number
+        self._reads[f"get{n}"] = node.table
+        found = f"get{n}(x)" if not isinstance(node.table, Rolling) or node.table.result is None else f"{self._bind('found')}({n}, get{n}(x))"
+        if node.on is None:
+            self._line(f"if k is None: {self._bind('no_key')}({n})")
+            self._line(f"x = {found.replace('(x)', '(k)')}")
+        else:
+            self._line(f"x = {self._call(node, value)}")
+            self._line(f"if x is not None: x = {found}")
+        if node.inner:
+            self._line(f"v{n} = {value}, x")
+            self._block("if x is not None:", node, f"v{n}")
+        else:
+            self._line(f"v{n} = {value}, x")
+            self._give(node, f"v{n}")
+
+    def _to(self, node: To, value: str) -> None:
+        n = node.number
+        time = ", timestamp=t" if node.timestamps == "time" else ""
+        partition = f", partition={self._call(node, value)}" if node.partition is not None else ""
+        self._line(f"send({self._bind(f'topic{n}')}, {value}, k{partition}{time}, headers=h)")
+
+    # -- lines -------------------------------------------------------------------------------------------------------------------------
+
+    def _block(self, head: str, node: Node, value: str) -> None:
+        """A block whose records are counted, and given to those who take the node's."""
+        self._line(head)
+        self._scope.depth += 1
+        self._scope.counters.add(f"n{node.number}")
+        self._line(f"n{node.number} += 1")
+        self._give(node, value)
+        self._scope.depth -= 1
+
+    def _call(self, node: Node, values: str, which: str = "") -> str:
+        """The call of an operator's function; what it asks for by name is given."""
+        name = f"f{node.number}{which}"
+        function = _functions(node)[name]
+        if function is None:
+            raise AssertionError(f"operator {node.number} has no function {name}")
+        self._functions[name] = node, function
+        named = [f", {asked}={NAMES[asked]}{' or []' if asked == 'headers' else ''}" for asked in function.asks]
+        return f"{name}({values}{''.join(named)})"
+
+    def _arguments(self, node: Node) -> list[str]:
+        return [part for part in PARTS if part in self._needs[node]] or ["v"]
+
+    def _bind(self, name: str) -> str:
+        self._bound.add(name)
+        return name
+
+    def _line(self, text: str) -> None:
+        self._scope.lines.append(("    " * self._scope.depth + text, self._node))

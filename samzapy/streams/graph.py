@@ -1,0 +1,286 @@
+"""The graph of a program: a list of values, in the order in which they were defined. Everything else is made from it: the job's inputs, outputs
+and stores (`expand`), the code that runs (`compile`), and the picture (`picture`).
+
+What an operator gives on is a record: a value, with the key, time and headers that it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from samzapy.streams.functions import Function
+from samzapy.streams.kinds import Kind
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Node:
+    """An operator.
+
+    Attributes:
+        number: its place in the list.
+        where: file and line.
+        inputs: the operators whose records it takes.
+        key, value: the kinds of what it gives on; None: not known.
+        label: a word for people.
+    """
+
+    number: int
+    where: str
+    inputs: tuple[Node, ...] = ()
+    key: Kind
+    value: Kind | None
+    label: str = ""
+
+    @property
+    def word(self) -> str:
+        """What the operator is called in a program."""
+        return type(self).__name__.lower()
+
+    @property
+    def title(self) -> str:
+        """The operator in a few words, for people."""
+        return f"{self.word} {self.label}".rstrip()
+
+    @property
+    def is_end(self) -> bool:
+        """Whether its records may stop here: they are sent, kept, or given to somebody."""
+        return False
+
+    @property
+    def drops(self) -> bool:
+        """Whether it may give on less, or more, than it takes."""
+        return False
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Source(Node):
+    """A topic as a stream. `time` gives a record's time of its value; None: it is Kafka's timestamp."""
+
+    topic: str
+    time: Function | None = None
+
+    @property
+    def word(self) -> str:
+        return "stream"
+
+    @property
+    def title(self) -> str:
+        return f"stream {self.topic}"
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Keeps(Node):
+    """An operator with a store. `store_value`: the kind of what the store holds of each key."""
+
+    name: str
+    store_value: Kind
+
+    @property
+    def title(self) -> str:
+        return f"{self.word} {self.name}"
+
+    @property
+    def is_end(self) -> bool:
+        return True
+
+    @property
+    def identity(self) -> str:
+        """What must not change while there is state: part of each checkpoint."""
+        return self.word
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class TableSource(Keeps):
+    """A topic as a table: the newest value of each key. `broadcast`: every task has all of it; `ready`: read to its end before any stream."""
+
+    topic: str
+    broadcast: bool
+    ready: bool
+
+    @property
+    def word(self) -> str:
+        return "table"
+
+    @property
+    def title(self) -> str:
+        return f"table {self.topic}{' (broadcast)' if self.broadcast else ''}"
+
+    @property
+    def identity(self) -> str:
+        return f"table of {self.topic}"
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Map(Node):
+    function: Function
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Peek(Node):
+    function: Function
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Dropping(Node):
+    """An operator that may give on less, or more, than it takes."""
+
+    @property
+    def drops(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Filter(Dropping):
+    function: Function
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class FilterMap(Dropping):
+    function: Function
+
+    @property
+    def word(self) -> str:
+        return "filter_map"
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class FlatMap(Dropping):
+    function: Function
+
+    @property
+    def word(self) -> str:
+        return "flat_map"
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Branch(Node):
+    """Each record goes to the `Way` of the first test that holds, or to the last one."""
+
+    tests: tuple[Function, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Way(Dropping):
+    """One of a branch's streams. `index`: the number of its test."""
+
+    index: int
+
+    @property
+    def title(self) -> str:
+        return f"branch {self.index + 1}"
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Merge(Node):
+    """The records of several streams; between them there is no order."""
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Rolling(Keeps):
+    """A table of the newest result of each key; what it gives on is each change.
+
+    Attributes:
+        how: count, reduce, fold or aggregate.
+        zero: what an accumulator begins as; None: as the first value.
+        add: accumulator and value to accumulator.
+        result: accumulator to result; None: it is the result.
+        initial: a table that a key's accumulator begins with, if it has the key.
+        parts: of an aggregate, its names with what they are.
+    """
+
+    how: str
+    zero: Callable[[], Any] | None = None
+    add: Function | None = None
+    result: Callable[[Any], Any] | None = None
+    initial: Keeps | None = None
+    parts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def word(self) -> str:
+        return self.how
+
+    @property
+    def identity(self) -> str:
+        parts = ", ".join(f"{name}={what}" for name, what in self.parts)
+        return f"{self.how}({parts})" if parts else self.how
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Lookup(Node):
+    """Pairs of a value and what a table has for it now. `on`: the key to look up, of the record; None: the record's key."""
+
+    table: Keeps
+    on: Function | None
+    inner: bool
+
+    @property
+    def title(self) -> str:
+        return f"lookup {self.table.name}"
+
+    @property
+    def drops(self) -> bool:
+        return self.inner
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class To(Node):
+    """Sends to a topic. `key`, `value`: as they are written; `partition`: gives the number of the partition."""
+
+    topic: str
+    partition: Function | None = None
+    partitions: int | None = None
+    timestamps: str = "time"
+
+    @property
+    def title(self) -> str:
+        return f"to {self.topic}"
+
+    @property
+    def is_end(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Sink(Node):
+    """Gives each record to a function, for its effect outside of Kafka: again after a crash."""
+
+    function: Function
+
+    @property
+    def is_end(self) -> bool:
+        return True
+
+
+Graph = Sequence[Node]
+
+
+def sources(graph: Graph) -> Iterator[Source | TableSource]:
+    """The operators that read topics of the user's."""
+    for node in graph:
+        if isinstance(node, Source | TableSource):
+            yield node
+
+
+def keepers(graph: Graph) -> Iterator[Keeps]:
+    """The operators that have stores."""
+    for node in graph:
+        if isinstance(node, Keeps):
+            yield node
+
+
+def takers(graph: Graph) -> dict[Node, list[Node]]:
+    """Of each operator, those that take its records; one that takes them twice is there twice."""
+    found: dict[Node, list[Node]] = {node: [] for node in graph}
+    for node in graph:
+        for before in node.inputs:
+            found[before].append(node)
+    return found
+
+
+def tables_read(node: Node) -> tuple[Keeps, ...]:
+    """The tables that an operator looks into, besides its own store."""
+    if isinstance(node, Lookup):
+        return (node.table,)
+    return (node.initial,) if isinstance(node, Rolling) and node.initial is not None else ()

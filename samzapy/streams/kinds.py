@@ -1,0 +1,150 @@
+"""Kinds: the types of keys and values in a program, and the serde that each of them has in topics and stores."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+
+from samzapy.api.serde import holds_records
+from samzapy.config.fields import CLASS, SERDES
+from samzapy.streams.places import refused
+
+JSON, RECORD = "json", "record:"
+PLAIN: dict[type, str] = {str: "string", int: "integer", bytes: "bytes", dict: JSON, list: JSON, float: JSON, bool: JSON}
+KEYS = "str, int, bytes, or a frozen dataclass or msgspec.Struct"
+NONE = type(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a stream's keys or values are.
+
+    Attributes:
+        serde: its name in the job file.
+        cls: the Python type; None where only a serde is named.
+    """
+
+    serde: str
+    cls: type | None = None
+
+    def __str__(self) -> str:
+        return self.cls.__name__ if self.cls is not None else self.serde
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether JSON that was read must still be looked at: the serde takes any JSON."""
+        return self.serde == JSON and self.cls is not None
+
+    @property
+    def accepted(self) -> tuple[type, ...]:
+        """What a value that was read may be, if `is_checked`."""
+        return (float, int) if self.cls is float else (self.cls,) if self.cls is not None else ()
+
+    @property
+    def is_record(self) -> bool:
+        return self.serde.startswith(RECORD)
+
+    @property
+    def why_no_key(self) -> str:
+        """Why state cannot have keys of this kind; "" if it can: equal keys must be equal bytes."""
+        if self.cls is None or self.cls in (str, int, bytes):
+            return "JSON has many forms of one key" if self.serde == JSON else ""
+        if not self.is_record:
+            return f"{self.cls.__name__} has more than one form in bytes"
+        frozen = getattr(getattr(self.cls, "__dataclass_params__", None), "frozen", False) or getattr(
+            getattr(self.cls, "__struct_config__", None), "frozen", False
+        )
+        return "" if frozen or issubclass(self.cls, tuple) else f"{self.cls.__name__} is not frozen"
+
+
+BYTES, STRING, INTEGER, DICT = Kind("bytes", bytes), Kind("string", str), Kind("integer", int), Kind(JSON, dict)
+
+
+def kind_of(given: Any, what: str) -> Kind:
+    """The kind that is meant by a type, or by a serde's name.
+
+    Raises:
+        ConfigurationError: it is neither, or a class that other processes cannot import.
+    """
+    if isinstance(given, Kind):
+        return given
+    if isinstance(given, str):
+        if given in SERDES or given.startswith("avro:") or CLASS.fullmatch(given.removeprefix(RECORD)):
+            return Kind(given)
+        raise refused(f"{what}: there is no serde {given!r}", "Name a type, or a serde as in a job file: avro:<schema file>, module:Class.")
+    found = kind_of_type(given)
+    if found is None:
+        raise refused(f"{what}: {_name(given)} is no kind of value", f"Kinds are {', '.join(t.__name__ for t in PLAIN)}, a dataclass, msgspec.Struct, "
+                      "NamedTuple, TypedDict or pydantic model, or a serde's name.")  # fmt: skip
+    if found.is_record and found.cls is not None:
+        _refuse_not_importable(found.cls, what)
+    return found
+
+
+def kind_of_type(given: Any) -> Kind | None:
+    """The kind of a type, or None if it has none."""
+    origin = get_origin(given) or given
+    if origin in PLAIN:
+        return Kind(PLAIN[origin], origin)
+    if inspect.isclass(origin) and holds_records(origin):
+        return Kind(f"{RECORD}{origin.__module__}:{origin.__qualname__}", origin)
+    return None
+
+
+def returned_kind(function: Callable[..., Any], *, items: bool = False, optional: bool = False) -> Kind | None:
+    """The kind that a function's annotation says it returns, or None if it does not say. `items`: the kind of what it returns several of;
+    `optional`: None, which it may return as well, is left out."""
+    if inspect.isclass(function):
+        return None if items else kind_of_type(function)
+    try:
+        found = typing.get_type_hints(function).get("return")
+    except Exception:  # noqa: BLE001 - annotations may name anything; what cannot be read says nothing
+        return None
+    if optional and get_origin(found) in (Union, types.UnionType):
+        rest = [each for each in get_args(found) if each is not NONE]
+        found = rest[0] if len(rest) == 1 else None
+    if items:
+        of = get_args(found)
+        origin = get_origin(found)
+        found = of[0] if of and inspect.isclass(origin) and issubclass(origin, Iterable) and not issubclass(origin, dict) else None
+    kind = None if found is None else kind_of_type(found)
+    return kind if kind is None or not kind.is_record or _is_importable(kind.cls) else None
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it, so that it can be part of an accumulator."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json", by_alias=True)
+    return msgspec.to_builtins(value)
+
+
+def unplain(kind: Kind | None) -> Callable[[Any], Any]:
+    """What makes a value of a kind of what `plain` made of it."""
+    cls = kind.cls if kind is not None and kind.is_record else None
+    if cls is None:
+        return lambda value: value
+    if hasattr(cls, "model_validate"):
+        return lambda value: None if value is None else cls.model_validate(value)
+    return lambda value: None if value is None else msgspec.convert(value, cls)
+
+
+def _refuse_not_importable(cls: type, what: str) -> None:
+    if not _is_importable(cls):
+        raise refused(
+            f"{what}: {cls.__qualname__} of {cls.__module__} cannot be imported by its name in a container",
+            "Define the class at the top of a module that is not run as a script.",
+        )
+
+
+def _is_importable(cls: type | None) -> bool:
+    return cls is not None and cls.__module__ != "__main__" and "<locals>" not in cls.__qualname__
+
+
+def _name(given: Any) -> str:
+    return getattr(given, "__name__", None) or repr(given)

@@ -1,0 +1,160 @@
+"""A program as a container runs it: its code, compiled once, and the task object that each task gets."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NoReturn
+
+from samzapy.api.context import MessageCollector, TaskContext, TaskCoordinator
+from samzapy.api.errors import RecordTooLarge, SamzapyError, SerdeError, TaskError
+from samzapy.api.serde import Serde
+from samzapy.api.task import StreamTask
+from samzapy.ports import Message
+from samzapy.serde.basic import shown
+from samzapy.streams.compile import FILE, Compiled, compiled
+from samzapy.streams.graph import Graph, Lookup, Node, Rolling, Source, To, sources
+from samzapy.streams.places import OURS
+from samzapy.streams.unchanged import unchanged
+
+Run = Callable[[Sequence[Message], Callable[..., None], list[int]], None]
+
+
+class Program:
+    """A graph, ready to run.
+
+    Args:
+        graph: its operators.
+        topics: where its streams really are, by the names that the graph has; what is not there has its own name.
+        serde: finds a serde by its name.
+        check: whether functions are checked for changing what they are given.
+
+    Attributes:
+        graph: its operators.
+        compiled: its code.
+        runs: of each topic that is read, the number of its operator.
+    """
+
+    def __init__(self, graph: Graph, topics: Mapping[str, str], serde: Callable[[str], Serde], *, check: bool = False) -> None:
+        self.graph = graph
+        self.compiled: Compiled = compiled(graph)
+        self.runs = {topics.get(source.topic, source.topic): source.number for source in sources(graph)}
+        self._bound: dict[str, Any] = {
+            "no_key": self._no_key, "no_value": self._no_value, "wrong_kind": self._wrong_kind, "milliseconds": self._milliseconds,
+            "found": self._found,
+        }  # fmt: skip
+        for node in graph:
+            self._bind(node, topics, serde)
+        for name, (node, function) in self.compiled.functions.items():
+            self._bound[name] = unchanged(function.call, node) if check else function.call
+        space: dict[str, Any] = {}
+        exec(self.compiled.code, space)  # the source is ours: no text of the user's is in it
+        self._make: Callable[..., dict[int, Run]] = space["make"]
+        wanted = self._make.__code__.co_varnames[: self._make.__code__.co_argcount]
+        self._bound = {name: self._bound[name] for name in wanted if name in self._bound}
+        source = self.compiled.source
+        linecache.cache[FILE] = (len(source), None, source.splitlines(keepends=True), FILE)
+
+    def task(self) -> GraphTask:
+        """A new task object."""
+        return GraphTask(self)
+
+    def functions(self, context: TaskContext) -> dict[int, Run]:
+        """The functions of all sources' runs, for a task with these stores."""
+        stores = {name: context.get_store(node.name).get for name, node in self.compiled.reads.items()}
+        puts = {name: context.get_store(node.name).put for name, node in self.compiled.writes.items()}
+        return self._make(**self._bound, **stores, **puts)
+
+    def at(self, error: BaseException) -> tuple[Node | None, bool]:
+        """The operator in which an error was raised, and whether a line of the user's own was being executed."""
+        node, users = None, False
+        trace = error.__traceback__
+        while trace is not None:
+            file = trace.tb_frame.f_code.co_filename
+            if file == FILE:
+                node, users = self.compiled.lines.get(trace.tb_lineno), False
+            elif node is not None and not file.startswith(OURS):
+                users = True
+            trace = trace.tb_next
+        return node, users
+
+    def _bind(self, node: Node, topics: Mapping[str, str], serde: Callable[[str], Serde]) -> None:
+        n = node.number
+        if hasattr(node, "topic") and not isinstance(node, To) and node.value is not None:
+            self._bound |= {f"key{n}": serde(node.key.serde).decode, f"value{n}": serde(node.value.serde).decode}
+            self._bound[f"kinds{n}"] = node.value.accepted
+        elif isinstance(node, To):
+            self._bound[f"topic{n}"] = topics.get(node.topic, node.topic)
+        elif isinstance(node, Rolling):
+            self._bound |= {f"zero{n}": node.zero, f"result{n}": node.result}
+
+    # -- what the code calls -----------------------------------------------------------------------------------------------------------
+
+    def _no_key(self, number: int) -> NoReturn:
+        remedy = "Drop such records before it: .filter(lambda value, key: key is not None)."
+        raise TaskError("the record has no key, and this operator keeps state by key.", remedy)
+
+    def _no_value(self, number: int) -> NoReturn:
+        raise TaskError("its function gave None, which a table cannot keep.", "Return the new accumulator.")
+
+    def _wrong_kind(self, number: int, value: Any) -> NoReturn:
+        kind = self.graph[number].value
+        raise TaskError(f"the value is {shown(value)} ({type(value).__name__}), not {kind}.", "Fix what writes the topic, or the value=… of the stream.")
+
+    def _milliseconds(self, number: int, given: Any) -> int:
+        """A time that is no int."""
+        if isinstance(given, datetime) and given.tzinfo is not None:
+            return round(given.timestamp() * 1000)
+        what = "a datetime without a zone" if isinstance(given, datetime) else f"{shown(given)} ({type(given).__name__})"
+        raise TaskError(f"time=… gave {what}.", "It gives milliseconds since 1970, as int, or a datetime with a zone.")
+
+    def _found(self, number: int, state: Any) -> Any:
+        """What a table of aggregates says, of what its store has."""
+        node = self.graph[number]
+        result = node.table.result if isinstance(node, Lookup) and isinstance(node.table, Rolling) else None
+        return state if state is None or result is None else result(state)
+
+
+class GraphTask(StreamTask):
+    """The task object of a program's task.
+
+    Attributes:
+        takes_raw_records: it is given Kafka's records, and decodes what it needs of them.
+        counts: by operator, how many records it gave on since this object was made; only of those that the code counts.
+    """
+
+    takes_raw_records = True
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self.counts = [0] * len(program.graph)
+        self._runs: dict[str, Run] = {}
+
+    def init(self, context: TaskContext) -> None:
+        """Binds the code to the task's stores."""
+        functions = self._program.functions(context)
+        self._runs = {topic: functions[number] for topic, number in self._program.runs.items()}
+
+    def process_batch(self, envelopes: Sequence[Any], collector: MessageCollector, coordinator: TaskCoordinator) -> None:
+        """Takes records of one partition through the program."""
+        try:
+            self._runs[envelopes[0].topic()](envelopes, collector.send, self.counts)
+        except Exception as error:
+            node, is_users = self._program.at(error)
+            if node is None or is_users:
+                raise
+            placed = _placed(node, error)
+            if placed is error:
+                raise
+            raise placed from error
+
+
+def _placed(node: Node, error: Exception) -> Exception:
+    """The error with its operator, where no line of the user's says it."""
+    where = f"{node.title} ({node.where})" if not isinstance(node, Source) else node.title
+    if isinstance(error, SamzapyError) and not isinstance(error, SerdeError | RecordTooLarge | TaskError):
+        return error
+    if isinstance(error, SamzapyError):
+        return type(error)(f"{where}: {error.message}", error.remedy)
+    return TaskError(f"{where}: {type(error).__name__}: {error}.")

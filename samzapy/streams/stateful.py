@@ -1,0 +1,121 @@
+"""The operators that keep state, as values of the graph: what is refused when they are defined is refused here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from samzapy.streams.agg import Aggregate
+from samzapy.streams.functions import Function, function
+from samzapy.streams.graph import Keeps, Lookup, Rolling, TableSource
+from samzapy.streams.kinds import DICT, INTEGER, Kind, kind_of
+from samzapy.streams.places import place, refused
+
+if TYPE_CHECKING:
+    from samzapy.streams.stream import Stream
+    from samzapy.streams.table import Table
+
+RESERVED = ("start", "end", "index", "pane", "value")  # of the panes that windows give
+AnyStream = Any
+
+
+def count(stream: Stream[Any, Any], name: str) -> Table[Any, int]:
+    return _rolling(stream, name, "count", INTEGER, INTEGER)
+
+
+def reduce(stream: Stream[Any, Any], name: str, fn: Any, value: Any) -> Table[Any, Any]:
+    where = place()
+    kind = stream.node.value if value is None else kind_of(value, f"reduce({name!r}, value=…)")
+    if kind is None:
+        raise refused(f"reduce({name!r}): the kind of its values is not known", "Say it: value=….", where)
+    return _rolling(stream, name, "reduce", kind, kind, add=function(fn, "reduce", where, names=(), values=2))
+
+
+def fold(stream: Stream[Any, Any], name: str, zero: Any, add: Any, value: Any, initial: Table[Any, Any] | None) -> Table[Any, Any]:
+    where, kind = place(), kind_of(value, f"fold({name!r}, value=…)")
+    beginning: Keeps | None = None
+    if initial is not None:
+        beginning = stream.app.keeper(initial, f"fold({name!r})")
+        _refuse_other_keys(stream, beginning, f"fold({name!r}, initial=…)", where)
+        if beginning.value != kind:
+            raise refused(f"fold({name!r}): it keeps {kind}, and its initial table has {beginning.value}", "Give both one kind: value=….", where)
+    if not callable(zero):
+        raise refused(f"fold({name!r}): its beginning is made by a function, not {zero!r}", f"Write lambda: {zero!r}.", where)
+    found = function(add, "fold", where, names=("time",), values=2)
+    return _rolling(stream, name, "fold", kind, kind, zero=zero, add=found, initial=beginning)
+
+
+def aggregate(stream: Stream[Any, Any], name: str, aggregates: Mapping[str, Aggregate[Any, Any, Any]]) -> Table[Any, dict[str, Any]]:
+    where = place()
+    parts = checked_aggregates(f"aggregate({name!r})", aggregates, stream.node.value, where)
+    adds = {part: (each, function(each.add, f"aggregate {part}", where, names=("time",), values=2)) for part, each in parts.items()}
+
+    def zero() -> dict[str, Any]:
+        return {part: each.zero() for part, each in parts.items()}
+
+    def result(state: Mapping[str, Any]) -> dict[str, Any]:
+        return {part: each.result(state[part]) for part, each in parts.items()}
+
+    if any(add.asks for _, add in adds.values()):
+        timed = {part: (add.call, bool(add.asks)) for part, (_, add) in adds.items()}
+
+        def add_all(state: dict[str, Any], value: Any, time: int) -> dict[str, Any]:
+            return {part: add(state[part], value, time=time) if asks else add(state[part], value) for part, (add, asks) in timed.items()}
+
+        add = Function(add_all, ("time",), where)
+    else:
+        calls = {part: add.call for part, (_, add) in adds.items()}
+        add = Function(lambda state, value: {part: add(state[part], value) for part, add in calls.items()}, (), where)
+    described = tuple((part, each.what) for part, each in parts.items())
+    return _rolling(stream, name, "aggregate", DICT, DICT, zero=zero, add=add, result=result, parts=described)
+
+
+def checked_aggregates(
+    what: str, aggregates: Mapping[str, Aggregate[Any, Any, Any]], kind: Kind | None, where: str
+) -> dict[str, Aggregate[Any, Any, Any]]:
+    """The aggregates, for values of a kind.
+
+    Raises:
+        ConfigurationError: there is none, one is no aggregate, or has a name that panes of windows have already.
+    """
+    if not aggregates:
+        raise refused(f"{what} needs at least one aggregate", "For example: edits=agg.count().", where)
+    for part, each in aggregates.items():
+        if not isinstance(each, Aggregate):
+            raise refused(f"{what}: {part} is {type(each).__name__}, not an aggregate", "Use agg.count(), agg.sum(…) or Aggregate(…).", where)
+        if part in RESERVED:
+            raise refused(f"{what}: no aggregate can be called {part!r}", f"Taken are {', '.join(RESERVED)}.", where)
+    return {part: each.of(kind) for part, each in aggregates.items()}
+
+
+def lookup(stream: Stream[Any, Any], table: Table[Any, Any], on: Any, how: str) -> Lookup:
+    where = place()
+    keeper = stream.app.keeper(table, "lookup")
+    if how not in ("left", "inner"):
+        raise refused(f"lookup: how={how!r}", "It is 'left' or 'inner'.", where)
+    found = None if on is None else function(on, "lookup(on=…)", where)
+    is_whole = isinstance(keeper, TableSource) and keeper.broadcast
+    if found is not None and not is_whole:
+        raise refused(
+            f"lookup: a task has only the part of {keeper.name!r} that belongs to its own partition, and on=… may ask for any key",
+            "Give the table broadcast=True, or look up the record's own key.",
+            where,
+        )
+    if found is None:
+        _refuse_other_keys(stream, keeper, f"lookup of {keeper.name!r}", where)
+    node = stream.node
+    return stream.app.add(Lookup, inputs=(node,), key=node.key, value=None, table=keeper, on=found, inner=how == "inner")
+
+
+def _refuse_other_keys(stream: AnyStream, keeper: Keeps, what: str, where: str) -> None:
+    if keeper.key != stream.node.key:
+        remedy = "Read both topics with keys of one kind." if keeper.key.cls is not stream.node.key.cls else ""
+        raise refused(f"{what}: the stream's keys are {stream.node.key}, the table's are {keeper.key}", remedy, where)
+
+
+def _rolling(stream: AnyStream, name: str, how: str, value: Kind, kept: Kind, **rest: Any) -> Table[Any, Any]:
+    where, app, key = place(), stream.app, stream.node.key
+    app.refuse_key(key, f"{how}({name!r})", where)
+    app.store_name(name, how, where)
+    node = app.add(Rolling, inputs=(stream.node,), key=key, value=value, store_value=kept, name=name, how=how, **rest)
+    return app.table_of(node)  # type: ignore[no-any-return]

@@ -1,0 +1,94 @@
+"""What a job runs, as task objects: a StreamTask of the user's, or a program of streams, which also says the job's inputs, outputs and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.api.task import StreamTask
+from samzapy.config.errors import ConfigError
+from samzapy.config.findings import Finding
+from samzapy.config.load import LoadedJob, load_job
+from samzapy.config.schema import InputSettings, OutputSettings, Settings, StoreSettings
+from samzapy.config.task_class import import_program, import_task_class
+from samzapy.serde.registry import serde_named
+from samzapy.streams.app import App
+from samzapy.streams.expand import Sections, check_names, sections
+from samzapy.streams.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """What a job runs.
+
+    Attributes:
+        make: makes a task object.
+        operators: of a program, what of its operators must not change while there is state: subject → how it is now.
+    """
+
+    make: Callable[[], StreamTask]
+    operators: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_program(paths: Sequence[Path], sets: Sequence[str] = (), environ: Mapping[str, str] | None = None, **rest: Any) -> LoadedJob:
+    """`load_job`; a program is asked for the job's inputs, outputs and stores before any of them is checked. Arguments and errors as there."""
+    return load_job(paths, sets, environ, expand=expand, **rest)
+
+
+def expand(document: Mapping[str, Any], folders: Sequence[Path]) -> tuple[dict[str, Any], list[Finding]]:
+    """The sections that the program of a document stands for, or what is wrong with it."""
+    name, streams, stores = str(document["app"]), document.get("streams") or {}, document.get("stores") or {}
+    try:
+        app = import_app(name, folders)
+        findings = list(check_names(app.graph, streams, stores))
+        return ({}, findings) if findings else (sections(app.graph, streams, stores).to_json(), [])
+    except ConfigError as error:
+        return {}, [Finding(("app",), problem.message, problem.hint) for problem in error.problems]
+    except ConfigurationError as error:
+        return {}, [Finding(("app",), error.message.rstrip("."), error.remedy)]
+
+
+def import_app(name: str, folders: Sequence[Path]) -> App:
+    """The program that `app: module:name` names.
+
+    Raises:
+        ConfigurationError: it cannot be imported, or is no App.
+    """
+    found = import_program(name, folders)
+    if not isinstance(found, App):
+        raise ConfigurationError(f"{name} is {type(found).__name__}, not an App.", "Name the variable of the module that is an App().")
+    return found
+
+
+def tasks_of(settings: Settings, folders: Sequence[Path], app: App | None = None, *, check: bool = False) -> Tasks:
+    """What a job runs. `app`: its program, where that is not imported by its name; `check`: functions are checked for changing what they are given.
+
+    Raises:
+        ConfigurationError: it cannot be imported, or is not the program that the settings were made of.
+    """
+    if settings.task is not None:
+        return Tasks(import_task_class(settings.task, folders))
+    app = import_app(str(settings.app), folders) if app is None else app
+    streams = {name: given.model_dump(exclude_none=True) for name, given in settings.streams.items()}
+    found = sections(app.graph, streams, {name: {"engine": store.engine} for name, store in settings.stores.items()})
+    _refuse_other_program(settings, found)
+    program = Program(app.graph, found.topics, lambda name: serde_named(name, folders), check=check)
+    return Tasks(program.task, found.operators)
+
+
+def _refuse_other_program(settings: Settings, found: Sections) -> None:
+    """The driver made the topics and the job model of its own copy of the program."""
+    here = (
+        tuple(InputSettings.model_validate(entry) for entry in found.inputs),
+        tuple(OutputSettings.model_validate(entry) for entry in found.outputs),
+        {name: StoreSettings.model_validate(entry) for name, entry in found.stores.items()},
+    )
+    for what, own, theirs in zip(("inputs", "outputs", "stores"), here, (settings.inputs, settings.outputs, settings.stores), strict=True):
+        if own != theirs:
+            raise ConfigurationError(
+                f"{settings.app}: the program on this host has other {what} than the one that the run was started with.",
+                "Put the same files on all hosts, stop the job and start it again.",
+            )

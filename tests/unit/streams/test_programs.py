@@ -1,0 +1,291 @@
+"""Whole programs on the in-memory log: what comes out, in which order, after crashes too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import msgspec
+import pytest
+from pydantic import BaseModel
+
+from samzapy.api.errors import ConfigurationError, TaskError
+from samzapy.streams import Aggregate, App, Stream, agg
+from samzapy.testing import Harness
+
+
+@dataclass
+class Click:
+    ad: str
+    price: float
+
+
+class View(msgspec.Struct):
+    ad: str
+    at: int
+
+
+class Buy(TypedDict):
+    item: str
+
+
+class Visit(BaseModel):
+    path: str
+
+
+def values(h: Harness, topic: str) -> list[Any]:
+    return [value for _, value in h.output(topic)]
+
+
+def numbers(app: App) -> Stream[str, int]:
+    return app.stream("numbers", key=str, value=int)
+
+
+def feed(h: Harness, *given: Any, topic: str = "numbers", key: str | None = "k") -> None:
+    for value in given:
+        h.send(topic, value, key=key)
+
+
+def five(h: Harness, crashes: bool) -> None:
+    """1 to 5; with `crashes`, three of them, each of which loses what the record before it did."""
+    for n in range(1, 6):
+        feed(h, n)
+        if crashes and n % 2:
+            h.run(commit=False)
+            h.crash(keep_state=n != 3)
+    h.run()
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_the_simple_operators_give_what_they_should(crashes: bool) -> None:
+    app = App()
+    stream = numbers(app)
+    stream.map(lambda n: n * 2).to("doubled", value=int)
+    stream.reduce("sums", lambda a, b: a + b).to("sums")
+    stream.fold("texts", lambda: "start", lambda text, n: f"{text}-{n}", value=str).to("texts")
+    even, odd = stream.branch(lambda n: n % 2 == 0)
+    even.to("even")
+    odd.to("odd")
+    stream.merge(stream).count("merged").to("merged")
+    with Harness(app) as h:
+        five(h, crashes)
+        assert [2, 4, 6, 8, 10] == values(h, "doubled")
+        assert [1, 3, 6, 10, 15] == values(h, "sums")
+        assert ["start-1", "start-1-2", "start-1-2-3", "start-1-2-3-4", "start-1-2-3-4-5"] == values(h, "texts")
+        assert ([2, 4], [1, 3, 5]) == (values(h, "even"), values(h, "odd"))
+        assert 10 == values(h, "merged")[-1] == h.store("merged")["k"]
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_min_by_keeps_the_record_of_the_smallest(crashes: bool) -> None:
+    app = App()
+    rows = app.stream("rows", key=str, value=list)
+    rows.aggregate("best", row=agg.min_by(lambda row: row[0])).updates().map(lambda best: best["row"][1] if best else None).to("best")
+    with Harness(app) as h:
+        for row in ([3, "x"], [1, "y"], [2, "z"]):
+            h.send("rows", row, key="a")
+            if crashes:
+                h.run(commit=False)
+                h.crash()
+        h.run()
+        assert ["x", "y", "y"] == values(h, "best")
+
+
+def test_a_fold_begins_with_what_a_table_has_for_the_key() -> None:
+    app = App()
+    table = app.table("initial", key=str, value=float)
+    halves = app.stream("values", key=str, value=float).fold(
+        "halves", lambda: 0.0, lambda last, new: last / 2 + new / 2, value=float, initial=table
+    )
+    halves.to("halves")
+    with Harness(app) as h:
+        h.send("initial", 1.0, key="u2")
+        for key, value in (("u1", 1.0), ("u1", 1.0), ("u1", -1.0), ("u2", 1.0)):
+            h.send("values", value, key=key)
+        h.run()
+        assert [("u1", 0.5), ("u1", 0.75), ("u1", -0.125), ("u2", 1.0)] == h.output("halves")
+
+
+def test_a_lookup_pairs_a_record_with_what_a_broadcast_table_has_now() -> None:
+    app = App()
+    users = app.table("users", key=str, value=str, broadcast=True)
+    views = app.stream("views", key=str, value=str)
+    views.lookup(users, on=lambda page: page.split("/")[0]).to("left")
+    views.lookup(users, on=lambda page: page.split("/")[0], how="inner").map(lambda pair: pair[1]).to("inner")
+    with Harness(app, tasks=3) as h:
+        h.send("users", "LNKD", key="user1", partition=2)
+        for number, page in enumerate(("user1/a", "user2/b")):
+            h.send("views", page, key=page, partition=number)
+        h.run()
+        assert {("user1/a", ("user1/a", "LNKD")), ("user2/b", ("user2/b", None))} == {(k, tuple(v)) for k, v in h.output("left")}
+        assert ["LNKD"] == values(h, "inner")
+        h.send("users", "MSFT", key="user1", partition=2)
+        h.run()
+        h.crash(keep_state=False)
+        h.send("users", None, key="user9", partition=0)
+        h.send("views", "user1/c", key="x", partition=0)
+        h.run()
+        assert {"LNKD", "MSFT"} == set(values(h, "inner"))
+
+
+def test_a_lookup_by_the_records_key_reads_the_tasks_own_part_of_a_table() -> None:
+    app = App()
+    totals = app.stream("buys", key=str, value=Buy).count("totals")
+    app.stream("views", key=str, value=View).lookup(totals).map(lambda pair: [pair[0].ad, pair[1]]).to("views-with-totals")
+    with Harness(app, tasks=2) as h:
+        for _ in range(3):
+            h.send("buys", {"item": "book"}, key="ada")
+        h.run()
+        h.send("views", View("x", 1), key="ada")
+        h.send("views", View("y", 1), key="bob")
+        h.run()
+        assert [["x", 3], ["y", None]] == sorted(values(h, "views-with-totals"))
+
+
+def test_records_keep_their_key_time_and_headers() -> None:
+    app = App()
+    stream = app.stream("in", key=str, value=dict)
+    stream.map(lambda value, key, time, headers: [value["n"], key, time, [[name, data.decode()] for name, data in headers]]).to("all")
+    stream.to("kept")
+    stream.to("sent", timestamps="send")
+    timed = app.stream("timed", value=dict, time=lambda value: value["at"])
+    timed.map(lambda value, time: time).to("times")
+    with Harness(app) as h:
+        h.send("in", {"n": 1}, key="a", timestamp=5, headers=[("h", b"1"), ("h", b"2")])
+        h.send("timed", {"at": 7})
+        h.run()
+        assert [[1, "a", 5, [["h", "1"], ["h", "2"]]]] == values(h, "all")
+        kept, sent = h.records("kept")[0], h.records("sent")[0]
+        assert (5, [("h", b"1"), ("h", b"2")]) == (kept.timestamp()[1], list(kept.headers() or ()))
+        assert h.clock.now_ms() == sent.timestamp()[1]
+        assert ([7], 7) == (values(h, "times"), h.records("times")[0].timestamp()[1])
+
+
+def test_typed_values_are_objects_of_their_class() -> None:
+    app = App()
+    for topic, kind in (("clicks", Click), ("views", View), ("visits", Visit)):
+        stream: Stream[bytes, Any] = app.stream(topic, value=kind)
+        stream.map(lambda value: type(value).__name__, label=topic).to(f"{topic}-names")
+        stream.to(f"{topic}-copy")
+    with Harness(app) as h:
+        given = {"clicks": Click("a", 1.5), "views": View("a", 1), "visits": Visit(path="/")}
+        for topic, value in given.items():
+            h.send(topic, value)
+        h.run()
+        for topic, value in given.items():
+            assert [type(value).__name__] == values(h, f"{topic}-names")
+            assert [value] == values(h, f"{topic}-copy")
+
+
+def test_a_record_of_another_kind_fails_before_any_operator() -> None:
+    app = App()
+    seen: list[Any] = []
+    app.stream("in", value=dict).sink(seen.append)
+    app.stream("views", value=View).sink(seen.append)
+    app.stream("flags", value=bool).sink(seen.append)
+    with Harness(app, on_error={"then": "skip"}) as h:
+        h.send_raw("in", b"[1]")
+        h.send_raw("in", b'{"a": 1}')
+        h.send_raw("views", b'{"ad": "x", "at": "y"}')
+        h.send_raw("flags", b"1")
+        h.run()
+        assert ([{"a": 1}], 3) == (seen, h.metric("skipped"))
+
+
+@pytest.mark.parametrize(
+    ("break_it", "said"),
+    [
+        (lambda s: s.map(lambda n: 1 // (n - 3)).to("out"), "integer division or modulo by zero"),
+        (lambda s: s.map(lambda n: [n], value=list).map(len).map(str.upper).to("out"), "map (test_programs.py:"),
+        (lambda s: s.map(lambda n: object()).to("out"), "to out (test_programs.py:"),
+        (lambda s: s.reduce("sums", lambda a, b: None), "reduce sums (test_programs.py:"),
+    ],
+)
+def test_an_error_names_the_operator_or_the_users_line(break_it: Any, said: str) -> None:
+    app = App()
+    break_it(numbers(app))
+    with Harness(app) as h:
+        feed(h, 1, 2, 3)
+        with pytest.raises(TaskError) as caught:
+            h.run()
+        assert said in str(caught.value)
+        assert "test_programs.py:" in str(caught.value)
+
+
+def test_state_by_key_needs_a_key() -> None:
+    app = App()
+    numbers(app).count("n")
+    with Harness(app) as h:
+        feed(h, 1, key=None)
+        with pytest.raises(TaskError, match=r"count n \(test_programs.py:\d+\): the record has no key.*filter\(lambda value, key"):
+            h.run()
+
+
+def test_a_record_that_fails_leaves_nothing_in_any_branch() -> None:
+    app = App()
+    stream = numbers(app)
+    stream.to("before")
+    stream.reduce("sums", lambda a, b: a + b).to("sums")
+    stream.map(lambda n: 1 // (n - 3)).to("after")
+    with Harness(app, on_error={"then": "skip"}) as h:
+        feed(h, 1, 2, 3, 4)
+        h.run()
+        assert ([1, 2, 4], [1, 3, 7]) == (values(h, "before"), values(h, "sums"))
+
+
+def test_a_function_that_changes_what_it_is_given_is_told() -> None:
+    app = App()
+    app.stream("in", value=dict).map(lambda value: value.update(n=1) or value).to("out")
+    with Harness(app) as h:
+        h.send("in", {"n": 0})
+        with pytest.raises(TaskError, match=r"map \(test_programs.py:\d+\): its function changes the value"):
+            h.run()
+
+
+def test_an_accumulator_may_be_changed() -> None:
+    app = App()
+    words = app.stream("words", key=str, value=str)
+
+    def add(seen: list[str], word: str) -> list[str]:
+        seen.append(word)
+        return seen
+
+    words.fold("all", list, add, value=list).to("all")
+    with Harness(app) as h:
+        feed(h, "a", "b", topic="words")
+        h.run()
+        assert [["a"], ["a", "b"]] == values(h, "all")
+
+
+def test_an_aggregate_of_ones_own() -> None:
+    app = App()
+    product: Aggregate[int, int, int] = Aggregate(lambda: 1, lambda a, n: a * n, lambda a, b: a * b, lambda a: a, int, "product")
+    numbers(app).aggregate("products", product=product, n=agg.count()).to("products")
+    with Harness(app) as h:
+        feed(h, 2, 3)
+        h.run()
+        assert [{"product": 2, "n": 1}, {"product": 6, "n": 2}] == values(h, "products")
+
+
+def test_where_a_stream_really_is_stands_in_the_job_file() -> None:
+    app = App()
+    numbers(app).to("out")
+    with Harness(app, streams={"numbers": {"topic": "prod.numbers.v3"}, "out": {"topic": "prod.out"}}) as h:
+        feed(h, 1, topic="prod.numbers.v3")
+        h.run()
+        assert [1] == values(h, "prod.out")
+
+
+def test_a_table_with_its_updates() -> None:
+    app = App()
+    users = app.table("users", key=str, value=str)
+    users.to("copy")
+    with Harness(app) as h:
+        feed(h, "a", None, "b", topic="users")
+        h.run()
+        assert (["a", None, "b"], {"k": "b"}) == (values(h, "copy"), h.store("users"))
+
+
+def test_a_program_of_another_module_is_a_configuration_error() -> None:
+    with pytest.raises(ConfigurationError, match="reads no stream"):
+        Harness(App())

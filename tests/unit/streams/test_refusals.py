@@ -1,0 +1,138 @@
+"""What is wrong in a program is refused where it is written, with file and line."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.streams import Aggregate, App, agg
+from samzapy.streams.expand import check_names, sections
+
+
+@dataclass
+class Pair:
+    left: int
+    right: int
+
+
+async def later(value: int) -> int:
+    return value
+
+
+def several(value: int) -> Any:
+    yield value
+
+
+def wants_more(value: int, other: int) -> int:
+    return other
+
+
+def refusals() -> dict[str, tuple[Callable[[App, Any], object], str]]:
+    """What is written, and what is said about it."""
+    return {
+        "an unknown parameter": (lambda app, s: s.map(wants_more), "map: wants_more asks for 'other'.* Besides the value it may name: key, time, headers"),
+        "no parameter": (lambda app, s: s.map(lambda: 1), "takes no value"),
+        "no function": (lambda app, s: s.filter(3), "filter takes a function, not int"),
+        "a coroutine": (lambda app, s: s.map(later), "later is a coroutine"),
+        "a generator": (lambda app, s: s.map(several), "several is a generator"),
+        "an aggregate's name": (lambda app, s: s.aggregate("a", start=agg.count()), "no aggregate can be called 'start'"),
+        "no aggregate": (lambda app, s: s.aggregate("a", n=len), "n is builtin_function_or_method, not an aggregate"),
+        "no aggregates": (lambda app, s: s.aggregate("a"), "needs at least one aggregate"),
+        "a bad name": (lambda app, s: s.count("a/b"), "'a/b' cannot be a store's name"),
+        "a name twice": (lambda app, s: (s.count("a"), s.count("a")), "'a' is the name of the count at test_refusals.py:"),
+        "a topic twice": (lambda app, s: app.stream("in"), "topic 'in' is read at test_refusals.py:"),
+        "no topic": (lambda app, s: app.stream("a b"), "'a b' is not a Kafka topic name"),
+        "no kind": (lambda app, s: app.stream("b", value=set), "set is no kind of value"),
+        "no serde": (lambda app, s: app.stream("b", value="strnig"), "there is no serde 'strnig'"),
+        "a key with many forms": (lambda app, s: app.stream("b", key=dict).count("n"), "keys of kind dict cannot be looked up"),
+        "a key that can change": (lambda app, s: app.stream("b", key=Pair).count("n"), "Pair is not frozen"),
+        "an unknown kind": (lambda app, s: s.map(lambda v: v).reduce("r", max), "the kind of its values is not known"),
+        "a zero": (lambda app, s: s.fold("f", 0, lambda a, b: a), "its beginning is made by a function, not 0"),
+        "any key of a part": (lambda app, s: s.lookup(app.table("t", key=str, value=str), on=str), "has only the part of 't'"),
+        "keys of another kind": (lambda app, s: s.lookup(app.table("t", key=int, value=str)), "the stream's keys are str, the table's are int"),
+        "a strange join": (lambda app, s: s.lookup(app.table("t", key=str, value=str), how="outer"), "how='outer'"),
+        "a table's name": (lambda app, s: app.table("a.b", key=str, value=str), "Name its store: store="),
+        "two programs": (lambda app, s: s.merge(App().stream("in", key=str, value=int)), "of different programs"),
+        "two kinds of keys": (lambda app, s: s.merge(app.stream("b", value=int)), "keys are str in one stream and bytes in another"),
+        "one topic in two ways": (lambda app, s: (s.to("out"), s.to("out", value=str)), "at test_refusals.py:.* it is written as str and int"),
+        "no partitions": (lambda app, s: s.to("out", partitions=0), "partitions=0"),
+        "many of a top": (lambda app, s: agg.top(0, len), "agg.top: 0 is not a number from 1 to 1000"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("what", refusals())
+def test_it_is_refused_where_it_is_written(what: str) -> None:
+    write, said = refusals()[what]
+    app = App()
+    stream = app.stream("in", key=str, value=int)
+    with pytest.raises(ConfigurationError, match=said) as caught:
+        write(app, stream)
+    assert caught.value.message.startswith(("test_refusals.py:", "agg."))
+
+
+@pytest.mark.parametrize("function", [sorted, functools.partial(pow, 2), str, Pair, lambda value, other=1: value, lambda value, **rest: value, max])
+def test_only_parameters_without_default_are_filled_in(function: Any) -> None:
+    app = App()
+    node = app.stream("in").map(function).node
+    assert () == node.function.asks  # type: ignore[attr-defined]
+
+
+def test_what_goes_nowhere_is_refused() -> None:
+    app = App()
+    stream = app.stream("in", value=int)
+    stream.to("out")
+    stream.map(lambda n: n).filter(bool)
+    with pytest.raises(ConfigurationError, match=r"test_refusals.py:\d+: filter goes nowhere"):
+        sections(app.graph, {}, {})
+
+
+def test_a_branch_of_which_some_ways_go_nowhere_drops_their_records() -> None:
+    app = App()
+    app.stream("in", value=int).branch(bool)[0].to("out")
+    assert [{"topic": "in", "key": "bytes", "value": "integer"}] == sections(app.graph, {}, {}).inputs
+
+
+def test_the_sections_of_a_program() -> None:
+    app = App()
+    users = app.table("users", key=str, value=Pair, broadcast=True)
+    stream = app.stream("in", key=str, value=dict)
+    stream.lookup(users, on=lambda v: v["u"]).to("out", partitions=3)
+    stream.aggregate("sums", n=agg.count(), total=agg.sum(lambda v: v["n"])).to("sums")
+    found = sections(app.graph, {"in": {"topic": "prod.in", "start": "latest"}}, {"sums": {"engine": "memory"}})
+
+    record = f"record:{__name__}:Pair"
+    assert [
+        {"topic": "users", "key": "string", "value": record, "bootstrap": True, "broadcast": True},
+        {"topic": "prod.in", "key": "string", "value": "json", "start": "latest"},
+    ] == found.inputs
+    assert [{"topic": "out", "key": "string", "value": "json", "partitions": 3}, {"topic": "sums", "key": "string", "value": "json"}] == found.outputs
+    assert {"users": {"key": "string", "value": record, "changelog": False}, "sums": {"key": "string", "value": "json", "engine": "memory"}} == found.stores
+    assert {"operator sums": "aggregate(n=count, total=sum)"} == found.operators
+
+
+@pytest.mark.parametrize(
+    ("streams", "stores", "said"),
+    [
+        ({"ins": {}}, {}, ("the program has no stream 'ins'", "did you mean 'in'?")),
+        ({"out": {"start": "latest"}}, {}, ("the program does not read 'out'", "Remove it.")),
+        ({}, {"cuonts": {}}, ("the program has no store 'cuonts'", "did you mean 'counts'?")),
+        ({}, {"counts": {"value": "json"}}, ("`value` of a store is what the program says", "Only `engine` can be said here.")),
+    ],
+)
+def test_the_job_file_names_what_the_program_has(streams: Any, stores: Any, said: tuple[str, str]) -> None:
+    app = App()
+    stream = app.stream("in", key=str, value=int)
+    stream.to("out")
+    stream.count("counts")
+    assert [said] == [(finding.message, finding.hint) for finding in check_names(app.graph, streams, stores)]
+
+
+def test_an_aggregate_that_cannot_be_called_is_refused() -> None:
+    bad: Aggregate[Any, Any, Any] = Aggregate(lambda: 0, lambda a: a, None, lambda a: a)
+    with pytest.raises(ConfigurationError, match="takes 1 values"):
+        App().stream("in", key=str, value=int).aggregate("x", bad=bad)
