@@ -19,9 +19,10 @@ from typing import IO, Annotated, Any
 import typer
 
 from samzapy.api.errors import ConfigurationError, SerdeError
-from samzapy.cli.common import JobFile, MoreFiles, Sets, print_table, say
+from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.lines import BadLine, LineForm, records_of, value_of
 from samzapy.cli.loading import load
+from samzapy.cli.tables import print_table
 from samzapy.config.load import LoadedJob
 from samzapy.dev.kafka import LocalKafka
 from samzapy.serde.registry import serde_named

@@ -11,8 +11,9 @@ import typer
 
 from samzapy.api.errors import ConfigurationError, TopicMissing
 from samzapy.cli import forget
-from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.job import Job
+from samzapy.cli.tables import print_table
 from samzapy.cli.this_process import this_process
 from samzapy.coordinator.checkpoint_set import CheckpointSet, CheckpointSetOptions, Plan
 from samzapy.ops.inspection import job_facts, read_checkpoints
@@ -115,20 +116,25 @@ def target_of(earliest: bool, latest: bool, offset: int | None, time: str | None
     if len(given) != 1:
         options_given = " and ".join(f"--to-{name}" for name in given) or "nothing"
         raise ConfigurationError(f"target: {options_given} given.", "Give one of --to-earliest, --to-latest, --to-offset, --to-datetime.")
-    return Target(EARLIEST if earliest else LATEST if latest else "", offset, None if time is None else _milliseconds(time))
+    return Target(EARLIEST if earliest else LATEST if latest else "", offset, None if time is None else milliseconds(time, "--to-datetime"))
 
 
-def _milliseconds(text: str) -> int:
+def milliseconds(text: str, option: str) -> int:
+    """A time in milliseconds since 1970, as an option gives it.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is before 1970.
+    """
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise ConfigurationError(f"--to-datetime {text}: {error}.", "Write 2026-01-31T12:00:00 (UTC), or with +02:00.") from None
+        raise ConfigurationError(f"{option} {text}: {error}.", "Write 2026-01-31T12:00:00 (UTC), or with +02:00.") from None
     try:
         time_ms = int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
     except (OverflowError, ValueError):
         time_ms = -1
     if time_ms < 0:
-        raise ConfigurationError(f"--to-datetime {text}: Kafka's times begin in 1970.", "Give a later time, or --to-earliest.")
+        raise ConfigurationError(f"{option} {text}: Kafka's times begin in 1970.", "Give a later time.")
     return time_ms
 
 

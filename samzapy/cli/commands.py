@@ -9,6 +9,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from samzapy.cli.help import Command, with_help
+
 PACKAGE = "samzapy.cli."
 # name: (module here and attribute, the first sentence of its help)
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -30,10 +32,20 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("doctor:doctor", "Check this machine, or a job, and print a fix for each problem; exit code 1 if a job could not run."),
     "demo": ("demo:demo", "A demonstration: a word count on Spark and a real Kafka; one container is killed, and the result is checked."),
     "chaos": ("chaos:chaos", "Run a copy of the job with kills, pauses and deleted state, and compare its results with a run without faults."),
+    "jobs": ("jobs:jobs", "The jobs of a Kafka cluster: which run, where, and how the last run of each ended."),
+    "completion": ("completion:completion", "Print what makes a shell complete commands, options, files, and names of stores, topics and tasks."),
     "checkpoint": ("checkpoint:app", "Show a job's checkpoints, and set where it continues."),
     "state": ("state:app", "Show and restore stores."),
-    "dlq": ("dlq:app", "Show dead letters and replay them."),
+    "dlq": ("dlq:app", "Show dead letters, replay or discard them."),
     "dev": ("dev:app", "A real Kafka and a real Spark on this machine, for development."),
+}
+# the groups in which `--help` lists them
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Write a job": ("init", "validate", "schema", "plan", "topics", "doctor"),
+    "Run a job": ("run", "stop", "scale", "restart", "reset"),
+    "See what it does": ("status", "lag", "jobs", "state", "checkpoint", "dlq"),
+    "Records": ("send", "tail"),
+    "Try and test": ("demo", "chaos", "dev", "completion"),
 }
 OPTIONS: dict[str, Any] = {"no_args_is_help": True, "add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
 
@@ -46,9 +58,11 @@ class CommandGroup(TyperGroup):
         self.commands: Any = Commands()
 
     def format_commands(self, _: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            limit = formatter.width - 6 - max(map(len, COMMANDS))
-            formatter.write_dl([(name, short_help(summary, limit)) for name, (_, summary) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        limit = formatter.width - 6 - width
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), short_help(COMMANDS[name][1], limit)) for name in names])
 
 
 class Commands(Mapping[str, Any]):
@@ -95,7 +109,8 @@ def _built(name: str, home: str) -> Any:
     found = getattr(import_module(PACKAGE + module), attribute)
     app = typer.Typer(**OPTIONS)
     if isinstance(found, typer.Typer):
+        with_help(found)
         app.add_typer(found, name=name)
     else:
-        app.command(name)(found)
+        app.command(name, cls=Command)(found)
     return typer.main.get_group(app).commands[name]

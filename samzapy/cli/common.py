@@ -6,14 +6,13 @@ import json
 import logging
 import shlex
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from samzapy.log_output import wait_for_room
-from samzapy.printable import printable, printable_json, printable_lines
+from samzapy.printable import printable_json, printable_lines
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.yaml", help="The job file.", show_default=False)]
 MoreFiles = Annotated[
@@ -22,7 +21,7 @@ MoreFiles = Annotated[
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override one key, e.g. commit.interval=100ms; may be repeated.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON document (or lines) on stdout.")]
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON on stdout: a document, or one a line where there may be several.")]
 
 
 _called_with: list[str] = []  # the job file of this process's command, and its --file and --set options
@@ -71,24 +70,10 @@ def print_json(value: Any) -> None:
     sys.stdout.write(printable_json(json.dumps(value, ensure_ascii=False, default=_as_text)) + "\n")
 
 
-def print_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Columns, aligned by spaces; numbers to the right."""
-    lines = [[str(c) for c in header], *[[printable(_cell(c)) for c in row] for row in rows]]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    numeric = [all(line[i].lstrip("-").isdigit() for line in lines[1:]) for i in range(len(widths))]
-    for line in lines:
-        cells = [c.rjust(w) if number else c.ljust(w) for c, w, number in zip(line, widths, numeric, strict=True)]
-        sys.stdout.write("  ".join(cells).rstrip() + "\n")
-
-
 def say(text: str) -> None:
     """A sentence for a person: stderr."""
     sys.stderr.write(printable_lines(as_called(text)) + "\n")
     sys.stderr.flush()
-
-
-def _cell(value: object) -> str:
-    return "-" if value is None else as_called(str(value))
 
 
 def _as_text(value: object) -> object:

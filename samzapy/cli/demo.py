@@ -22,9 +22,10 @@ from typing import Annotated, Any
 import typer
 
 from samzapy.api.errors import ClusterUnreachable, InternalError, LauncherError
-from samzapy.cli.common import print_table, say
+from samzapy.cli.common import say
 from samzapy.cli.job import Job
 from samzapy.cli.loading import load
+from samzapy.cli.tables import print_table
 from samzapy.clock import SystemClock
 from samzapy.config.load import LoadedJob
 from samzapy.dev.kafka import LocalKafka

@@ -1,4 +1,4 @@
-"""`samzapy dlq list|show|replay`: a job's dead letters, running or not, and the way back to where they came from."""
+"""`samzapy dlq list|show|replay|discard`: a job's dead letters, running or not, and the way back to where they came from."""
 
 from __future__ import annotations
 
@@ -14,36 +14,52 @@ from typing import Annotated, Any
 import typer
 
 from samzapy.api.errors import ConfigurationError, SamzapyError, TopicMissing
-from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
+from samzapy.cli.dlq_filter import Filter, OfTask, OfTopic, Since, WithError
 from samzapy.cli.exact_json import exact, header
 from samzapy.cli.job import Job
+from samzapy.cli.tables import print_table
 from samzapy.model.dead_letter import Origin
-from samzapy.ops.dead_letters import DeadLetters, Entry
+from samzapy.ops.dead_letters import DeadLetters
+from samzapy.ops.letters import Entry
 from samzapy.ops.topics import tasks_of
 from samzapy.printable import printable
 from samzapy.serde.registry import serde_named
 from samzapy.wiring.job_topics import JobTopics
 
-app = typer.Typer(help="Show dead letters and replay them.", no_args_is_help=True)
+app = typer.Typer(help="Show dead letters, replay or discard them.", no_args_is_help=True)
 MAX_ERROR = 100
 
 
+Execute = Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")]
+
+
 @app.command("list")
-def list_letters(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
-    """All dead letters, the oldest first."""
-    with _opened(Job(file, more, sets)) as letters:
+def list_letters(
+    file: JobFile,
+    task: OfTask = None,
+    topic: OfTopic = None,
+    error: WithError = None,
+    since: Since = None,
+    waiting: Annotated[bool, typer.Option("--waiting", help="Only those that were neither sent back nor discarded.")] = False,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """The dead letters, the oldest first; all of them, or those that the options choose."""
+    job = Job(file, more, sets)
+    chosen = Filter.of(task, topic, error, since, job.clock.now_ms())
+    with _opened(job) as letters:
         found = letters.read()
+    entries = [e for e in found.entries if chosen.takes(e) and (e.is_waiting or not waiting)]
     if as_json:
-        for entry in found.entries:
+        for entry in entries:
             print_json(_summary(entry))
-    elif found.entries:
-        rows = [
-            (e.number, e.letter.task, e.letter.origin, _time(e.letter.time_ms), _error(e.letter), _time(e.replayed_ms))
-            for e in found.entries
-        ]
+    elif entries:
+        rows = [(e.number, e.letter.task, e.letter.origin, _time(e.letter.time_ms), _error(e.letter), _state(e)) for e in entries]
         print_table(("NUMBER", "TASK", "ORIGIN", "TIME", "ERROR", "REPLAYED"), rows)
     else:
-        say("no dead letters")
+        say("no dead letters" if not found.entries else f"none of {len(found.entries)} dead letters")
     if found.strangers:
         say(f"{found.strangers} records in it are not dead letters")
 
@@ -78,49 +94,105 @@ def show(
             _print_letter(entry, key, value)
 
 
+Numbers = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[NUMBER]...", help="The numbers that `list` gives, or TOPIC[PARTITION]@OFFSET of the records.", show_default=False),
+]
+
+
 @app.command("replay")
 def replay(
     file: JobFile,
-    which: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NUMBER]...", help="The numbers that `list` gives, or TOPIC[PARTITION]@OFFSET of the records.", show_default=False
-        ),
-    ] = None,
+    which: Numbers = None,
     everything: Annotated[bool, typer.Option("--all", help="All dead letters that were not sent back yet.")] = False,
+    task: OfTask = None,
+    topic: OfTopic = None,
+    error: WithError = None,
+    since: Since = None,
     to_all_tasks: Annotated[
         bool,
         typer.Option("--to-all-tasks", help="Also broadcast records that some tasks have processed: these process them a second time."),
     ] = False,
     more: MoreFiles = None,
     sets: Sets = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
+    execute: Execute = False,
+    as_json: AsJson = False,
 ) -> None:
     """Send records back to the topic and partition that they came from, each at most once.
 
     A broadcast input's record that failed in some tasks only is refused: every task would process it again. `--to-all-tasks` sends it all the same.
     """
     job = Job(file, more, sets)
-    if everything == bool(which):
-        raise ConfigurationError("give either --all or the records to replay.", "`samzapy dlq list JOB.yaml` shows their numbers.")
+    chosen = Filter.of(task, topic, error, since, job.clock.now_ms())
+    _check_choice(which, everything, chosen, "replay")
     with _opened(job, are_checked=not to_all_tasks) as letters:
         found = letters.read()
-        wanted = None if everything else [e.letter.origin for text in which or () for e in found.named(text)]
+        wanted = None if not which else [e.letter.origin for text in which for e in found.named(text)]
+        if wanted is None and chosen.is_any:  # of those that can be sent, the chosen ones
+            wanted = [e.letter.origin for e in letters.waiting(found, None) if chosen.takes(e)]
         named = found.entries if wanted is None else found.of(wanted)
         for origin in dict.fromkeys(e.letter.origin for e in found.shortened(wanted)):
             say(f"{origin} is not sent back: its dead letter is shortened. The whole record is at {origin}, as long as the topic keeps it")
-        if everything:
+        if wanted is None:
             _tell_passed_by(letters.passed_by(found))
+        waiting = letters.waiting(found, wanted)
         if execute:
-            done = send_back(letters, wanted)
-            say(f"{_records(done)} sent back" if done else "nothing to send back")
+            waiting = send_back(letters, wanted)
+            say(f"{_records(waiting)} sent back" if waiting else "nothing to send back")
         else:
-            waiting = letters.waiting(found, wanted)
             for origin in dict.fromkeys(e.letter.origin for e in waiting):
                 say(f"would send back {origin}")
-            for origin in dict.fromkeys(e.letter.origin for e in named if e.replayed_ms is not None) if wanted is not None else ():
-                say(f"{origin} was sent back before")
+            for entry in () if wanted is None else named:
+                if not entry.is_waiting:
+                    say(f"{entry.letter.origin} was {'sent back' if entry.replayed_ms is not None else 'discarded'} before")
             say("nothing was changed; do it with --execute" if waiting else "nothing to send back")
+    _print_done(waiting, "replayed", execute, as_json)
+
+
+@app.command("discard")
+def discard(
+    file: JobFile,
+    which: Numbers = None,
+    everything: Annotated[bool, typer.Option("--all", help="All dead letters that were neither sent back nor discarded.")] = False,
+    task: OfTask = None,
+    topic: OfTopic = None,
+    error: WithError = None,
+    since: Since = None,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    execute: Execute = False,
+    as_json: AsJson = False,
+) -> None:
+    """Mark dead letters as dealt with: no replay sends them back. They stay in the topic, as long as it keeps them."""
+    job = Job(file, more, sets)
+    chosen = Filter.of(task, topic, error, since, job.clock.now_ms())
+    _check_choice(which, everything, chosen, "discard")
+    with _opened(job) as letters:
+        found = letters.read()
+        entries = [e for text in which for e in found.named(text)] if which else [e for e in found.entries if chosen.takes(e)]
+        waiting = [e for e in entries if e.is_waiting]
+        if execute and waiting:
+            waiting = letters.discard({e.place for e in waiting}, say)
+        elif waiting:
+            for entry in waiting:
+                say(f"would discard {entry.number}: {entry.letter.origin}, {_error(entry.letter)}")
+            say("nothing was changed; do it with --execute")
+        else:
+            say("nothing to discard")
+    _print_done(waiting, "discarded", execute, as_json)
+
+
+def _check_choice(which: Sequence[str] | None, everything: bool, chosen: Filter, doing: str) -> None:
+    if bool(which) + everything + chosen.is_any != 1:
+        raise ConfigurationError(
+            f"give either --all, or the records to {doing}, or options that choose them.", "`samzapy dlq list JOB.yaml` shows their numbers."
+        )
+
+
+def _print_done(entries: Sequence[Entry], done: str, execute: bool, as_json: bool) -> None:
+    if as_json:
+        for entry in entries:
+            print_json({"number": entry.number, "origin": str(entry.letter.origin), "done": done if execute else None})
 
 
 def _tell_passed_by(why: Sequence[SamzapyError]) -> None:
@@ -180,6 +252,7 @@ def _summary(entry: Any) -> dict[str, Any]:
         "number": entry.number, "task": letter.task, "origin": str(letter.origin), "topic": letter.origin.topic,
         "partition": letter.origin.partition, "offset": letter.origin.offset, "timestamp": letter.timestamp_ms, "time": letter.time_ms,
         "error": letter.error, "truncated": letter.truncated or None, "attempts": letter.attempts, "dead_letter": str(entry.place), "replayed": entry.replayed_ms,
+        "discarded": entry.discarded_ms,
     }  # fmt: skip
 
 
@@ -209,7 +282,7 @@ def _print_letter(entry: Any, key: Any, value: Any) -> None:
         f"number    {entry.number} ({entry.place})", f"record    {letter.origin}", f"task      {letter.task}", f"error     {_line(letter.error)}",
         *([f"shortened {_line(letter.truncated)} (bytes of the whole record, which is at {letter.origin} only)"] if letter.truncated else []),
         f"attempts  {letter.attempts}", f"time      {_time(letter.time_ms)}", f"timestamp {_time(letter.timestamp_ms)}",
-        f"replayed  {_time(entry.replayed_ms)}", f"key       {_shown(key)}",
+        f"replayed  {_state(entry)}", f"key       {_shown(key)}",
         f"value     {_shown(value)}",
         *(f"header    {_line(name)}: {'-' if data is None else _escaped(data)}" for name, data in letter.headers),
         "stack", *(f"  {_line(line)}" for line in letter.stack.splitlines()),
@@ -219,6 +292,10 @@ def _print_letter(entry: Any, key: Any, value: Any) -> None:
 
 def _error(letter: Any) -> str:
     return ("(shortened) " if letter.truncated else "") + _line(letter.error)[:MAX_ERROR]
+
+
+def _state(entry: Entry) -> str:
+    return _time(entry.replayed_ms) if entry.discarded_ms is None else f"discarded {_time(entry.discarded_ms)}"
 
 
 def _time(ms: int | None) -> str:

@@ -11,8 +11,9 @@ import typer
 
 from samzapy.api.errors import TopicMissing
 from samzapy.cli.begun import Begun
-from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.job import Job
+from samzapy.cli.tables import print_table
 from samzapy.model.ownership import LeaseRecord
 from samzapy.ops.access import access_of, grant_commands, principal_of
 from samzapy.ops.topics import ABSENT, OK, create_topics, topic_rows

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from samzapy.api.errors import TopicMissing
-from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, print_table, say
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.job import Job
+from samzapy.cli.tables import print_table
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.inspection import job_facts, read_checkpoints

@@ -16,6 +16,7 @@ import typer
 from samzapy.api.errors import InternalError, SamzapyError
 from samzapy.cli.commands import OPTIONS, CommandGroup, command_in
 from samzapy.cli.common import NamesJob, as_called
+from samzapy.cli.help import CONTEXT
 from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
 from samzapy.cli.output import Errors, ReaderGone, checked_output
 from samzapy.config.errors import ConfigError
@@ -28,7 +29,7 @@ KEEPS_RUNNING = ("run",)  # whoever reads what it writes may stop reading
 # typer brings click, or lately a copy of its own: its exceptions are, either way, those that typer's public ones come from
 ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
-app = typer.Typer(cls=CommandGroup, name="samzapy", help="Stream processing in Python on Kafka, RocksDB and Spark.", **OPTIONS)
+app = typer.Typer(cls=CommandGroup, name="samzapy", help="Stream processing in Python on Kafka, RocksDB and Spark.", context_settings=CONTEXT, **OPTIONS)
 
 
 def _say_version(wanted: bool) -> None:

@@ -41,6 +41,14 @@ def unescaped(stream: TextIO) -> TextIO:
     return stream.stream if isinstance(stream, Escaped) else stream
 
 
+def write_own(stream: TextIO, text: str) -> None:
+    """Write what samzapy itself made for a terminal, with what others wrote in it made printable already."""
+    if isinstance(stream, Escaped):
+        stream.write_own(text)
+    else:
+        stream.write(text)
+
+
 class Escaped:
     """A text stream, otherwise as it was."""
 
@@ -50,6 +58,9 @@ class Escaped:
     def write(self, text: str) -> int:
         self.stream.write(printable_lines(text))
         return len(text)
+
+    def write_own(self, text: str) -> None:
+        self.stream.write(text)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
@@ -78,6 +89,10 @@ class _Output(Escaped):
     def write(self, text: str) -> int:
         with _told():
             return super().write(text)
+
+    def write_own(self, text: str) -> None:
+        with _told():
+            self.stream.write(text)
 
     def flush(self) -> None:
         with _told():

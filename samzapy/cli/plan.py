@@ -8,9 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from samzapy.api.errors import LauncherError, SamzapyError, TopicMisconfigured, TopicMissing
-from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, as_called, print_json, print_table, say
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, as_called, print_json, say
 from samzapy.cli.job import Job
 from samzapy.cli.loading import with_master
+from samzapy.cli.tables import print_table
 from samzapy.config.schema import Settings
 from samzapy.model.job_model import TaskModel
 from samzapy.ops.inspection import job_facts

@@ -20,7 +20,9 @@ import typer
 from samzapy.api.errors import ConfigurationError, SerdeError, TopicMissing
 from samzapy.cli.common import AsJson, print_json, say
 from samzapy.cli.lines import BadLine, LineForm, Record, Shown, records_of
+from samzapy.cli.loading import load
 from samzapy.clock import SystemClock
+from samzapy.config.schema import Settings
 from samzapy.kafka.log import KafkaLog
 from samzapy.model.names import TOPIC_NAME
 from samzapy.model.offsets import TopicPartition
@@ -28,6 +30,8 @@ from samzapy.plan.topics import command_that_makes
 from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec
 from samzapy.readers import read_ranges
 from samzapy.serde.registry import serde_named
+from samzapy.wiring.clients import kafka_log
+from samzapy.wiring.job_topics import JobTopics
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)]
 Servers = Annotated[str, typer.Option("--kafka", metavar="HOST:PORT", envvar="KAFKA_BOOTSTRAP", help="The brokers.")]
@@ -61,7 +65,7 @@ def send(
         raise ConfigurationError("--key-serde without --key: the lines have no keys.", "Add --key, and write key<TAB>value.")
     if not TOPIC_NAME.fullmatch(topic):
         raise ConfigurationError(f"{topic!r} is not a topic name.", "Letters, digits, '.', '_' and '-', at most 249 of them.")
-    log = _log(servers)
+    log = log_of(servers)
     facts = _facts(log, topic, servers, partitions)
     if "compact" in facts.config.get("cleanup.policy", "") and not keyed:
         raise ConfigurationError(f"{topic} is compacted: its records need a key.", "Add --key, and write key<TAB>value.")
@@ -133,19 +137,47 @@ def tail(
         str | None, typer.Option(help=f"The serde of keys: {SERDES}; by default they are shown as text.", show_default=False)
     ] = None,
     value_serde: Annotated[str | None, typer.Option(help="The serde of values.", show_default=False)] = None,
+    job_file: Annotated[
+        Path | None,
+        typer.Option("--job", metavar="JOB.yaml", help="A job that has this topic: its Kafka, and its serdes for the topic.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Show records as a read_committed reader sees them: partition@offset, key, value, headers. Exit code 1 if some cannot be decoded.
 
     With --json, `key` and `value` hold what the serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or
     `value_base64` instead: the bytes as Kafka has them. A header that is no text is {"base64": …}."""
-    shown = Shown(None if key_serde is None else _serde(key_serde), None if value_serde is None else _serde(value_serde))
-    log = _log(servers)
+    folders: Sequence[Path] = [Path.cwd()]
+    if job_file is None:
+        log = log_of(servers)
+    else:
+        loaded = load(job_file, None, None)
+        serdes = serdes_of(loaded.settings, topic)
+        key_serde, value_serde = key_serde or serdes[0], value_serde or serdes[1]
+        log, folders = kafka_log(loaded.settings), loaded.folders
+        servers = str(loaded.settings.kafka_client["bootstrap.servers"])
+    shown = Shown(*(None if name is None else serde_named(name, folders) for name in (key_serde, value_serde)))
     facts = _facts(log, topic, servers)
     partitions = [TopicPartition(topic, p) for p in range(facts.partitions)]
     with log.consumer("samzapy-tail", "samzapy-tail") as consumer:
         with closing(_batches(consumer, partitions, from_beginning, follow, max_records or LAST, SystemClock())) as batches:
             return _print(batches, max_records, shown, as_json)
+
+
+def serdes_of(settings: Settings, topic: str) -> tuple[str, str]:
+    """The serdes of keys and values that a job has for a topic: an input, an output, a store's changelog.
+
+    Raises:
+        ConfigurationError: the job has no such topic.
+    """
+    names = JobTopics.of(settings)
+    found = {names.changelogs[name]: (store.key, store.value) for name, store in settings.stores.items() if name in names.changelogs}
+    found |= {o.topic: (o.key, o.value) for o in settings.outputs} | {i.topic: (i.key, i.value) for i in settings.inputs}
+    if topic not in found:
+        raise ConfigurationError(
+            f"{names.job} has no topic {topic} with serdes.", f"It has: {', '.join(sorted(found))}. For others leave --job out; see --value-serde."
+        )
+    return found[topic]
 
 
 def _batches(
@@ -202,7 +234,8 @@ def _print(batches: Iterator[Sequence[Message]], limit: int | None, shown: Shown
 # -- both ------------------------------------------------------------------------------------------------------------------------------
 
 
-def _log(servers: str) -> Log:
+def log_of(servers: str) -> Log:
+    """Clients of the Kafka at these servers, without a job."""
     client = {"bootstrap.servers": servers}
     return KafkaLog(client, client, client, commit_timeout_ms=60_000, lease_ms=MESSAGE_TIMEOUT_MS)
 

@@ -80,6 +80,13 @@ class KafkaAdmin(Closing):
                 found.append(self._result(answer, "a broker's settings"))
         return [settings[name].value for settings in found if name in settings and settings[name].value is not None]
 
+    def names(self) -> list[str]:
+        self._metadata()
+        try:
+            return list(self._admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics)
+        except KafkaException as error:
+            raise log_error(error.args[0], f"listing the topics of Kafka at {self._servers}") from None
+
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         wanted = sorted(set(names))
         if not wanted:

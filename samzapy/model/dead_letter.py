@@ -21,6 +21,7 @@ TOPIC, PARTITION, OFFSET, TIMESTAMP = "samzapy-topic", "samzapy-partition", "sam
 TASK, ERROR, STACK, ATTEMPTS, TIME = "samzapy-task", "samzapy-error", "samzapy-stack", "samzapy-attempts", "samzapy-time"
 TRUNCATED = "samzapy-truncated"
 REPLAYED, BARRIER = "samzapy-replayed", "samzapy-barrier"
+DISCARDED = "samzapy-discarded"  # of a trace, beside REPLAYED: it was not sent back
 REPLAY_OF = "samzapy-replay-of"  # of a record that was sent back: the dead letter that it was
 MAX_ERROR_BYTES = 1000
 MAX_STACK_BYTES = 8000
@@ -164,17 +165,17 @@ def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None)
     )
 
 
-def trace_headers(offset: int, time_ms: int) -> list[tuple[str, bytes | None]]:
-    """The headers of a trace: the dead letter at this offset of this partition was sent back."""
-    return [(REPLAYED, _bytes(str(offset))), (TIME, _bytes(str(time_ms)))]
+def trace_headers(offset: int, time_ms: int, is_discarded: bool = False) -> list[tuple[str, bytes | None]]:
+    """The headers of a trace: the dead letter at this offset of this partition was sent back, or discarded."""
+    return [(REPLAYED, _bytes(str(offset))), (TIME, _bytes(str(time_ms))), *([(DISCARDED, b"")] if is_discarded else [])]
 
 
-def read_trace(headers: Headers | None) -> tuple[int, int] | None:
-    """(offset of the dead letter that was sent back, when); None if the record is not a trace."""
+def read_trace(headers: Headers | None) -> tuple[int, int, bool] | None:
+    """(offset of the dead letter that was dealt with, when, whether it was discarded and not sent back); None if the record is not a trace."""
     own = {name: _text(data) for name, data in headers or ()}
     offset, time_ms = own.get(REPLAYED, ""), own.get(TIME, "")
     is_trace = all(re.fullmatch(r"[0-9]{1,18}", n, re.ASCII) for n in (offset, time_ms)) and TOPIC not in own
-    return (int(offset), int(time_ms)) if is_trace else None
+    return (int(offset), int(time_ms), DISCARDED in own) if is_trace else None
 
 
 def replay_headers(letter: DeadLetter, place: Origin) -> list[tuple[str, bytes | None]]:

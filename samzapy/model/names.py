@@ -59,6 +59,13 @@ _JOBS_OWN = ("__samza_checkpoint_", "__samza_coordinator_")
 _SUFFIXES = ("-changelog", "-dead-letter")
 
 
+def job_of_coordinator_topic(topic: str) -> Job | None:
+    """The job whose coordinator topic has this name; None if it is none."""
+    name, _, number = topic.removeprefix(_JOBS_OWN[1]).rpartition("_")
+    is_one = topic.startswith(_JOBS_OWN[1]) and JOB_NAME.fullmatch(name) and JOB_ID.fullmatch(number)
+    return Job(name, number) if is_one else None
+
+
 def is_a_jobs_own(topic: str) -> bool:
     """Whether a topic is a checkpoint or coordinator topic by its name, of whichever job."""
     return topic.startswith(_JOBS_OWN)

@@ -12,8 +12,8 @@ both are sent: it cannot be known here which of them is forged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from samzapy.api.errors import (
@@ -27,11 +27,9 @@ from samzapy.api.errors import (
     SamzapyError,
     TopicMissing,
     TransactionAborted,
-    shortened,
 )
 from samzapy.model.dead_letter import (
     BARRIER,
-    DeadLetter,
     Origin,
     is_internal,
     read_letter,
@@ -42,6 +40,7 @@ from samzapy.model.dead_letter import (
 )
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition, next_offset
+from samzapy.ops.letters import Entry, Found
 from samzapy.ports import Clock, Consumer, Log, Message, TopicFacts, TransactionalProducer
 from samzapy.readers import read_ranges
 
@@ -52,56 +51,8 @@ PATIENCE_S = 90.0  # a container that died leaves its transaction open for up to
 AGAIN = "Run `samzapy dlq replay JOB.yaml --all` again: what was sent is not sent twice."
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A dead letter and its position in the topic. `replayed_ms`: when it was sent back; None if it was not."""
-
-    place: Origin
-    letter: DeadLetter
-    replayed_ms: int | None = None
-
-    @property
-    def number(self) -> str:
-        """PARTITION.OFFSET in the dead-letter topic: it never names another dead letter."""
-        return f"{self.place.partition}.{self.place.offset}"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What is in a dead-letter topic: entries in the order of their times, and how many records there are that are no dead letters."""
-
-    entries: Sequence[Entry]
-    strangers: int = 0
-
-    def named(self, text: str) -> list[Entry]:
-        """The dead letter of this number, or those of the record that is named as TOPIC[PARTITION]@OFFSET.
-
-        Raises:
-            ConfigurationError: there is none.
-        """
-        found = [e for e in self.entries if text in (e.number, str(e.letter.origin))]
-        if not found:
-            raise ConfigurationError(
-                f"there is no dead letter {shortened(text)}.",
-                "`samzapy dlq list JOB.yaml` lists them; their numbers are PARTITION.OFFSET of the dead-letter topic.",
-            )
-        return found
-
-    def shortened(self, origins: Iterable[Origin] | None) -> list[Entry]:
-        """Those of these records, or (None) of all, that hold less than the record, so that they are not sent back. Raises as `of`."""
-        return [e for e in (self.entries if origins is None else self.of(origins)) if e.letter.truncated]
-
-    def of(self, origins: Iterable[Origin]) -> list[Entry]:
-        """The entries of these records.
-
-        Raises:
-            ConfigurationError: there is none of one of them.
-        """
-        wanted = list(origins)
-        missing = [str(o) for o in wanted if not any(e.letter.origin == o for e in self.entries)]
-        if missing:
-            raise ConfigurationError(f"there is no dead letter of {', '.join(missing)}.", "`samzapy dlq list JOB.yaml` lists them.")
-        return [e for e in self.entries if e.letter.origin in wanted]
+Select = Callable[[Found], list[Entry]]
+Send = Callable[[TransactionalProducer, Sequence[Entry]], bool]
 
 
 class DeadLetters:
@@ -135,15 +86,26 @@ class DeadLetters:
         """
         if not self._partitions():
             return self._waiting(Found(()), origins)
+        return self._all_rounds(lambda found: self.waiting(found, origins), self._send, "sent back", say)
+
+    def discard(self, places: Collection[Origin], say: Callable[[str], None]) -> list[Entry]:
+        """Mark the dead letters at these places as dealt with: they stay in the topic, and no replay sends them back. Those that it marked.
+
+        Raises:
+            Fenced: a replay, or another discard, has begun.
+        """
+        return self._all_rounds(lambda found: [e for e in found.entries if e.place in places and e.is_waiting], self._mark, "discarded", say)
+
+    def _all_rounds(self, select: Select, send: Send, doing: str, say: Callable[[str], None]) -> list[Entry]:
         done: list[Entry] = []
         for _ in range(MAX_ROUNDS):
-            sent, is_over = self._round(origins, say, len(done))
+            sent, is_over = self._round(select, send, lambda count: say(f"{doing} {count}"), len(done))
             done += sent
             if is_over:
                 return done
         raise LogError(f"all {MAX_ROUNDS} attempts to commit failed.", "Check the brokers; then run this again: nothing is sent twice.")
 
-    def _round(self, origins: Sequence[Origin] | None, say: Callable[[str], None], before: int) -> tuple[list[Entry], bool]:
+    def _round(self, select: Select, send: Send, say: Callable[[str], None], before: int) -> tuple[list[Entry], bool]:
         """Send with one producer, until nothing is left or a commit was suspicious: then a new producer has to read the traces again."""
         done: list[Entry] = []
         producer = self._log.transactional_producer(f"{self._job}-dead-letters")
@@ -152,11 +114,11 @@ class DeadLetters:
             found = self._read_all(producer)
             if found is None:
                 return done, False
-            waiting = self.waiting(found, origins)
+            waiting = select(found)
             for batch in _batches(waiting):
-                clean = self._send(producer, batch)
+                clean = send(producer, batch)
                 done += batch
-                say(f"sent back {before + len(done)} of {before + len(waiting)}")
+                say(f"{before + len(done)} of {before + len(waiting)}")
                 if not clean:
                     return done, False
             return done, True
@@ -229,7 +191,7 @@ class DeadLetters:
     def _waiting(found: Found, origins: Sequence[Origin] | None) -> list[Entry]:
         """Without shortened ones: these are not the whole record."""
         wanted = found.entries if origins is None else found.of(origins)
-        return [e for e in wanted if e.replayed_ms is None and not e.letter.truncated]
+        return [e for e in wanted if e.is_waiting and not e.letter.truncated]
 
     def _read_all(self, producer: TransactionalProducer) -> Found | None:
         """All records committed before this replay's `init`: up to a barrier of its own in each partition. None: that commit was suspicious."""
@@ -251,7 +213,7 @@ class DeadLetters:
 
     def _read(self, consumer: Consumer, ends: Mapping[TopicPartition, int]) -> Found:
         letters: list[Entry] = []
-        traces: dict[tuple[int, int], int] = {}
+        traces: dict[tuple[int, int], tuple[int, bool]] = {}
         strangers = 0
         ranges = {p: (bounds.start, ends[p]) for p, bounds in consumer.bounds_of(ends).items()}
         for batch in _told(read_ranges(consumer, ranges, self._clock, PATIENCE_S)):
@@ -261,11 +223,21 @@ class DeadLetters:
                 if letter is not None:
                     letters.append(Entry(Origin(message.topic(), message.partition(), message.offset()), letter))
                 elif trace is not None:
-                    traces[message.partition(), trace[0]] = trace[1]
+                    traces[message.partition(), trace[0]] = trace[1:]
                 elif not is_internal(headers):
                     strangers += 1
         letters.sort(key=lambda e: (e.letter.time_ms, e.place))
-        return Found([Entry(e.place, e.letter, traces.get((e.place.partition, e.place.offset))) for e in letters], strangers)
+        return Found([_dealt_with(e, traces.get((e.place.partition, e.place.offset))) for e in letters], strangers)
+
+    def _mark(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
+        """Send traces alone. False: as `_send`."""
+        producer.begin()
+        now_ms = self._clock.now_ms()
+        for entry in batch:
+            headers = trace_headers(entry.place.offset, now_ms, is_discarded=True)
+            producer.send(entry.place.topic, None, None, entry.place.partition, headers=headers)
+        producer.flush()
+        return producer.commit()
 
     def _send(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
         """Send the records and their traces in one transaction. False: committed, but this producer must not be used again."""
@@ -281,6 +253,13 @@ class DeadLetters:
             producer.send(entry.place.topic, None, None, entry.place.partition, headers=trace_headers(entry.place.offset, now_ms))
         producer.flush()
         return producer.commit()
+
+
+def _dealt_with(entry: Entry, trace: tuple[int, bool] | None) -> Entry:
+    if trace is None:
+        return entry
+    time_ms, is_discarded = trace
+    return replace(entry, discarded_ms=time_ms) if is_discarded else replace(entry, replayed_ms=time_ms)
 
 
 def _told(batches: Iterable[Sequence[Message]]) -> Iterator[Sequence[Message]]:

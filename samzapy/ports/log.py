@@ -275,6 +275,9 @@ class Admin(Closing, Protocol):
     def broker_settings(self, name: str) -> list[str]:
         """A setting of each broker; without those that do not answer, have none of that name, or do not show it to this user."""
 
+    def names(self) -> list[str]:
+        """The names of all topics that this user may see."""
+
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         """Those of the named topics that exist, with their settings."""
 

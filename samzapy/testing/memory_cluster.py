@@ -73,6 +73,10 @@ class MemoryCluster:
                 partitions = [MemoryPartition(TopicPartition(spec.name, number)) for number in range(spec.partitions)]
                 self._topics[spec.name] = _Topic(self.chance.word(), dict(spec.config), partitions)
 
+    def names(self) -> list[str]:
+        """The names of all topics."""
+        return list(self._topics)
+
     def delete(self, name: str) -> None:
         """The topic is gone; one of the same name will be another."""
         with self.lock:

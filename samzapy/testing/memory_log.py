@@ -181,6 +181,9 @@ class MemoryAdmin(Closing):
     def broker_settings(self, name: str) -> list[str]:
         return self._ask("a broker's settings", lambda: [str(self._cluster.longest_transaction_ms)] if name == LIMIT else [])
 
+    def names(self) -> list[str]:
+        return self._ask("topics", self._cluster.names)
+
     def topics(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         wanted = sorted(set(names))
         found = self._ask("looking at topics", lambda: [self._cluster.facts(name) for name in wanted])

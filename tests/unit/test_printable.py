@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from samzapy.cli.common import print_json, print_table, say
+from samzapy.cli.common import print_json, say
 from samzapy.cli.main import PrintableLines, exit_code
 from samzapy.cli.output import checked_output
+from samzapy.cli.tables import print_table
 from samzapy.container.process import log_to_stderr
 from samzapy.printable import UNSEEN, printable, printable_json, printable_lines
 from tests.integration.job import Job

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from samzapy.cli.commands import COMMANDS, Commands
+from samzapy.cli.commands import COMMANDS, GROUPS, Commands
+from samzapy.cli.examples import EXAMPLES
+from samzapy.cli.main import exit_code
+from tests.commands import parse
 
 CLI = Path(__file__).parents[3] / "samzapy" / "cli"
 LARGE = {"confluent_kafka", "pydantic", "pyspark", "rocksdict", "starlette", "uvicorn"}
@@ -20,6 +27,46 @@ ON_DEMAND = {"samzapy.cli.validate_connected", "jobs.word_count"}  # what only s
 def test_a_command_is_listed_with_the_first_sentence_of_its_help(name: str) -> None:
     help_text = " ".join((Commands()[name].help or "").split("\n\n")[0].split())
     assert help_text.startswith(COMMANDS[name][1])
+
+
+def test_each_command_is_in_one_group() -> None:
+    assert sorted(COMMANDS) == sorted(name for names in GROUPS.values() for name in names)
+
+
+def _paths(commands: Mapping[str, Any], before: str = "") -> Iterator[str]:
+    for name, command in commands.items():
+        yield from _paths(command.commands, f"{before}{name} ") if hasattr(command, "commands") else (before + name,)
+
+
+def test_each_command_has_examples_and_they_are_commands() -> None:
+    assert sorted(_paths(Commands())) == sorted(EXAMPLES)
+    for path, examples in EXAMPLES.items():
+        for example in examples:
+            words = shlex.split(re.sub(r'^.*\| (?=samzapy)|^eval "\$\(|\)"$| \| source$', "", example))
+            assert path == parse(words[1:]), example
+
+
+@pytest.mark.parametrize("name", ["-h", "--help"])
+@pytest.mark.parametrize("path", ["", "run", "state", "state get", "dev kafka start"])
+@pytest.mark.parametrize("width", [80, 120])
+def test_help_fits_the_terminal(path: str, name: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert 0 == exit_code([*path.split(), name])
+    text = capsys.readouterr().out
+    examples = EXAMPLES.get(path, ())
+    assert max(len(line) for line in text.splitlines() if line.strip() not in examples) <= width
+    assert all(f"\n  {example}\n" in text for example in examples)
+    assert path in ("", "state") or "Examples:" in text
+    assert path != "run" or "Changes to the job file:" in text
+
+
+def test_help_uses_a_wide_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = []
+    for width in ("80", "160"):
+        monkeypatch.setenv("COLUMNS", width)
+        exit_code(["run", "-h"])
+        lines.append(len(capsys.readouterr().out.splitlines()))
+    assert lines[1] < lines[0]
 
 
 def _imported_by(*arguments: str) -> set[str]:

@@ -154,7 +154,8 @@ def test_a_lease_that_no_coordinator_writes_is_refused_where_it_is_read(field: s
 
 @pytest.mark.parametrize("number", ["9" * 5000, "-1", "", "\u0663", "1e9"])
 def test_a_record_that_is_no_trace_of_a_replay_is_taken_for_none(number: str) -> None:
-    assert (7, 1) == read_trace(trace_headers(7, 1))
+    assert (7, 1, False) == read_trace(trace_headers(7, 1))
+    assert (7, 1, True) == read_trace(trace_headers(7, 1, is_discarded=True))
     for offset, time_ms in ((number, "1"), ("7", number)):
         assert read_trace([("samzapy-replayed", offset.encode()), ("samzapy-time", time_ms.encode())]) is None
 

@@ -12,10 +12,12 @@ import pytest
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.api.errors import ConfigurationError, Fenced, LogError, RecordTooLarge, TopicMissing
 from samzapy.cli.dlq import _tell_passed_by, send_back
+from samzapy.cli.dlq_filter import Filter
 from samzapy.container.container import Container
 from samzapy.model.dead_letter import Origin, parse_origin
 from samzapy.model.offsets import TopicPartition
-from samzapy.ops.dead_letters import DeadLetters, Entry, Found
+from samzapy.ops.dead_letters import DeadLetters
+from samzapy.ops.letters import Entry, Found
 from samzapy.ports import Consumer, Message, TopicSpec, TransactionalProducer
 from samzapy.readers import read_to_end
 from tests.unit.container.bench import JOB, Bench
@@ -396,3 +398,60 @@ def test_a_shortened_dead_letter_is_not_sent_back(tmp_path: Path) -> None:
     assert [Origin("in", 0, 0)] == [e.letter.origin for e in letters.replay(None, quiet)]
     assert [] == letters.replay([Origin("in", 0, 1)], quiet)
     assert 3 == len(records(bench))
+
+
+# -- discarding ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_discarded_is_not_sent_back_and_says_so(tmp_path: Path) -> None:
+    bench, _ = bench_of(tmp_path, letters=2)
+    letters = letters_of(bench)
+    first, second, *_ = letters.read().entries
+    assert [first.place, second.place] == [e.place for e in letters.discard({first.place, second.place}, quiet)]
+    assert [] == letters.discard({first.place}, quiet), "once is enough"
+    found = letters.read()
+    assert [False, False, True, True] == [e.is_waiting for e in found.entries]
+    assert found.entries[0].discarded_ms is not None
+    assert (None, 0) == (found.entries[0].replayed_ms, found.strangers)
+    assert [] == letters.replay([first.letter.origin], quiet)
+    assert 2 == len(letters.replay(None, quiet))
+
+
+def test_a_discard_that_is_cut_short_is_finished_by_the_next(tmp_path: Path) -> None:
+    bench, _ = bench_of(tmp_path, letters=2)
+    places = {e.place for e in letters_of(bench).read().entries}
+    bench.cluster.fail_next("commit", "in_doubt_lost")
+    for _ in range(3):
+        try:
+            letters_of(bench).discard(places, quiet)
+            break
+        except LogError:
+            bench.clock.passed += 1
+    assert [False] * 4 == [e.is_waiting for e in letters_of(bench).read().entries]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((None, None, None, None), 3),
+        (("Partition 0", None, None, None), 2),
+        ((None, "other", None, None), 0),
+        ((None, None, "boom", None), 3),
+        ((None, None, "bang", None), 0),
+        ((None, None, None, "10m"), 1),
+        ((None, None, None, "2001-01-01T00:00:00"), 3),
+        (("Partition 1", "in", "boom", "1d"), 1),
+    ],
+)
+def test_options_choose_by_task_topic_error_and_time(options: tuple[str | None, ...], expected: int, tmp_path: Path) -> None:
+    bench, container = bench_of(tmp_path, letters=1)
+    bench.clock.passed += 3600
+    bench.feed(("boom", 1), partition=0)
+    bench.drain(container)
+    chosen = Filter.of(*options, bench.clock.now_ms())  # type: ignore[call-arg,arg-type]
+    assert expected == len([e for e in letters_of(bench).read().entries if chosen.takes(e)])
+
+
+def test_a_time_that_is_none_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="--since yesterday"):
+        Filter.of(None, None, None, "yesterday", 0)

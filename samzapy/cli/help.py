@@ -1,0 +1,46 @@
+"""How `--help` looks: at the terminal's own width, options in groups, and examples that run as they stand (cli/examples.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperCommand
+
+from samzapy.cli.examples import EXAMPLES
+
+OF_THE_JOB_FILE = ("more", "sets")
+OF_EVERY_COMMAND = ("help",)
+WIDEST = 200
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST}
+
+
+class Command(TyperCommand):
+    """A command, with its help."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Changes to the job file": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                is_argument = param.param_type_name == "argument"
+                name = "Arguments" if is_argument else "Changes to the job file" if param.name in OF_THE_JOB_FILE else "Options"
+                groups[name].append(record)
+        for name, records in groups.items():
+            if records:
+                with formatter.section(name):
+                    formatter.write_dl(records)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        examples = EXAMPLES.get(ctx.command_path.partition(" ")[2], ())
+        if examples:
+            with formatter.section("Examples"):
+                for example in examples:
+                    formatter.write(f"{' ' * formatter.current_indent}{example}\n")
+
+
+def with_help(app: Any) -> None:
+    """Give all commands of a family this help."""
+    for command in app.registered_commands:
+        command.cls = Command
+    for group in app.registered_groups:
+        with_help(group.typer_instance)

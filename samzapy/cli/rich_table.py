@@ -1,0 +1,40 @@
+"""A table for a terminal, as `rich` lays it out: as wide as asked, long cells folded, states in colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import StringIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+GOOD, BAD, WAITS = "green", "bold red", "yellow"
+STYLES = {
+    **dict.fromkeys(("RUNNING", "FINISHED", "ok", "agrees", "kept", "restored"), GOOD),
+    **dict.fromkeys(("FAILED", "LOST", "missing", "differs", "refused", "orphaned", "cut off"), BAD),
+    **dict.fromkeys(("STARTING", "RESTORING", "BOOTSTRAPPING", "PARKED", "WAITING", "ENDING", "NOT ANSWERING"), WAITS),
+}
+GAP = 2
+
+
+def rendered(names: Sequence[str], lines: Sequence[Sequence[str]], numbers: Sequence[bool], width: int | None, colour: bool) -> str:
+    """The table's lines. Cells are text: nothing in them is markup.
+
+    Args:
+        numbers: of each column, whether it is aligned to the right.
+        width: at most so many characters a line; None: as many as it takes.
+    """
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold" if colour else "none")
+    for name, is_number in zip(names, numbers, strict=True):
+        table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
+    for line in lines:
+        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in line))
+    widest = sum(max(len(line[at]) for line in [names, *lines]) + GAP for at in range(len(names)))
+    console = Console(
+        file=StringIO(), width=width or widest, force_terminal=colour, no_color=not colour, color_system="standard" if colour else None,
+        legacy_windows=False, highlight=False,
+    )  # fmt: skip
+    with console.capture() as capture:
+        console.print(table)
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
