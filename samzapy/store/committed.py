@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import cast
+from typing import Any, cast
 
 from samzapy.api.errors import check
 from samzapy.model.stamp import StoreStamp
@@ -57,6 +57,11 @@ class CommittedOverlay:
         """The changes of a decided commit; `size`: bytes of their keys and values."""
         self.newer.update(changes)
         self._bytes += size + ENTRY_BYTES * len(changes)
+
+    def get(self, key: bytes, default: Any) -> Any:
+        """The newest value of a key, None if that is a deletion; `default` if there is neither."""
+        value = self.newer.get(key, default)
+        return self.older.get(key, default) if value is default else value
 
     @property
     def is_full(self) -> bool:

@@ -30,6 +30,7 @@ from samzapy.store import misuse
 from samzapy.store.committed import CommittedOverlay, size_of
 from samzapy.store.iterator import OverlayIterator, merged, prefix_end
 from samzapy.store.key_form import key_form
+from samzapy.store.live import is_nothing_below, take_back
 from samzapy.store.order import KeyOrder
 from samzapy.store.problems import StoreProblem
 from samzapy.store.read_cache import ReadCache
@@ -135,6 +136,10 @@ class OverlayStore(TaskStore):
             self.writes.append((data, old))
             self._bytes += size - (len(data) if old is None else len(data) + len(old))
         live[data] = new
+        if new is None and old is not _ABSENT and is_nothing_below(data, self._frozen, self._committed, self._cache, _ABSENT):
+            del live[data]
+            self._bytes -= len(data)
+            self._order.remove(data)
 
     def range(self, from_key: Any, to_key: Any) -> OverlayIterator:
         if from_key is None or to_key is None:
@@ -162,17 +167,7 @@ class OverlayStore(TaskStore):
 
     def undo(self) -> None:
         self._close_iterators()
-        live = self._live
-        # Newest write first, so that a key that was written several times ends with the value before the first of them.
-        for key, old in reversed(self.writes):
-            self._bytes -= _size(key, live[key])
-            if old is _ABSENT:
-                del live[key]
-                if key not in self._frozen:
-                    self._order.remove(key)
-            else:
-                live[key] = old
-                self._bytes += _size(key, old)
+        self._bytes += take_back(self.writes, self._live, self._frozen, self._order, _ABSENT)
         self.writes.clear()
 
     # -- around a commit -------------------------------------------------------------------------------------------------------------
@@ -342,7 +337,3 @@ class OverlayStore(TaskStore):
         if self._limit < 0:
             raise misuse.closed(self._called, f"it takes no writes: {self._closed_because}")
         raise misuse.too_large(self._called, key, size, self._max_record_bytes)
-
-
-def _size(key: bytes, value: bytes | None) -> int:
-    return len(key) if value is None else len(key) + len(value)

@@ -13,6 +13,7 @@ from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.stamp import StoreIdentity, StoreStamp
 from samzapy.ports import Change, TaskStore
 from samzapy.serde.registry import serde_named
+from samzapy.store import overlay
 from samzapy.store.memory import MemoryEngine
 from samzapy.store.misuse import RECORD_OVERHEAD_BYTES
 from samzapy.store.overlay import OverlayStore
@@ -371,3 +372,68 @@ def test_keeping_up_the_order_once_it_is_used(store: TaskStore) -> None:
         assert [k for k, _ in store.prefix(str(round_))] == [f"{round_}-{n}" for n in (1, 2, 3)]
         commit(store)
     assert len(list(store.all())) == 9
+
+
+# -- born and gone -----------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_put_and_deleted_between_two_commits_leaves_no_tombstone(store: TaskStore) -> None:
+    assert store.get("a") is None  # so the store knows that it is not there
+    store.put("a", 1)
+    store.keep()
+    store.delete("a")
+    assert (store.get("a"), store.changed, store.uncommitted_bytes) == (None, False, 0)
+    assert commit(store) == []
+    assert commit(store) == []
+
+
+@pytest.mark.parametrize("writes_out", [False, True])
+def test_what_a_commit_has_seen_gets_its_tombstone(writes_out: bool) -> None:
+    store = OverlayStore("counts", MemoryEngine(), serde_named("string", []), serde_named("integer", []), 1 << 20, LIMIT, "P", 1 << 20)
+    store.get("a")
+    store.put("a", 1)
+    store.keep()
+    store.freeze()  # in the commit that is under way
+    store.put("a", 2)
+    store.delete("a")
+    store.keep()
+    store.apply(STAMP)
+    if writes_out:
+        store.write_out()
+    assert commit(store) == [(b"a", None)]
+    store.put("a", 3)
+    store.delete("a")
+    assert commit(store) == []  # its deletion is committed
+
+
+def test_what_nobody_asked_for_may_be_in_the_engine_and_gets_its_tombstone() -> None:
+    engine = MemoryEngine()
+    engine.write([(b"a", b"\0" * 8)], STAMP)
+    store = store_of(engine=engine)
+    store.put("a", 1)
+    store.delete("a")
+    assert commit(store) == [(b"a", None)]
+    assert store.get("a") is None
+
+
+def test_undo_brings_back_what_had_gone_without_a_trace(store: TaskStore) -> None:
+    store.get("a")
+    store.put("a", 1)
+    store.put("b", 2)
+    store.keep()
+    assert list(store.all()) == [("a", 1), ("b", 2)]
+    store.delete("a")
+    store.put("a", 5)
+    store.delete("a")
+    assert list(store.all()) == [("b", 2)]
+    store.undo()
+    assert list(store.all()) == [("a", 1), ("b", 2)]
+    store.delete("a")
+    store.keep()
+    assert [key for key, _ in commit(store)] == [b"b"]
+
+
+def test_a_store_that_forgets_deletions_that_are_needed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overlay, "is_nothing_below", lambda *maps: True)
+    with pytest.raises(AssertionError):
+        test_what_nobody_asked_for_may_be_in_the_engine_and_gets_its_tombstone()
