@@ -10,6 +10,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "jobs": ("samzapy jobs", "samzapy jobs --kafka localhost:9092 --json"),
     "validate": ("samzapy validate JOB.yaml", "samzapy validate JOB.yaml --connect"),
     "status": ("samzapy status JOB.yaml", "samzapy status JOB.yaml --watch", "samzapy status JOB.yaml --json"),
+    "top": ("samzapy top JOB.yaml",),
     "lag": ("samzapy lag JOB.yaml", "samzapy lag JOB.yaml --json"),
     "plan": ("samzapy plan JOB.yaml", "samzapy plan JOB.yaml --local --json"),
     "topics": ("samzapy topics JOB.yaml", "samzapy topics JOB.yaml --create", "samzapy topics JOB.yaml --acls"),
