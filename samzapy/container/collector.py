@@ -61,11 +61,11 @@ class Collector:
         """Encode, check, and hold until the hook returns."""
         if get_ident() != self._thread:
             raise TaskError(*other_thread("collector.send()"))
-        has_options = partition is not None or partition_key is not None or timestamp is not None or headers is not None
+        has_options = partition is not None or partition_key is not None or headers is not None
         if message is ENVELOPE:
-            self._send_envelope(_alone(to, key is not None or has_options))
+            self._send_envelope(_alone(to, key is not None or timestamp is not None or has_options))
             return
-        if has_options or type(to) is not str:
+        if has_options or type(to) is not str or (timestamp is not None and (type(timestamp) is not int or timestamp < 1)):
             self._send_envelope(OutgoingMessageEnvelope(to, message, key, partition, partition_key, timestamp, headers))  # type: ignore[arg-type]
             return
         found = self._outputs.get(to)
@@ -88,7 +88,7 @@ class Collector:
         if size > limit:
             raise _too_large(output, size, key)
         self._size += size
-        self.pending.append((topic, value, key_bytes, -1, 0, None))
+        self.pending.append((topic, value, key_bytes, -1, timestamp or 0, None))
 
     def _send_envelope(self, envelope: OutgoingMessageEnvelope) -> None:
         found = self._outputs.get(envelope.system_stream)
