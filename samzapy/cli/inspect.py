@@ -104,6 +104,7 @@ def _print_status(answer: dict[str, Any]) -> None:
         rows.append((t["name"], t["state"], t["container"], t["lag"], t["processed"], restores or None, t["reason"] or None))
     print_table(("TASK", "STATE", "CONTAINER", "LAG", "PROCESSED", "RESTORED FROM (RECORDS)", "REASON"), rows)
     _print_times(answer["tasks"])
+    _print_operators(answer["tasks"])
     for key, words in (("dead_letters", "set aside (see `samzapy dlq list JOB.yaml`)"), ("skipped", "skipped")):
         found = [f"{t['name']}: {t[key]}" for t in answer["tasks"] if t[key]]
         if found:
@@ -120,6 +121,20 @@ def _print_times(tasks: Sequence[Mapping[str, Any]]) -> None:
     if rows:
         print()
         print_table(("TASK", "TIME OF", "WATERMARK", "WAITS FOR"), rows)
+
+
+def _print_operators(tasks: Sequence[Mapping[str, Any]]) -> None:
+    """What the operators of a program took, gave on and dropped, over all tasks."""
+    sums: dict[str, dict[str, int]] = {}
+    for task in tasks:
+        for operator, counts in (task.get("operators") or {}).items():
+            row = sums.setdefault(operator, {})
+            for key, count in counts.items():
+                row[key] = row.get(key, 0) + count
+    if sums:
+        print()
+        rows = [(operator, row.get("in"), row.get("out"), row.get("dropped")) for operator, row in sums.items()]
+        print_table(("OPERATOR", "IN", "OUT", "DROPPED"), rows)
 
 
 def _utc(ms: int) -> str:

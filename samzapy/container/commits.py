@@ -84,6 +84,7 @@ class Commits:
             self._tell(why, tasks)
             self._search.committed(self._transaction.contents())
             for task in tasks:
+                task.counts.stand()
                 for task_input in task.inputs:
                     task_input.counts_stand()
         self._transaction.committed()

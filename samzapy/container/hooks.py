@@ -56,7 +56,7 @@ class Hooks:
     def init(self, task: TaskInstance) -> None:
         """A new task object, and its `init`."""
         user = self._call(task, "the constructor", self._spec.make_task)
-        context = Context(task.model, self._spec.params, self._job, task.stores, task.metrics, task.time)
+        context = Context(task.model, self._spec.params, self._job, task.stores, task.metrics, task.time, task.counts)
         task.user = user
         task.takes_batches = type(user).process_batch is not StreamTask.process_batch
         task.takes_raw_records = getattr(user, "takes_raw_records", False)

@@ -50,6 +50,28 @@ class TimerValue:
             self.max = seconds
 
 
+class OperatorCounts:
+    """What the operators of a program count, by their numbers. It is taken back with the records that were counted."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+        self._committed: list[int] = []
+
+    def of(self, operators: int) -> list[int]:
+        """The counts of so many operators: one list, for whichever task object counts in it."""
+        if len(self._numbers) != operators:
+            self._numbers, self._committed = [0] * operators, [0] * operators
+        return self._numbers
+
+    def stand(self) -> None:
+        """What was counted is committed."""
+        self._committed = list(self._numbers)
+
+    def go_back(self) -> None:
+        """What was counted since the last commit was undone, and will be counted again."""
+        self._numbers[:] = self._committed
+
+
 class TaskMetrics:
     """A task's own metrics by name. The same name gives the same metric; they live as long as the container's process."""
 

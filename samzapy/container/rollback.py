@@ -75,6 +75,7 @@ class RollBack:
         for task in tasks:
             for store in task.stores.values():
                 store.discard()
+            task.counts.go_back()
             for task_input in task.inputs:
                 task_input.counts_go_back()
         self._inputs.drop(tasks)

@@ -16,7 +16,7 @@ from samzapy.api.errors import TaskError
 from samzapy.api.store import KeyValueStore
 from samzapy.api.task import StreamTask
 from samzapy.container.lane_time import LaneTime, StageTime
-from samzapy.container.metrics import TaskMetrics
+from samzapy.container.metrics import OperatorCounts, TaskMetrics
 from samzapy.container.spec import InputSpec
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.event_time import NEVER, LaneMark
@@ -58,7 +58,9 @@ class Context:
         stores: Mapping[str, TaskStore],
         metrics: TaskMetrics,
         time: StageTime | None = None,
+        counts: OperatorCounts | None = None,
     ) -> None:
+        self.counts = counts or OperatorCounts()  # for the task objects of programs
         self.task_name = model.name
         self.partitions = tuple(SystemStreamPartition(KAFKA, p.topic, p.partition) for p in model.inputs)
         self.params: Mapping[str, Any] = params
@@ -190,7 +192,8 @@ class TaskInstance:
     closing: bool = False  # shutdown was asked for
     takes_batches: bool = False  # its class defines process_batch
     time: StageTime | None = None  # None: no input has a time
-    takes_raw_records: bool = False  # its process_batch takes records that are not decoded
+    takes_raw_records: bool = False  # its process_batch takes records that are not decoded: a program of streams
+    counts: OperatorCounts = field(default_factory=OperatorCounts)
 
     @property
     def name(self) -> str:
@@ -258,6 +261,7 @@ class TaskInstance:
             "sequence": self.checkpoint.sequence if self.checkpoint else -1,
             "stores": {name: {"restore": r.to_json()} for name, r in self.restored.items()},
             "metrics": self.metrics.snapshot(),
+            **({"operators": self.user.operators()} if self.takes_raw_records and self.user is not None else {}),  # type: ignore[attr-defined]
             **({} if self.time is None else {"time": self.time.status(now_s, now_ms)}),
             "busy_s": round(sum(task_input.busy_s for task_input in self.inputs), 4),
             "event_ms": max((task_input.last_ms for task_input in self.inputs), default=0),

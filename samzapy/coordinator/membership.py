@@ -272,7 +272,7 @@ def task_json(
         "stores": report.get("stores", {}),
         "standby": list(copies),
         "metrics": report.get("metrics", {}),
-        **({"time": report["time"]} if "time" in report else {}),
+        **{key: report[key] for key in ("time", "operators") if key in report},
     }
 
 

@@ -44,6 +44,7 @@ class _Collector:
     def collect(self) -> Iterator[Metric]:
         yield from self._of_job()
         yield from self._of_tasks()
+        yield from self._of_operators()
         yield from self._of_containers()
         yield from self._of_loops()
         yield from self._of_users()
@@ -98,6 +99,20 @@ class _Collector:
                     watermark.add_metric(values, time["watermark"] / 1000)
                 ahead.add_metric(values, time["ahead"])
         yield from (watermark, ahead) if watermark.samples else ()
+
+    def _of_operators(self) -> Iterator[Metric]:
+        labels = ["job", "container", "task", "operator"]
+        families = {
+            "in": CounterMetricFamily("samzapy_operator_records_in", "Records that an operator of a program took.", labels=labels),
+            "out": CounterMetricFamily("samzapy_operator_records_out", "Records that an operator of a program gave on.", labels=labels),
+            "dropped": CounterMetricFamily("samzapy_operator_records_dropped", "Records that an operator of a program dropped.", labels=labels),
+        }
+        for task in self._status["tasks"]:
+            for operator, counts in (task.get("operators") or {}).items():
+                for key, family in families.items():
+                    if key in counts:
+                        family.add_metric([self._job, str(task["container"]), task["name"], operator], counts[key])
+        yield from families.values()
 
     def _of_containers(self) -> Iterator[Metric]:
         labels = ["job", "container"]

@@ -44,6 +44,11 @@ class Node:
         return f"{self.word} {self.label}".rstrip()
 
     @property
+    def address(self) -> str:
+        """The operator's name in metrics: of what keeps state, its own."""
+        return f"{self.number}-{self.word}"
+
+    @property
     def is_end(self) -> bool:
         """Whether its records may stop here: they are sent, kept, or given to somebody."""
         return False
@@ -80,6 +85,10 @@ class Keeps(Node):
     @property
     def title(self) -> str:
         return f"{self.word} {self.name}"
+
+    @property
+    def address(self) -> str:
+        return self.name
 
     @property
     def is_end(self) -> bool:

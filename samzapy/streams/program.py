@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from samzapy.api.context import MessageCollector, TaskContext, TaskCoordinator
 from samzapy.api.errors import RecordTooLarge, SamzapyError, SerdeError, TaskError
@@ -14,7 +14,7 @@ from samzapy.api.task import StreamTask
 from samzapy.ports import Message
 from samzapy.serde.basic import shown
 from samzapy.streams.compile import FILE, Compiled, compiled
-from samzapy.streams.graph import Graph, Lookup, Node, Rolling, Source, To, sources
+from samzapy.streams.graph import FlatMap, Graph, Lookup, Node, Rolling, Sink, Source, To, Way, sources
 from samzapy.streams.places import OURS
 from samzapy.streams.unchanged import unchanged
 
@@ -79,6 +79,20 @@ class Program:
             trace = trace.tb_next
         return node, users
 
+    def counted(self, counts: Sequence[int]) -> dict[str, dict[str, int]]:
+        """What the operators counted, in full: the code counts only where that cannot be told from the operators before."""
+        out: dict[Node, int] = {}
+        found = {}
+        for node in self.graph:
+            taken = sum(out[before] for before in node.inputs) if node.inputs else counts[node.number]
+            out[node] = given = counts[node.number] if node.drops or not node.inputs else taken
+            if isinstance(node, Way):
+                taken = given
+            ends = isinstance(node, To | Sink)
+            rest = {} if ends else {"out": given}
+            found[node.address] = {"in": taken, **rest, **({"dropped": taken - given} if node.drops and not isinstance(node, FlatMap | Way) else {})}
+        return found
+
     def _bind(self, node: Node, topics: Mapping[str, str], serde: Callable[[str], Serde]) -> None:
         n = node.number
         if hasattr(node, "topic") and not isinstance(node, To) and node.value is not None:
@@ -121,7 +135,7 @@ class GraphTask(StreamTask):
 
     Attributes:
         takes_raw_records: it is given Kafka's records, and decodes what it needs of them.
-        counts: by operator, how many records it gave on since this object was made; only of those that the code counts.
+        counts: by operator, how many records it gave on; only of those that the code counts.
     """
 
     takes_raw_records = True
@@ -134,7 +148,12 @@ class GraphTask(StreamTask):
     def init(self, context: TaskContext) -> None:
         """Binds the code to the task's stores."""
         functions = self._program.functions(context)
+        self.counts = cast(Any, context).counts.of(len(self.counts))
         self._runs = {topic: functions[number] for topic, number in self._program.runs.items()}
+
+    def operators(self) -> dict[str, dict[str, int]]:
+        """By operator, how many records it took, gave on, and dropped."""
+        return self._program.counted(self.counts)
 
     def process_batch(self, envelopes: Sequence[Any], collector: MessageCollector, coordinator: TaskCoordinator) -> None:
         """Takes records of one partition through the program."""

@@ -17,6 +17,7 @@ from samzapy.config.task_class import import_program, import_task_class
 from samzapy.serde.registry import serde_named
 from samzapy.streams.app import App
 from samzapy.streams.expand import Sections, check_names, sections
+from samzapy.streams.graph import Graph
 from samzapy.streams.program import Program
 
 
@@ -61,6 +62,18 @@ def import_app(name: str, folders: Sequence[Path]) -> App:
     if not isinstance(found, App):
         raise ConfigurationError(f"{name} is {type(found).__name__}, not an App.", "Name the variable of the module that is an App().")
     return found
+
+
+def graph_of(settings: Settings, folders: Sequence[Path]) -> tuple[Graph, Mapping[str, str]]:
+    """The graph of a job's program, and where its streams really are.
+
+    Raises:
+        ConfigurationError: the job has a task, and no program; or the program cannot be imported.
+    """
+    if settings.app is None:
+        raise ConfigurationError(f"{settings.job} has a `task`, not an `app`: there is no graph.", "Only programs of samzapy.streams have one.")
+    streams = {name: str(given.topic) for name, given in settings.streams.items() if given.topic}
+    return import_app(settings.app, folders).graph, streams
 
 
 def tasks_of(settings: Settings, folders: Sequence[Path], app: App | None = None, *, check: bool = False) -> Tasks:

@@ -289,3 +289,36 @@ def test_a_table_with_its_updates() -> None:
 def test_a_program_of_another_module_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match="reads no stream"):
         Harness(App())
+
+
+def counts_of(h: Harness) -> dict[str, dict[str, int]]:
+    [task] = h.container.tasks.values()
+    found: dict[str, dict[str, int]] = task.status({})["operators"]
+    return found
+
+
+def test_each_operator_counts_what_it_took_gave_on_and_dropped() -> None:
+    app = App()
+    stream = numbers(app)
+    even, odd = stream.branch(lambda n: n % 2 == 0)
+    even.filter(lambda n: n > 2).count("large").to("large")
+    odd.filter_map(lambda n: n if n != 3 else None).flat_map(lambda n: [n] * 3).to("odd")
+    stream.merge(stream).sink(lambda n: None)
+    with Harness(app) as h:
+        feed(h, *range(1, 7))
+        h.run()
+        assert {
+            "0-stream": {"in": 6, "out": 6}, "1-branch": {"in": 6, "out": 6}, "2-way": {"in": 3, "out": 3}, "3-way": {"in": 3, "out": 3},
+            "4-filter": {"in": 3, "out": 2, "dropped": 1}, "large": {"in": 2, "out": 2}, "6-to": {"in": 2},
+            "7-filter_map": {"in": 3, "out": 2, "dropped": 1}, "8-flat_map": {"in": 2, "out": 6}, "9-to": {"in": 6},
+            "10-merge": {"in": 12, "out": 12}, "11-sink": {"in": 12},
+        } == counts_of(h)  # fmt: skip
+
+
+def test_records_of_a_batch_that_failed_are_counted_once() -> None:
+    app = App()
+    numbers(app).filter(lambda n: 6 // (n - 3) > 0).to("out")
+    with Harness(app, on_error={"then": "skip"}) as h:
+        feed(h, 4, 5, 3, 2, 6)
+        h.run()
+        assert {"in": 4, "out": 3, "dropped": 1} == counts_of(h)["1-filter"]

@@ -1,0 +1,105 @@
+"""A program as a picture: a tree as text, Mermaid, Graphviz' dot, or JSON; and its code, with what the numbers in it stand for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from samzapy.printable import printable
+from samzapy.streams.compile import compiled
+from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, sources, tables_read, takers
+
+Topics = Mapping[str, str]
+
+
+def text(graph: Graph, topics: Topics) -> str:
+    """A tree below each topic that is read. An operator that takes several streams stands below the first; the others point to it."""
+    below, shown, lines = takers(graph), set[Node](), list[str]()
+
+    def tree(node: Node, before: str, own: str) -> None:
+        again = node in shown
+        shown.add(node)
+        lines.append(f"{own}{described(node, topics)}{' (above)' if again else f'  {node.where}'}")
+        following = [] if again else list(dict.fromkeys(below[node]))
+        for index, taker in enumerate(following):
+            is_last = index == len(following) - 1
+            tree(taker, f"{before}{'   ' if is_last else '│  '}", f"{before}{'└─ ' if is_last else '├─ '}")
+
+    for source in sources(graph):
+        tree(source, "", "")
+    return "\n".join(lines) + "\n"
+
+
+def mermaid(graph: Graph, topics: Topics) -> str:
+    """A Mermaid flowchart, as pages of GitHub and GitLab show it."""
+    lines = ["flowchart LR"]
+    for node in graph:
+        label = described(node, topics).replace('"', "#quot;")
+        lines.append(f'    n{node.number}[("{label}")]' if isinstance(node, Keeps) else f'    n{node.number}["{label}"]')
+    lines += [f"    n{a.number} {'-.->' if is_read else '-->'} n{b.number}" for a, b, is_read in _edges(graph)]
+    return "\n".join(lines) + "\n"
+
+
+def dot(graph: Graph, topics: Topics) -> str:
+    """A graph for Graphviz."""
+    lines = ["digraph program {", "    rankdir=LR; node [shape=box];"]
+    for node in graph:
+        shape = " shape=cylinder" if isinstance(node, Keeps) else ""
+        lines.append(f"    n{node.number} [label={_quoted(described(node, topics))}{shape}];")
+    lines += [f"    n{a.number} -> n{b.number}{' [style=dashed]' if is_read else ''};" for a, b, is_read in _edges(graph)]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def as_json(graph: Graph, topics: Topics) -> str:
+    """All that is known of each operator."""
+    return json.dumps({"operators": [_entry(node, topics) for node in graph]}, ensure_ascii=False) + "\n"
+
+
+FORMS: Mapping[str, Callable[[Graph, Topics], str]] = {"text": text, "mermaid": mermaid, "dot": dot, "json": as_json}
+
+
+def code(graph: Graph) -> str:
+    """The code that runs, below a list of what its names stand for."""
+    made = compiled(graph)
+    names = [f"# {node.number:<4}{printable(described(node, {}))}  {printable(node.where)}" for node in graph]
+    return "\n".join(["# operator, in the program at", *names, "", made.source])
+
+
+def described(node: Node, topics: Topics) -> str:
+    """An operator in a few words, on one line."""
+    words = node.title
+    if isinstance(node, Source | TableSource | To):
+        real = topics.get(node.topic, node.topic)
+        words += f" (topic {real})" if real != node.topic else ""
+    if isinstance(node, Source | TableSource):
+        words += f": {node.key} → {node.value}"
+    if isinstance(node, Keeps):
+        words += f", store {node.name}"
+    return printable(" ".join(words.split()))
+
+
+def _edges(graph: Graph) -> Iterator[tuple[Node, Node, bool]]:
+    for node in graph:
+        for before in dict.fromkeys(node.inputs):
+            yield before, node, False
+        for table in tables_read(node):
+            yield table, node, True
+
+
+def _entry(node: Node, topics: Topics) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "number": node.number, "operator": node.word, "label": node.label, "where": node.where,
+        "inputs": [before.number for before in node.inputs], "reads": [table.name for table in tables_read(node)],
+        "key": str(node.key), "value": None if node.value is None else str(node.value),
+    }  # fmt: skip
+    if isinstance(node, Source | TableSource | To):
+        found["topic"] = topics.get(node.topic, node.topic)
+    if isinstance(node, Keeps):
+        found |= {"store": node.name, "identity": node.identity}
+    return found
+
+
+def _quoted(label: str) -> str:
+    escaped = label.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
