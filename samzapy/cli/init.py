@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from samzapy.api.errors import ConfigurationError
+from samzapy.cli import init_streams
 from samzapy.cli.common import say
 
 FALLBACK = "my-job"
@@ -78,9 +79,12 @@ Without `--until-end` it runs until Ctrl-C, without `--local` on Spark; `samzapy
 """
 
 
-def init(directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.", show_default=False)]) -> None:
+def init(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.", show_default=False)],
+    streams: Annotated[bool, typer.Option("--streams", help="A program of streams and tables, in place of a task.")] = False,
+) -> None:
     """Create a working example job in a new directory: task, job file, unit test, README."""
-    for name in write_skeleton(directory):
+    for name in write_skeleton(directory, streams):
         say(f"wrote {directory / name}")
     say(f"next: {change_to(directory)}")
     say("then: README.md there says how to see the job work")
@@ -92,15 +96,18 @@ def change_to(directory: Path) -> str:
     return shlex.join(["cd", *(["--"] if name.startswith("-") else []), name])
 
 
-def write_skeleton(directory: Path) -> list[str]:
-    """The files of a new job, named after the directory; returns their names.
+def write_skeleton(directory: Path, streams: bool = False) -> list[str]:
+    """The files of a new job, named after the directory; returns their names. `streams`: of a program of streams.
 
     Raises:
         ConfigurationError: something is there already, or cannot be written.
     """
     job = job_name(directory.absolute().resolve().name)
     names = {"job": job, "module": module_name(job)}
-    files = {"{module}.py": TASK, "{module}.yaml": JOB, "test_{module}.py": TEST, "README.md": README}
+    code, job_file, test, readme = (
+        (init_streams.PROGRAM, init_streams.JOB, init_streams.TEST, init_streams.README) if streams else (TASK, JOB, TEST, README)
+    )
+    files = {"{module}.py": code, "{module}.yaml": job_file, "test_{module}.py": test, "README.md": readme}
     try:
         directory.mkdir(parents=True, exist_ok=True)
         there = sorted(p.name for p in directory.iterdir())

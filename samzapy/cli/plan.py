@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Annotated, Any
 
 import typer
 
-from samzapy.api.errors import LauncherError, SamzapyError, TopicMisconfigured, TopicMissing
+from samzapy.api.errors import ConfigurationError, LauncherError, SamzapyError, TopicMisconfigured, TopicMissing
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, as_called, print_json, say
 from samzapy.cli.job import Job
-from samzapy.cli.loading import with_master
+from samzapy.cli.loading import load, with_master
 from samzapy.cli.tables import print_table
+from samzapy.config.load import LoadedJob
 from samzapy.config.schema import Settings
 from samzapy.model.job_model import TaskModel
 from samzapy.ops.inspection import job_facts
 from samzapy.ops.topics import ABSENT, MISSING, WRONG, topic_rows, what_run_refuses
 from samzapy.plan.assignment import check_slots
 from samzapy.plan.preview import RunPreview, preview_run
+from samzapy.streams import picture
+from samzapy.wiring.program import graph_of
 
 TOPICS = ("TOPIC", "ROLE", "EXPECTED", "ACTUAL", "STATE")
 
@@ -29,8 +33,15 @@ def plan(
     master: Annotated[str | None, typer.Option(help="Spark's master, in place of the job file's.", show_default=False)] = None,
     local: Annotated[bool, typer.Option("--local", help="As for `samzapy run --local`.")] = False,
     as_json: AsJson = False,
+    graph: Annotated[
+        str | None, typer.Option("--graph", help="The graph of an `app` as text, mermaid, dot or json; asks no cluster.", show_default=False)
+    ] = None,
+    code: Annotated[bool, typer.Option("--code", help="The code that is made of an `app`; asks no cluster.")] = False,
 ) -> int:
     """What `run` would do: tasks, containers, hosts, topics to create. Changes nothing; a run that would be refused has that run's exit code."""
+    if graph is not None or code:
+        show_program(load(file, more, with_master(sets, local, master)), graph, code)
+        return 0
     job = Job(file, more, with_master(sets, local, master), classes=True)
     settings = job.settings
     with job:
@@ -50,6 +61,21 @@ def plan(
         for problem in problems:
             say(f"error[{problem.code}]: {problem}")
     return problems[0].exit_code if problems else 0
+
+
+def show_program(loaded: LoadedJob, form: str | None, code: bool) -> None:
+    """Print the graph of a job's program, and its code.
+
+    Raises:
+        ConfigurationError: there is no such form, or the job has no program.
+    """
+    if form is not None and form not in picture.FORMS:
+        raise ConfigurationError(f"--graph {form}: there is no such form.", f"There are: {', '.join(picture.FORMS)}.")
+    graph, topics = graph_of(loaded.settings, loaded.folders)
+    if form is not None:
+        sys.stdout.write(picture.FORMS[form](graph, topics))
+    if code:
+        sys.stdout.write(picture.code(graph))
 
 
 def _topic_problems(rows: list[Any], refused: SamzapyError | None) -> list[SamzapyError]:

@@ -37,6 +37,8 @@ def fold(stream: Stream[Any, Any], name: str, zero: Any, add: Any, value: Any, i
     if initial is not None:
         beginning = stream.app.keeper(initial, f"fold({name!r})")
         _refuse_other_keys(stream, beginning, f"fold({name!r}, initial=…)", where)
+        if isinstance(beginning, Rolling) and beginning.result is not None:
+            raise refused(f"fold({name!r}): a table of aggregates cannot be its beginning", "Begin with a table of a topic, or of a fold.", where)
         if beginning.value != kind:
             raise refused(f"fold({name!r}): it keeps {kind}, and its initial table has {beginning.value}", "Give both one kind: value=….", where)
     if not callable(zero):

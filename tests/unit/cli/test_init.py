@@ -13,22 +13,24 @@ import pytest
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.init import job_name, module_name, write_skeleton
 from samzapy.cli.main import exit_code
-from samzapy.config.load import load_job
+from samzapy.wiring.program import load_program
 
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("name", ["visits-of-a-page", "Page Views.2", "json", "2-fast"])
-def test_the_skeleton_is_valid_and_its_own_test_passes(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "streams"), [("visits-of-a-page", False), ("Page Views.2", False), ("json", False), ("2-fast", False), ("visits of 2027", True)]
+)
+def test_the_skeleton_is_valid_and_its_own_test_passes(tmp_path: Path, name: str, streams: bool) -> None:
     folder = tmp_path / "new" / name
-    files = write_skeleton(folder)
+    files = write_skeleton(folder, streams)
     assert sorted(files) == sorted(p.name for p in folder.iterdir())
     [job] = folder.glob("*.yaml")
-    assert job_name(name) == load_job([job], [], {}, check_classes=True).settings.job
+    assert job_name(name) == load_program([job], [], {}, check_classes=True).settings.job
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, env=environ, check=False)
-    assert "1 passed" in result.stdout, result.stdout + result.stderr
+    assert f"{1 + streams} passed" in result.stdout, result.stdout + result.stderr
 
 
 def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
