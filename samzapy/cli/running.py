@@ -23,13 +23,15 @@ from samzapy.coordinator.host_names import HostNames
 from samzapy.coordinator.http import Listener
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.token import token_path, write_token
-from samzapy.coordinator.web_app import web_app
 from samzapy.log_output import notes
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.access import warn_of_missing
 from samzapy.ops.topics import grown_tasks, prepare_topics, refuse_to_make_again
 from samzapy.plan.assignment import check_slots
 from samzapy.ports import Launcher, Log
+from samzapy.web.about import about_of
+from samzapy.web.app import web_app
+from samzapy.web.live import Live
 from samzapy.wiring.coordinator import container_payload, coordinator_settings, input_topics, is_one_host, process_launcher, spark_launcher
 
 LOG = logging.getLogger("samzapy")
@@ -105,8 +107,9 @@ class Run:
         """Listen for people and containers while the job runs; the exit code."""
         web = self._settings.web
         control_host = str(getattr(launcher, "driver_host", LOOPBACK))  # where containers can reach this driver
+        live = Live(coordinator, about_of(self._job.loaded), notes)
         listeners = [
-            Listener(web_app(coordinator, token, HostNames(web.host, web.names), notes), web.host, web.port),
+            Listener(web_app(live, live, token, HostNames(web.host, web.names)), web.host, web.port),
             Listener(control_app(coordinator.roster, token), control_host, 0, control_connections(tasks)),
         ]
         coordinator.listens_at(listeners[0].url, listeners[1].url)

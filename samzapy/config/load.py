@@ -19,6 +19,7 @@ from samzapy.config.client_check import ClientCheck, check_client_keys
 from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.fields import CLASS, RECORD
 from samzapy.config.findings import Finding, check_types
+from samzapy.config.origins import Origin, origins
 from samzapy.config.overrides import apply_set
 from samzapy.config.program import check_written
 from samzapy.config.reader import Stop, parse, read_file, read_scalar
@@ -44,6 +45,7 @@ class LoadedJob:
         folders: where the user's modules and schema files are looked for: the file's folder, the working directory.
         sources: the files it came from.
         written_secrets: keys whose secrets are written in the files, and not referred to.
+        origins: every key with its value, as it may be shown, and where it comes from.
     """
 
     settings: Settings
@@ -51,6 +53,7 @@ class LoadedJob:
     folders: tuple[Path, ...]
     sources: tuple[Path, ...]
     written_secrets: tuple[str, ...] = ()
+    origins: tuple[Origin, ...] = ()
 
 
 def load_job(
@@ -106,7 +109,8 @@ def load_job(
     problems += _problems(findings, failed, root, secrets)
     if problems or settings is None:
         raise ConfigError(problems)
-    return LoadedJob(settings, {**_travelling(root, environ, settings), **sections}, folders, tuple(paths), tuple(written_secrets(root)))
+    document = {**_travelling(root, environ, settings), **sections}
+    return LoadedJob(settings, document, folders, tuple(paths), tuple(written_secrets(root)), origins(root, settings))
 
 
 def settings_from_document(document: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:

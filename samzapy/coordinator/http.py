@@ -30,7 +30,7 @@ from samzapy.coordinator.seldom import Seldom
 
 START_PATIENCE_S = 10.0
 PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)  # privileged, or taken
-FORBIDDEN, CONFLICT, TOO_LARGE, BAD, UNAVAILABLE, MISDIRECTED = 403, 409, 413, 400, 503, 421
+FORBIDDEN, CONFLICT, TOO_LARGE, BAD, UNAVAILABLE, MISDIRECTED, TOO_MANY = 403, 409, 413, 400, 503, 421, 429
 HEAD_S = 10.0
 REQUEST_S = 60.0
 BACK_OFF_S = 0.5
@@ -91,6 +91,12 @@ def knows(request: Request) -> None:
     connection = getattr(request.state, "connection", None)
     if connection is not None:
         connection.knows()
+
+
+def is_closing(request: Request) -> bool:
+    """Whether the listener that this request came in by is about to end."""
+    connection = getattr(request.state, "connection", None)
+    return connection is not None and connection.is_closing
 
 
 class Listener:
@@ -256,6 +262,10 @@ class Connection(asyncio.Protocol):
     @property
     def is_known(self) -> bool:
         return bool(self._guest.is_known)
+
+    @property
+    def is_closing(self) -> bool:
+        return self._server.should_exit
 
     def knows(self) -> None:
         """The request is signed with the run's token."""

@@ -14,9 +14,10 @@ from samzapy.clock import SystemClock
 from samzapy.coordinator.control_app import control_app
 from samzapy.coordinator.http import Listener
 from samzapy.coordinator.roster import Roster
-from samzapy.coordinator.web_app import web_app
 from samzapy.plan.grouping import group
 from samzapy.signing import BODY, NONCE, SIGNATURE, TIME, sign
+from samzapy.web.app import web_app
+from samzapy.web.live import Live
 from tests.unit.coordinator.test_job_coordinator import JOB, Stage
 
 LIMIT_S = 30.0
@@ -30,7 +31,8 @@ class Listening:
         roster = Roster(JOB, "run", group({"in": 1}, set(), has_stores=False), 1, None, SystemClock())
         stage = Stage()  # not started: only the web listener runs
         self._control = Listener(control_app(roster, self.token), "127.0.0.1", 0, **limits)  # type: ignore[arg-type]
-        self._web = Listener(web_app(stage.coordinator, self.token), "127.0.0.1", 0, **limits)  # type: ignore[arg-type]
+        live = Live(stage.coordinator, {"job": JOB.name, "id": JOB.id})
+        self._web = Listener(web_app(live, live, self.token), "127.0.0.1", 0, **limits)  # type: ignore[arg-type]
 
         self.control_url, self.web_url = self._control.url, self._web.url
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from samzapy.coordinator.metrics import metrics_text
+from samzapy.web.exposition import metrics_text
 
 TASK = {
     "name": "Partition 0", "state": "RUNNING", "container": 1, "lag": 7, "processed": 40, "skipped": 2, "dead_letters": 3, "behind_s": 0.5, "busy_s": 2.5,

@@ -1,0 +1,87 @@
+"""`ui`: the page of a running job, in the browser."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from samzapy.api.errors import ClusterUnreachable
+from samzapy.cli.change import TokenFile
+from samzapy.cli.common import JobFile, MoreFiles, Sets, say
+from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S
+from samzapy.cli.inspect import NOT_RUNNING, last_run
+from samzapy.cli.job import Job
+from samzapy.coordinator.token import read_token, token_path
+from samzapy.http_client import NO_ANSWER, ask
+from samzapy.signing import signed_headers, told_time
+from samzapy.web.access import May, derived_token
+
+LONG_AGO_S = 0.0  # a time that is refused in any case: the answer is signed, and carries the time there
+ASKED = "/v1/me"
+
+
+def ui(
+    file: JobFile,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    view: Annotated[bool, typer.Option("--view", help="A page that can look and change nothing.")] = False,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address only.")] = False,
+    token_file: TokenFile = None,
+) -> int:
+    """The running job's page: prints its address, and opens it where there is a display; exit code 3 if the job is not running."""
+    with Job(file, more, sets) as job:
+        status, url = job.status(), job.url()
+        if status is None or url is None:
+            say(f"{job} is not running; {last_run(job.lease())}")
+            return NOT_RUNNING
+        path = token_file or token_path(Path(job.settings.state.dir), job.cluster_id(), str(job.names), status["run_id"])
+        token = read_token(path, is_ours=token_file is None)
+    check_driver(url, token)
+    address = page_address(url, token, May.VIEW if view else May.OPERATE)
+    print(address)
+    tunnel = ssh_line(url, os.environ)
+    if tunnel:
+        say(f"this is a login over ssh; on your own machine, first: {tunnel}")
+    elif not no_open and has_display(os.environ):
+        webbrowser.open(address)
+    return 0
+
+
+def page_address(url: str, token: str, may: May) -> str:
+    """The page's address. The token is in the part that browsers do not send; the page takes it out of the address."""
+    return f"{url}/#token={derived_token(token, may)}"
+
+
+def check_driver(url: str, token: str) -> None:
+    """That the server at this URL, which comes from a topic that others may have written, knows the run's token: it signs an answer with it.
+
+    Raises:
+        ClusterUnreachable: it does not.
+    """
+    parts = urlsplit(url)
+    headers = signed_headers(token, "GET", ASKED, b"", LONG_AGO_S)
+    try:
+        answer = ask("GET", parts.hostname or "127.0.0.1", parts.port, ASKED, HTTP_TIMEOUT_S, b"", headers)
+    except NO_ANSWER as error:
+        raise ClusterUnreachable(f"no coordinator answers at {url}: {error}.", "It may have stopped just now.") from None
+    if told_time(token, ASKED, headers, answer.headers) is None:
+        raise ClusterUnreachable(f"what answers at {url} is not this run's driver: it does not know the run's token.", "Check what listens there.")
+
+
+def has_display(environ: Mapping[str, str], platform: str = sys.platform) -> bool:
+    """Whether a browser can be opened for whoever sits at this terminal."""
+    return platform == "darwin" or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
+
+
+def ssh_line(url: str, environ: Mapping[str, str]) -> str:
+    """What to type on one's own machine to see the page of a job that runs where one is logged in over ssh; "": one is not."""
+    where = environ.get("SSH_CONNECTION", "").split()
+    port = urlsplit(url).port
+    return f"ssh -L {port}:127.0.0.1:{port} {where[2]}" if len(where) == 4 else ""

@@ -1,0 +1,25 @@
+"""What a job is made of, from its job file: topics, stores, configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samzapy.config.load import LoadedJob
+from samzapy.wiring.job_topics import job_of
+
+DEAD_LETTER = "dead_letter"
+
+
+def about_of(loaded: LoadedJob) -> dict[str, Any]:
+    """As plain values."""
+    settings, names = loaded.settings, job_of(loaded.settings)
+    return {
+        "job": names.name, "id": names.id, "task": settings.task.rpartition(":")[2],
+        "inputs": [{"topic": i.topic, "bootstrap": i.bootstrap, "broadcast": i.broadcast, "serdes": f"{i.key} → {i.value}"} for i in settings.inputs],
+        "outputs": [{"topic": o.topic, "serdes": f"{o.key} → {o.value}"} for o in settings.outputs],
+        "stores": [{"name": name, "changelog": store.changelog, "serdes": f"{store.key} → {store.value}"} for name, store in settings.stores.items()],
+        "dead_letters": names.dead_letter_topic if settings.on_error.then == DEAD_LETTER else "",
+        "config": [origin.to_json() for origin in loaded.origins],
+        "guarantee": settings.commit.guarantee, "commit_interval_s": settings.commit.interval_ms / 1000,
+        "containers": settings.containers.count,
+    }  # fmt: skip

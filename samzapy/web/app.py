@@ -1,0 +1,203 @@
+"""The application: the table of routes, the live frames, the page's files, health and metrics, and the paths of before as aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route as Path
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from samzapy.api.errors import SamzapyError
+from samzapy.coordinator.host_names import HostNames
+from samzapy.coordinator.http import BAD, CONFLICT, FORBIDDEN, MISDIRECTED, TOO_LARGE, UNAVAILABLE, TooLarge, body_of, throw_away
+from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
+from samzapy.printable import printable_json
+from samzapy.signing import NOT_SIGNED, is_signed_body
+from samzapy.web.access import Access, Caller, May, Refused
+from samzapy.web.exposition import metrics_text
+from samzapy.web.facts import Actions, Facts
+from samzapy.web.files import PageFiles
+from samzapy.web.frames import Streams
+from samzapy.web.openapi import document
+from samzapy.web.routes import TABLE, Asked, J, NotFound, Route, checked_query
+
+MAX_REQUEST_BYTES = 64 << 10
+MAX_ANSWER_BYTES = 8 << 20
+NOT_FOUND = 404
+HEALTH = ("/healthz", "/readyz")
+TITLES = {400: "Not understood", 401: "A token is needed", 403: "Not allowed", 404: "Not found", 409: "Refused", 413: "Too large", 429: "Too often", 503: "Not now"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+HEADERS = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def web_app(facts: Facts, actions: Actions, token: str, names: HostNames | None = None) -> Starlette:
+    """The application. `names`: the host names that requests may use; None: loopback's."""
+    names = names or HostNames()
+    access = Access(token, names)
+    streams, files = Streams(facts), PageFiles()
+
+    async def metrics(_: Request) -> Response:
+        text = await run_in_threadpool(lambda: metrics_text(facts.status(), facts.reports()))
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def healthz(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_: Request) -> Response:
+        state = facts.state()
+        return PlainTextResponse(f"{state}\n", 200 if state == "RUNNING" else UNAVAILABLE)
+
+    async def openapi(_: Request) -> Response:
+        return JSONResponse(document())
+
+    async def stream(request: Request) -> Response:
+        found = access.caller(request, May.VIEW, changes=False)
+        if isinstance(found, Refused):
+            return await _refuse(request, found)
+        if not _is_this_job(facts, request.path_params):
+            return problem(NOT_FOUND, "there is no such job here")
+        return streams.open(request)
+
+    table = [Path(row.path, _endpoint(row, facts, actions, access, problem), methods=[row.method]) for row in TABLE]
+    rows = {row.name: row for row in TABLE}
+    old = [
+        Path(f"/api/v1/{path}", _endpoint(rows[name], facts, actions, access, old_error), methods=[rows[name].method])
+        for path, name in (("status", "status"), ("stop", "stop"), ("scale", "scale"), ("restart", "restart"))
+    ]
+    model = Path("/api/v1/job-model", _open(lambda: facts.model()))
+    fixed = [Path("/metrics", metrics), Path("/healthz", healthz), Path("/readyz", readyz), Path("/v1/openapi.json", openapi)]
+    page = [Path(path, files.endpoint) for path in files.paths]
+    return Starlette(
+        routes=[*fixed, *page, *old, model, Path(f"{J}/stream", stream), *table],
+        middleware=[Middleware(_OnlyByName, names=names), Middleware(_SafeHeaders)],
+    )
+
+
+def _open(read: Callable[[], Any]) -> Endpoint:
+    async def endpoint(_: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(read))
+
+    return endpoint
+
+
+def problem(status: int, detail: str, remedy: str = "", code: str = "", headers: Mapping[str, str] | None = None) -> Response:
+    """An error as RFC 9457 has it."""
+    content = {"type": "about:blank", "title": TITLES.get(status, "Refused"), "status": status, "detail": detail, "code": code, "remedy": remedy}
+    return JSONResponse(content, status, dict(headers or {}), "application/problem+json")
+
+
+def old_error(status: int, detail: str, remedy: str = "", code: str = "", headers: Mapping[str, str] | None = None) -> Response:
+    """An error as the paths of before have it."""
+    content = {"error": detail, **({"remedy": remedy, "code": code} if code else {})}
+    return JSONResponse(content, FORBIDDEN if status == 401 else status, dict(headers or {}))
+
+
+async def _refuse(request: Request, refused: Refused, error: Callable[..., Response] = problem) -> Response:
+    await throw_away(request)
+    return error(refused.status, refused.why, refused.remedy, headers=dict(refused.headers))
+
+
+def _is_this_job(facts: Facts, path: Mapping[str, str]) -> bool:
+    about = facts.about()
+    return "job" not in path or (path["job"], path["id"]) == (about["job"], about["id"])
+
+
+def _endpoint(row: Route, facts: Facts, actions: Actions, access: Access, error: Callable[..., Response]) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        try:
+            found = access.caller(request, row.who, changes=row.changes)
+            if isinstance(found, Refused):
+                return await _refuse(request, found, error)
+            if not _is_this_job(facts, request.path_params):
+                return error(NOT_FOUND, "there is no such job here")
+            body = await body_of(request, MAX_REQUEST_BYTES) if row.changes else b""
+            if found.is_signed and not is_signed_body(request.headers, body):
+                return error(FORBIDDEN, f"{NOT_SIGNED}: the body does not match the signature")
+            asked = _asked(row, request, found, body, facts, actions)
+            return await run_in_threadpool(lambda: _answered(row.act(asked)))
+        except TooLarge as too_large:
+            await throw_away(request)
+            return error(TOO_LARGE, str(too_large))
+        except ClientDisconnect:
+            return Response(status_code=BAD)  # nobody reads it
+        except NotFound as missing:
+            return error(NOT_FOUND, missing.message)
+        except SamzapyError as refused:
+            return error(CONFLICT, refused.message, refused.remedy, refused.code)
+        except ValidationError as wrong:
+            why = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in wrong.errors()[:5])
+            return error(BAD, f"request not understood: {why}")
+        except NOT_UNDERSTOOD as wrong:
+            return error(BAD, f"request not understood: {type(wrong).__name__}: {wrong}")
+
+    return endpoint
+
+
+def _asked(row: Route, request: Request, caller: Caller, body: bytes, facts: Facts, actions: Actions) -> Asked:
+    query = checked_query(row, request.query_params)
+    content = row.body.model_validate(read_object(body or b"{}", MAX_REQUEST_BYTES)) if row.body is not None else None
+    return Asked(facts, actions, caller, request.path_params, query, content)
+
+
+def _answered(content: Any) -> Response:
+    answer = _Readable(content)
+    if len(answer.body) > MAX_ANSWER_BYTES:
+        return problem(TOO_LARGE, f"the answer has more than {MAX_ANSWER_BYTES} bytes", "Ask for a part of it: `rows` has `limit` and `find`.")
+    return answer
+
+
+class _Readable(JSONResponse):
+    """JSON that a terminal shows as text, whatever record is quoted in it."""
+
+    def render(self, content: Any) -> bytes:
+        return printable_json(bytes(super().render(content)).decode()).encode()
+
+
+class _OnlyByName:
+    """Answers only requests under one of its host names. The health check is answered under any: it is no secret, and probes use many names."""
+
+    def __init__(self, app: ASGIApp, names: HostNames) -> None:
+        self._app = app
+        self._names = names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        name = request.headers.get("Host", "")
+        if scope["path"] in HEALTH or self._names.allow(name):
+            await self._app(scope, receive, send)
+            return
+        error = f"this job is not asked for by the name {name[:100]!r}; add it to `web: {{names: [...]}}` of the job file if it is right"
+        await JSONResponse({"error": error}, MISDIRECTED)(scope, receive, send)
+
+
+class _SafeHeaders:
+    """What browsers are told: run and load nothing that is not from here, guess no types, keep nothing of the interface."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kept = (b"cache-control", b"no-store" if scope["path"].startswith(("/v1", "/api")) else b"no-cache")
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), *HEADERS, kept]}
+            await send(message)
+
+        await self._app(scope, receive, answer)

@@ -1,0 +1,116 @@
+"""The facts of a job that runs, from its coordinator; and what may be done to it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.coordinator.events import PEOPLE
+from samzapy.coordinator.job_coordinator import JobCoordinator
+from samzapy.web.facts import Rows
+
+LOG = logging.getLogger("samzapy.web")
+
+
+class Live:
+    """Facts and Actions of a running coordinator.
+
+    Args:
+        about: the job's topics, stores and configuration.
+        notes: what people are to know of this process.
+    """
+
+    def __init__(self, coordinator: JobCoordinator, about: Mapping[str, Any], notes: Callable[[], Sequence[str]] = tuple) -> None:
+        self._coordinator = coordinator
+        self._roster = coordinator.roster
+        self._about = about
+        self._notes = notes
+
+    def status(self) -> dict[str, Any]:
+        return {**self._roster.status(), "notes": list(self._notes())}
+
+    def state(self) -> str:
+        return self._roster.state
+
+    def model(self) -> dict[str, Any]:
+        return self._roster.model().to_json()
+
+    def reports(self) -> Mapping[int, Mapping[str, Any]]:
+        return self._roster.reports()
+
+    def events(self, since: int) -> Rows:
+        with self._roster.lock:
+            return self._roster.events.since(since)
+
+    def commits(self) -> Rows:
+        with self._roster.lock:
+            return self._roster.events.commits()
+
+    def errors(self) -> Rows:
+        with self._roster.lock:
+            return [dict(group) for group in self._roster.events.errors()]
+
+    def series(self, step_s: float) -> Rows:
+        with self._roster.lock:
+            return self._roster.observed.series(step_s)
+
+    def hints(self) -> Rows:
+        return []
+
+    def about(self) -> dict[str, Any]:
+        return dict(self._about)
+
+    # -- what may be done ----------------------------------------------------------------------------------------------------------------
+
+    def stop(self, by: str, dry_run: bool) -> dict[str, Any]:
+        running = sum(1 for task in self._roster.task_states() if task == "RUNNING")
+        effect = f"{running} tasks commit what they have done and stop; start the job again with `samzapy run`"
+        if not dry_run:
+            self._note("stop", by, effect)
+            self._coordinator.request_stop()
+        return {"state": self._roster.state, "effect": effect}
+
+    def scale(self, containers: int, by: str, dry_run: bool) -> dict[str, Any]:
+        if dry_run:
+            before, tasks = self._roster.target, len(self._roster.tasks)
+            wanted = min(max(containers, 1), tasks)
+            if containers < 1:
+                raise ConfigurationError(f"{containers} containers: a job runs in one or more.", "")
+            return {"containers": wanted, "before": before, "tasks": tasks, "effect": _scaled(before, wanted, tasks)}
+        done = self._coordinator.changes.scale(containers)
+        effect = _scaled(done["before"], done["containers"], done["tasks"])
+        self._note("scale", by, effect)
+        return {**done, "effect": effect}
+
+    def restart(self, container: int | None, by: str, dry_run: bool) -> dict[str, Any]:
+        with self._roster.lock:
+            members = dict(self._roster.members)
+        if container is not None and container not in members:
+            raise ConfigurationError(f"there is no container {container}.", f"There are: {', '.join(map(str, sorted(members)))}.")
+        chosen = [container] if container is not None else [n for n, m in sorted(members.items()) if not m.is_done]
+        tasks = sum(len(members[n].tasks) for n in chosen)
+        one_by_one = ", one after the other" if len(chosen) > 1 else ""
+        effect = f"container {', '.join(map(str, chosen))} commits, ends and is started again{one_by_one}; meanwhile nobody runs its tasks ({tasks} in all)"
+        if dry_run:
+            return {"containers": chosen, "effect": effect}
+        done = self._coordinator.changes.restart(container)
+        self._note("restart", by, effect)
+        return {**done, "effect": effect}
+
+    def _note(self, what: str, by: str, effect: str) -> None:
+        LOG.info("%s, asked for by %s: %s", what, by, effect)
+        with self._roster.lock:
+            self._roster.events.add(PEOPLE, what, f"{by} asked for: {what}; {effect}", by=by)
+
+
+def _scaled(before: int, after: int, tasks: int) -> str:
+    if before == after:
+        return f"{after} containers, as before: nothing changes"
+    moved = sum(max(0, share - kept) for share, kept in zip(_shares(tasks, after), _shares(tasks, before) + [0] * after, strict=False))
+    return f"{before} → {after} containers for {tasks} tasks; at least {moved} tasks move, each after a commit and, where needed, a restore"
+
+
+def _shares(tasks: int, containers: int) -> list[int]:
+    return [tasks // containers + (n < tasks % containers) for n in range(containers)]

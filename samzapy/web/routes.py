@@ -1,0 +1,202 @@
+"""The table of routes: the application and the OpenAPI file are both made of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from samzapy.api.errors import SamzapyError
+from samzapy.web import schemas as s
+from samzapy.web.access import NAMES, Caller, May
+from samzapy.web.facts import Actions, Facts, filtered, ordered
+from samzapy.web.graph import graph_of
+
+J = "/v1/jobs/{job}/{id}"
+MAX_PAGE = 1000
+SORTS = ("name", "state", "container", "lag", "behind_s", "rate", "busy", "us", "processed")
+
+
+class NotFound(SamzapyError):
+    """There is no such thing in this job."""
+
+    code = "SZ100"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, checked: `path` and `query` have what the route names, `body` is of the route's model."""
+
+    facts: Facts
+    actions: Actions
+    caller: Caller
+    path: Mapping[str, str]
+    query: Mapping[str, Any]
+    body: Any = None
+
+    @property
+    def by(self) -> str:
+        return str(self.caller)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parameter after the `?`. `kind`: int, float or str; `least`, `most`: of a number. `choices`: of a text."""
+
+    name: str
+    kind: type
+    default: Any
+    summary: str
+    least: float = 0
+    most: float = 1e15
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One row. `act` gives the answer's document."""
+
+    method: str
+    path: str
+    name: str
+    who: May
+    summary: str
+    answer: type[BaseModel] | list[type[BaseModel]]
+    act: Callable[[Asked], Any]
+    query: tuple[Query, ...] = ()
+    body: type[BaseModel] | None = None
+
+    @property
+    def changes(self) -> bool:
+        return self.method != "GET"
+
+
+def _me(asked: Asked) -> dict[str, Any]:
+    status = asked.facts.about()
+    return {"may": NAMES[asked.caller.may], "job": status["job"], "id": status["id"]}
+
+
+def _jobs(asked: Asked) -> dict[str, Any]:
+    status = asked.facts.status()
+    one = {"jobName": status["job"], "jobId": status["id"], "status": status["state"], "url": status["coordinator"], "run": status["run_id"]}
+    return {"items": [one], "next": None}
+
+
+def _samza_tasks(asked: Asked) -> list[dict[str, Any]]:
+    status = asked.facts.status()
+    homes = {c["id"]: c["preferred_host"] for c in status["containers"]}
+    return [
+        {
+            "preferredHost": homes.get(task["container"]), "taskName": task["name"],
+            "containerId": "" if task["container"] is None else str(task["container"]),
+            "partitions": [_partition(text) for text in task["partitions"]], "storeNames": sorted(task["stores"]),
+        }
+        for task in status["tasks"]
+    ]  # fmt: skip
+
+
+def _partition(text: str) -> dict[str, Any]:
+    """`kafka.visits.3`, as a document."""
+    system, _, rest = text.partition(".")
+    stream, _, partition = rest.rpartition(".")
+    return {"system": system, "stream": stream, "partitionId": int(partition)}
+
+
+def _rows(asked: Asked) -> dict[str, Any]:
+    query = asked.query
+    found = ordered(filtered(asked.facts.status()["tasks"], query["find"]), query["sort"])
+    end = query["offset"] + query["limit"]
+    return {"items": found[query["offset"] : end], "found": len(found), "next": str(end) if end < len(found) else None}
+
+
+def _task(asked: Asked) -> dict[str, Any]:
+    for task in asked.facts.status()["tasks"]:
+        if task["name"] == asked.path["task"]:
+            return dict(task)
+    raise NotFound(f"there is no task {asked.path['task'][:100]!r}.", "")
+
+
+def _restores(asked: Asked) -> dict[str, Any]:
+    found = [
+        {"task": task["name"], "store": store, "container": task["container"], **facts["restore"]}
+        for task in asked.facts.status()["tasks"]
+        for store, facts in task["stores"].items()
+        if facts.get("restore")
+    ]
+    return {"items": sorted(found, key=lambda r: -r["remaining"])}
+
+
+def _events(asked: Asked) -> dict[str, Any]:
+    items = asked.facts.events(asked.query["since"])
+    return {"items": items, "last": items[-1]["n"] if items else asked.query["since"]}
+
+
+PAGE = (
+    Query("sort", str, "name", "The field to sort by; -field: the largest first.", choices=tuple(f"{d}{n}" for n in SORTS for d in ("", "-"))),
+    Query("find", str, "", "Only rows in whose name, state, container or reason this text is."),
+    Query("limit", int, 100, "How many rows at most.", 1, MAX_PAGE),
+    Query("offset", int, 0, "How many rows to pass over; `next` has it for the next page.", 0, 1_000_000),
+)
+OPEN, VIEW, OPERATE = May.ANYTHING_OPEN, May.VIEW, May.OPERATE
+TABLE: tuple[Route, ...] = (
+    Route("GET", "/v1/me", "me", OPEN, "What this token may do", s.Me, _me),
+    Route("GET", "/v1/jobs", "jobs", OPEN, "The jobs that this driver knows", s.Jobs, _jobs),
+    Route("GET", J, "status", OPEN, "The status document", s.Status, lambda a: a.facts.status()),
+    Route(
+        "PUT", J, "set-status", OPERATE, "Samza's way to stop a job: ?status=stopped", s.Effect, lambda a: a.actions.stop(a.by, False),
+        (Query("status", str, "stopped", "The state that is wanted.", choices=("stopped",)),),
+    ),
+    Route("GET", f"{J}/tasks", "tasks", OPEN, "The tasks in Samza's form", [s.SamzaTask], _samza_tasks),
+    Route("GET", f"{J}/tasks/{{task}}", "task", VIEW, "One task", s.Task, _task),
+    Route("GET", f"{J}/rows", "rows", VIEW, "The tasks, sorted, filtered, a page at a time", s.Tasks, _rows, PAGE),
+    Route("GET", f"{J}/containers", "containers", VIEW, "The containers", s.Containers, lambda a: {"items": a.facts.status()["containers"]}),
+    Route("GET", f"{J}/model", "model", VIEW, "Which container runs which tasks", s.Model, lambda a: a.facts.model()),
+    Route("GET", f"{J}/graph", "graph", VIEW, "Topics, stores, and what flows between them", s.Graph, lambda a: graph_of(a.facts.about(), a.facts.status())),
+    Route("GET", f"{J}/config", "config", VIEW, "The configuration, with where each value comes from", s.Config, lambda a: {"items": a.facts.about()["config"]}),
+    Route(
+        "GET", f"{J}/events", "events", VIEW, "The timeline", s.Events, _events, (Query("since", int, 0, "Only events after the one of that number."),)
+    ),
+    Route("GET", f"{J}/commits", "commits", VIEW, "The last commits", s.Commits, lambda a: {"items": a.facts.commits()}),
+    Route("GET", f"{J}/restores", "restores", VIEW, "The restores", s.Restores, _restores),
+    Route("GET", f"{J}/errors", "errors", VIEW, "Errors of records, grouped", s.Errors, lambda a: {"items": a.facts.errors()}),
+    Route("GET", f"{J}/hints", "hints", VIEW, "What is wrong, and what mends it", s.Hints, lambda a: {"items": a.facts.hints()}),
+    Route(
+        "GET", f"{J}/series", "series", VIEW, "The job's numbers over time", s.Series,
+        lambda a: {"step_s": a.query["step"], "items": a.facts.series(a.query["step"])},
+        (Query("step", float, 2.0, "Seconds between two points: 2 for ten minutes, 30 for six hours.", 1, 3600),),
+    ),
+    Route("POST", f"{J}/scale", "scale", OPERATE, "Run in so many containers", s.Effect,
+          lambda a: a.actions.scale(a.body.containers, a.by, a.body.dry_run), (), s.Scale),
+    Route("POST", f"{J}/restart", "restart", OPERATE, "Restart containers", s.Effect,
+          lambda a: a.actions.restart(a.body.container, a.by, a.body.dry_run), (), s.Restart),
+    Route("POST", f"{J}/stop", "stop", OPERATE, "Stop after a final commit", s.Effect, lambda a: a.actions.stop(a.by, a.body.dry_run), (), s.Stop),
+)  # fmt: skip
+
+
+def checked_query(route: Route, given: Mapping[str, str]) -> dict[str, Any]:
+    """The values of the route's parameters.
+
+    Raises:
+        ValueError: one is none of its kind; says which.
+    """
+    values: dict[str, Any] = {}
+    for query in route.query:
+        text = given.get(query.name)
+        values[query.name] = query.default if text is None else _value(query, text)
+    return values
+
+
+def _value(query: Query, text: str) -> Any:
+    if query.kind is str:
+        if query.choices and text not in query.choices:
+            raise ValueError(f"{query.name}={text[:50]!r}: one of {', '.join(query.choices)}")
+        return text[:200]
+    if not re.fullmatch(r"\d{1,15}" if query.kind is int else r"\d{1,12}(\.\d{1,6})?", text, re.ASCII):
+        raise ValueError(f"{query.name}={text[:50]!r}: not a number")
+    value = query.kind(text)
+    if not query.least <= value <= query.most:
+        raise ValueError(f"{query.name}={text}: from {query.least:g} to {query.most:g}")
+    return value

@@ -1,0 +1,125 @@
+"""A job of any size without a job: a real roster that is told what containers would tell. For routes, frames and the page."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from samzapy.clock import SystemClock
+from samzapy.coordinator.http import Listener
+from samzapy.coordinator.membership import RUNNING, Member, Owner
+from samzapy.coordinator.roster import Roster
+from samzapy.model.job_model import TaskModel
+from samzapy.model.names import Job
+from samzapy.model.offsets import TopicPartition
+from samzapy.plan.members import Phase
+from samzapy.web.access import May, derived_token
+from samzapy.web.app import web_app
+from samzapy.web.live import Live
+
+TOKEN = "a-token-of-a-run"
+VIEW, OPERATE = derived_token(TOKEN, May.VIEW), derived_token(TOKEN, May.OPERATE)
+ABOUT: dict[str, Any] = {
+    "job": "visits", "id": "1", "task": "VisitCounter",
+    "inputs": [{"topic": "visits", "bootstrap": False, "broadcast": False, "serdes": "string → json"}],
+    "outputs": [{"topic": "visit-counts", "serdes": "string → integer"}],
+    "stores": [{"name": "counts", "changelog": True, "serdes": "string → integer"}],
+    "dead_letters": "visits-1-dead-letter", "guarantee": "exactly_once", "commit_interval_s": 1.0, "containers": 2,
+    "config": [
+        {"key": "job", "value": "visits", "from": "visits.yaml:1"}, {"key": "kafka.sasl.password", "value": "***", "from": "visits.yaml:4"},
+        {"key": "commit.interval", "value": "500ms", "from": "--set 1:1"}, {"key": "containers.standby", "value": "0", "from": "default"},
+    ],
+}  # fmt: skip
+HEADERS = {"Authorization": f"Bearer {VIEW}"}
+J = "/v1/jobs/visits/1"
+
+
+@dataclass
+class Changes:
+    """What was asked for."""
+
+    asked: list[Any] = field(default_factory=list)
+
+    def scale(self, containers: int) -> dict[str, Any]:
+        self.asked.append(containers)
+        return {"containers": containers, "before": 2, "tasks": 4}
+
+    def restart(self, container: int | None) -> dict[str, Any]:
+        self.asked.append(("restart", container))
+        return {"containers": [container]}
+
+
+class Stage:
+    """As much of a coordinator as the web listener looks at."""
+
+    def __init__(self, tasks: int = 4, containers: int = 2, hosts: int = 2) -> None:
+        names = [f"Partition {i}" for i in range(tasks)]
+        models = {name: TaskModel(name, i, (TopicPartition("visits", i),)) for i, name in enumerate(names)}
+        self.roster = Roster(Job("visits", "1"), "run-1", models, containers, None, SystemClock())
+        self.roster.url = "http://127.0.0.1:1"
+        self.changes = Changes()
+        self.is_stopped = False
+        self._names, self._containers, self._beat = names, containers, 0
+        for n in range(containers):
+            owner = Owner(incarnation=f"i{n}", tasks=tuple(names[n::containers]), host=f"host-{n % hosts}", pid=4000 + n)
+            self.roster.members.add(Member(n, Phase.LIVE, RUNNING, owner=owner, preferred_host=f"host-{n % hosts}"))
+        self.roster.state = "RUNNING"
+
+    def request_stop(self) -> None:
+        self.is_stopped = True
+
+    def beat(self, seconds: float = 1.0, lag: int = 0, state: str = "RUNNING", news: list[dict[str, Any]] | None = None) -> None:
+        """Each container reports once: `seconds` of work more."""
+        self._beat += 1
+        now_ms = SystemClock().now_ms()
+        for n in range(self._containers):
+            busy = 0.2 + 0.6 * n / self._containers
+            done = self._beat * seconds
+            tasks = [self._task(name, done, lag, state, now_ms) for name in self._names[n :: self._containers]]
+            loop = {"process": busy * done, "commit": 0.1 * done, "wait_input": (0.9 - busy) * done, "wait_output": 0.0, "restore": 0.0, "other": 0.0}
+            report = {"state": "RUNNING", "number": self._beat, "tasks": tasks, "standbys": [], "loop": loop, "sent": {"visit-counts": int(900 * done)}}
+            self.roster.heartbeat(n, f"i{n}", {**report, "news": news or [], "memory_bytes": (600 + n) << 20})
+        self.roster.look()
+
+    def _task(self, name: str, done: float, lag: int, state: str, now_ms: int) -> dict[str, Any]:
+        number = int(name.split()[1])
+        restore = {"source": "changelog", "reason": "no local store on this host", "records": 7000, "seconds": 2.0, "remaining": 0, "needed": 10_000}
+        if state == "RESTORING":
+            restore["remaining"] = 3000
+        return {
+            "name": name, "state": state, "reason": "", "partitions": [f"kafka.visits.{number}"], "positions": {f"visits[{number}]": int(450 * done)},
+            "processed": int(450 * done), "skipped": 0, "dead_letters": 0, "sequence": 3, "stores": {"counts": {"restore": restore}}, "metrics": {},
+            "busy_s": 0.02 * done * (1 + number % 7), "event_ms": now_ms - 800, "lag": lag * (1 + number % 5),
+        }  # fmt: skip
+
+
+def live(stage: Stage) -> Live:
+    return Live(stage, ABOUT, lambda: ["a note"])  # type: ignore[arg-type]  # as much of a coordinator as it takes
+
+
+class Served:
+    """A stage behind a real listener."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        facts = live(stage)
+        self._listener = Listener(web_app(facts, facts, TOKEN), "127.0.0.1", 0)
+        self.url = self._listener.url
+
+    def __enter__(self) -> Served:
+        self._listener.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.stop()
+
+
+if __name__ == "__main__":  # a job to look at: TASKS CONTAINERS
+    shown = Stage(int(sys.argv[1]), int(sys.argv[2]))
+    with Served(shown) as served:
+        print(f"{served.url}/#token={OPERATE}", flush=True)
+        ended = threading.Event()
+        while not ended.wait(1.0):
+            shown.beat(lag=40)

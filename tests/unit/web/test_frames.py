@@ -1,0 +1,43 @@
+"""Live frames: bounded by what is shown, and only what changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from samzapy.web.frames import View, changed, make_frame
+from tests.page.staged import Stage, live
+
+MAX_FRAME = 32 << 10
+
+
+@pytest.mark.parametrize(("tasks", "containers"), [(10, 2), (1000, 64), (10_000, 64)])
+def test_a_frame_fits_however_large_the_job_is(tasks: int, containers: int) -> None:
+    stage = Stage(tasks, containers)
+    stage.beat(lag=9)
+    stage.beat(lag=11, state="RESTORING")
+
+    assert len(orjson.dumps(make_frame(live(stage), View()))) <= MAX_FRAME
+
+
+def test_only_what_changed_is_sent_again() -> None:
+    stage = Stage()
+    facts, view, sent = live(stage), View("name"), dict[str, Any]()
+    stage.beat(lag=3)
+    first = changed(make_frame(facts, view), sent)
+    assert {"Partition 0", "Partition 1", "Partition 2", "Partition 3"} == first["rows"].keys()
+    assert [] == [name for name in changed(make_frame(facts, view), sent) if name not in ("job", "rows")]
+
+    view.find = "partition 1"
+    then = changed(make_frame(facts, view), sent)
+    assert ["Partition 1"] == then["order"]
+    assert {"Partition 0", "Partition 2", "Partition 3"} == {name for name, row in then["rows"].items() if row is None}
+
+
+def test_news_are_told_once() -> None:
+    stage = Stage()
+    facts, view, sent = live(stage), View(), dict[str, Any]()
+    assert ["the job is RUNNING"] == [event["text"] for event in changed(make_frame(facts, view), sent)["news"]]
+    assert "news" not in changed(make_frame(facts, view), sent)

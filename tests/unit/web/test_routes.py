@@ -1,0 +1,187 @@
+"""The interface: who may do what, what is answered, and that the OpenAPI file says so."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from samzapy.signing import signed_headers
+from samzapy.web.access import MAX_CHANGES, MAX_WRONG, May, derived_token
+from samzapy.web.app import web_app
+from samzapy.web.openapi import FILE, document, text
+from samzapy.web.routes import TABLE, Route
+from tests.page.staged import OPERATE, TOKEN, VIEW, J, Stage, live
+
+BEARER = {VIEW: {"Authorization": f"Bearer {VIEW}"}, OPERATE: {"Authorization": f"Bearer {OPERATE}"}}
+URL = "http://127.0.0.1:1"
+
+
+@pytest.fixture
+def stage() -> Stage:
+    stage = Stage()
+    stage.beat(lag=3)
+    return stage
+
+
+@pytest.fixture
+def client(stage: Stage) -> TestClient:
+    facts = live(stage)
+    return TestClient(web_app(facts, facts, TOKEN), base_url=URL)
+
+
+def ask(client: TestClient, row: Route, token: str | None = OPERATE, **more: Any) -> Any:
+    path = row.path.format(job="visits", id="1", task="Partition 1")
+    body = {"json": {"containers": 3, "dry_run": True}} if row.body is not None and row.name == "scale" else {"json": {"dry_run": True}} if row.body else {}
+    headers = BEARER[token] if token else {}
+    return client.request(row.method, path, headers={**headers, **more.pop("headers", {})}, **body, **more)
+
+
+def name_of(row: Route) -> str:
+    return row.name
+
+
+@pytest.mark.parametrize("row", TABLE, ids=name_of)
+def test_every_route_answers_as_its_schema_says(client: TestClient, row: Route) -> None:
+    answer = ask(client, row)
+
+    assert 200 == answer.status_code, answer.text
+    content = answer.json()
+    models = row.answer if isinstance(row.answer, list) else [row.answer]
+    for one in content if isinstance(row.answer, list) else [content]:
+        models[0].model_validate(one, strict=True)
+    assert "no-store" == answer.headers["Cache-Control"]
+    assert "unsafe" not in answer.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("row", TABLE, ids=name_of)
+def test_nobody_may_more_than_the_token_says(client: TestClient, stage: Stage, row: Route) -> None:
+    assert (200 if row.who is May.ANYTHING_OPEN else 401) == ask(client, row, None).status_code
+    assert (403 if row.changes else 200) == ask(client, row, VIEW).status_code
+    assert not stage.is_stopped or row.name == "set-status"
+
+
+def test_the_committed_file_is_what_the_table_makes() -> None:
+    assert FILE.read_text() == text(), "python -m samzapy.web.openapi --write"
+
+
+def test_every_path_of_the_file_is_there(client: TestClient) -> None:
+    for path, methods in document()["paths"].items():
+        if path.endswith("/stream"):
+            continue
+        for method in methods:
+            answer = client.request(method.upper(), re.sub(r"{job}/{id}", "visits/1", path).replace("{task}", "Partition 0"))
+            assert answer.status_code in (200, 401), path
+
+
+def test_references_in_the_file_lead_somewhere() -> None:
+    names = set(re.findall(r"#/components/schemas/(\w+)", text()))
+    assert names <= document()["components"]["schemas"].keys()
+    assert len(document()["paths"]) > 20
+
+
+def test_another_job_is_not_here(client: TestClient) -> None:
+    answer = client.get("/v1/jobs/other/1")
+    assert (404, "application/problem+json", "Not found") == (answer.status_code, answer.headers["Content-Type"], answer.json()["title"])
+    assert 404 == client.get(f"{J}/tasks/nobody", headers=BEARER[VIEW]).status_code
+
+
+def test_rows_are_sorted_found_and_given_a_page_at_a_time(client: TestClient) -> None:
+    def rows(query: str) -> Any:
+        return client.get(f"{J}/rows?{query}", headers=BEARER[VIEW]).json()
+
+    first = rows("sort=-lag&limit=3")
+    assert ["Partition 3", "Partition 2", "Partition 1"] == [row["name"] for row in first["items"]]
+    assert (4, "3") == (first["found"], first["next"])
+    last = rows(f"sort=-lag&limit=3&offset={first['next']}")
+    assert (["Partition 0"], None) == ([row["name"] for row in last["items"]], last["next"])
+    assert ["Partition 2"] == [row["name"] for row in rows("find=partition+2")["items"]]
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=1e3", "limit=-1", "limit=٣", "sort=;", "offset=99999999999999999999", "limit=NaN"])
+def test_a_parameter_that_is_none_is_refused_in_words(client: TestClient, query: str) -> None:
+    answer = client.get(f"{J}/rows?{query}", headers=BEARER[VIEW])
+    assert 400 == answer.status_code
+    assert query.split("=")[0] in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"containers": 0}', b'{"containers": "many"}', b'{"containers": 1e400}', b"\xff", b"[" * 50_000])
+def test_a_body_that_is_not_understood_changes_nothing(client: TestClient, stage: Stage, body: bytes) -> None:
+    assert 400 == client.post(f"{J}/scale", content=body, headers=BEARER[OPERATE]).status_code
+    assert [] == stage.changes.asked
+
+
+def test_a_body_without_end_is_cut_off(client: TestClient) -> None:
+    assert 413 == client.post(f"{J}/scale", content=b" " * 70_000, headers=BEARER[OPERATE]).status_code
+
+
+def test_what_is_asked_for_is_done_once_and_noted_with_who_asked(client: TestClient, stage: Stage) -> None:
+    told = client.post(f"{J}/scale", json={"containers": 3, "dry_run": True}, headers=BEARER[OPERATE]).json()
+    assert [] == stage.changes.asked
+    done = client.post(f"{J}/scale", json={"containers": 3}, headers=BEARER[OPERATE]).json()
+
+    assert [3] == stage.changes.asked
+    assert told == done
+    assert "2 → 3 containers for 4 tasks; at least 1 tasks move" in done["effect"]
+    assert ["operate (testclient) asked for: scale; " + done["effect"]] == [e["text"] for e in stage.roster.events.since() if e["kind"] == "people"]
+
+
+def test_samzas_way_to_stop(client: TestClient, stage: Stage) -> None:
+    assert 400 == client.put(f"{J}?status=started", headers=BEARER[OPERATE]).status_code
+    assert 200 == client.put(f"{J}?status=stopped", headers=BEARER[OPERATE]).status_code
+    assert stage.is_stopped
+
+
+def test_a_foreign_page_changes_nothing(client: TestClient, stage: Stage) -> None:
+    for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://127.0.0.1:2"}, {"Sec-Fetch-Site": "cross-site"}):
+        assert 403 == client.post(f"{J}/scale", json={"containers": 3}, headers={**BEARER[OPERATE], **headers}).status_code
+    assert 200 == client.post(f"{J}/scale", json={"containers": 3}, headers={**BEARER[OPERATE], "Origin": URL}).status_code
+    assert 1 == len(stage.changes.asked)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=name_of)
+def test_a_foreign_name_is_not_answered(client: TestClient, row: Route) -> None:
+    assert 421 == ask(client, row, headers={"Host": "evil.example"}).status_code
+
+
+def test_wrong_tokens_are_not_tried_for_long(client: TestClient) -> None:
+    for n in range(MAX_WRONG):
+        assert 403 == client.get(f"{J}/events", headers={"Authorization": f"Bearer wrong{n}"}).status_code
+    answer = client.get(f"{J}/events", headers=BEARER[VIEW])
+    assert (429, "60") == (answer.status_code, answer.headers["Retry-After"])
+
+
+def test_changes_have_a_limit_but_for_the_command_line(client: TestClient) -> None:
+    for _ in range(MAX_CHANGES):
+        assert 200 == client.post(f"{J}/scale", json={"containers": 3, "dry_run": True}, headers=BEARER[OPERATE]).status_code
+    assert 429 == client.post(f"{J}/scale", json={"containers": 3}, headers=BEARER[OPERATE]).status_code
+    body = json.dumps({"containers": 3}).encode()
+    signed = signed_headers(TOKEN, "POST", f"{J}/scale", body, time.time())
+    assert 200 == client.post(f"{J}/scale", content=body, headers=signed).status_code
+    assert 403 == client.post(f"{J}/scale", content=body, headers=signed).status_code, "a signature counts once"
+
+
+def test_derived_tokens_do_not_lead_back() -> None:
+    assert 43 == len(VIEW) == len(OPERATE)
+    assert 3 == len({VIEW, OPERATE, TOKEN})
+    assert VIEW == derived_token(TOKEN, May.VIEW)
+
+
+def test_a_token_for_people_signs_nothing(client: TestClient) -> None:
+    body = b'{"containers": 3}'
+    signed = signed_headers(OPERATE, "POST", f"{J}/scale", body, time.time())
+    assert 403 == client.post(f"{J}/scale", content=body, headers=signed).status_code
+
+
+def test_the_paths_of_before_are_still_there(client: TestClient, stage: Stage) -> None:
+    assert client.get("/api/v1/status").json().keys() == client.get(J).json().keys()
+    assert 200 == client.get("/api/v1/job-model").status_code
+    assert "error" in client.post("/api/v1/scale", json={"containers": 3}).json()
+    assert 403 == client.post("/api/v1/scale", json={"containers": 3}).status_code
+    assert 200 == client.post("/api/v1/restart", headers={"Authorization": f"Bearer {TOKEN}"}).status_code
+    assert [("restart", None)] == stage.changes.asked
+    assert "samzapy_job_state" in client.get("/metrics").text
