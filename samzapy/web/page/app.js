@@ -1,0 +1,132 @@
+// The page: which view, the live frames, and what is kept beside them.
+
+import { render } from "./vendor/preact.js";
+import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
+import { get, live, me, token } from "./lib/api.js";
+import { clock, seconds } from "./lib/format.js";
+import { State, html } from "./lib/parts.js";
+import { Actions } from "./views/actions.js";
+import { Config } from "./views/config.js";
+import { Errors } from "./views/errors.js";
+import { Overview } from "./views/overview.js";
+import { Tasks } from "./views/tasks.js";
+import { Timeline } from "./views/timeline.js";
+
+const VIEWS = { "": "Overview", tasks: "Tasks", timeline: "Timeline", errors: "Errors", config: "Config" };
+const MAX_EVENTS = 2000, MAX_POINTS = 300;
+
+/** The view and its parameters, as the address has them: #/tasks?sort=-lag. */
+function place() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  return { name: path in VIEWS ? path : "", view: Object.fromEntries(new URLSearchParams(query || "")) };
+}
+
+const go = (name, view) => history.replaceState(null, "", `#/${name}${Object.keys(view).length ? "?" + new URLSearchParams(view) : ""}`);
+
+function useTheme() {
+  const [theme, setTheme] = useState(sessionStorage.getItem("samzapy theme") || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
+  document.documentElement.dataset.theme = theme;
+  return [theme, () => {
+    const other = theme === "dark" ? "light" : "dark";
+    sessionStorage.setItem("samzapy theme", other);
+    setTheme(other);
+  }];
+}
+
+function Locked({ error }) {
+  return html`<main><section class="card"><h2>A token is needed</h2><p>${error ? error.message + "." : "This page shows a running job to those who have its token."}</p>
+    <p>Where the job was started, type <code>samzapy ui JOB.yaml</code>: it prints the address with a token, and opens it.</p></section></main>`;
+}
+
+/** State and news as they come, with the history that was before. */
+function useLive(view, is_on) {
+  const [state, setState] = useState(null), [stale, setStale] = useState(null), [error, setError] = useState(null), [events, setEvents] = useState([]), [series, setSeries] = useState([]);
+  const stream = useRef(null), began = useRef(0);
+  useEffect(() => {
+    if (!is_on) return;
+    get("/events").then((found) => setEvents((now) => merged(found.items, now)), () => {});
+    get("/series").then((found) => setSeries((now) => [...found.items, ...now].slice(-MAX_POINTS)), () => {});
+    stream.current = live(view, (next, news, refused) => {
+      if (refused) return setError(refused);
+      if (began.current && next.job.run_id !== began.current) setEvents([]);
+      began.current = next.job.run_id;
+      setState(next);
+      if (news.length) setEvents((now) => merged(now, news));
+      const { rates } = next.job;
+      setSeries((now) => {
+        const last = now[now.length - 1];
+        return last && Date.now() - last.at_ms < 1800 ? now : [...now, { at_ms: Date.now(), in: rates.in, out: rates.out, lag: rates.lag, ...rates.loop }].slice(-MAX_POINTS);
+      });
+    }, setStale);
+    return () => stream.current.close();
+  }, [is_on]);
+  useEffect(() => stream.current?.look(view), [JSON.stringify(view)]);
+  return { state, stale, error, events, series };
+}
+
+/** Events in their order, each once. */
+function merged(a, b) {
+  const by_number = new Map([...a, ...b].map((e) => [e.n, e]));
+  return [...by_number.values()].sort((x, y) => x.n - y.n).slice(-MAX_EVENTS);
+}
+
+function App() {
+  const [theme, turn] = useTheme(), [at, setAt] = useState(place()), [known, setKnown] = useState(null), [graph, setGraph] = useState(null), [commits, setCommits] = useState([]);
+  const view = useMemo(() => (at.name === "tasks" ? { sort: "-lag", ...at.view } : { sort: "-lag" }), [at]);
+  const { state, stale, error, events, series } = useLive(view, known && known.may !== "anyone");
+  useEffect(() => {
+    me().then(setKnown, (refused) => setKnown({ may: "anyone", error: refused }));
+    const moved = () => setAt(place());
+    addEventListener("hashchange", moved);
+    return () => removeEventListener("hashchange", moved);
+  }, []);
+  useEffect(() => {
+    if (known && known.may !== "anyone") get("/graph").then(setGraph, () => {});
+  }, [known, state?.job.run_id]);
+  useEffect(() => {
+    if (at.name !== "timeline" || !state) return;
+    const look = () => get("/commits").then((found) => setCommits(found.items), () => {});
+    look();
+    const timer = setInterval(look, 2000);
+    return () => clearInterval(timer);
+  }, [at.name, !!state]);
+  useEffect(() => {
+    if (!state) return;
+    document.title = stale ? `stale since ${clock(stale)} – ${state.job.job}` : `${state.job.state === "RUNNING" ? "" : state.job.state + " – "}${state.job.job}-${state.job.id}`;
+  }, [state?.job.state, stale]);
+  const look = (more) => {
+    const next = { ...at.view, ...more };
+    for (const name of Object.keys(next)) if (next[name] === "" || next[name] === 0) delete next[name];
+    go(at.name, next);
+    setAt(place());
+  };
+  if (known === null) return null;
+  const since = state && [...events].reverse().find((e) => e.kind === "job");
+  const refused = error || known.error || (known.may === "anyone" ? {} : null);
+  return html`<div class=${stale ? "is-stale" : ""}>
+    <header class="top"><div class="in">
+      <div class="bar"><span class="brand"><svg width="22" height="22" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" fill="currentColor" /><path d="M6 21c5 0 5-10 10-10s5 10 10 10" fill="none" stroke="var(--card)" stroke-width="3.4" stroke-linecap="round" /></svg>samzapy</span>
+        <h1>${known.job ? `${known.job}-${known.id}` : ""}</h1>
+        ${state && html`<span aria-live="polite"><${State} of=${state.job.state} /></span>${since && html`<span class="soft">for ${seconds((Date.now() - since.at_ms) / 1000)}</span>`}`}
+        <span class="grow" />
+        ${state && html`<span class="soft">${stale ? "" : "live"}</span>`}
+        <button onClick=${turn} aria-label=${`turn to ${theme === "dark" ? "light" : "dark"} colours`}>${theme === "dark" ? "☀" : "☾"}</button>
+        ${state && html`<${Actions} may=${known.may} job=${state.job} containers=${state.containers} />`}
+      </div>
+      <nav aria-label="Views">${Object.entries(VIEWS).map(([name, text]) => html`<a key=${name} href=${`#/${name}`} aria-current=${at.name === name ? "page" : undefined}>${text}${name === "errors" && state?.job.errors ? html`<span class="count">${state.job.errors > 999 ? "999+" : state.job.errors}</span>` : ""}</a>`)}</nav>
+    </div></header>
+    ${stale && html`<div class="stale" role="status">stale since ${clock(stale)}: the driver does not answer; what is below is as it was then</div>`}
+    ${refused ? html`<${Locked} error=${refused.message ? refused : null} />` : !state ? html`<main><p class="soft">…</p></main>` : html`<main>
+      ${state.job.reason && html`<section class="card hint act"><div class="say">${state.job.reason}</div></section>`}
+      ${(state.job.notes || []).map((note) => html`<section class="card hint know"><div>${note}</div></section>`)}
+      ${at.name === "" && html`<${Overview} state=${state} series=${series} graph=${graph} recent=${events} />`}
+      ${at.name === "tasks" && html`<${Tasks} state=${state} view=${view} look=${look} />`}
+      ${at.name === "timeline" && html`<${Timeline} events=${events} commits=${commits} series=${series} />`}
+      ${at.name === "errors" && html`<${Errors} job=${state.job} />`}
+      ${at.name === "config" && html`<${Config} />`}
+    </main>`}
+  </div>`;
+}
+
+void token;
+render(html`<${App} />`, document.getElementById("app"));

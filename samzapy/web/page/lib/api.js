@@ -1,0 +1,108 @@
+// The public interface: this page is a client of it and of nothing else.
+
+import { events, patched } from "./frames.js";
+
+const KEY = "samzapy token";
+const AGAIN_MS = 1000, STALE_MS = 3000, HIDDEN_MS = 30000;
+
+/** Take the token out of the address, keep it for this tab only. */
+function takeToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given) {
+    sessionStorage.setItem(KEY, given);
+    history.replaceState(null, "", location.pathname + "#/");
+  }
+  return sessionStorage.getItem(KEY) || "";
+}
+
+export const token = takeToken();
+const headers = token ? { Authorization: `Bearer ${token}` } : {};
+let job = "";
+
+/** A refusal, in the words of the interface. */
+export class Refused extends Error {
+  constructor(problem, status) {
+    super(problem.detail || problem.title || `status ${status}`);
+    this.remedy = problem.remedy || "";
+    this.status = status;
+  }
+}
+
+async function ask(path, options = {}) {
+  const answer = await fetch(path, { ...options, headers: { ...headers, ...options.headers }, credentials: "omit", cache: "no-store" });
+  const content = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Refused(content, answer.status);
+  return content;
+}
+
+/** What this token may do, and which job this is. */
+export async function me() {
+  const found = await ask("/v1/me");
+  job = `/v1/jobs/${encodeURIComponent(found.job)}/${encodeURIComponent(found.id)}`;
+  return found;
+}
+
+export const get = (path) => ask(job + path);
+export const post = (path, body) => ask(job + path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
+
+/**
+ * Live frames, one stream, again whenever it ends; closed while the tab is hidden for long. `show(state, news)` is called with each frame,
+ * `tell(since)` with the time of the last frame when they stop coming, null when they come again. Returns {look(view), close()}.
+ */
+export function live(view, show, tell) {
+  let state = {}, last = Date.now(), cut = new AbortController(), is_over = false, hidden_since = null;
+  const stale = setInterval(() => {
+    if (Date.now() - last > STALE_MS) tell(last);
+    const hidden = document.visibilityState === "hidden";
+    hidden_since = hidden ? hidden_since ?? Date.now() : null;
+    if (hidden && Date.now() - hidden_since > HIDDEN_MS) cut.abort();
+  }, 1000);
+
+  async function read() {
+    const query = new URLSearchParams(view).toString();
+    const answer = await fetch(`${job}/stream?${query}`, { headers, credentials: "omit", cache: "no-store", signal: cut.signal });
+    if (!answer.ok) throw new Refused(await answer.json().catch(() => ({})), answer.status);
+    state = {};
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (let rest = "", found; ; ) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      [found, rest] = events(rest + value);
+      for (const [event, data] of found) {
+        if (event !== "frame") continue;
+        const frame = JSON.parse(data);
+        state = patched(state, frame);
+        last = Date.now();
+        tell(null);
+        show(state, frame.news || []);
+      }
+    }
+  }
+
+  async function keep() {
+    while (!is_over) {
+      const began = Date.now();
+      try {
+        if (document.visibilityState !== "hidden" || hidden_since === null) await read();
+      } catch (error) {
+        if (error instanceof Refused && (error.status === 401 || error.status === 403)) return show(null, [], error);
+      }
+      if (cut.signal.aborted) cut = new AbortController();
+      if (Date.now() - began < AGAIN_MS) await new Promise((later) => setTimeout(later, AGAIN_MS));
+    }
+  }
+  keep();
+  return {
+    look(other) {
+      if (JSON.stringify(other) !== JSON.stringify(view)) {
+        view = other;
+        cut.abort();
+      }
+    },
+    close() {
+      is_over = true;
+      clearInterval(stale);
+      cut.abort();
+    },
+  };
+}

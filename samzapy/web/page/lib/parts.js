@@ -1,0 +1,50 @@
+// Parts that more than one view is made of.
+
+import { h } from "../vendor/preact.js";
+import htm from "../vendor/htm.js";
+import { largest, percent } from "./format.js";
+
+export const html = htm.bind(h);
+
+const TONES = { RUNNING: "good", OK: "good", FINISHED: "good", STOPPED: "soft", DEGRADED: "bad", LOST: "bad", FAILED: "bad", FENCED: "bad" };
+
+/** A state as a shape, a colour and a word. */
+export const State = ({ of }) => html`<span class=${`state ${TONES[of] || "warn"}`}>${of || "–"}</span>`;
+
+export const Badge = ({ of }) => (of ? html`<span class=${`badge ${of.split(" ")[0]}`}>${of}</span>` : null);
+
+const words = (name) => name.replace("_", " ");
+
+/** A loop's time as a bar, and in words. */
+export function Loop({ of, legend = true }) {
+  const shares = largest(of);
+  const text = shares.map(([name, share]) => `${words(name)} ${percent(share)}`).join(", ") || "not known yet";
+  return html`<div>
+    <div class="loop" role="img" aria-label=${`the loop's time: ${text}`} title=${text}>
+      ${shares.map(([name, share]) => html`<i key=${name} class=${`p-${name}`} style=${{ width: `${share * 100}%` }} />`)}
+    </div>
+    ${legend && html`<div class="legend">${shares.slice(0, 4).map(([name, share]) => html`<span class=${`p-${name}`}>${words(name)} ${percent(share)}</span>`)}</div>`}
+  </div>`;
+}
+
+/** A line without axes. The numbers beside it say what it shows. */
+export function Spark({ points, tone = "var(--process)" }) {
+  const known = points.filter((p) => p != null);
+  if (known.length < 2) return null;
+  const top = Math.max(...known, 1e-9), step = 100 / (points.length - 1);
+  const at = points.map((p, i) => `${(i * step).toFixed(1)},${(28 - 24 * ((p || 0) / top)).toFixed(1)}`);
+  return html`<svg class="spark" viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">
+    <polygon points=${`0,30 ${at.join(" ")} 100,30`} fill=${tone} opacity="0.12" />
+    <polyline points=${at.join(" ")} fill="none" stroke=${tone} stroke-width="1.5" vector-effect="non-scaling-stroke" />
+  </svg>`;
+}
+
+export function Copy({ text }) {
+  return html`<button class="plain" onClick=${() => navigator.clipboard?.writeText(text)} aria-label=${`copy: ${text}`}>copy</button>`;
+}
+
+/** How far a restore is. */
+export function Restored({ needed, remaining, eta }) {
+  const have = needed ? 1 - remaining / needed : 0;
+  return html`<span role="img" aria-label=${`restored ${percent(have)}`}><span class="meter"><i style=${{ width: `${have * 100}%` }} /></span>${percent(have)}${eta}</span>`;
+}

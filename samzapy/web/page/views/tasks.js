@@ -1,0 +1,73 @@
+// Tasks × hosts: a square for each task, and the table beside it.
+
+import { useEffect, useRef } from "../vendor/hooks.js";
+import { bytes, cells, micros, number, percent, rate, seconds } from "../lib/format.js";
+import { Badge, Loop, Restored, State, html } from "../lib/parts.js";
+
+const KEYS = { r: "running", l: "running, behind", s: "restoring", b: "bootstrapping", w: "nobody runs it", e: "ended" };
+const COLUMNS = [["name", "task"], ["state", "state"], ["container", "container"], ["lag", "behind"], ["behind_s", "seconds"], ["rate", "rate"], ["busy", "busy"], ["us", "a record"], ["processed", "processed"]];
+const PAGE = 50;
+
+function Map({ letters, label }) {
+  const canvas = useRef(null);
+  const text = letters.join("");
+  useEffect(() => {
+    const c = canvas.current, wide = c.clientWidth || 300, size = letters.length > 400 ? 7 : letters.length > 80 ? 10 : 14;
+    const across = Math.max(1, Math.floor(wide / (size + 2))), high = Math.ceil(letters.length / across) * (size + 2);
+    const ratio = devicePixelRatio || 1, style = getComputedStyle(document.documentElement);
+    const colours = { r: "--good", l: "--held", s: "--restore", b: "--commit", w: "--bad", e: "--wait" };
+    c.width = wide * ratio;
+    c.height = high * ratio;
+    c.style.height = `${high}px`;
+    const pen = c.getContext("2d");
+    pen.scale(ratio, ratio);
+    letters.forEach((letter, i) => {
+      pen.fillStyle = style.getPropertyValue(colours[letter] || "--bad");
+      pen.fillRect((i % across) * (size + 2), Math.floor(i / across) * (size + 2), size, size);
+    });
+  }, [text, document.documentElement.dataset.theme]);
+  return html`<canvas class="map" ref=${canvas} role="img" aria-label=${label} />`;
+}
+
+function Box({ c, letters, look }) {
+  const count = (letter) => letters.filter((l) => l === letter).length;
+  const words = Object.keys(KEYS).filter((l) => count(l)).map((l) => `${count(l)} ${KEYS[l]}`).join(", ");
+  return html`<div class="box">
+    <div class="bar"><strong>container ${c.id}</strong><${State} of=${c.state} /><${Badge} of=${c.badge} /><span class="grow" />
+      <button class="plain" onClick=${() => look({ find: "" , sort: "-lag" })} hidden>all</button></div>
+    <${Map} letters=${letters} label=${`container ${c.id}: ${words}`} />
+    <div class="soft">${words || "no tasks"} · ${bytes(c.memory_bytes)}${c.restarts ? ` · restarted ${c.restarts} ×` : ""}${c.preferred_host && c.host && c.preferred_host !== c.host ? ` · not at home (${c.preferred_host})` : ""}</div>
+    ${c.reason && html`<div class="bad">${c.reason}</div>`}
+    <${Loop} of=${c.loop} legend=${false} />
+  </div>`;
+}
+
+export function Tasks({ state, view, look }) {
+  const { containers = {}, cells: parts = {}, rows = {}, order = [], job } = state;
+  const hosts = {};
+  for (const c of Object.values(containers)) (hosts[c.host || "no host"] ??= []).push(c);
+  const nobody = cells(parts[""] || "");
+  const sorted = (name) => (view.sort === name ? "ascending" : view.sort === `-${name}` ? "descending" : "none");
+  const offset = Number(view.offset || 0);
+  return html`
+    <section><div class="keys">${Object.entries(KEYS).map(([letter, text]) => html`<span><i class=${`k-${letter}`} />${text}</span>`)}</div></section>
+    <div class="hosts">
+      ${Object.entries(hosts).map(([host, list]) => html`<section class="card host" key=${host}><h2>${host} · ${list.length} ${list.length === 1 ? "container" : "containers"}</h2>
+        ${list.map((c) => html`<${Box} key=${c.id} c=${c} letters=${cells(parts[c.id] || "")} look=${look} />`)}</section>`)}
+      ${nobody.length > 0 && html`<section class="card host"><h2>assigned to no container</h2><${Map} letters=${nobody} label=${`${nobody.length} tasks`} /></section>`}
+    </div>
+    <section class="card">
+      <div class="tools"><label>find <input type="search" value=${view.find || ""} placeholder="Partition 7, RESTORING …" onInput=${(e) => look({ find: e.target.value, offset: 0 })} /></label>
+        <span class="soft" aria-live="polite">${number(job.found)} of ${number(job.tasks)} tasks</span><span class="grow" />
+        ${job.found > PAGE && html`<span><button disabled=${!offset} onClick=${() => look({ offset: Math.max(0, offset - PAGE) })}>before</button> ${offset + 1}–${Math.min(job.found, offset + PAGE)} <button disabled=${offset + PAGE >= job.found} onClick=${() => look({ offset: offset + PAGE })}>next</button></span>`}
+      </div>
+      <div class="scroll"><table><caption class="hidden">Tasks</caption>
+        <thead><tr>${COLUMNS.map(([name, text], i) => html`<th class=${i > 2 ? "n" : ""} aria-sort=${sorted(name)}><button onClick=${() => look({ sort: sorted(name) === "descending" ? name : `-${name}`, offset: 0 })}>${text}${sorted(name) === "none" ? "" : sorted(name) === "descending" ? " ↓" : " ↑"}</button></th>`)}<th>state restored</th><th>copies</th></tr></thead>
+        <tbody>${order.map((name) => rows[name]).filter(Boolean).map((t) => html`<tr key=${t.name}>
+          <td class="nw">${t.name}</td><td class="nw"><${State} of=${t.state} /></td><td>${t.container ?? "–"}</td><td class="n">${number(t.lag)}</td><td class="n">${seconds(t.behind_s)}</td>
+          <td class="n">${rate(t.rate)}</td><td class="n">${percent(t.busy)}</td><td class="n">${micros(t.us)}</td><td class="n">${number(t.processed)}</td>
+          <td class="nw">${t.remaining ? html`<${Restored} needed=${t.needed} remaining=${t.remaining} eta=${t.eta_s == null ? "" : ` · ${seconds(t.eta_s)} left`} />` : t.from || "–"}${t.reason ? html`<div class="warn reason">${t.reason}</div>` : ""}</td>
+          <td class="nw">${(t.copies || []).map((c) => `${c.host} (${c.lag == null ? "?" : number(c.lag)})`).join(", ") || "–"}</td></tr>`)}</tbody>
+      </table></div>
+    </section>`;
+}
