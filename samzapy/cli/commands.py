@@ -44,7 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 GROUPS: dict[str, tuple[str, ...]] = {
     "Write a job": ("init", "validate", "schema", "plan", "topics", "doctor"),
     "Run a job": ("run", "stop", "scale", "restart", "reset"),
-    "See what it does": ("status", "top", "lag", "jobs", "state", "checkpoint", "dlq"),
+    "See what it does": ("status", "top", "ui", "lag", "jobs", "state", "checkpoint", "dlq"),
     "Records": ("send", "tail"),
     "Try and test": ("demo", "chaos", "dev", "completion"),
 }

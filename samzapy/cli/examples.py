@@ -11,6 +11,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "validate": ("samzapy validate JOB.yaml", "samzapy validate JOB.yaml --connect"),
     "status": ("samzapy status JOB.yaml", "samzapy status JOB.yaml --watch", "samzapy status JOB.yaml --json"),
     "top": ("samzapy top JOB.yaml",),
+    "ui": ("samzapy ui JOB.yaml", "samzapy ui JOB.yaml --view --no-open"),
     "lag": ("samzapy lag JOB.yaml", "samzapy lag JOB.yaml --json"),
     "plan": ("samzapy plan JOB.yaml", "samzapy plan JOB.yaml --local --json", "samzapy plan JOB.yaml --graph text"),
     "topics": ("samzapy topics JOB.yaml", "samzapy topics JOB.yaml --create", "samzapy topics JOB.yaml --acls"),

@@ -139,7 +139,7 @@ class Container:
         self._given_up = given_up = GivenUpRecords(spec, own, transaction, commits, clock, facts.errors)
         self._processing = Processing(
             retries=spec.retries, inputs=inputs, transaction=transaction, hooks=hooks, search=search, commits=commits, tasks=tasks,
-            given_up=given_up, schedule=schedule, careful=Careful(caution, line.announce, clock.monotonic() + caution.watch_s), clock=clock,
+            given_up=given_up, schedule=schedule, careful=Careful(caution, facts.loop.apart(line.announce), clock.monotonic() + caution.watch_s), clock=clock,
         )  # fmt: skip
         schedule.set(
             Duties(

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from samzapy.model.durations import BUCKETS_S
 from samzapy.ports import Clock
 
 PROCESS, COMMIT, WAIT_INPUT, WAIT_OUTPUT, RESTORE, OTHER = "process", "commit", "wait_input", "wait_output", "restore", "other"
 PHASES = (PROCESS, COMMIT, WAIT_INPUT, WAIT_OUTPUT, RESTORE, OTHER)
+T = TypeVar("T")
 MAX_NEWS = 256
 MAX_GROUPS = 50
 MAX_NAMED = 10
@@ -44,6 +45,18 @@ class LoopTime:
         """So much of what is going on was waiting for room in the producer's queue."""
         self._spent[self._phase] -= seconds
         self._spent[WAIT_OUTPUT] += seconds
+
+    def apart(self, call: Callable[[T], None]) -> Callable[[T], None]:
+        """The same call; what it takes is neither the records' nor a commit's."""
+
+        def called(given: T) -> None:
+            before = self.to(OTHER)
+            try:
+                call(given)
+            finally:
+                self.to(before)
+
+        return called
 
     def spent(self) -> dict[str, float]:
         """Seconds by phase since the container was made; the one that is going on included."""

@@ -64,7 +64,7 @@ class Stage:
         self._names, self._containers, self._beat = names, containers, 0
         for n in range(containers):
             owner = Owner(incarnation=f"i{n}", tasks=tuple(names[n::containers]), host=f"host-{n % hosts}", pid=4000 + n)
-            self.roster.members.add(Member(n, Phase.LIVE, RUNNING, owner=owner, preferred_host=f"host-{n % hosts}"))
+            self.roster.members.add(Member(number=n, phase=Phase.LIVE, state=RUNNING, owner=owner, preferred_host=f"host-{n % hosts}"))
         self.roster.state = "RUNNING"
 
     def request_stop(self) -> None:

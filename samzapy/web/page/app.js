@@ -2,7 +2,7 @@
 
 import { render } from "./vendor/preact.js";
 import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
-import { get, live, me, token } from "./lib/api.js";
+import { get, live, me } from "./lib/api.js";
 import { clock, seconds } from "./lib/format.js";
 import { State, html } from "./lib/parts.js";
 import { Actions } from "./views/actions.js";
@@ -105,11 +105,11 @@ function App() {
   const refused = error || known.error || (known.may === "anyone" ? {} : null);
   return html`<div class=${stale ? "is-stale" : ""}>
     <header class="top"><div class="in">
-      <div class="bar"><span class="brand"><svg width="22" height="22" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" fill="currentColor" /><path d="M6 21c5 0 5-10 10-10s5 10 10 10" fill="none" stroke="var(--card)" stroke-width="3.4" stroke-linecap="round" /></svg>samzapy</span>
+      <div class="bar"><span class="brand"><svg width="22" height="22" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" fill="currentColor" /><path d="M6 21c5 0 5-10 10-10s5 10 10 10" fill="none" stroke="var(--card)" stroke-width="3.4" stroke-linecap="round" /></svg><b>samzapy</b></span>
         <h1>${known.job ? `${known.job}-${known.id}` : ""}</h1>
         ${state && html`<span aria-live="polite"><${State} of=${state.job.state} /></span>${since && html`<span class="soft">for ${seconds((Date.now() - since.at_ms) / 1000)}</span>`}`}
         <span class="grow" />
-        ${state && html`<span class="soft">${stale ? "" : "live"}</span>`}
+        ${state && html`<span class="soft live">${stale ? "" : "live"}</span>`}
         <button onClick=${turn} aria-label=${`turn to ${theme === "dark" ? "light" : "dark"} colours`}>${theme === "dark" ? "☀" : "☾"}</button>
         ${state && html`<${Actions} may=${known.may} job=${state.job} containers=${state.containers} />`}
       </div>
@@ -128,5 +128,4 @@ function App() {
   </div>`;
 }
 
-void token;
 render(html`<${App} />`, document.getElementById("app"));

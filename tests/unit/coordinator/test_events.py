@@ -21,7 +21,7 @@ def roster_of_one() -> tuple[Roster, ManualClock]:
     clock = ManualClock()
     tasks = {"Partition 0": TaskModel("Partition 0", 0, (TopicPartition("visits", 0),))}
     roster = Roster(Job("views", "1"), "run", tasks, 1, None, clock)
-    roster.members.add(Member(0, Phase.LIVE, RUNNING, owner=Owner(incarnation="a", tasks=("Partition 0",), host="h")))
+    roster.members.add(Member(number=0, phase=Phase.LIVE, state=RUNNING, owner=Owner(incarnation="a", tasks=("Partition 0",), host="h")))
     return roster, clock
 
 

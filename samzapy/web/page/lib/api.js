@@ -15,7 +15,7 @@ function takeToken() {
   return sessionStorage.getItem(KEY) || "";
 }
 
-export const token = takeToken();
+const token = takeToken();
 const headers = token ? { Authorization: `Bearer ${token}` } : {};
 let job = "";
 

@@ -14,7 +14,7 @@ export function Hint({ hint }) {
   </section>`;
 }
 
-const Tile = ({ name, big, more, points, tone, wide }) => html`<section class=${`card tile ${wide ? "wide" : ""}`}>
+const Tile = ({ name, big, more, points, tone, wide }) => html`<section class=${`card tile ${wide ? "wide" : ""} ${points ? "has-line" : ""}`}>
   <div class="name">${name}</div><div class="big">${big}</div><div class="soft">${more}</div>
   ${points && html`<${Spark} points=${points} tone=${tone} />`}
 </section>`;

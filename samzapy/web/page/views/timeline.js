@@ -35,7 +35,7 @@ function Lanes({ events, commits, from, to }) {
     return () => watch.disconnect();
   }, []);
   const left = 44, high = 30, x = (ms) => left + Math.max(0, Math.min(1, (ms - from) / (to - from))) * (wide - left - 8);
-  const ticks = Array.from({ length: Math.max(2, Math.floor(wide / 160)) }, (_, i, all) => from + ((to - from) * i) / (all.length - 1));
+  const many = Math.max(2, Math.floor(wide / 160)), ticks = Array.from({ length: many }, (_, i) => from + ((to - from) * i) / (many - 1));
   const longest = Math.max(0.05, ...commits.map((c) => c.seconds));
   return html`<div ref=${box}><svg class="lanes" role="img" aria-label=${`states of the job and ${names.length - 1} containers from ${clock(from)} to ${clock(to)}; the list below has the same`} width=${wide} height=${names.length * high + 26} viewBox=${`0 0 ${wide} ${names.length * high + 26}`}>
     ${ticks.map((t, i) => html`<g><line class="axis" x1=${x(t)} x2=${x(t)} y1="16" y2=${names.length * high + 22} /><text x=${x(t)} y="11" text-anchor=${i === 0 ? "start" : i === ticks.length - 1 ? "end" : "middle"}>${clock(t)}</text></g>`)}
@@ -56,8 +56,8 @@ function Plot({ series, from, to }) {
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
     plot.current = new uPlot({
       width: place.current.clientWidth, height: 180, legend: { live: true }, cursor: { y: false },
-      axes: [{ ...axis }, { ...axis, size: 64 }, { ...axis, side: 1, scale: "rate", size: 64, grid: { show: false } }],
-      series: [{}, { label: "behind, records", stroke: colour("--held"), fill: colour("--warn-soft"), width: 1.5 }, { label: "in, records/s", scale: "rate", stroke: colour("--process"), width: 1.5 }],
+      axes: [{ ...axis, values: (_, ticks) => ticks.map((t) => clock(t * 1000)) }, { ...axis, size: 64 }, { ...axis, side: 1, scale: "rate", size: 64, grid: { show: false } }],
+      series: [{ label: "at", value: (_, t) => (t == null ? "–" : clock(t * 1000)) }, { label: "behind, records", points: { show: false }, value: (_, n) => number(n), stroke: colour("--held"), fill: colour("--warn-soft"), width: 1.5 }, { label: "in, records/s", points: { show: false }, value: (_, n) => number(n), scale: "rate", stroke: colour("--process"), width: 1.5 }],
     }, [[], [], []], place.current);
     const watch = new ResizeObserver(([entry]) => plot.current?.setSize({ width: entry.contentRect.width, height: 180 }));
     watch.observe(place.current);
@@ -76,7 +76,7 @@ function Plot({ series, from, to }) {
 }
 
 export function Timeline({ events, commits, series }) {
-  const [minutes, setMinutes] = useState(10), [kinds, setKinds] = useState(Object.keys(KINDS));
+  const [minutes, setMinutes] = useState(events.length && Date.now() - events[0].at_ms < 120000 ? 2 : 10), [kinds, setKinds] = useState(Object.keys(KINDS));
   const to = Math.max(Date.now() - 1000, ...events.slice(-1).map((e) => e.at_ms)), from = to - minutes * 60000;
   const shown = useMemo(() => events.filter((e) => kinds.includes(e.kind)), [events, kinds]);
   return html`
