@@ -137,7 +137,7 @@ def _endpoint(row: Route, facts: Facts, actions: Actions, access: Access, error:
         except ClientDisconnect:
             return Response(status_code=BAD)  # nobody reads it
         except NotFound as missing:
-            return error(NOT_FOUND, missing.message)
+            return error(NOT_FOUND, str(missing))
         except SamzapyError as refused:
             return error(CONFLICT, refused.message, refused.remedy, refused.code)
         except ValidationError as wrong:

@@ -66,7 +66,7 @@ class Live:
 
     def stop(self, by: str, dry_run: bool) -> dict[str, Any]:
         running = sum(1 for task in self._roster.task_states() if task == "RUNNING")
-        effect = f"{running} tasks commit what they have done and stop; start the job again with `samzapy run`"
+        effect = f"{running} tasks commit what they have done and stop; start the job again with `samzapy run JOB.yaml`"
         if not dry_run:
             self._note("stop", by, effect)
             self._coordinator.request_stop()

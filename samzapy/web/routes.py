@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from samzapy.api.errors import SamzapyError
 from samzapy.web import schemas as s
 from samzapy.web.access import NAMES, Caller, May
 from samzapy.web.facts import Actions, Facts, filtered, ordered
@@ -20,10 +19,8 @@ MAX_PAGE = 1000
 SORTS = ("name", "state", "container", "lag", "behind_s", "rate", "busy", "us", "processed")
 
 
-class NotFound(SamzapyError):
+class NotFound(Exception):
     """There is no such thing in this job."""
-
-    code = "SZ100"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +113,7 @@ def _task(asked: Asked) -> dict[str, Any]:
     for task in asked.facts.status()["tasks"]:
         if task["name"] == asked.path["task"]:
             return dict(task)
-    raise NotFound(f"there is no task {asked.path['task'][:100]!r}.", "")
+    raise NotFound(f"there is no task {asked.path['task'][:100]!r}")
 
 
 def _restores(asked: Asked) -> dict[str, Any]:
