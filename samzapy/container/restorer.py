@@ -27,8 +27,9 @@ from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
-from samzapy.plan.restore import Refuse, lost_end, unnamed, vanished
+from samzapy.plan.restore import Refuse, lost_end, unnamed
 from samzapy.plan.startpoints import decides, pending
+from samzapy.plan.topology import refusal
 from samzapy.ports import Change, Clock, Consumer, Log, Message
 from samzapy.readers import FETCH_S, NewestCheckpoints, newest_checkpoints, read_ranges, true_end
 
@@ -187,16 +188,9 @@ class Restorer:
     def _check_fingerprint(self, task: TaskInstance) -> None:
         if task.checkpoint is None:
             return
-        new, old = self._spec.fingerprint, task.checkpoint.fingerprint
-        for subject in sorted(set(old) & set(new)):
-            if old[subject] != new[subject]:
-                raise StateMismatch(
-                    f"{task.name}: {subject} was {old[subject]!r} when its state was written; the job file now says {new[subject]!r}.",
-                    "Change it back, give the job a new id, or run `samzapy reset JOB.yaml` to start over.",
-                )
-        gone = vanished(task.checkpoint, {name: s.changelog is not None for name, s in self._spec.stores.items()})
-        if gone is not None:
-            raise StateMismatch(f"{task.name}: {gone.reason}", gone.remedy)
+        refused = refusal(task.checkpoint, self._spec.fingerprint, {name: s.changelog is not None for name, s in self._spec.stores.items()})
+        if refused is not None:
+            raise StateMismatch(f"{task.name}: {refused.reason}", refused.remedy)
 
     # -- T3 ----------------------------------------------------------------------------------------------------------------------
 

@@ -7,10 +7,17 @@ from dataclasses import replace
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.ownership import Startpoint
 
+OPERATOR = "operator "
+
 
 def store_subject(store: str, what: str) -> str:
     """The fingerprint's name for a property of a store: `store 's' key serde`."""
     return f"store {store!r} {what}"
+
+
+def operator_subject(name: str) -> str:
+    """The fingerprint's name for what an operator of a program does with the store of that name."""
+    return f"{OPERATOR}{name}"
 
 
 def without_store(checkpoint: Checkpoint, store: str) -> Checkpoint:
@@ -18,7 +25,8 @@ def without_store(checkpoint: Checkpoint, store: str) -> Checkpoint:
     if store not in checkpoint.stores:
         return checkpoint
     stores = {name: mark for name, mark in checkpoint.stores.items() if name != store}
-    subjects = {s: how for s, how in checkpoint.fingerprint.items() if not s.startswith(store_subject(store, ""))}
+    own = operator_subject(store)
+    subjects = {s: how for s, how in checkpoint.fingerprint.items() if not s.startswith(store_subject(store, "")) and s != own}
     return checkpoint.advanced(stores=stores, fingerprint=subjects if stores else {})
 
 

@@ -7,7 +7,7 @@ the one with the highest position wins. A rule that needs time gets the time as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from samzapy.model.checkpoint import Checkpoint, StoreMark
@@ -233,29 +233,6 @@ def replaced(topic: str, partition: int, topic_id: str, mark: StoreMark) -> Refu
     return Refuse(
         f"changelog {topic}[{partition}] {what if topic_id else 'was deleted since the checkpoint, and with it committed state'}.",
         "Run `samzapy reset JOB.yaml` to start over, or bring the old topic back.",
-    )
-
-
-def vanished(checkpoint: Checkpoint, stores: Mapping[str, bool]) -> Refuse | None:
-    """A store that the checkpoint names and the job has no more. `stores`: those of the job file, and whether they have a changelog.
-
-    Going on would forget its state, and a store that later has its name would begin empty though its inputs are read.
-    """
-    name = next((n for n in sorted(checkpoint.stores) if not stores.get(n)), None)
-    if name is None:
-        return None
-    drop = f"to delete its state for good, `samzapy state drop JOB.yaml {name}`, which shows what it would do; run it again with `--execute`."
-    topic = checkpoint.stores[name].topic
-    if name in stores:
-        return Refuse(
-            f"store {name!r} has `changelog: false` now; its state in changelog {topic} would be emptied.",
-            f"Undo that change; or, {drop}",
-        )
-    new = [n for n, logged in sorted(stores.items()) if logged and n not in checkpoint.stores]
-    instead = f", which has {', '.join(map(repr, new))} instead" if new else ""
-    return Refuse(
-        f"store {name!r}, whose state is in changelog {topic}, is not in the job file any more{instead}.",
-        f"Put {name!r} back under `stores:` (a store cannot be renamed); or, {drop}",
     )
 
 

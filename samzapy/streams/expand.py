@@ -9,6 +9,7 @@ from typing import Any
 from samzapy.api.errors import ConfigurationError
 from samzapy.config.findings import Finding
 from samzapy.config.scalars import near
+from samzapy.plan.forgetting import operator_subject
 from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, Way, keepers, sources, tables_read, takers
 from samzapy.streams.kinds import Kind
 from samzapy.streams.places import refused
@@ -49,7 +50,7 @@ def sections(graph: Graph, streams: Mapping[str, Mapping[str, Any]], stores: Map
         inputs=[_input(source, streams.get(source.topic, {}), topics) for source in sources(graph)],
         outputs=list(_outputs(graph, topics).values()),
         stores={node.name: {**_store(node), **stores.get(node.name, {})} for node in keepers(graph)},
-        operators={f"operator {node.name}": node.identity for node in keepers(graph) if not is_scratch(node)},
+        operators={operator_subject(node.name): node.identity for node in keepers(graph) if not is_scratch(node)},
         topics=topics,
     )
 

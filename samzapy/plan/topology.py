@@ -1,0 +1,77 @@
+"""Whether a job, as it is now, may go on with the state of earlier runs: what it was then is in each checkpoint, as its fingerprint and its stores.
+
+    in both, and equal           goes on
+    in both, and different       refused: the state would mean something else
+    store: new                   goes on; it begins empty
+    store: gone                  refused: its state would be forgotten without a word; `samzapy state drop` deletes it for good
+    store: scratch now           refused: its state would be emptied
+    other subject: new or gone   goes on
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from samzapy.model.checkpoint import Checkpoint
+from samzapy.plan.forgetting import OPERATOR
+from samzapy.plan.restore import Refuse
+
+
+def refusal(checkpoint: Checkpoint, fingerprint: Mapping[str, str], stores: Mapping[str, bool]) -> Refuse | None:
+    """Why a task cannot go on from its checkpoint, or None. `stores`: those of the job now, and whether they have a changelog."""
+    is_program = any(subject.startswith(OPERATOR) for subject in (*fingerprint, *checkpoint.fingerprint))
+    gone = next((name for name in sorted(checkpoint.stores) if not stores.get(name)), None)
+    if gone is not None and is_program and gone not in stores:
+        return _gone_of_program(checkpoint, gone, stores)
+    different = next((s for s in sorted(checkpoint.fingerprint) if fingerprint.get(s, checkpoint.fingerprint[s]) != checkpoint.fingerprint[s]), None)
+    if different is not None:
+        return _different(different, checkpoint.fingerprint[different], fingerprint[different])
+    return None if gone is None else _gone(checkpoint, gone, stores)
+
+
+def _different(subject: str, old: str, new: str) -> Refuse:
+    if subject.startswith(OPERATOR):
+        name = subject.removeprefix(OPERATOR)
+        return Refuse(
+            f"{subject} was {old!r} when its state was written; the program now says {new!r}, which cannot go on with that state.",
+            f"Change it back; or give it another name, under which it begins empty, and {_drop(name)}",
+        )
+    return Refuse(
+        f"{subject} was {old!r} when its state was written; the job file now says {new!r}.",
+        "Change it back, give the job a new id, or run `samzapy reset JOB.yaml` to start over.",
+    )
+
+
+def _gone_of_program(checkpoint: Checkpoint, name: str, stores: Mapping[str, bool]) -> Refuse:
+    new = _new(checkpoint, stores)
+    near = difflib.get_close_matches(name, new, 1, 0.0)
+    renamed = f"; is it {near[0]!r}, which is new?" if near else "."
+    back = f"Name it {name!r} (state is found by its name; a nicer word is `label`)" if near else f"Put {name!r} back"
+    return Refuse(
+        f"{name!r} has state, in changelog {checkpoint.stores[name].topic}, and is not in the program any more{renamed}",
+        f"{back}; or, {_drop(name)}",
+    )
+
+
+def _gone(checkpoint: Checkpoint, name: str, stores: Mapping[str, bool]) -> Refuse:
+    """Going on would forget its state, and a store that later has its name would begin empty though its inputs are read."""
+    topic = checkpoint.stores[name].topic
+    if name in stores:
+        return Refuse(
+            f"store {name!r} has `changelog: false` now; its state in changelog {topic} would be emptied.", f"Undo that change; or, {_drop(name)}"
+        )
+    new = _new(checkpoint, stores)
+    instead = f", which has {', '.join(map(repr, new))} instead" if new else ""
+    return Refuse(
+        f"store {name!r}, whose state is in changelog {topic}, is not in the job file any more{instead}.",
+        f"Put {name!r} back under `stores:` (a store cannot be renamed); or, {_drop(name)}",
+    )
+
+
+def _new(checkpoint: Checkpoint, stores: Mapping[str, bool]) -> list[str]:
+    return [name for name, logged in sorted(stores.items()) if logged and name not in checkpoint.stores]
+
+
+def _drop(name: str) -> str:
+    return f"to delete its state for good, `samzapy state drop JOB.yaml {name}`, which shows what it would do; run it again with `--execute`."

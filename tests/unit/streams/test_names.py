@@ -1,0 +1,109 @@
+"""State is found by name: what a changed program may do with the state of earlier runs, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from samzapy.api.errors import StateMismatch
+from samzapy.model.checkpoint import Checkpoint, StoreMark
+from samzapy.plan.forgetting import without_store
+from samzapy.plan.topology import refusal
+from samzapy.streams import App, Stream, agg
+from samzapy.testing import Harness
+
+
+def hours(stream: Stream[str, int], name: str = "hours") -> None:
+    stream.aggregate(name, n=agg.count(), total=agg.sum()).to("out")
+
+
+def program(write: Callable[[Stream[str, int]], None]) -> App:
+    app = App()
+    write(app.stream("in", key=str, value=int))
+    return app
+
+
+def after_a_run_with_state() -> Harness:
+    h = Harness(program(hours))
+    h.send("in", 5, key="k")
+    h.run()
+    return h
+
+
+def test_a_renamed_store_is_refused_with_both_names() -> None:
+    with after_a_run_with_state() as h:
+        with pytest.raises(StateMismatch, match=r"'hours' has state, .* is it 'days', which is new\? Name it 'hours' .*state drop JOB.yaml hours"):
+            h.restart(program(lambda stream: hours(stream, "days")))
+
+
+def test_a_store_that_is_gone_is_refused() -> None:
+    with after_a_run_with_state() as h:
+        with pytest.raises(StateMismatch, match=r"'hours' has state, .* not in the program any more\. Put 'hours' back"):
+            h.restart(program(lambda stream: stream.to("out")))
+
+
+def test_an_operator_without_state_may_come_between() -> None:
+    with after_a_run_with_state() as h:
+        h.restart(program(lambda stream: hours(stream.map(lambda n: n * 10, value=int))))
+        h.send("in", 1, key="k")
+        h.run()
+        assert {"n": 2, "total": 15} == h.output("out")[-1][1]
+
+
+def test_a_new_table_begins_empty_and_the_others_go_on() -> None:
+    def more(stream: Stream[str, int]) -> None:
+        hours(stream)
+        stream.count("count").to("counts")
+
+    with after_a_run_with_state() as h:
+        h.restart(program(more))
+        h.send("in", 1, key="k")
+        h.run()
+        assert ({"n": 2, "total": 6}, ("k", 1)) == (h.output("out")[-1][1], h.output("counts")[-1])
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (lambda s: s.aggregate("hours", n=agg.count()), r"operator hours was 'aggregate\(n=count, total=sum\)'.* now says 'aggregate\(n=count\)'"),
+        (lambda s: s.aggregate("hours", n=agg.count(), total=agg.mean()), r"now says 'aggregate\(n=count, total=mean\)'"),
+        (lambda s: s.fold("hours", dict, lambda a, n: a), "now says 'fold'"),
+        (lambda s: s.count("hours"), "now says 'count'"),
+    ],
+)
+def test_an_operator_that_keeps_something_else_is_refused(write: Callable[[Stream[str, int]], None], said: str) -> None:
+    with after_a_run_with_state() as h:
+        with pytest.raises(StateMismatch, match=f"{said}.*give it another name"):
+            h.restart(program(write))
+
+
+def test_keys_of_another_kind_are_refused() -> None:
+    app = App()
+    app.stream("in", key=bytes, value=int).aggregate("hours", n=agg.count(), total=agg.sum()).to("out")
+    with after_a_run_with_state() as h:
+        with pytest.raises(StateMismatch, match=r"store 'hours' key serde was 'string'.* now says 'bytes'"):
+            h.restart(app)
+
+
+def checkpoint(fingerprint: dict[str, str], *stores: str) -> Checkpoint:
+    return Checkpoint(
+        job="j", id="1", task="Partition 0", container=0, incarnation="i", epoch=1, sequence=7, inputs={},
+        stores={name: StoreMark(f"j-1-{name}-changelog", "id", 0, 3) for name in stores}, fingerprint=fingerprint,
+    )  # fmt: skip
+
+
+def test_a_dropped_stores_name_is_free_again() -> None:
+    left = without_store(checkpoint({"operator a": "count", "operator b": "count", "store 'a' key serde": "string"}, "a", "b"), "a")
+    assert {"operator b": "count"} == dict(left.fingerprint)
+    assert None is refusal(left, {"operator a": "reduce", "operator b": "count"}, {"a": True, "b": True})
+
+
+def test_of_a_plain_job_the_words_are_those_of_the_job_file() -> None:
+    plain = checkpoint({"task count": "2"}, "a")
+    gone = refusal(plain, {"task count": "2"}, {"b": True})
+    other = refusal(plain, {"task count": "3"}, {"a": True})
+    assert gone is not None
+    assert other is not None
+    assert ("is not in the job file any more, which has 'b' instead." in gone.reason, "`stores:`" in gone.remedy) == (True, True)
+    assert "task count was '2' when its state was written; the job file now says '3'." == other.reason
