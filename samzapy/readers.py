@@ -125,6 +125,18 @@ def decided_bounds(consumer: Consumer, partition: TopicPartition, clock: Clock, 
     return bounds
 
 
+def only_deletions(consumer: Consumer, partition: TopicPartition, start: int, end: int, clock: Clock) -> bool:
+    """Whether every change in [start, end) of a changelog partition is a deletion; barriers and records without a key are no changes.
+
+    Raises:
+        ClusterUnreachable: no progress for 30 s.
+    """
+    found = True
+    for batch in read_ranges(consumer, {partition: (start, end)}, clock):
+        found = found and all(m.value() is None for m in batch if m.key() not in (None, BARRIER_KEY))
+    return found
+
+
 def _within(message: Message, ends: Mapping[TopicPartition, int]) -> bool:
     end = ends.get(TopicPartition(message.topic(), message.partition()))
     return end is not None and message.offset() < end
@@ -178,7 +190,7 @@ def _apply(ledger: Ledger, topic: str, key: bytes, offset: int, value: bytes | N
         refusal = StateRefused(
             f"{topic} at {offset}: {error}; another samzapy version or another application wrote it.",
             "Use the version that wrote it; or stop every run of the job and delete that topic alone with `samzapy reset JOB.yaml --coordinator --execute`: "
-            "state, checkpoints and inputs are kept; only repeat a `checkpoint set` that no start has carried out yet.",
+            "state, checkpoints and inputs are kept; only repeat a `checkpoint set` that no start has carried out yet, with --reset-state if it had that.",
         )
         ledger.cannot_read(key, refusal)
 

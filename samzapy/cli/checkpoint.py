@@ -185,6 +185,11 @@ def _say_what_stays(plan: Plan) -> None:
         say(
             f"{task}: {partition} is not an input any more; its offset ({offset}) is forgotten with the state: if it is added again, it begins as a new input"
         )
+    for task, changelog, deleted, others in plan.taken_over:
+        say(
+            f"{task}: {changelog} holds {deleted} deletions and {others} other changes after the checkpoint, as of an earlier --reset-state or of lost "
+            "checkpoints; with --keep-state they become part of the state"
+        )
 
 
 def _remove_local(job: Job, tasks: list[str], execute: bool) -> None:

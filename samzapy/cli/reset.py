@@ -8,14 +8,16 @@ from typing import Annotated
 
 import typer
 
-from samzapy.api.errors import StateRefused
+from samzapy.api.errors import ConfigurationError, StateRefused
 from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.job import Job
 from samzapy.clock import SystemClock
 from samzapy.config.schema import Settings
 from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.ownership import startpoint_key
 from samzapy.ops.inspection import owned_by_another, read_checkpoints
 from samzapy.ops.topics import changelogs
+from samzapy.plan.startpoints import pending
 from samzapy.ports import Admin, Log
 from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.local_state import remove_local_state
@@ -30,13 +32,20 @@ def reset(
     coordinator: Annotated[
         bool, typer.Option("--coordinator", help="Delete only the coordinator topic (which container runs which tasks); keep state and checkpoints.")
     ] = False,
+    drop_orders: Annotated[
+        bool, typer.Option("--drop-orders", help="With --coordinator: also if a `checkpoint set` waits there for the next start; it is lost then.")
+    ] = False,
     execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
 ) -> None:
     """Remove state, changelogs and checkpoints of a stopped job: the next run starts from the beginning."""
+    if drop_orders and not coordinator:
+        raise ConfigurationError("--drop-orders is an option of --coordinator.", "Without --coordinator, everything is forgotten anyway: leave it out.")
     job = Job(file, more, sets)
     settings = job.settings
     with job:
         job.refuse_running(lambda: url_of_a_run(job))
+        if coordinator:
+            refuse_to_lose_orders(job, drop_orders, execute)
         with job.log.admin() as admin:
             foreign = {} if coordinator else foreign_changelogs(settings, job.log, admin)
             forgotten = [] if coordinator else [*(t for t in changelogs(settings) if t not in foreign), job.names.checkpoint_topic]
@@ -67,6 +76,36 @@ def foreign_changelogs(settings: Settings, log: Log, admin: Admin) -> dict[str, 
         checkpoints = read_checkpoints(settings, there, log, clock)
     found = {t: owned_by_another(settings, s, there[t], checkpoints, log, clock, unmarked=True) for t, s in logs.items() if t in there}
     return {topic: why for topic, why in found.items() if why is not None}
+
+
+def refuse_to_lose_orders(job: Job, drop: bool, execute: bool) -> None:
+    """Say which `checkpoint set` is lost with the coordinator topic, because no start has carried it out yet.
+
+    Raises:
+        ConfigurationError: there is one, and it was not said that it may be lost.
+    """
+    ledger, checkpoints = job.ledger(), {}
+    with suppress(StateRefused), job.log.admin() as admin:  # without checkpoints that can be read, every order counts as waiting
+        there = admin.topics([job.names.checkpoint_topic])
+        checkpoints = {c.task: c for c in read_checkpoints(job.settings, there, job.log, job.clock).values()}
+    waiting = [order for task, order in ledger.startpoints.items() if pending(order, checkpoints.get(task)) is not None]
+    for key in ledger.unreadable:
+        if key.startswith(startpoint_key("")):
+            say(f"{key.decode('utf-8', 'replace')}: this order of `checkpoint set` cannot be read; it is lost with the topic")
+    if not waiting:
+        return
+    offsets = ", ".join(f"{partition} at {offset}" for order in waiting for partition, offset in sorted(order.offsets.items()))
+    what = f"{job.names.coordinator_topic} holds a `checkpoint set` that no start has carried out yet ({offsets})"
+    again = "the same `checkpoint set` again, with --reset-state if it had that: it has emptied the changelogs already."
+    if drop:
+        say(f"{what}; it is {'lost' if execute else 'lost then'}. Before the next run, give {again}")
+        return
+    if execute:
+        raise ConfigurationError(
+            f"{what}; with the topic it would be lost.",
+            f"Start the job first, so that it carries that out. If it cannot be started: add --drop-orders, and then give {again}",
+        )
+    say(f"{what}; with the topic it would be lost, so --execute refuses this without --drop-orders. After that, give {again}")
 
 
 def url_of_a_run(job: Job) -> str | None:

@@ -27,11 +27,11 @@ from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
-from samzapy.plan.restore import Refuse, lost_end, unnamed
+from samzapy.plan.restore import Refuse, emptied_by_order, lost_end, unnamed
 from samzapy.plan.startpoints import decides, pending
 from samzapy.plan.topology import refusal
 from samzapy.ports import Change, Clock, Consumer, Log, Message
-from samzapy.readers import FETCH_S, NewestCheckpoints, newest_checkpoints, read_ranges, true_end
+from samzapy.readers import FETCH_S, NewestCheckpoints, newest_checkpoints, only_deletions, read_ranges, true_end
 
 LOG = logging.getLogger("samzapy.restore")
 LOCKED_RETRY_S = 0.2
@@ -287,9 +287,12 @@ class Restorer:
     def _refuse_unnamed(self, reading: _Reading, message: Message) -> NoReturn:
         """Raised before the record is loaded, so that the local store never claims to have seen it, however often the start is tried."""
         task, changelog = reading.task, TopicPartition(message.topic(), message.partition())
-        refusal = unnamed(
-            task.name, str(changelog), message.offset(), str(self._spec.checkpoint_of(task.model)), int(reading.named), message.key()
-        )
+        checkpoints, position = str(self._spec.checkpoint_of(task.model)), int(reading.named)
+        refusal = unnamed(task.name, str(changelog), message.offset(), checkpoints, position, message.key())
+        if message.value() is None:
+            with self._log.restore_consumer("deletions") as consumer:
+                if only_deletions(consumer, changelog, position, reading.barrier, self._clock):
+                    refusal = emptied_by_order(task.name, str(changelog), message.offset(), checkpoints, position)
         raise StateRefused(refusal.reason, refusal.remedy)
 
     def _load(self, reading: _Reading, position: int, at_end: bool) -> None:

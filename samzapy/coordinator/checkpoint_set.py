@@ -9,7 +9,7 @@ A task carries its order out at its next start (container/starter.py) and commit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from samzapy.api.errors import StateRefused
@@ -48,6 +48,8 @@ class Plan:
         forgotten: with `reset_state`, by task its next checkpoint, without the positions of topics that are no inputs now, and without
             event times: what the state knew of them is deleted.
         left: those positions: (task, partition, next offset).
+        taken_over: where state is kept, the changes that its changelogs hold after the checkpoint, and that become part of it: (task, partition,
+            deletions, other changes).
         first_run: to be written in place of the job's, whose checkpoint topic is lost; None: it stands.
     """
 
@@ -57,6 +59,7 @@ class Plan:
     first_run: FirstRun | None = None
     forgotten: Mapping[str, Checkpoint] = field(default_factory=dict)
     left: tuple[tuple[str, str, int], ...] = ()
+    taken_over: tuple[tuple[str, TopicPartition, int, int], ...] = ()
 
 
 class CheckpointSet:
@@ -140,7 +143,8 @@ class CheckpointSet:
             deletions = self._deletions(consumer, facts, startpoints, alive) if options.reset_state else {}
             first_run = self._new_first_run(ledger, facts, found)
             if not options.reset_state:
-                return Plan(found, startpoints, deletions, first_run)
+                taken = tuple(self._taken_over(consumer, facts, {task: checkpoints[task] for task in startpoints if task in checkpoints}, alive))
+                return Plan(found, startpoints, deletions, first_run, taken_over=taken)
             known = {task: checkpoints[task] for task in startpoints if task in checkpoints}
             leaving = {task: c for task, c in known.items() if c.left or c.has_times}
             left = tuple((task, partition, mark.next_offset) for task, c in leaving.items() for partition, mark in c.left.items())
@@ -198,6 +202,23 @@ class CheckpointSet:
                     partition = TopicPartition(topic, number)
                     found[partition] = self._live_keys(consumer, partition, task, store, alive)
         return found
+
+    def _taken_over(
+        self, consumer: Consumer, facts: Mapping[str, TopicFacts], checkpoints: Mapping[str, Checkpoint], alive: Callable[[], None]
+    ) -> Iterator[tuple[str, TopicPartition, int, int]]:
+        """What `Plan.taken_over` says. An order with `reset_state` that no start has carried out leaves deletions there; lost checkpoints leave others."""
+        for task, checkpoint in checkpoints.items():
+            for store, topic in self._changelogs.items():
+                mark, number = checkpoint.stores.get(store), self._tasks[task].partition
+                if mark is None or topic not in facts or facts[topic].topic_id != mark.topic_id or number >= facts[topic].partitions:
+                    continue
+                partition, deleted, others = TopicPartition(topic, number), 0, 0
+                for batch in read_to_end(consumer, partition, self._clock, mark.position):
+                    changes = [m.value() is None for m in batch if m.key() not in (None, BARRIER_KEY)]
+                    deleted, others = deleted + changes.count(True), others + changes.count(False)
+                    alive()
+                if deleted or others:
+                    yield task, partition, deleted, others
 
     def _live_keys(self, consumer: Consumer, partition: TopicPartition, task: str, store: str, alive: Callable[[], None]) -> list[bytes]:
         """The keys in a changelog partition.

@@ -22,10 +22,10 @@ from samzapy.model.offsets import Bounds, TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
 from samzapy.model.timed import plain
 from samzapy.ops.inspection import changelog_of, fold_partition, job_facts, read_checkpoints, refuse, refuse_foreign, refuse_replaced
-from samzapy.plan.restore import Keep, Refuse, unnamed
+from samzapy.plan.restore import Keep, Refuse, emptied_by_order, unnamed
 from samzapy.plan.startpoints import decides, pending
 from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
-from samzapy.readers import decided_bounds, read_checkpoint, read_ledger, read_ranges
+from samzapy.readers import decided_bounds, only_deletions, read_checkpoint, read_ledger, read_ranges
 from samzapy.serde.registry import serde_named
 from samzapy.store.key_form import from_signed
 from samzapy.store.timed_engine import TimedEngine
@@ -219,7 +219,9 @@ class LocalState:
         if offset is None or decides(order, place.task.inputs):
             return None
         checkpoints = TopicPartition(job_of(self._settings).checkpoint_topic, place.task.partition)
-        return unnamed(place.task.name, str(place.log), offset, str(checkpoints), checkpoint.stores[place.store].position)
+        position = checkpoint.stores[place.store].position
+        is_emptied = only_deletions(consumer, place.log, offset, place.bounds.end, self._clock)
+        return (emptied_by_order if is_emptied else unnamed)(place.task.name, str(place.log), offset, str(checkpoints), position)
 
     def _first_unnamed(self, consumer: Consumer, place: _Place, checkpoint: Checkpoint, order: Startpoint | None) -> int | None:
         """The offset of the first change that the checkpoint does not cover; an order may have written deletions."""

@@ -40,7 +40,7 @@ def coordinator_emptied(job: Job, start: int) -> StateRefused:
         f"coordinator topic {job.coordinator_topic} starts at offset {start}: records before it were deleted. An order of `checkpoint set` that no "
         "start has carried out yet may be lost, and so may what the job's first run found.",
         "Run `samzapy reset JOB.yaml --coordinator --execute`, which deletes that topic alone: state and checkpoints stay, and the next run continues "
-        "from them. Then repeat a `checkpoint set` that no start has carried out yet.",
+        "from them. Then repeat a `checkpoint set` that no start has carried out yet, with --reset-state if it had that.",
     )
 
 

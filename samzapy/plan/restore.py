@@ -249,6 +249,19 @@ def unnamed(task: str, changelog: str, offset: int, checkpoints: str, position: 
     )
 
 
+def emptied_by_order(task: str, changelog: str, offset: int, checkpoints: str, position: int) -> Refuse:
+    """As `unnamed`, where all that comes after the checkpoint is deletions: so it looks where the order of a `checkpoint set --reset-state` is lost, whose
+    deletions are in the changelog. To keep that state would mean to go on with an empty store."""
+    return Refuse(
+        f"{task}: {changelog} holds nothing but deletions, from offset {offset} on, after what the newest checkpoint in {checkpoints} covers (offsets below "
+        f"{position}). A `checkpoint set --reset-state` deleted these keys, and its order was lost before a start carried it out (`reset` "
+        "with --coordinator, or somebody deleted the coordinator topic or its records); or later checkpoints were lost (an unclean leader election, or a topic "
+        "restored from an older copy).",
+        "Give the order again, with --reset-state: `samzapy checkpoint set JOB.yaml --to-earliest --reset-state --execute`, for example, builds the state "
+        "again from the inputs. With --keep-state the keys would stay deleted.",
+    )
+
+
 def lost_end(changelog: str, end: int, mark: StoreMark) -> Refuse:
     """The changelog does not reach to what the checkpoint says."""
     return Refuse(
