@@ -13,12 +13,12 @@ import pytest
 import typer
 
 from samzapy.cli.main import ClickException, app
-from samzapy.config.load import load_job
+from samzapy.wiring.program import load_program
 from tests.commands import parse
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-DOCUMENTS = ["README.md", "samzapy/ARCHITECTURE.md", "samzapy/DECISIONS.md", "samzapy/CLUSTERS.md", "samzapy/RELIABILITY.md"]
+DOCUMENTS = ["README.md", "samzapy/ARCHITECTURE.md", "samzapy/DECISIONS.md", "samzapy/CLUSTERS.md", "samzapy/RELIABILITY.md", "samzapy/STREAMS.md"]
 NAMED_BLOCK = re.compile(r"^`(?P<name>[\w.-]+)`[^\n]*:\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]+\]\(([^)#]+)(?:#[^)]*)?\)")
@@ -49,7 +49,7 @@ def test_the_readme_has_the_three_files_and_no_python_or_yaml_besides() -> None:
 
 
 def test_the_first_job_file_is_valid(directory: Path) -> None:
-    loaded = load_job([directory / "visits.yaml"], [], {}, check_classes=True)
+    loaded = load_program([directory / "visits.yaml"], [], {}, check_classes=True)
     assert "visits" == loaded.settings.job
     assert {"counts"} == set(loaded.settings.stores)
 
@@ -63,7 +63,7 @@ def test_the_first_unit_test_passes(directory: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda p: p.name)
 def test_every_example_job_file_is_valid(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    assert path.stem == load_job([path], [], {}, check_classes=True).settings.job
+    assert path.stem == load_program([path], [], {}, check_classes=True).settings.job
 
 
 @pytest.mark.parametrize("command", COMMANDS)
