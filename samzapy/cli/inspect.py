@@ -133,8 +133,8 @@ def _print_operators(tasks: Sequence[Mapping[str, Any]]) -> None:
                 row[key] = row.get(key, 0) + count
     if sums:
         print()
-        rows = [(operator, row.get("in"), row.get("out"), row.get("dropped")) for operator, row in sums.items()]
-        print_table(("OPERATOR", "IN", "OUT", "DROPPED"), rows)
+        rows = [(operator, row.get("in"), row.get("out"), row.get("dropped"), row.get("late")) for operator, row in sums.items()]
+        print_table(("OPERATOR", "IN", "OUT", "DROPPED", "LATE"), rows)
 
 
 def _utc(ms: int) -> str:

@@ -100,7 +100,6 @@ class Container:
         self._outputs = None if spec.exactly_once else log.plain_producer(name)
         self._consumer = consumer = RenewableConsumer(lambda small: log.consumer(spec.job.group_id, name, small), caution.watch_s, clock)
         self._inputs = inputs = Inputs(consumer, spec.commit_timeout_s)
-        self._times = times = Times(spec, inputs, clock)
         self._partitioners = Partitioners(spec.keyed_inputs)
         self._standbys = standbys = Standbys(spec, log, clock)
 
@@ -110,6 +109,7 @@ class Container:
         self._search = search = PoisonSearch(spec.retries)
         self._growth = growth = Growth(spec.keyed_inputs, spec.topic_ids, spec.number, log, clock)
         hooks = Hooks(spec, run_id, own, transaction, self._outputs, facts.loop)
+        self._times = times = Times(spec, inputs, clock, hooks.requests)
         committer = Committer(spec, own, self._outputs, consumer, clock, run_id)
         self._commits = commits = Commits(
             transaction=transaction, inputs=inputs, hooks=hooks, committer=committer, growth=growth, search=search, schedule=schedule,

@@ -62,7 +62,10 @@ class Hooks:
         task.takes_raw_records = getattr(user, "takes_raw_records", False)
         self.take_batches = self.take_batches or task.takes_batches
         for task_input in task.inputs:
-            task_input.process = with_times(task_input, user.process_batch) if task.takes_batches else with_time(task_input, user.process)
+            if task.takes_raw_records:  # it knows the time of its records itself
+                task_input.process = user.process_batch
+            else:
+                task_input.process = with_times(task_input, user.process_batch) if task.takes_batches else with_time(task_input, user.process)
         failpoints.hit("init.before")
         self._take_effect(task, "init", lambda: user.init(context))
         failpoints.hit("init.after")
@@ -71,6 +74,14 @@ class Hooks:
         user = task.user
         if user is not None:
             self._take_effect(task, "window", lambda: user.window(self.collector, self.requests))
+
+    def fire(self, task: TaskInstance) -> None:
+        """One unit of a program's windows that are due."""
+        user = task.user
+        if user is not None:
+            self._take_effect(task, "a window", lambda: user.fire(self.collector))  # type: ignore[attr-defined]
+            if task.is_due:
+                self.requests.fire()
 
     def end_of_stream(self, task: TaskInstance) -> None:
         user = task.user

@@ -16,8 +16,9 @@ Two things must not stop it or drag it along:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from samzapy.model.event_time import END, NEVER, LaneMark, Leap
 from samzapy.model.offsets import TopicPartition
@@ -174,6 +175,14 @@ class LaneTime:
         self.newest = max(self.newest, time)
         self._settle()
 
+    def save(self) -> tuple[object, ...]:
+        """Its time as it is, for `go_back`."""
+        return self.newest, self.idle, self.seen_ms, self.leap, self.quiet, self.ahead, self._limit, self._seen_at
+
+    def go_back(self, saved: Any) -> None:
+        """What it was told of records since `save` was undone with them."""
+        self.newest, self.idle, self.seen_ms, self.leap, self.quiet, self.ahead, self._limit, self._seen_at = saved
+
     # -- idle ------------------------------------------------------------------------------------------------------------------------
 
     def active(self) -> None:
@@ -225,113 +234,3 @@ class LaneTime:
     def _is_empty(self) -> bool:
         """Its partition never had a record."""
         return self.position == 0 and self.newest == NEVER
-
-
-class StageTime:
-    """The event time of a task.
-
-    Args:
-        name: of the stage: its timed inputs.
-        watermark: that of the checkpoint.
-    """
-
-    def __init__(self, name: str, watermark: int = NEVER) -> None:
-        self.name = name
-        self.lanes: list[LaneTime] = []
-        self._reached = watermark
-        self._was_quiet = False  # no lane was active when the watermark was last looked at
-        self._pace_ms: int | None = None  # with ADVANCE: the wall clock up to which a quiet stage has followed it
-
-    @property
-    def is_at_end(self) -> bool:
-        """Whether a bounded run has read all of it."""
-        return bool(self.lanes) and all(lane.ended for lane in self.lanes)
-
-    @property
-    def watermark(self) -> int:
-        """All records before this time have come. END at the end of a bounded run."""
-        if self.is_at_end:
-            return END
-        self._look()
-        return self._reached
-
-    @property
-    def kept(self) -> int:
-        """What the checkpoint keeps: never END, since a later run goes on where this one's records were."""
-        if not self.is_at_end:
-            self._look()
-        return self._reached
-
-    def before_return(self) -> None:
-        """A lane that was idle is about to count again: what the others have reached until now stands."""
-        self._look()
-        if self._was_quiet:
-            for lane in self.lanes:
-                lane.doubt()
-
-    def _look(self) -> None:
-        lanes = self.lanes
-        if len(lanes) == 1:  # nearly always
-            at = lanes[0].watermark
-            if at > self._reached and at != END:
-                self._reached = at
-            if not lanes[0].idle:
-                self._was_quiet = False
-                return
-        going = [lane for lane in lanes if not lane.idle and not lane.ended]
-        self._was_quiet = not going
-        if any(lane.idle and not lane.proved for lane in lanes):
-            return
-        marks = [lane.watermark for lane in (going or lanes) if not lane.ended]
-        if marks:
-            self._reached = max(self._reached, min(marks) if going else max(marks))
-
-    def follow(self, now_ms: int) -> None:
-        """Once a second: a quiet stage whose rules say so goes on at the pace of the clock."""
-        self._look()
-        lanes = [lane for lane in self.lanes if not lane.ended]
-        follows = self._was_quiet and lanes and all(lane.proved and lane.rules.when_idle == ADVANCE for lane in lanes)
-        if follows and self._pace_ms is not None and self._reached != NEVER:
-            self._reached += max(0, now_ms - self._pace_ms)
-        self._pace_ms = now_ms if follows else None
-
-    def status(self, now_s: float, now_ms: int) -> dict[str, object]:
-        """For people: by stage its watermark, how old that is, the records that were too far ahead, and what is waited for."""
-        at = None if self._reached == NEVER else self._reached
-        return {
-            self.name: {
-                "watermark": at,
-                "behind_ms": None if at is None else now_ms - at,
-                "ahead": sum(lane.ahead for lane in self.lanes),
-                "waits_for": self.waits_for(now_s),
-            }
-        }
-
-    def waits_for(self, now_s: float) -> str:
-        """Which lane holds the watermark, and why; "" if it has not been waited for."""
-        if not self.lanes or self.is_at_end:
-            return ""
-        unproved = [lane for lane in self.lanes if lane.idle and not lane.proved]
-        if unproved:
-            return f"{unproved[0].partition}, idle before: the broker is asked whether it still is"
-        going = [lane for lane in self.lanes if not lane.idle and not lane.ended]
-        if not going:
-            silent_s = now_s - max(lane.at_s for lane in self.lanes)
-            return f"any input: none has had a record for {silent_s:.0f} s"
-        slowest = min(going, key=lambda lane: lane.watermark)
-        return _why(slowest, now_s)
-
-
-def _why(lane: LaneTime, now_s: float) -> str:
-    """What is to be said of the lane that holds the watermark."""
-    if lane.has_more:
-        return f"{lane.partition}, which has records to be read"
-    idle = "never counts as idle" if lane.rules.idle_ms is None else f"idle after {lane.rules.idle_ms / 1000:g} s"
-    if lane.leap is not None and lane.leap.records < LEAP_RECORDS:
-        return f"{lane.partition}, whose newest record is too far ahead to count until others agree with it"
-    return f"{lane.partition}, silent for {max(0.0, now_s - lane.at_s):.0f} s, {idle}"
-
-
-def stage_name(topics: Sequence[str]) -> str:
-    """The stage of a task that has these timed inputs."""
-    return "+".join(sorted(set(topics)))

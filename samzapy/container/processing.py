@@ -23,7 +23,7 @@ from samzapy.container.inputs import Inputs
 from samzapy.container.poison_search import Culprit, PoisonSearch
 from samzapy.container.requests import Requests
 from samzapy.container.schedule import Schedule
-from samzapy.container.task_instance import TaskInput
+from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.container.tasks import Tasks
 from samzapy.container.transaction import Transaction
 from samzapy.model.offsets import next_offset
@@ -74,6 +74,8 @@ class Processing:
     def run(self, batch: Sequence[Message]) -> None:
         """Process these records, whatever is due in between included."""
         self._transaction.begin_batch(batch)
+        if self._requests.pending:  # windows that became due without a record
+            self._settle(None)
         if batch:
             if self._careful.is_needed(self._clock.monotonic()):
                 self._process_carefully(batch)
@@ -164,17 +166,9 @@ class Processing:
             # hooks asked for and what is due is done, either of which may commit, start or stop tasks: so the partition is looked up again.
             if requests.pending or kept >= RELEASE_RECORDS or now() >= look_at:
                 ran(task_input, batch, first, index + 1, bound_at, now())
-                self._transaction.next_index = index + 1
-                self._hooks.release()
-                kept = 0
-                if requests.pending:
-                    self._tasks.apply_requests(task_input.task if task_input is not None else None)
-                if now() >= self._schedule.next_at or self._commits.is_full():
-                    self._schedule.run()
-                topic = ""
-                self.seen_at = bound_at = now()
-                first = index + 1
-                look_at = min(self._schedule.next_at, self.seen_at + RELEASE_S)
+                self._transaction.next_index = first = index + 1
+                look_at = self._settle(task_input.task if task_input is not None else None)
+                kept, topic, bound_at = 0, "", self.seen_at
         ran(task_input, batch, first, end, bound_at, now())
         self._end_piece(end)
 
@@ -198,13 +192,7 @@ class Processing:
             self.seen_at = now()
             if requests.pending or self.seen_at >= look_at or len(self._collector.pending) >= RELEASE_RECORDS:
                 self._transaction.next_index = index
-                self._hooks.release()
-                if requests.pending:
-                    self._tasks.apply_requests(task_input.task if task_input is not None else None)
-                if now() >= self._schedule.next_at or self._commits.is_full():
-                    self._schedule.run()
-                self.seen_at = now()
-                look_at = min(self._schedule.next_at, self.seen_at + RELEASE_S)
+                look_at = self._settle(task_input.task if task_input is not None else None)
         self._end_piece(end)
 
     def _process_in_a_row(self, task_input: TaskInput, records: Sequence[Message], index: int) -> int:
@@ -214,14 +202,28 @@ class Processing:
         error = self._attempt(task_input, records)
         task_input.ran(self._clock.monotonic() - started, records[0], records[-1])
         if error is None:
-            self._size.succeeded(len(records), self._clock.monotonic() - started)
-            return len(records)
+            taken = task_input.task.taken(len(records))
+            self._size.succeeded(taken, self._clock.monotonic() - started)
+            return taken
         self._size.failed(len(records))
         if len(records) > 1:
             self._undo(task_input)
             return 0
         self._failed(task_input, records[0], index, error)
         return 1
+
+    def _settle(self, task: TaskInstance | None) -> float:
+        """Between two records: what was sent goes to the producer, and what hooks asked for and what is due is done, as often as that asks for
+        more (windows fire in units). `task`: whose hook asked; None: of several. Returns when it is to be looked again, in monotonic seconds."""
+        self._hooks.release()
+        while True:
+            if self._requests.pending:
+                self._tasks.apply_requests(task)
+            if self._clock.monotonic() >= self._schedule.next_at or self._commits.is_full():
+                self._schedule.run()
+            self.seen_at = self._clock.monotonic()
+            if not self._requests.pending:
+                return min(self._schedule.next_at, self.seen_at + RELEASE_S)
 
     def _end_piece(self, end: int) -> None:
         self._transaction.next_index = end
@@ -250,8 +252,7 @@ class Processing:
     def _attempt(self, task_input: TaskInput, records: Sequence[Message]) -> BaseException | None:
         """Outside the hot loop: a record, or several for a task that takes batches; what it raised. What it did is kept, or is to be undone.
 
-        Of a record that has taken effect before, only what it puts into stores without a changelog is kept: the rest would count twice, and
-        a request to stop would stop every later run at this record.
+        Of a record that has taken effect before, only what it puts into stores without a changelog is kept: the rest would count twice.
         """
         message, task = records[0], task_input.task
         comes_again = message.offset() < task_input.again_until
@@ -280,11 +281,10 @@ class Processing:
         if comes_again:
             task.keep_scratch()
             self._collector.drop()
-            self._requests.clear()
         else:
             task.keep()
             self._collector.keep()
-        task_input.processed += len(records)
+        task_input.processed += task.taken(len(records))
         return None
 
     def _is_records(self, error: BaseException) -> bool:

@@ -15,7 +15,7 @@ class Requests:
         is_forked: this process is a copy that a hook made of the container's.
     """
 
-    ASKED = ("commit_requested", "pending", "shutdown_all", "shutdown_task")
+    ASKED = ("commit_requested", "fire_requested", "pending", "shutdown_all", "shutdown_task")
     __slots__ = (*ASKED, "__weakref__", "_thread", "is_forked")
 
     def __init__(self) -> None:
@@ -38,13 +38,17 @@ class Requests:
             self.shutdown_all = True
         self.pending = True
 
+    def fire(self) -> None:
+        """A program of streams has windows that are due."""
+        self.fire_requested = self.pending = True
+
     def add(self, other: Requests) -> None:
         """Ask for what the other asks for, too."""
         for name in self.ASKED:
             setattr(self, name, getattr(self, name) or getattr(other, name))
 
     def clear(self) -> None:
-        self.commit_requested = self.shutdown_task = self.shutdown_all = self.pending = False
+        self.commit_requested = self.fire_requested = self.shutdown_task = self.shutdown_all = self.pending = False
 
     def _check_thread(self, what: str) -> None:
         if get_ident() != self._thread:

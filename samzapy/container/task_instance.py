@@ -15,9 +15,10 @@ from samzapy.api.envelope import SystemStreamPartition
 from samzapy.api.errors import TaskError
 from samzapy.api.store import KeyValueStore
 from samzapy.api.task import StreamTask
-from samzapy.container.lane_time import LaneTime, StageTime
+from samzapy.container.lane_time import LaneTime
 from samzapy.container.metrics import OperatorCounts, TaskMetrics
 from samzapy.container.spec import InputSpec
+from samzapy.container.stage_time import StageTime
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.event_time import NEVER, LaneMark
 from samzapy.model.job_model import TaskModel
@@ -67,17 +68,17 @@ class Context:
         self.job = job
         self.metrics: Metrics = metrics
         self._stores = stores
-        self._time = time
+        self.stage = time  # for programs of streams
 
     @property
     def watermark(self) -> int:
         """How far the task's event time has come (api.context)."""
-        if self._time is None:
+        if self.stage is None:
             raise TaskError(
                 f"{self.task_name} asks for the watermark, and no input has a time.",
                 "Say it in the job file: `inputs: [{topic: …, time: {from: record, watermark_delay: 5s}}]`.",
             )
-        return self._time.watermark
+        return self.stage.watermark
 
     def get_store(self, name: str) -> KeyValueStore:
         """The task's store of that name."""
@@ -222,6 +223,15 @@ class TaskInstance:
     def hook(self) -> str:
         """Which hook its records are given to."""
         return "its program" if self.takes_raw_records else "process_batch" if self.takes_batches else "process"
+
+    @property
+    def is_due(self) -> bool:
+        """Whether its program has windows to fire."""
+        return self.takes_raw_records and not self.ended and bool(getattr(self.user, "is_due", False))
+
+    def taken(self, records: int) -> int:
+        """How many of the records that were just given to it are done with: a program stops where a window is due."""
+        return int(getattr(self.user, "taken", records)) if self.takes_raw_records else records
 
     def times(self) -> tuple[dict[str, LaneMark], dict[str, int]]:
         """For its checkpoint: by str(TopicPartition) the time of its inputs that have one, and by stage its watermark, once there is one."""

@@ -109,6 +109,9 @@ class Tasks:
     def apply_requests(self, task: TaskInstance | None) -> None:
         """Do what hooks asked for; `task`: whose hook it was (None: of several)."""
         requests = self._hooks.requests
+        if requests.fire_requested:
+            self._fire()
+            return
         closing = [
             t for t in self.held.values() if t.live and (requests.shutdown_all or t.closing or (requests.shutdown_task and t is task))
         ]
@@ -118,6 +121,20 @@ class Tasks:
         self._commits.commit(ASKED)
         for one in closing:
             self.stop(one)
+
+    def _fire(self) -> None:
+        """A unit of the windows of each task that has some which are due. What else was asked for is done when all have fired."""
+        requests = self._hooks.requests
+        requests.fire_requested = False
+        if self._search.is_on:  # what they give must not be blamed on a record
+            self._commits.commit()
+        for task in self._inputs.tasks():
+            if task.is_due:
+                self._transaction.has_window = True
+                self._hooks.fire(task)
+        if self._search.is_on:
+            self._commits.commit()
+        requests.pending = any((requests.fire_requested, requests.commit_requested, requests.shutdown_all, requests.shutdown_task))
 
     # -- gates and ends ----------------------------------------------------------------------------------------------------------------
 
@@ -130,6 +147,9 @@ class Tasks:
         """Open bootstrap gates; call end_of_stream where all inputs have ended, and commit that with the run's id."""
         finished = self._inputs.advance(self._inputs.positions(self._transaction.unprocessed))
         if not finished:
+            return
+        if any(task.is_due for task in finished):
+            self._hooks.requests.fire()  # before the next batch; then it is looked at again
             return
         if self._search.is_on:
             self._commits.commit()

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from samzapy.container.inputs import Inputs
-from samzapy.container.lane_time import LaneTime, StageTime, stage_name
+from samzapy.container.lane_time import LaneTime
+from samzapy.container.requests import Requests
 from samzapy.container.spec import ContainerSpec
+from samzapy.container.stage_time import StageTime, stage_name
 from samzapy.container.task_instance import TaskInstance
 from samzapy.model.event_time import NEVER, LaneMark
 from samzapy.model.offsets import TopicPartition
@@ -23,9 +25,10 @@ class Times:
         is_on: whether any input has a time.
     """
 
-    def __init__(self, spec: ContainerSpec, inputs: Inputs, clock: Clock) -> None:
+    def __init__(self, spec: ContainerSpec, inputs: Inputs, clock: Clock, requests: Requests) -> None:
         self.is_on = any(one.time is not None for one in spec.inputs.values())
         self._inputs = inputs
+        self._requests = requests
         self._clock = clock
 
     def begin(self, task: TaskInstance) -> None:
@@ -58,6 +61,8 @@ class Times:
             in_doubt = in_doubt or any(lane.idle and not lane.proved for lane in stage.lanes)
         if in_doubt:
             self.look(batch)
+        if any(task.is_due for task in self._tasks()):
+            self._requests.fire()
 
     def look(self, unprocessed: Sequence[Message]) -> None:
         """Once a second: who stands where; and the broker is asked about those that may be idle. `unprocessed`: of the batch."""

@@ -9,20 +9,22 @@ from typing import Any, Literal, TypeVar, cast, overload
 from typing_extensions import TypeVar as DefaultTypeVar
 
 from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
+from samzapy.config.units import format_duration
 from samzapy.model.names import TOPIC_NAME
 from samzapy.streams.functions import function
-from samzapy.streams.graph import Keeps, Node, Source, TableSource, To, keepers, sources
+from samzapy.streams.graph import Keeps, Node, Source, TableSource, Timing, To, keepers, sources
 from samzapy.streams.kinds import JSON, Kind, kind_of
 from samzapy.streams.places import place, refused
 from samzapy.streams.stream import Stream
 from samzapy.streams.table import Table
+from samzapy.streams.windows import Duration, milliseconds
 
 N = TypeVar("N", bound=Node)
 K = TypeVar("K")
 V = TypeVar("V")
 KB = DefaultTypeVar("KB", default=bytes)
 VB = DefaultTypeVar("VB", default=bytes)
-RECORD_TIME = "record"
+RECORD_TIME, CLOCK_TIME = "record", "processing"
 
 
 class App:
@@ -42,26 +44,64 @@ class App:
 
     @overload
     def stream(
-        self, topic: str, /, *, key: type[KB] = ..., value: type[VB] = ..., time: Literal["record"] | Callable[[VB], int | datetime] = ...
+        self,
+        topic: str,
+        /,
+        *,
+        key: type[KB] = ...,
+        value: type[VB] = ...,
+        time: Literal["record", "processing"] | Callable[[VB], int | datetime] = ...,
+        watermark_delay: Duration | None = ...,
+        idle_timeout: Duration | None = ...,
+        when_idle: Literal["hold", "advance"] = ...,
+        max_ahead: Duration | None = ...,
     ) -> Stream[KB, VB]: ...
     @overload
     def stream(
-        self, topic: str, /, *, key: type[KB] | str = ..., value: str, time: Literal["record"] | Callable[[Any], int | datetime] = ...
+        self,
+        topic: str,
+        /,
+        *,
+        key: type[KB] | str = ...,
+        value: str,
+        time: Literal["record", "processing"] | Callable[[Any], int | datetime] = ...,
+        watermark_delay: Duration | None = ...,
+        idle_timeout: Duration | None = ...,
+        when_idle: Literal["hold", "advance"] = ...,
+        max_ahead: Duration | None = ...,
     ) -> Stream[KB, Any]: ...
-    def stream(self, topic: str, /, *, key: Any = bytes, value: Any = bytes, time: Any = RECORD_TIME) -> Stream[Any, Any]:
+    def stream(
+        self,
+        topic: str,
+        /,
+        *,
+        key: Any = bytes,
+        value: Any = bytes,
+        time: Any = RECORD_TIME,
+        watermark_delay: Any = None,
+        idle_timeout: Any = "5m",
+        when_idle: str = "hold",
+        max_ahead: Any = "1h",
+    ) -> Stream[Any, Any]:
         """A topic as a stream.
 
         Args:
             topic: its name.
             key, value: the types of keys and values, or serdes by name. A record that does not fit fails before any operator.
-            time: a record's time: "record" is Kafka's timestamp; or a function of the value, to milliseconds since 1970 or a datetime with a
-                zone.
+            time: a record's time: "record" is Kafka's timestamp, "processing" the clock when it is processed; or a function of the value, to
+                milliseconds since 1970 or a datetime with a zone.
+            watermark_delay: how much older than the newest record of its partition a record may be: "5s". Windows need it, except with the clock.
+            idle_timeout: how long a partition without records is waited for; None: it is always waited for.
+            when_idle: what time does when no partition has records: "hold", it stands; "advance", it goes on at the pace of the clock.
+            max_ahead: how far ahead of the clock time may be, and how far a record may leap; None: no limit.
         """
         where = place()
         self._refuse_twice(topic, where)
-        of_time = None if time == RECORD_TIME else function(time, f"stream({topic!r}, time=…)", where, names=())
+        is_plain = time in (RECORD_TIME, CLOCK_TIME)
+        of_time = None if is_plain else function(time, f"stream({topic!r}, time=…)", where, names=())
+        timing = _timing(f"stream({topic!r}, ", watermark_delay, idle_timeout, when_idle, max_ahead, time == CLOCK_TIME, where)
         kinds = kind_of(key, f"stream({topic!r}, key=…)"), kind_of(value, f"stream({topic!r}, value=…)")
-        return Stream(self, self.add(Source, key=kinds[0], value=kinds[1], topic=topic, time=of_time))
+        return Stream(self, self.add(Source, key=kinds[0], value=kinds[1], topic=topic, time=of_time, by_clock=time == CLOCK_TIME, timing=timing))
 
     def table(
         self, topic: str, /, *, key: type[K], value: type[V], store: str | None = None, broadcast: bool = False, ready: bool = True
@@ -152,6 +192,20 @@ class App:
         other = next((node for node in sources(self._nodes) if node.topic == topic), None)
         if other is not None:
             raise refused(f"topic {topic!r} is read at {other.where} already", "Use that stream or table again: each can be used many times.", where)
+
+
+def _timing(what: str, delay: Any, idle: Any, when_idle: str, ahead: Any, by_clock: bool, where: str) -> Timing | None:
+    """What a stream says of its event time; None: nothing."""
+    if when_idle not in ("hold", "advance"):
+        raise refused(f"{what}when_idle=…): {when_idle!r}", "It is 'hold' or 'advance'.", where)
+    if delay is None and not by_clock:
+        return None
+
+    def shown(name: str, given: Any, word: str) -> str:
+        return word if given is None else format_duration(milliseconds(given, f"{what}{name}=…)", least=0 if given is delay else 1))
+
+    delayed = shown("watermark_delay", delay, "0s")
+    return Timing(delayed, shown("idle_timeout", idle, "never"), when_idle, shown("max_ahead", ahead, "any"))
 
 
 def _refuse_no_topic(topic: object, where: str) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from samzapy.streams.compile_parts import NAMES, PARTS, functions_of, parts_needed
+from samzapy.streams.compile_windows import head_of_run, window_lines
 from samzapy.streams.functions import Function
 from samzapy.streams.graph import (
     Branch,
@@ -35,16 +37,12 @@ from samzapy.streams.graph import (
     TableSource,
     To,
     Way,
-    sources,
     takers,
 )
+from samzapy.streams.windowed import PANE, Late, WindowAggregate, late_of
 
 FILE = str(Path(__file__).parent / "<program>")
 MAX_DEPTH, MAX_STRAIGHT = 8, 40  # Python allows 20 blocks in each other
-NAMES = {"key": "k", "time": "t", "headers": "h"}
-PARTS = "vkth"
-PASSES = (Filter, Peek, Branch, Way, Merge)  # what they give on is what they took
-Parts = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,44 +74,6 @@ def function_name(source: Node) -> str:
     return f"run_{source.number}"
 
 
-def parts_needed(graph: Graph) -> dict[Node, Parts]:
-    """Of each operator, what it and those below it need of the records that it takes."""
-    below = takers(graph)
-    found: dict[Node, Parts] = {}
-    for node in reversed(graph):
-        passed = frozenset(part for taker in below[node] for part in found[taker])
-        found[node] = _own_parts(node, bool(below[node])) | (passed if isinstance(node, PASSES) else passed - {"v"})
-    return found
-
-
-def _own_parts(node: Node, has_takers: bool) -> Parts:
-    functions = [f for f in _functions(node).values() if f is not None]
-    found = {NAMES[name] for f in functions for name in f.asks} | ({"v"} if functions else set())
-    if isinstance(node, To):
-        found |= {"v", "k", "h", *("t" if node.timestamps == "time" else "")}
-    if isinstance(node, Rolling):
-        found |= {"k"} if node.how == "count" else {"v", "k"}
-    if isinstance(node, Lookup):
-        found |= {*("v" if has_takers else ""), *("k" if node.on is None else "")}
-    return frozenset(found)
-
-
-def _functions(node: Node) -> dict[str, Function | None]:
-    """An operator's functions by their names in the source, without what the source of the topic calls."""
-    number = node.number
-    if isinstance(node, Branch):
-        return {f"f{number}_{index}": test for index, test in enumerate(node.tests)}
-    if isinstance(node, Rolling):
-        return {f"f{number}": node.add}
-    if isinstance(node, Lookup):
-        return {f"f{number}": node.on}
-    if isinstance(node, To):
-        return {f"f{number}": node.partition}
-    if isinstance(node, Map | Peek | Filter | FilterMap | FlatMap | Sink):
-        return {f"f{number}": node.function}
-    return {}
-
-
 @dataclass(slots=True)
 class _Scope:
     """A function that is being written."""
@@ -139,12 +99,13 @@ class _Writer:
         self._write: Mapping[type[Node], Callable[[Any, str], None]] = {
             Map: self._map, Peek: self._peek, Filter: self._filter, FilterMap: self._filter_map, FlatMap: self._flat_map, Branch: self._branch,
             Merge: self._merge, Rolling: self._rolling, Lookup: self._lookup, To: self._to, Sink: self._sink,
+            WindowAggregate: self._window,
         }  # fmt: skip
 
     def write(self) -> Compiled:
-        body = [line for source in sources(self._graph) for line in self._run(source)]
+        first = [node for node in self._graph if isinstance(node, Source | TableSource | WindowAggregate | Late)]
+        body = [line for source in first for line in self._run(source)]
         names = sorted({*self._bound, *self._functions, *self._reads, *self._writes})
-        first = sources(self._graph)
         text = [f"def make({', '.join(names)}):"]
         runs = ", ".join(f"{source.number}: {function_name(source)}" for source in first)
         text += [line for line, _ in body] + [f"    return {{{runs}}}", ""]
@@ -154,13 +115,22 @@ class _Writer:
 
     # -- a run -------------------------------------------------------------------------------------------------------------------------
 
-    def _run(self, source: Source | TableSource) -> list[tuple[str, Node]]:
+    def _run(self, source: Node) -> list[tuple[str, Node]]:
         """The function of a source's runs: counters, local functions, the loop, and the counts at its end."""
         self._apart, counters = [], set[str]()
         loop = self._scope = _Scope(depth=1)
         self._node = source
-        self._take(source)
+        is_timed = isinstance(source, Source) and source.timing is not None
+        each = "for i, r in enumerate(records, 1):" if is_timed else "for r in records:"
+        if isinstance(source, Source | TableSource):
+            self._take(source)
+        else:
+            each, begin = head_of_run(source)
+            for line in begin:
+                self._line(line)
         self._keep_and_give(source)
+        if is_timed:
+            self._line(f"if t > lane.quiet and {self._bind('moved')}(t): break")
         local: list[tuple[str, Node]] = []
         written: set[Node] = set()
         while self._apart:
@@ -170,10 +140,11 @@ class _Writer:
                 local += self._local(node, counters)
         counters |= loop.counters
         zero = [(f"{' = '.join(sorted(counters, key=lambda n: int(n[1:])))} = 0", source)] if counters else []
-        ends = [(f"counts[{source.number}] += len(records)", source)]
+        ends = [(f"counts[{source.number}] += {'i' if is_timed else 'len(records)'}", source)]
         ends += [(f"counts[{name[1:]}] += {name}", source) for name in sorted(counters, key=lambda n: int(n[1:]))]
-        head = [(f"    def {function_name(source)}(records, send, counts):", source)]
-        inside = [*zero, *local, ("for r in records:", source), *loop.lines, *ends]
+        ends += [("return i", source)] if is_timed else []
+        head = [(f"    def {function_name(source)}(records, send, counts{', lane' if is_timed else ''}):", source)]
+        inside = [*zero, *local, (each, source), *loop.lines, *ends]
         return [*head, *((f"        {line}", node) for line, node in inside)]
 
     def _local(self, node: Node, counters: set[str]) -> list[tuple[str, Node]]:
@@ -190,6 +161,8 @@ class _Writer:
         needs = frozenset(part for taker in self._takers[source] for part in self._needs[taker])
         if isinstance(source, TableSource):
             needs |= {"k", "v"}
+        is_timed = isinstance(source, Source) and source.timing is not None
+        needs |= {"t"} if is_timed else frozenset()
         by_value = isinstance(source, Source) and source.time is not None and "t" in needs
         if "k" in needs:
             self._line("x = r.key()")
@@ -203,12 +176,16 @@ class _Writer:
             self._functions[f"time{n}"] = source, source.time
             self._line(f"t = time{n}(v{n})")
             self._line(f"if type(t) is not int: t = {self._bind('milliseconds')}({n}, t)")
+        elif isinstance(source, Source) and source.by_clock and is_timed:
+            self._line("t = lane.newest")
         elif "t" in needs:
             self._line("t = r.timestamp()[1]")
+            if is_timed:
+                self._line(f"if t < 0: {self._bind('no_time')}({n})")
         if "h" in needs:
             self._line("h = r.headers()")
 
-    def _keep_and_give(self, source: Source | TableSource) -> None:
+    def _keep_and_give(self, source: Node) -> None:
         n = source.number
         if isinstance(source, TableSource):
             self._line(f"if k is None: {self._bind('no_key')}({n})")
@@ -223,6 +200,8 @@ class _Writer:
     def _give(self, node: Node, value: str) -> None:
         """Give a value to all who take an operator's records."""
         for taker in self._takers[node]:
+            if isinstance(taker, Late):
+                continue  # it is given what is too late, where that is found
             scope = self._scope
             if len(taker.inputs) > 1 or scope.depth >= MAX_DEPTH or scope.straight >= MAX_STRAIGHT:
                 self._line(f"op_{taker.number}({', '.join(value if part == 'v' else part for part in self._arguments(taker))})")
@@ -287,6 +266,12 @@ class _Writer:
             self._line(f"v{n} = a" if node.result is None else f"v{n} = {self._bind(f'result{n}')}(a)")
             self._give(node, f"v{n}")
 
+    def _window(self, node: WindowAggregate, value: str) -> None:
+        for name in ("no_key", f"add{node.number}", "too_late"):
+            self._bind(name)
+        for line in window_lines(node, value, late_of(self._graph, node), "h" in self._needs[node]):
+            self._line(line)
+
     def _lookup(self, node: Lookup, value: str) -> None:
         n = node.number
         self._reads[f"get{n}"] = node.table
@@ -308,6 +293,8 @@ class _Writer:
         n = node.number
         time = ", timestamp=t" if node.timestamps == "time" else ""
         partition = f", partition={self._call(node, value)}" if node.partition is not None else ""
+        if node.inputs[0].value == PANE:
+            value = f"{self._bind(f'json{n}')}({value})"
         self._line(f"send({self._bind(f'topic{n}')}, {value}, k{partition}{time}, headers=h)")
 
     # -- lines -------------------------------------------------------------------------------------------------------------------------
@@ -324,7 +311,7 @@ class _Writer:
     def _call(self, node: Node, values: str, which: str = "") -> str:
         """The call of an operator's function; what it asks for by name is given."""
         name = f"f{node.number}{which}"
-        function = _functions(node)[name]
+        function = functions_of(node)[name]
         if function is None:
             raise AssertionError(f"operator {node.number} has no function {name}")
         self._functions[name] = node, function

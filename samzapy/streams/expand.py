@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from samzapy.api.errors import ConfigurationError
@@ -14,6 +14,7 @@ from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, W
 from samzapy.streams.kinds import Kind
 from samzapy.streams.places import refused
 
+OF_PROGRAM = "program"  # where a record's time is: the program finds it
 OF_STREAMS = ("topic", "start", "on_out_of_range")
 
 
@@ -106,6 +107,8 @@ def is_scratch(node: Keeps) -> bool:
 
 def _input(source: Source | TableSource, given: Mapping[str, Any], topics: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {"topic": topics.get(source.topic, source.topic), "key": source.key.serde, "value": _serde(source.value)}
+    if isinstance(source, Source) and source.timing is not None:
+        found["time"] = {"from": "processing" if source.by_clock else OF_PROGRAM, **asdict(source.timing)}
     if isinstance(source, TableSource):
         found |= {key: True for key, wanted in (("bootstrap", source.ready), ("broadcast", source.broadcast)) if wanted}
     return found | {key: given[key] for key in OF_STREAMS[1:] if given.get(key)}
@@ -122,7 +125,7 @@ def _outputs(graph: Graph, topics: Mapping[str, str]) -> dict[str, dict[str, Any
 
 
 def _store(node: Keeps) -> dict[str, Any]:
-    return {"key": node.key.serde, "value": node.store_value.serde, **({"changelog": False} if is_scratch(node) else {})}
+    return {"key": node.store_key.serde, "value": node.store_value.serde, **({"changelog": False} if is_scratch(node) else {})}
 
 
 def _serde(kind: Kind | None) -> str:

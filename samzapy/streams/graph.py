@@ -59,12 +59,25 @@ class Node:
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How out of order the records of a stream may be, and what is waited for: values of the job file's `inputs[].time`."""
+
+    watermark_delay: str
+    idle_timeout: str
+    when_idle: str
+    max_ahead: str
+
+
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Source(Node):
-    """A topic as a stream. `time` gives a record's time of its value; None: it is Kafka's timestamp."""
+    """A topic as a stream. `time` gives a record's time of its value; None: it is Kafka's timestamp, or the clock's, if `by_clock`. `timing`: of
+    its event time; None: it has none."""
 
     topic: str
     time: Function | None = None
+    by_clock: bool = False
+    timing: Timing | None = None
 
     @property
     def word(self) -> str:
@@ -93,6 +106,11 @@ class Keeps(Node):
     @property
     def is_end(self) -> bool:
         return True
+
+    @property
+    def store_key(self) -> Kind:
+        """The kind of the store's keys."""
+        return self.key
 
     @property
     def identity(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NoReturn, cast
 
@@ -15,8 +16,11 @@ from samzapy.ports import Message
 from samzapy.serde.basic import shown
 from samzapy.streams.compile import FILE, Compiled, compiled
 from samzapy.streams.graph import FlatMap, Graph, Lookup, Node, Rolling, Sink, Source, To, Way, sources
+from samzapy.streams.operators.slices import LATE
 from samzapy.streams.places import OURS
+from samzapy.streams.stage import TaskWindows
 from samzapy.streams.unchanged import unchanged
+from samzapy.streams.windowed import PANE, Late, WindowAggregate, late_of, pane_json, windows_of
 
 Run = Callable[[Sequence[Message], Callable[..., None], list[int]], None]
 
@@ -38,11 +42,12 @@ class Program:
 
     def __init__(self, graph: Graph, topics: Mapping[str, str], serde: Callable[[str], Serde], *, check: bool = False) -> None:
         self.graph = graph
+        self.serde = serde
         self.compiled: Compiled = compiled(graph)
         self.runs = {topics.get(source.topic, source.topic): source.number for source in sources(graph)}
         self._bound: dict[str, Any] = {
             "no_key": self._no_key, "no_value": self._no_value, "wrong_kind": self._wrong_kind, "milliseconds": self._milliseconds,
-            "found": self._found,
+            "found": self._found, "no_time": self._no_time, "too_late": LATE,
         }  # fmt: skip
         for node in graph:
             self._bind(node, topics, serde)
@@ -51,8 +56,8 @@ class Program:
         space: dict[str, Any] = {}
         exec(self.compiled.code, space)  # the source is ours: no text of the user's is in it
         self._make: Callable[..., dict[int, Run]] = space["make"]
-        wanted = self._make.__code__.co_varnames[: self._make.__code__.co_argcount]
-        self._bound = {name: self._bound[name] for name in wanted if name in self._bound}
+        self._wanted = self._make.__code__.co_varnames[: self._make.__code__.co_argcount]
+        self._bound = {name: self._bound[name] for name in self._wanted if name in self._bound}
         source = self.compiled.source
         linecache.cache[FILE] = (len(source), None, source.splitlines(keepends=True), FILE)
 
@@ -60,11 +65,12 @@ class Program:
         """A new task object."""
         return GraphTask(self)
 
-    def functions(self, context: TaskContext) -> dict[int, Run]:
-        """The functions of all sources' runs, for a task with these stores."""
+    def functions(self, context: TaskContext, windows: TaskWindows | None = None) -> dict[int, Run]:
+        """The functions of all runs, for a task with these stores and windows."""
         stores = {name: context.get_store(node.name).get for name, node in self.compiled.reads.items()}
         puts = {name: context.get_store(node.name).put for name, node in self.compiled.writes.items()}
-        return self._make(**self._bound, **stores, **puts)
+        adds = {} if windows is None else {"moved": windows.moved, **windows.adds}
+        return self._make(**self._bound, **stores, **puts, **{name: adds[name] for name in self._wanted if name in adds})
 
     def at(self, error: BaseException) -> tuple[Node | None, bool]:
         """The operator in which an error was raised, and whether a line of the user's own was being executed."""
@@ -88,6 +94,10 @@ class Program:
             out[node] = given = counts[node.number] if node.drops or not node.inputs else taken
             if isinstance(node, Way):
                 taken = given
+            if isinstance(node, WindowAggregate):
+                found[node.address] = {"in": taken, "out": given, "late": counts[late_of(self.graph, node).number]}
+            if isinstance(node, WindowAggregate | Late):
+                continue
             ends = isinstance(node, To | Sink)
             rest = {} if ends else {"out": given}
             found[node.address] = {"in": taken, **rest, **({"dropped": taken - given} if node.drops and not isinstance(node, FlatMap | Way) else {})}
@@ -100,6 +110,9 @@ class Program:
             self._bound[f"kinds{n}"] = node.value.accepted
         elif isinstance(node, To):
             self._bound[f"topic{n}"] = topics.get(node.topic, node.topic)
+            if node.inputs[0].value == PANE:
+                is_aggregate = isinstance(node.inputs[0], WindowAggregate) and node.inputs[0].how == "aggregate"
+                self._bound[f"json{n}"] = lambda pane, beside=is_aggregate: pane_json(pane, beside)
         elif isinstance(node, Rolling):
             self._bound |= {f"zero{n}": node.zero, f"result{n}": node.result}
 
@@ -111,6 +124,9 @@ class Program:
 
     def _no_value(self, number: int) -> NoReturn:
         raise TaskError("its function gave None, which a table cannot keep.", "Return the new accumulator.")
+
+    def _no_time(self, number: int) -> NoReturn:
+        raise TaskError("the record has no timestamp.", "Say where its time is: time=….")
 
     def _wrong_kind(self, number: int, value: Any) -> NoReturn:
         kind = self.graph[number].value
@@ -136,6 +152,7 @@ class GraphTask(StreamTask):
     Attributes:
         takes_raw_records: it is given Kafka's records, and decodes what it needs of them.
         counts: by operator, how many records it gave on; only of those that the code counts.
+        taken: how many of the last run's records it took: it stops where a window is due.
     """
 
     takes_raw_records = True
@@ -144,21 +161,67 @@ class GraphTask(StreamTask):
         self._program = program
         self.counts = [0] * len(program.graph)
         self._runs: dict[str, Run] = {}
+        self._of_windows: dict[int, Run] = {}
+        self._windows: TaskWindows | None = None
+        self.taken = 0
 
     def init(self, context: TaskContext) -> None:
         """Binds the code to the task's stores."""
-        functions = self._program.functions(context)
+        stage = getattr(context, "stage", None)
+        graph = self._program.graph
+        if stage is not None:
+            self._windows = TaskWindows(graph, stage, context.get_store, self._program.serde)
+        functions = self._program.functions(context, self._windows)
         self.counts = cast(Any, context).counts.of(len(self.counts))
         self._runs = {topic: functions[number] for topic, number in self._program.runs.items()}
+        self._of_windows = {node.number: functions[node.number] for node in windows_of(graph)}
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a window is to be fired."""
+        return self._windows is not None and self._windows.is_due
+
+    @property
+    def late(self) -> dict[str, int]:
+        """By window, how many records were too late for it."""
+        graph = self._program.graph
+        return {node.name: self.counts[late_of(graph, node).number] for node in windows_of(graph)}
+
+    def fire(self, collector: MessageCollector) -> None:
+        """Windows that are due: one unit of them."""
+        if self._windows is not None:
+            with self._errors():
+                self._windows.fire(self._of_windows, collector.send, self.counts)
 
     def operators(self) -> dict[str, dict[str, int]]:
         """By operator, how many records it took, gave on, and dropped."""
         return self._program.counted(self.counts)
 
     def process_batch(self, envelopes: Sequence[Any], collector: MessageCollector, coordinator: TaskCoordinator) -> None:
-        """Takes records of one partition through the program."""
+        """Takes records of one partition through the program, up to the first after which a window is due."""
+        topic, windows = envelopes[0].topic(), self._windows
+        self.taken = len(envelopes)
+        lane = None if windows is None else windows.lane(topic, envelopes[0].partition())
+        if lane is None or windows is None:
+            with self._errors():
+                self._runs[topic](envelopes, collector.send, self.counts)
+            return
+        counts, saved = list(self.counts), windows.save()
         try:
-            self._runs[envelopes[0].topic()](envelopes, collector.send, self.counts)
+            with self._errors():
+                self.taken = self._runs[topic](envelopes, collector.send, self.counts, lane)  # type: ignore[call-arg,assignment]
+        except BaseException:
+            self.counts[:] = counts
+            windows.go_back(saved)
+            raise
+        if windows.is_due:
+            coordinator.fire()  # type: ignore[attr-defined]
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Errors are told with the operator in which they were raised."""
+        try:
+            yield
         except Exception as error:
             node, is_users = self._program.at(error)
             if node is None or is_users:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from samzapy.streams.agg import Aggregate
@@ -50,6 +50,15 @@ def fold(stream: Stream[Any, Any], name: str, zero: Any, add: Any, value: Any, i
 def aggregate(stream: Stream[Any, Any], name: str, aggregates: Mapping[str, Aggregate[Any, Any, Any]]) -> Table[Any, dict[str, Any]]:
     where = place()
     parts = checked_aggregates(f"aggregate({name!r})", aggregates, stream.node.value, where)
+    zero, add, result = added_up(parts, where)
+    described = tuple((part, each.what) for part, each in parts.items())
+    return _rolling(stream, name, "aggregate", DICT, DICT, zero=zero, add=add, result=result, parts=described)
+
+
+def added_up(
+    parts: Mapping[str, Aggregate[Any, Any, Any]], where: str
+) -> tuple[Callable[[], dict[str, Any]], Function, Callable[[Mapping[str, Any]], dict[str, Any]]]:
+    """Several aggregates as one: zero, add and result."""
     adds = {part: (each, function(each.add, f"aggregate {part}", where, names=("time",), values=2)) for part, each in parts.items()}
 
     def zero() -> dict[str, Any]:
@@ -68,8 +77,7 @@ def aggregate(stream: Stream[Any, Any], name: str, aggregates: Mapping[str, Aggr
     else:
         calls = {part: add.call for part, (_, add) in adds.items()}
         add = Function(lambda state, value: {part: add(state[part], value) for part, add in calls.items()}, (), where)
-    described = tuple((part, each.what) for part, each in parts.items())
-    return _rolling(stream, name, "aggregate", DICT, DICT, zero=zero, add=add, result=result, parts=described)
+    return zero, add, result
 
 
 def checked_aggregates(

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from samzapy.streams import stateful
 from samzapy.streams.agg import Aggregate
+from samzapy.streams.emit import FINAL, Emit
 from samzapy.streams.functions import OfBoth, OfHeaders, OfKey, OfTime, function
 from samzapy.streams.graph import Branch, Filter, FilterMap, FlatMap, Map, Merge, Node, Peek, Sink, Way
 from samzapy.streams.kinds import Kind, kind_of, returned_kind
 from samzapy.streams.places import place, refused
+from samzapy.streams.windows import Duration, Window
 
 if TYPE_CHECKING:
     from samzapy.streams.app import App
     from samzapy.streams.table import Table
+    from samzapy.streams.windowed import Windowed
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -160,6 +163,18 @@ class Stream(Generic[K, V]):
         Where it has nothing: None in its place, or with `how="inner"` no pair.
         """
         return Stream(self.app, stateful.lookup(self, table, on, how))
+
+    def window(self, window: Window, /, *, allowed_lateness: Duration = "0s", emit: Emit = FINAL) -> Windowed[K, V]:
+        """Cut into windows of event time, by key: `tumbling(…)` or `hopping(…)`.
+
+        Args:
+            window: the windows.
+            allowed_lateness: how long after its end a window still takes records; each gives a corrected pane.
+            emit: FINAL, a pane when time passes the end of a window; `updates()`, one after each record as well.
+        """
+        from samzapy.streams.windowed import windowed
+
+        return windowed(self, window, allowed_lateness, emit)
 
     # -- ends ------------------------------------------------------------------------------------------------------------------------
 

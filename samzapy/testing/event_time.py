@@ -38,6 +38,18 @@ class EventTime:
                 if task_input.lane is not None and task_input.partition.topic == topic:
                     task_input.lane.go_to(at + task_input.lane.rules.delay_ms)
 
+    def late(self, name: str) -> int:
+        """How many records were too late for all windows of that name, over all tasks, since they were started.
+
+        Raises:
+            ConfigurationError: the job's program has no windows of that name.
+        """
+        counts: dict[str, int] = {}
+        for task in self.container.tasks.values():
+            for window, late in getattr(task.user, "late", {}).items():
+                counts[window] = counts.get(window, 0) + late
+        return named("window", name, counts)
+
     def watermark(self, task: int = 0) -> int | None:
         """How far the event time of a task has come, in milliseconds since 1970; None: nothing is known yet.
 

@@ -105,6 +105,7 @@ class _Collector:
         families = {
             "in": CounterMetricFamily("samzapy_operator_records_in", "Records that an operator of a program took.", labels=labels),
             "out": CounterMetricFamily("samzapy_operator_records_out", "Records that an operator of a program gave on.", labels=labels),
+            "late": CounterMetricFamily("samzapy_operator_records_late", "Records that came too late for all windows of an operator.", labels=labels),
             "dropped": CounterMetricFamily("samzapy_operator_records_dropped", "Records that an operator of a program dropped.", labels=labels),
         }
         for task in self._status["tasks"]:

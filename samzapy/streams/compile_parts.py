@@ -1,0 +1,53 @@
+"""Which parts of a record each operator of a program needs, and which functions of the user's it calls."""
+
+from __future__ import annotations
+
+from samzapy.streams.functions import Function
+from samzapy.streams.graph import Branch, Filter, FilterMap, FlatMap, Graph, Lookup, Map, Merge, Node, Peek, Rolling, Sink, To, Way, takers
+from samzapy.streams.windowed import Late, WindowAggregate
+
+NAMES = {"key": "k", "time": "t", "headers": "h"}
+PARTS = "vkth"
+PASSES = (Filter, Peek, Branch, Way, Merge, Late)  # what they give on is what they took
+Parts = frozenset[str]
+
+
+def parts_needed(graph: Graph) -> dict[Node, Parts]:
+    """Of each operator, what it and those below it need of the records that it takes."""
+    below = takers(graph)
+    found: dict[Node, Parts] = {}
+    for node in reversed(graph):
+        passed = frozenset(part for taker in below[node] for part in found[taker])
+        if isinstance(node, WindowAggregate):
+            found[node] = frozenset("vkt") | (passed & {"h"})
+        else:
+            found[node] = _own_parts(node, bool(below[node])) | (passed if isinstance(node, PASSES) else passed - {"v"})
+    return found
+
+
+def _own_parts(node: Node, has_takers: bool) -> Parts:
+    functions = [f for f in functions_of(node).values() if f is not None]
+    found = {NAMES[name] for f in functions for name in f.asks} | ({"v"} if functions else set())
+    if isinstance(node, To):
+        found |= {"v", "k", "h", *("t" if node.timestamps == "time" else "")}
+    if isinstance(node, Rolling):
+        found |= {"k"} if node.how == "count" else {"v", "k"}
+    if isinstance(node, Lookup):
+        found |= {*("v" if has_takers else ""), *("k" if node.on is None else "")}
+    return frozenset(found)
+
+
+def functions_of(node: Node) -> dict[str, Function | None]:
+    """An operator's functions by their names in the source, without what the source of the topic calls."""
+    number = node.number
+    if isinstance(node, Branch):
+        return {f"f{number}_{index}": test for index, test in enumerate(node.tests)}
+    if isinstance(node, Rolling):
+        return {f"f{number}": node.add}
+    if isinstance(node, Lookup):
+        return {f"f{number}": node.on}
+    if isinstance(node, To):
+        return {f"f{number}": node.partition}
+    if isinstance(node, Map | Peek | Filter | FilterMap | FlatMap | Sink):
+        return {f"f{number}": node.function}
+    return {}

@@ -1,0 +1,1 @@
+"""What keeps state of streams, without a graph and without a container: stores in, results out."""

@@ -1,0 +1,350 @@
+"""Windows of event time in a store that is in the order of time.
+
+A record is kept once, in its *slice*: the span of `every` that it lies in. A window is a whole number of slices, which are merged when it gives a
+pane. The rows of the store:
+
+    00                      in the middle of firing, how far that is
+    10 T(slice end) key  →  4 bytes: how many records; then the accumulator
+
+The store is its own queue: when the watermark goes from a to b, the windows that end in (a, b] fire, by end and then by key, and each fires
+once because a watermark never goes back. A slice is deleted when its last window takes no more late records.
+
+In memory are the ends of the slices (few, however many keys there are) and, as long as they are few enough, the keys of each slice. Both may
+hold what is not in the store, after a record was taken back; the store is what counts. A slice whose keys are not known is scanned.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from heapq import merge as in_order
+from itertools import islice
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from samzapy.model.event_time import END, NEVER
+from samzapy.model.layout import TIME_BYTES, time_bytes, time_of
+from samzapy.streams.windows import Pane, Window
+
+CURSOR, SLICE, SLICES_END = b"\x00", b"\x10", b"\x11"
+KEY_AT = len(SLICE) + TIME_BYTES
+COUNT_BYTES = 4
+MOST_RECORDS = (1 << 8 * COUNT_BYTES) - 1
+MOST_KEYS = 200_000  # that are remembered, of all slices of a store together
+LATE: Final[Any] = object()
+FIRE, EXPIRE = "fire", "expire"
+Given = tuple[Any, Pane[Any]]  # key, pane
+
+
+class Rows(Protocol):
+    """A store of bytes."""
+
+    def get(self, key: bytes, /) -> bytes | None: ...
+    def put(self, key: bytes, value: bytes | None, /) -> None: ...
+    def range(self, from_key: bytes, to_key: bytes, /) -> Any: ...
+
+
+class Time(Protocol):
+    """The time of an operator. `bound`: its watermark is not beyond this; it is asked for only where that may matter."""
+
+    @property
+    def bound(self) -> int: ...
+    @property
+    def watermark(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """How values become a result.
+
+    Attributes:
+        add: accumulator (None: of nothing), value and time to accumulator.
+        merge: two accumulators, the earlier slice's first, to one.
+        result: accumulator to result.
+        encode, decode: accumulators to bytes and back.
+    """
+
+    add: Callable[[Any, Any, int], Any]
+    merge: Callable[[Any, Any], Any]
+    result: Callable[[Any], Any]
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+
+
+class _Cursor(msgspec.Struct, array_like=True):
+    """How far firing is: windows that end before or at `at` have fired, `to` is the aim; under way is `what` at `end`, up to `key`."""
+
+    at: int
+    to: int
+    what: str
+    end: int
+    key: bytes
+
+
+class Slices:
+    """The windows of one operator of one task.
+
+    Args:
+        encode_key, decode_key: keys to bytes and back.
+        now: the operator's time.
+        lateness_ms: how long after its end a window still takes records.
+        each: whether it gives a pane after each record.
+
+    Attributes:
+        at: all windows that end before or at this have fired.
+        wake: the watermark at which something is to be done.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        window: Window,
+        sums: Sums,
+        encode_key: Callable[[Any], bytes],
+        decode_key: Callable[[bytes], Any],
+        now: Time,
+        *,
+        lateness_ms: int = 0,
+        each: bool = False,
+    ) -> None:
+        self._get, self._put, self._range = rows.get, rows.put, rows.range
+        self._size, self._every, self._offset = window.size_ms, window.every_ms, window.offset_ms
+        self._sums, self._encode_key, self._decode_key = sums, encode_key, decode_key
+        self._now, self._lateness, self._each = now, lateness_ms, each
+        self._stays = window.size_ms - window.every_ms + lateness_ms  # how long a slice is kept after its end
+        self._ends: list[int] = []
+        self._keys: dict[int, set[bytes] | None] = {}  # by the end of a slice; None: not known
+        self._known = 0
+        self._last_end, self._last_prefix = NEVER, b""
+        self._work: tuple[str, int] | None = None
+        self._key = b""  # the last one that is done with, of the work
+        self._has_key = False
+        self._list: list[bytes] | None = None  # the keys of the work, if they are known
+        self._to = NEVER  # firing that a crash interrupted leads to this
+        self._is_written = False  # whether there is a cursor
+        self.at = self.wake = NEVER
+
+    def start(self, watermark: int) -> None:
+        """What the store holds at a start of the task. `watermark`: that of the checkpoint."""
+        low = SLICE
+        while (first := self._first(low)) is not None:
+            end = time_of(first[len(SLICE) :])
+            self._ends.append(end)
+            self._keys[end] = None
+            low = SLICE + time_bytes(end + 1)
+        self.at = watermark
+        row = self._get(CURSOR)
+        if row is not None:
+            cursor = msgspec.msgpack.decode(row, type=_Cursor)
+            self.at, self._to, self._key = cursor.at, cursor.to, cursor.key
+            is_gone = cursor.what == EXPIRE and cursor.end not in self._keys
+            self._work = (cursor.what, cursor.end) if cursor.what and not is_gone else None
+            self._has_key = self._is_written = True
+        self._look()
+
+    # -- records ---------------------------------------------------------------------------------------------------------------------
+
+    def add(self, key: Any, value: Any, time: int) -> Any:
+        """A record. Returns None, or the panes that it gives at once as (key, pane); LATE: it is too late for all of its windows, and nothing was
+        done."""
+        end = (time - self._offset) // self._every * self._every + self._offset + self._every
+        is_late = end <= self._now.bound
+        watermark = NEVER
+        if is_late:
+            watermark = self._now.watermark
+            is_late = end <= watermark
+            if is_late and end + self._stays <= watermark:
+                return LATE
+            self.at = max(self.at, watermark)  # nothing was due until then, so it was not told
+        data = self._encode_key(key)
+        row = self._prefix(end) + data
+        found = self._get(row)
+        if found is None:
+            self._note(end, data)
+            records, sum_ = 1, self._sums.add(None, value, time)
+        else:
+            records = min(int.from_bytes(found[:COUNT_BYTES], "big") + 1, MOST_RECORDS)
+            sum_ = self._sums.add(self._sums.decode(found[COUNT_BYTES:]), value, time)
+        self._put(row, records.to_bytes(COUNT_BYTES, "big") + self._sums.encode(sum_))
+        return self._at_once(key, data, end, watermark) if is_late or self._each else None
+
+    def _at_once(self, key: Any, data: bytes, end: int, watermark: int) -> list[Given] | None:
+        """The panes of a late record's windows that have fired and take it; with `each` also those of its other windows."""
+        given: list[Given] = []
+        for window_end in range(end, end + self._size, self._every):
+            if window_end > watermark:
+                if self._each:
+                    given += self._pane(key, data, window_end, "early")
+            elif window_end + self._lateness > watermark:
+                given += self._pane(key, data, window_end, "late")
+        return given or None
+
+    def _pane(self, key: Any, data: bytes, window_end: int, kind: Any) -> list[Given]:
+        """The pane of a window and key, from its slices; [] if they have nothing of the key."""
+        records, sum_ = 0, None
+        for end in range(window_end - self._size + self._every, window_end + 1, self._every):
+            if end not in self._keys:
+                continue
+            found = self._get(self._prefix(end) + data)
+            if found is not None:
+                part = self._sums.decode(found[COUNT_BYTES:])
+                sum_ = self._sums.merge(sum_, part) if records else part
+                records += int.from_bytes(found[:COUNT_BYTES], "big")
+        if not records:
+            return []
+        index = (records if kind != "early" else records - 1) if self._each else int(kind == "late")
+        return [(key, Pane(window_end - self._size, window_end, self._sums.result(sum_), kind, index))]
+
+    # -- firing ----------------------------------------------------------------------------------------------------------------------
+
+    def is_due(self, watermark: int) -> bool:
+        """Whether there is something to do at this watermark."""
+        return watermark >= self.wake
+
+    def fire(self, watermark: int, limit: int) -> tuple[list[Given], bool]:
+        """Windows that the watermark has passed, in order, and deletions: `limit` steps at most. Returns the panes, and whether that was all."""
+        to = max(watermark, self._to)
+        given: list[Given] = []
+        while limit > 0:
+            if self._work is None:
+                self._work = self._next(to)
+                self._key, self._has_key, self._list = b"", False, None
+                if self._work is None:
+                    break
+            what, end = self._work
+            keys = self._some_keys(what, end, limit)
+            for data in keys:
+                if what == FIRE:
+                    given += self._pane(self._decode_key(data), data, end, "on_time")
+                    if self._stays == 0:
+                        self._put(self._prefix(end) + data, None)
+                else:
+                    self._put(self._prefix(end) + data, None)
+            if len(keys) < limit:
+                self._done(what, end)
+            else:
+                self._key, self._has_key = keys[-1], True
+            limit -= len(keys) or 1
+        is_done = self._work is None and self._next(to) is None
+        if is_done:
+            self.at, self._to = watermark, NEVER
+            if self._is_written:
+                self._put(CURSOR, None)
+                self._is_written = False
+        else:
+            self._to = to
+            what, end = self._work or ("", NEVER)
+            self._put(CURSOR, msgspec.msgpack.encode(_Cursor(self.at, to, what, end, self._key)))
+            self._is_written = True
+        self._look()
+        return given, is_done
+
+    def _next(self, to: int) -> tuple[str, int] | None:
+        """What is to be done next: a window that ends, or a slice that nobody needs any more."""
+        fires = min((self._fires(end) for end in self._ends), default=END + 1)
+        goes = self._ends[0] + self._stays if self._ends else END + 1
+        if min(fires, goes) > to:
+            return None
+        return (FIRE, fires) if fires <= goes else (EXPIRE, self._ends[0])
+
+    def _fires(self, end: int) -> int:
+        """The first end of a window with this slice that has not fired; beyond END: all have."""
+        if end > self.at:
+            return end
+        later = (self.at - self._offset) // self._every * self._every + self._offset + self._every
+        return later if later < end + self._size else END + 1
+
+    def _done(self, what: str, end: int) -> None:
+        if what == FIRE:
+            self.at = max(self.at, end)
+            if self._stays == 0 and self._keys.get(end) is not None:
+                self._forget_keys(end)
+                self._keys[end] = set()
+        else:
+            self._forget_keys(end)
+            del self._keys[end]
+            self._ends.remove(end)
+        self._work = None
+
+    def _look(self) -> None:
+        if self._to != NEVER:
+            self.wake = NEVER
+        elif self._ends:
+            self.wake = min(min(self._fires(end) for end in self._ends), self._ends[0] + self._stays)
+        else:
+            self.wake = END + 1
+
+    def hold(self, to: int) -> None:
+        """What is before this operator is in the middle of firing up to `to`: this one has to follow, after a crash too."""
+        if not self._is_written:
+            self._to, self._is_written = to, True
+            self._put(CURSOR, msgspec.msgpack.encode(_Cursor(self.at, to, "", NEVER, b"")))
+            self._look()
+
+    # -- rows ------------------------------------------------------------------------------------------------------------------------
+
+    def _prefix(self, end: int) -> bytes:
+        if end != self._last_end:
+            self._last_end, self._last_prefix = end, SLICE + time_bytes(end)
+        return self._last_prefix
+
+    def _first(self, low: bytes) -> bytes | None:
+        rows = self._range(low, SLICES_END)
+        try:
+            return next((key for key, _ in rows), None)
+        finally:
+            rows.close()
+
+    def _note(self, end: int, key: bytes) -> None:
+        """A key that a slice has not had: a slice that is new has no other keys than those that are noted from now on."""
+        if end not in self._keys:
+            self._keys[end] = set()
+            insort(self._ends, end)
+            self._look()
+        keys = self._keys[end]
+        if keys is not None and key not in keys:
+            if self._known >= MOST_KEYS:
+                self._forget_keys(end)
+                self._keys[end] = None
+            else:
+                keys.add(key)
+                self._known += 1
+
+    def _forget_keys(self, end: int) -> None:
+        keys = self._keys[end]
+        self._known -= 0 if keys is None else len(keys)
+
+    def _some_keys(self, what: str, end: int, limit: int) -> Sequence[bytes]:
+        """The next keys of the work, in order."""
+        ends = [end] if what == EXPIRE else [e for e in self._ends if end - self._size < e <= end]
+        if self._list is None and all(self._keys[e] is not None for e in ends):
+            self._list = sorted(set().union(*(self._keys[e] or () for e in ends)))
+        if self._list is not None:
+            at = bisect_right(self._list, self._key) if self._has_key else 0
+            return self._list[at : at + limit]
+        return list(islice(_different(in_order(*(self._keys_of(e) for e in ends))), limit))
+
+    def _keys_of(self, end: int) -> Iterator[bytes]:
+        """The keys of a slice after the one that is done with, in order."""
+        keys = self._keys[end]
+        if keys is not None:
+            yield from sorted(key for key in keys if not self._has_key or key > self._key)
+            return
+        prefix = SLICE + time_bytes(end)
+        low = prefix + self._key + b"\x00" if self._has_key else prefix
+        rows = self._range(low, SLICE + time_bytes(end + 1))
+        try:
+            for row, _ in rows:
+                yield row[KEY_AT:]
+        finally:
+            rows.close()
+
+
+def _different(keys: Iterable[bytes]) -> Iterator[bytes]:
+    before: bytes | None = None
+    for key in keys:
+        if key != before:
+            yield key
+        before = key

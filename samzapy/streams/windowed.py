@@ -1,0 +1,210 @@
+"""`Windowed` and `Panes`: what a program makes of a stream's windows, and how that stands in its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from samzapy.streams.agg import Aggregate, collect
+from samzapy.streams.emit import FINAL, Emit
+from samzapy.streams.functions import Function, function
+from samzapy.streams.graph import Graph, Keeps, Node, Source
+from samzapy.streams.kinds import BYTES, DICT, INTEGER, JSON, Kind, kind_of, plain
+from samzapy.streams.places import place, refused
+from samzapy.streams.stateful import added_up, checked_aggregates
+from samzapy.streams.stream import Stream
+from samzapy.streams.windows import Duration, Pane, Window, milliseconds
+
+if TYPE_CHECKING:
+    from samzapy.streams.app import App
+
+K = TypeVar("K")
+V = TypeVar("V")
+A = TypeVar("A")
+PANE = Kind(JSON, Pane)
+LAYOUT = "slices 1"  # of the store; part of what must not change while there is state
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class WindowAggregate(Keeps):
+    """Windows of a stream by key.
+
+    Attributes:
+        how: count, reduce, fold, aggregate or collect.
+        zero: what an accumulator begins as; None: as the first value.
+        add: accumulator and value to accumulator; None: the records are counted.
+        merge: two accumulators to one; None only where a window is one slice.
+        result: accumulator to result; None: it is the result.
+        kept: the kind of the accumulator.
+        parts: of an aggregate, its names with what they are.
+    """
+
+    how: str
+    window: Window
+    lateness_ms: int
+    emit: Emit
+    kept: Kind
+    zero: Callable[[], Any] | None = None
+    add: Function | None = None
+    merge: Callable[[Any, Any], Any] | None = None
+    result: Callable[[Any], Any] | None = None
+    parts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def word(self) -> str:
+        return f"window {self.how}"
+
+    @property
+    def drops(self) -> bool:
+        return True
+
+    @property
+    def store_key(self) -> Kind:
+        """Rows are in the order of time, so their keys are bytes."""
+        return BYTES
+
+    @property
+    def identity(self) -> str:
+        parts = ", ".join(f"{name}={what}" for name, what in self.parts)
+        return f"{self.how}({parts}) of {self.window}, keys {self.key.serde}, values {self.kept.serde}, {LAYOUT}"
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Late(Node):
+    """What is too late for all of its windows, as it came."""
+
+    @property
+    def drops(self) -> bool:
+        return True
+
+    @property
+    def is_end(self) -> bool:
+        return True
+
+
+class Windowed(Generic[K, V]):
+    """A stream that is cut into windows."""
+
+    def __init__(self, stream: Stream[K, V], window: Window, lateness_ms: int, emit: Emit) -> None:
+        self._stream, self._window, self._lateness_ms, self._emit = stream, window, lateness_ms, emit
+
+    def count(self, name: str, /) -> Panes[K, V, int]:
+        """How many records each key has. `name`: of the store."""
+        return self._panes(name, "count", INTEGER, merge=lambda a, b: a + b)
+
+    def reduce(self, name: str, fn: Callable[[V, V], V], /) -> Panes[K, V, V]:
+        """The first value, and then what the function makes of the old and the next one."""
+        kind = self._stream.node.value
+        if kind is None:
+            raise refused(f"window reduce({name!r}): the kind of its values is not known", "Say it before it: .map(…, value=…).", place())
+        return self._panes(name, "reduce", kind, add=function(fn, "reduce", place(), names=(), values=2), merge=fn)
+
+    def fold(
+        self, name: str, zero: Callable[[], A], add: Callable[[A, V], A], /, *, merge: Callable[[A, A], A] | None = None, value: Any = dict
+    ) -> Panes[K, V, A]:
+        """What `zero` makes, and then what `add` makes of that and the next value. Windows that overlap need `merge`, of two of its results."""
+        where = place()
+        if not callable(zero):
+            raise refused(f"fold({name!r}): its beginning is made by a function, not {zero!r}", f"Write lambda: {zero!r}.", where)
+        if merge is None and self._window.size_ms != self._window.every_ms:
+            raise refused(f"fold({name!r}): windows that overlap are merged of slices, and there is no `merge`", "Give it: merge=….", where)
+        kind = kind_of(value, f"fold({name!r}, value=…)")
+        return self._panes(name, "fold", kind, zero=zero, add=function(add, "fold", where, names=("time",), values=2), merge=merge)
+
+    def aggregate(self, name: str, /, **aggregates: Aggregate[V, Any, Any]) -> Panes[K, V, dict[str, Any]]:
+        """Several aggregates (`samzapy.streams.agg`), under the names that they are given."""
+        where = place()
+        parts = checked_aggregates(f"aggregate({name!r})", aggregates, self._stream.node.value, where)
+        merges = {part: each.merge for part, each in parts.items()}
+        lost = sorted(part for part, merge in merges.items() if merge is None)
+        if lost and self._window.size_ms != self._window.every_ms:
+            raise refused(f"aggregate({name!r}): windows that overlap are merged of slices, and {', '.join(lost)} has no `merge`", "Give it one.", where)
+        zero, add, result = added_up(parts, where)
+
+        def merge(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
+            return {part: cast(Any, one)(a[part], b[part]) for part, one in merges.items()}
+
+        described = tuple((part, each.what) for part, each in parts.items())
+        return self._panes(name, "aggregate", DICT, zero=zero, add=add, merge=merge, result=result, parts=described)
+
+    def collect(self, name: str, /, *, limit: int = 10_000) -> Panes[K, V, list[V]]:
+        """All values, in the order in which they came; more than `limit` are the record's error."""
+        where = place()
+        found: Aggregate[Any, Any, Any] = collect(limit=limit).of(self._stream.node.value)
+        add = function(found.add, "collect", where, names=(), values=2)
+        kept = Kind(JSON, list)
+        return self._panes(name, "collect", kept, zero=found.zero, add=add, merge=found.merge, result=found.result)
+
+    def _panes(self, name: str, how: str, kept: Kind, **rest: Any) -> Panes[K, V, Any]:
+        where, stream = place(), self._stream
+        app, node = stream.app, stream.node
+        app.refuse_key(node.key, f"window {how}({name!r})", where)
+        refuse_timeless(node, f"window {how}({name!r})", where)
+        app.store_name(name, f"window {how}", where)
+        made = app.add(
+            WindowAggregate, inputs=(node,), key=node.key, value=PANE, store_value=BYTES, name=name, how=how, window=self._window,
+            lateness_ms=self._lateness_ms, emit=self._emit, kept=kept, **rest,
+        )  # fmt: skip
+        late = app.add(Late, inputs=(made,), key=node.key, value=node.value)
+        return Panes(app, made, late)
+
+
+class Panes(Stream[K, Pane[A]], Generic[K, V, A]):
+    """The results of windows: a `Pane` for each window and key. In a topic it is JSON: start, end, pane, index, and value, or the entries of an
+    aggregate. Its time is the last millisecond of its window.
+
+    Attributes:
+        late: the records that came too late for all of their windows, as they came.
+    """
+
+    def __init__(self, app: App, node: Node, late: Node) -> None:
+        super().__init__(app, node)
+        self.late: Stream[K, V] = Stream(app, late)
+
+    def values(self) -> Stream[K, A]:
+        """The results alone."""
+        return self.map(lambda pane: pane.value)
+
+
+def windowed(stream: Stream[K, V], window: Window, allowed_lateness: Duration, emit: Emit = FINAL) -> Windowed[K, V]:
+    """What `Stream.window` gives."""
+    if not isinstance(window, Window):
+        raise refused(f"window takes tumbling(…) or hopping(…), not {window!r}", "", place())
+    if not isinstance(emit, Emit):
+        raise refused(f"window(emit=…) takes FINAL or updates(), not {emit!r}", "", place())
+    return Windowed(stream, window, milliseconds(allowed_lateness, "window(allowed_lateness=…)", least=0), emit)
+
+
+def refuse_timeless(node: Node, what: str, where: str) -> None:
+    """Refuse a stream of whose records nobody knows how late they may be."""
+    for source in sources_of(node):
+        if not isinstance(source, Source):
+            raise refused(f"{what}: the changes of a table have no event time", "Read the topic as a stream.", where)
+        if source.timing is None:
+            hint = f"app.stream({source.topic!r}, …, watermark_delay=\"5s\"): how much older than the newest record of its partition may a record be?"
+            raise refused(f"{what}: nothing says how late records of {source.topic!r} may be", hint, where)
+
+
+def sources_of(node: Node) -> set[Node]:
+    """The operators at which the records of an operator begin."""
+    if not node.inputs:
+        return {node}
+    return {source for before in node.inputs for source in sources_of(before)}
+
+
+def late_of(graph: Graph, node: Node) -> Late:
+    """Where what is too late for a window goes."""
+    return next(each for each in graph if isinstance(each, Late) and each.inputs[0] is node)
+
+
+def windows_of(graph: Graph) -> list[WindowAggregate]:
+    """The windows of a program, in the order of its graph: what gives panes is before what takes them."""
+    return [node for node in graph if isinstance(node, WindowAggregate)]
+
+
+def pane_json(pane: Pane[Any], entries_beside: bool) -> dict[str, Any]:
+    """A pane as JSON. `entries_beside`: its value is a dict of an aggregate's results."""
+    value = plain(pane.value)
+    head = {"start": pane.start, "end": pane.end, "pane": pane.kind, "index": pane.index}
+    return {**head, **value} if entries_beside else {**head, "value": value}

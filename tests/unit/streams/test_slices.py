@@ -1,0 +1,265 @@
+"""Windows in a store against a model that keeps all records in a list: random keys, times, orders, watermarks, commits, crashes and undone runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from samzapy.model.event_time import END, NEVER
+from samzapy.model.stamp import StoreIdentity, StoreStamp
+from samzapy.serde.registry import serde_named
+from samzapy.store.memory import MemoryEngine
+from samzapy.store.overlay import OverlayStore
+from samzapy.store.rocks import RocksEngine
+from samzapy.streams.operators import slices
+from samzapy.streams.operators.slices import LATE, Slices, Sums
+from samzapy.streams.windows import Pane, Window
+
+STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 0", "w", "bytes", "bytes"), "topic-id", 0, 0, 0)
+COLLECT = Sums(
+    lambda old, value, time: [*(old or []), value],
+    lambda a, b: [*a, *b],
+    sorted,
+    lambda found: b",".join(b"%d" % n for n in found),
+    lambda data: [int(n) for n in data.split(b",")],
+)
+KEYS = [b"", b"\x00", b"a", b"a\x00", b"ab", b"b", b"\xff", b"\xff\xff"]
+Told = list[tuple[bytes, Pane[Any]]]
+
+
+class Model:
+    """All windows of all keys, in dicts."""
+
+    def __init__(self, window: Window, lateness: int, each: bool) -> None:
+        self.window, self.lateness, self.each = window, lateness, each
+        self.records: list[tuple[bytes, int, int]] = []
+        self.at = NEVER
+
+    def ends(self, time: int) -> list[int]:
+        first = self.window.first_end(time)
+        return list(range(first, first + self.window.size_ms, self.window.every_ms))
+
+    def value(self, key: bytes, end: int) -> list[int]:
+        return sorted(value for k, value, time in self.records if k == key and end - self.window.size_ms <= time < end)
+
+    def pane(self, key: bytes, end: int, kind: Any) -> tuple[bytes, Pane[Any]]:
+        value = self.value(key, end)
+        index = (len(value) - (kind == "early")) if self.each else int(kind == "late")
+        return key, Pane(end - self.window.size_ms, end, value, kind, index)
+
+    def add(self, key: bytes, value: int, time: int, watermark: int) -> Told | Any:
+        ends = self.ends(time)
+        if all(end + self.lateness <= watermark for end in ends):
+            return LATE
+        self.records.append((key, value, time))
+        told = []
+        for end in ends:
+            if end > watermark and self.each:
+                told.append(self.pane(key, end, "early"))
+            elif end <= watermark < end + self.lateness:
+                told.append(self.pane(key, end, "late"))
+        return told
+
+    def fire(self, watermark: int) -> Told:
+        due = sorted({end for _, _, time in self.records for end in self.ends(time) if self.at < end <= watermark})
+        told = [self.pane(key, end, "on_time") for end in due for key in sorted({r[0] for r in self.records}) if self.value(key, end)]
+        self.at = watermark
+        if watermark == END:
+            self.records = []
+        return told
+
+
+class World:
+    """An operator over a real store, and the model beside it; both can go back to the last commit."""
+
+    def __init__(self, window: Window, lateness: int, each: bool, engine: Any = MemoryEngine) -> None:
+        self.window, self.lateness, self.each = window, lateness, each
+        raw = serde_named("bytes", [])
+        self.store = OverlayStore("w", engine(), raw, raw, 1 << 20, 1 << 20, "P", 1 << 20)
+        self.store.load([], STAMP)
+        self.model = Model(window, lateness, each)
+        self.watermark = self.committed_watermark = NEVER
+        self.told: Told = []
+        self.expected: Told = []
+        self.committed: tuple[Model, int, Told] = (deepcopy(self.model), NEVER, [])
+        self.committed_told: Told = []
+        self.changes: list[tuple[bytes, bytes | None]] = []
+        self.begin()
+
+    def begin(self) -> None:
+        self.slices = Slices(
+            self.store, self.window, COLLECT, bytes, bytes, self, lateness_ms=self.lateness, each=self.each
+        )
+        self.slices.start(self.watermark)
+
+    @property
+    def bound(self) -> int:
+        return self.watermark + 3
+
+    def add(self, key: bytes, value: int, time: int) -> None:
+        found = self.slices.add(key, value, time)
+        self.store.keep()
+        expected = self.model.add(key, value, time, self.watermark)
+        assert (found is LATE) == (expected is LATE)
+        if found is not LATE:
+            self.told += found or []
+            self.expected += expected
+
+    def add_and_undo(self, key: bytes, time: int) -> None:
+        self.slices.add(key, -1, time)
+        self.store.undo()
+
+    def advance(self, watermark: int, unit: int, stop: Callable[[], bool] = lambda: False) -> bool:
+        """Fire in units; True: it was stopped between two of them by a crash."""
+        self.watermark = watermark
+        self.expected += self.model.fire(watermark)
+        return self.go_on(unit, stop)
+
+    def go_on(self, unit: int, stop: Callable[[], bool] = lambda: False) -> bool:
+        while self.slices.is_due(self.watermark):
+            given, is_done = self.slices.fire(self.watermark, unit)
+            self.store.keep()
+            self.told += given
+            if not is_done and stop():
+                return True
+        return False
+
+    def commit(self, in_the_middle: bool = False) -> None:
+        self.changes += self.store.freeze()
+        self.store.apply(replace(STAMP, position=len(self.changes) + 1))
+        self.committed_told = list(self.told)
+        if not in_the_middle:
+            self.committed = (deepcopy(self.model), self.watermark, list(self.expected))
+        self.middle = (deepcopy(self.model), self.watermark, list(self.expected))
+
+    def crash(self) -> None:
+        self.store.discard()
+        model, self.watermark, expected = self.middle if hasattr(self, "middle") else self.committed
+        self.model, self.expected = deepcopy(model), list(expected)
+        self.told = list(self.committed_told)
+        self.begin()
+        self.go_on(1)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[Window, int, bool, list[tuple[Any, ...]]]:
+    every = draw(st.integers(1, 5))
+    window = Window(every * draw(st.integers(1, 4)), every, draw(st.integers(0, every - 1)))
+    base = draw(st.sampled_from([0, -37, 1_700_000_000_000, 4_102_444_800_000]))
+    time = st.integers(base - 10, base + 40)
+    step = st.one_of(
+        st.tuples(st.just("add"), st.sampled_from(KEYS), time),
+        st.tuples(st.just("add"), st.sampled_from(KEYS), time),
+        st.tuples(st.just("undo"), st.sampled_from(KEYS), time),
+        st.tuples(st.just("advance"), st.integers(0, 12), st.integers(1, 4), st.booleans()),
+        st.tuples(st.just("commit")),
+        st.tuples(st.just("crash")),
+        st.tuples(st.just("end"), st.integers(1, 4), st.booleans()),
+    )
+    return window, draw(st.sampled_from([0, 0, 1, 7, 30])), draw(st.booleans()), [("at", base - 10), *draw(st.lists(step, max_size=60))]
+
+
+def replay(history: tuple[Window, int, bool, list[tuple[Any, ...]]], engine: Any = MemoryEngine) -> World:
+    window, lateness, each, steps = history
+    w = World(window, lateness, each, engine)
+    for number, step in enumerate(steps):
+        what = step[0]
+        if what == "at":
+            w.advance(step[1], 10)
+            w.commit()
+        elif what == "add":
+            w.add(step[1], number, step[2])
+        elif what == "undo":
+            w.add_and_undo(step[1], step[2])
+        elif what == "advance":
+            if w.advance(w.watermark + step[1], step[2], lambda crashes=step[3]: crashes):  # type: ignore[misc]
+                w.commit(in_the_middle=True)
+                w.crash()
+        elif what == "commit":
+            w.commit()
+        elif what == "crash":
+            w.crash()
+        else:
+            before = w.watermark
+            if w.advance(END, step[1], lambda crashes=step[2]: crashes):  # type: ignore[misc]
+                w.commit(in_the_middle=True)
+                w.crash()  # still in the bounded run: the watermark of the checkpoint is never END, the cursor knows more
+            w.watermark = w.model.at = before
+            w.commit()
+            w.crash()
+        assert w.told == w.expected, what
+    w.advance(END, 3)
+    assert w.told == w.expected
+    w.commit()
+    assert list(w.store.all()) == []
+    return w
+
+
+@given(histories())
+@settings(max_examples=300, deadline=None)
+def test_windows_do_what_the_model_does(history: Any) -> None:
+    replay(history)
+
+
+@given(histories())
+@settings(max_examples=100, deadline=None)
+def test_the_same_where_few_keys_are_remembered(history: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slices, "MOST_KEYS", 2)
+        replay(history)
+
+
+def test_the_same_on_rocksdb(tmp_path: Path) -> None:
+    numbers = iter(range(1000))
+
+    @given(histories())
+    @settings(max_examples=10, deadline=None)
+    def replays(history: Any) -> None:
+        w = replay(history, lambda: RocksEngine(tmp_path / str(next(numbers))))
+        w.store.close()
+
+    replays()
+
+
+def test_windows_that_open_and_close_between_two_commits_write_nothing() -> None:
+    w = World(Window(10, 10), 0, False)
+    for time in range(1000):
+        w.add(b"%d" % (time % 7), time, time)
+        w.advance(time, 256)
+    w.advance(2000, 256)
+    w.commit()
+    assert w.changes == []
+    assert len(w.told) == 700
+
+
+@pytest.mark.parametrize("others", [10, 2000])
+def test_expiry_touches_what_expires(others: int) -> None:
+    """Rows that are read, written or passed when a window of 20 keys fires and goes, however many keys others have."""
+    w = World(Window(10, 10), 0, False)
+    for n in range(others):
+        w.slices.add(b"other %d" % n, n, 100)
+    for n in range(20):
+        w.slices.add(b"%d" % n, n, 5)
+    w.store.keep()
+    w.commit()
+    touched = 0
+
+    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def count(*arguments: Any) -> Any:
+            nonlocal touched
+            touched += 1
+            return call(*arguments)
+
+        return count
+
+    w.slices._get, w.slices._put = counted(w.slices._get), counted(w.slices._put)
+    given, is_done = w.slices.fire(10, 1000)
+    assert (len(given), is_done) == (20, True)
+    assert touched == 40

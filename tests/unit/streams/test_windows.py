@@ -1,0 +1,554 @@
+"""Windows of event time in whole programs on the in-memory log: what must come out, whatever the order, the runs, the commits and the crashes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from samzapy.api.errors import ConfigurationError, TaskError
+from samzapy.container.stage_time import StageTime
+from samzapy.container.times import Times
+from samzapy.model.event_time import NEVER
+from samzapy.streams import FINAL, App, Pane, agg, hopping, stage, tumbling, updates
+from samzapy.streams.operators.slices import CURSOR, Slices
+from samzapy.testing import Harness
+
+T0 = 1_600_041_600_000
+MINUTE, DAY = 60_000, 86_400_000
+Given = Sequence[tuple[str, float, Any]]  # key, time, value
+
+
+def source(app: App, topic: str = "s", delay: str = "0s", **rest: Any) -> Any:
+    return app.stream(topic, key=str, value=dict, time=lambda v: v["at"], watermark_delay=delay, **rest)
+
+
+def feed(h: Harness, given: Given, unit: int, crashes: int = 0, topic: str = "s") -> None:
+    """Send records; with `crashes`, that many are spread over them, each of which loses the record before it."""
+    at = {(len(given) * n) // (crashes + 1) for n in range(1, crashes + 1)}
+    for number, (key, time, value) in enumerate(given, 1):
+        h.send(topic, {"at": T0 + round(time * unit), "v": value}, key=key)
+        if number in at:
+            h.run(commit=False)
+            h.crash(keep_state=number % 2 == 0)
+    h.run()
+
+
+def told(h: Harness, unit: int, topic: str = "out") -> list[tuple[Any, ...]]:
+    """(key, end, value) of each pane; the value of an aggregate's one entry `r`."""
+    return [(key, (pane["end"] - T0) / unit, pane["r"] if "r" in pane else pane["value"]) for key, pane in h.output(topic)]
+
+
+CRASHES = pytest.mark.parametrize("crashes", [0, 3])
+
+
+# -- acceptance --------------------------------------------------------------------------------------------------------------------------
+
+MEANS = {10: 0.5, 20: 1.5, 30: 2.5, 40: 3.5, 50: 4.5, 60: 5.5, 70: 7.5, 80: 9.5, 90: 11.5, 100: 13.5, 110: 15.5, 120: 17.5, 130: 18.5, 140: 19.5,
+         150: 20.5, 160: 21.5, 170: 22.5}  # fmt: skip
+
+
+def means() -> App:
+    app = App()
+    panes = source(app).window(hopping("60m", every="10m"), allowed_lateness="30m").aggregate("means", r=agg.mean(lambda v: v["v"]))
+    panes.to("out")
+    panes.late.map(lambda v: v["v"]).to("late", value=int)
+    return app
+
+
+@CRASHES
+def test_means_of_windows_that_overlap(crashes: int) -> None:
+    with Harness(means()) as h:
+        feed(h, [("k", 5 * n, n) for n in range(24)], MINUTE, crashes)
+        assert told(h, MINUTE) == [("k", end, mean) for end, mean in MEANS.items() if end <= 110]
+        h.end()
+        assert told(h, MINUTE) == [("k", end, mean) for end, mean in MEANS.items()]
+        assert h.store("means") == {}
+
+
+@CRASHES
+def test_a_late_record_corrects_exactly_the_windows_that_have_fired_and_still_take_it(crashes: int) -> None:
+    with Harness(means()) as h:
+        given: list[tuple[str, float, Any]] = [("k", 5 * n, n) for n in range(16)]  # the watermark is 75 minutes
+        given.append(("k", 35, 100))
+        given += [("k", 5 * n, n) for n in range(16, 24)]
+        feed(h, given, MINUTE, crashes)
+        h.end()
+        panes = [((p["end"] - T0) // MINUTE, p["pane"], p["index"], round(p["r"], 6)) for _, p in h.output("out")]
+        late = [(50, "late", 1, 13.181818), (60, "late", 1, 12.769231), (70, "late", 1, 14.615385)]
+        changed = {80: 16.461538, 90: 18.307692}
+        on_time = [(end, "on_time", 0, changed.get(end, mean)) for end, mean in MEANS.items()]
+        assert panes == [*on_time[:7], *late, *on_time[7:]]
+        assert h.output("late") == []
+
+
+@CRASHES
+def test_what_is_too_late_goes_another_way_and_is_counted(crashes: int) -> None:
+    with Harness(means()) as h:
+        given = [("k", 5 * n, n) for n in range(24)]
+        feed(h, [*given, ("other", 125, 1)], MINUTE, crashes)
+        before = h.output("out")
+        h.crash()
+        feed(h, [("k", 35, 100)], MINUTE)
+        assert h.output("out") == before
+        assert h.output("late") == [("k", 100)]
+        assert (h.late("means"), h.container.status()["tasks"][0]["operators"]["means"]["late"]) == (1, 1)
+
+
+@CRASHES
+def test_windows_of_five_seconds_each_second(crashes: int) -> None:
+    app = App()
+    source(app).window(hopping("5s", every="1s")).count("counts").to("out")
+    with Harness(app) as h:
+        feed(h, [("x", 0.5, 0), ("x", 3.2, 0)], 1000, crashes)
+        h.end()
+        assert told(h, 1000) == [("x", end, count) for end, count in zip(range(1, 9), (1, 1, 1, 2, 2, 1, 1, 1), strict=True)]
+
+
+@CRASHES
+def test_one_window_reduced_averaged_and_collected(crashes: int) -> None:
+    app = App()
+    windows = source(app).map(lambda v: v["v"], value=int).window(tumbling("1m"))
+    windows.reduce("sum", lambda a, b: a + b).to("sum")
+    windows.aggregate("mean", r=agg.mean()).to("mean")
+    windows.collect("all").to("all")
+    windows.fold("text", lambda: {"seen": ""}, lambda old, v: {"seen": f"{old['seen']}{v}"}).to("text")
+    with Harness(app) as h:
+        feed(h, [("k", 1, 1), ("k", 2, 2), ("k", 3, 6)], 1000, crashes)
+        h.end()
+        found = {topic: told(h, 1000, topic) for topic in ("sum", "mean", "all", "text")}
+        results = {"sum": 9, "mean": 3.0, "all": [1, 2, 6], "text": {"seen": "126"}}
+        assert found == {topic: [("k", 60, value)] for topic, value in results.items()}
+
+
+@CRASHES
+def test_totals_of_thirty_days_each_day(crashes: int) -> None:
+    app = App()
+    source(app).window(hopping("30d", every="1d")).aggregate("totals", r=agg.sum(lambda v: v["v"])).to("out")
+    with Harness(app) as h:
+        entries = []
+        days = [("a", day - 0.5, 10) for day in range(1, 41)]
+        for day in days:
+            feed(h, [day], DAY, crashes if day[1] in (4.5, 19.5) else 0)
+            h.advance(86_400)
+            entries.append(len(h.store("totals")))
+        h.end()
+        totals = {end: total for _, end, total in told(h, DAY)}
+        assert (totals[5], totals[30], totals[40]) == (50, 300, 300)
+        assert [totals[end] for end in sorted(totals)] == [10 * min(n, 30, 70 - n) for n in range(1, 70)]
+        assert max(entries) <= 31
+        assert h.store("totals") == {}
+
+
+@CRASHES
+def test_words_in_windows_of_five_seconds(crashes: int) -> None:
+    app = App()
+    source(app).window(tumbling("5s")).count("counts").to("out")
+    given = [("a", 0, 0), ("b", 0, 0), ("a", 0, 0), ("b", 4.999, 0), ("a", 5, 0), ("c", 11, 0)]
+    with Harness(app) as h:
+        feed(h, given, 1000, crashes)
+        assert told(h, 1000) == [("a", 5, 2), ("b", 5, 2), ("a", 10, 1)]
+        h.end()
+        assert told(h, 1000) == [("a", 5, 2), ("b", 5, 2), ("a", 10, 1), ("c", 15, 1)]
+
+
+# -- orders ------------------------------------------------------------------------------------------------------------------------------
+
+
+def within(given: Given, bound: float, random: Random) -> Given:
+    """An order in which no record is more than `bound` older than one before it."""
+    return [record for _, record in sorted(((record[1] + random.uniform(0, bound), record) for record in given), key=lambda pair: pair[0])]
+
+
+def sums(given: Given, size: int) -> list[tuple[Any, ...]]:
+    found: dict[tuple[float, str], int] = {}
+    for key, time, value in given:
+        place = (time // size * size + size, key)
+        found[place] = found.get(place, 0) + value
+    return [(key, end, found[end, key]) for end, key in sorted(found)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_event_time_gives_the_same_in_every_order_within_the_bound_over_several_inputs_runs_and_crashes(seed: int) -> None:
+    random = Random(seed)
+    app = App()
+    a, b = (source(app, topic, "30s", idle_timeout=None) for topic in "ab")
+    a.merge(b).window(tumbling("10s")).aggregate("sums", r=agg.sum(lambda v: v["v"])).to("out")
+    halves = [[(f"k{random.randrange(5)}", random.randrange(0, 300), random.randrange(100)) for _ in range(60)] for _ in range(2)]
+    left = [list(within(half, 30, random)) for half in halves]
+    with Harness(app) as h:
+        while any(left):
+            number = random.choice([n for n in range(2) if left[n]])
+            count = random.randint(1, 12)
+            for key, time, value in left[number][:count]:
+                h.send("ab"[number], {"at": T0 + time * 1000, "v": value}, key=key)
+            del left[number][:count]
+            h.run(commit=random.random() < 0.5)
+            if random.random() < 0.15:
+                h.crash(keep_state=random.random() < 0.5)
+        h.end()
+        assert told(h, 1000) == sums([*halves[0], *halves[1]], 10)
+        assert h.store("sums") == {}
+
+
+def test_processing_time_gives_what_the_clock_gives() -> None:
+    outputs = set()
+    for seed in range(4):
+        random = Random(seed)
+        app = App()
+        app.stream("s", key=str, value=dict, time="processing").window(tumbling("10s")).count("counts").to("out")
+        with Harness(app) as h:
+            for number in range(20):
+                h.send("s", {"v": number}, key=f"k{number % 2}")
+                h.run()
+                h.advance(random.choice([1, 6]))
+            h.advance(10)
+            assert sum(count for _, _, count in told(h, 1000)) == 20
+            assert h.store("counts") == {}
+            outputs.add(str(told(h, 1000)))
+    assert len(outputs) >= 2
+
+
+def disordered(seed: int) -> Given:
+    random = Random(seed)
+    return [(f"k{random.randrange(3)}", max(0.0, n + random.uniform(-40, 3)), n) for n in range(150)]
+
+
+def judged(given: Given, size: float, lateness: float) -> tuple[list[tuple[Any, ...]], int]:
+    """The panes of a tumbling window over one partition, record by record, and how many were too late: by brute force."""
+    kept: list[tuple[str, float]] = []
+    panes: list[tuple[Any, ...]] = []
+    newest, late = float("-inf"), 0
+    for key, time, _ in given:
+        end = time // size * size + size
+        if end + lateness <= newest:
+            late += 1
+        else:
+            kept.append((key, end))
+            if end <= newest:
+                panes.append((key, end, "late", kept.count((key, end))))
+        due = sorted({(e, k) for k, e in kept if newest < e <= time})
+        panes += [(k, e, "on_time", kept.count((k, e))) for e, k in due]
+        newest = max(newest, time)
+    return panes, late
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("run", [1, 7, 256])
+def test_what_is_late_does_not_depend_on_how_many_records_come_at_once(seed: int, run: int) -> None:
+    app = App()
+    panes = source(app).window(tumbling("5s"), allowed_lateness="10s").count("counts")
+    panes.to("out")
+    panes.late.to("late")
+    given = [(key, round(time, 3), value) for key, time, value in disordered(seed)]
+    with Harness(app) as h:
+        for begin in range(0, len(given), run):
+            feed(h, given[begin : begin + run], 1000)
+        expected, late = judged(given, 5.0, 10.0)
+        assert [(k, (p["end"] - T0) / 1000, p["pane"], p["value"]) for k, p in h.output("out")] == expected
+        assert len(h.output("late")) == late == h.late("counts") > 0
+
+
+# -- the rest ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_updates_give_a_pane_after_each_record_and_one_at_the_end() -> None:
+    app = App()
+    source(app).window(tumbling("10s"), allowed_lateness="10s", emit=updates()).count("counts").to("out")
+    with Harness(app) as h:
+        feed(h, [("k", 1, 0), ("k", 2, 0), ("k", 12, 0), ("k", 3, 0)], 1000)
+        assert [(p["end"] - T0, p["pane"], p["index"], p["value"]) for _, p in h.output("out")] == [
+            (10_000, "early", 0, 1), (10_000, "early", 1, 2), (20_000, "early", 0, 1), (10_000, "on_time", 2, 2), (10_000, "late", 3, 3),
+        ]  # fmt: skip
+
+
+@CRASHES
+def test_windows_of_panes_of_windows(crashes: int) -> None:
+    app = App()
+    tens = source(app).window(tumbling("10s")).count("tens")
+    tens.to("tens")
+    tens.window(tumbling("30s")).aggregate("thirties", r=agg.sum(lambda pane: pane.value)).to("out")
+    with Harness(app) as h:
+        given = [(f"k{n % 3}", n, 0) for n in range(100)]
+        feed(h, given, 1000, crashes)
+        h.end()
+        assert told(h, 1000) == sums([(key, time, 1) for key, time, _ in given], 30)
+        assert told(h, 1000, "tens") == sums([(key, time, 1) for key, time, _ in given], 10)
+        assert h.store("tens") == h.store("thirties") == {}
+
+
+def test_what_comes_after_a_window_gets_panes_keys_and_times() -> None:
+    app = App()
+    panes = source(app).window(tumbling("10s")).count("counts")
+    panes.filter(lambda pane: pane.value > 1).map(lambda pane, key, time: f"{key} {time - T0} {pane.value}").to("texts", value=str)
+    panes.values().to("values", value=int)
+    with Harness(app) as h:
+        feed(h, [("a", 1, 0), ("a", 2, 0), ("b", 3, 0)], 1000)
+        h.end()
+        assert h.output("texts") == [("a", "a 9999 2")]
+        assert h.output("values") == [("a", 2), ("b", 1)]
+        assert [m.timestamp()[1] for m in h.records("values")] == [T0 + 9999] * 2
+
+
+def fires_in_units(fails_at: int | None, *, thirties: bool = True) -> Callable[[list[int]], App]:
+    """A program whose windows fire in small units, and fail at a pane."""
+
+    def make(seen: list[int]) -> App:
+        def look(pane: Pane[int]) -> None:
+            seen.append(pane.value)
+            if fails_at is not None and len(seen) == fails_at:
+                raise ValueError("as a crash")
+
+        app = App()
+        tens = source(app).window(hopping("20s", every="10s"), allowed_lateness="5s").count("tens")
+        tens.peek(look).to("out")
+        if thirties:
+            tens.window(tumbling("30s")).count("thirties").to("thirties")
+        return app
+
+    return make
+
+
+@pytest.mark.parametrize("fails_at", [1, 3, 10, 17, 24])
+@pytest.mark.parametrize("at_end", [False, True])
+def test_a_crash_in_the_middle_of_firing_loses_no_pane_and_repeats_none(fails_at: int, at_end: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "UNIT", 2)
+    given = [(f"k{n:02}", 1 + n / 10, 0) for n in range(12)]
+    outputs, failed, committed = [], "", 0
+    for fails in (None, fails_at):
+        with Harness(fires_in_units(fails)([]), commit={"max_uncommitted": "1KiB"}) as h:
+            feed(h, given, 1000)
+            try:
+                if at_end:
+                    h.end()
+                else:
+                    feed(h, [("z", 100, 0)], 1000)
+            except TaskError as error:
+                failed = str(error)
+                committed = len(h.output("out"))
+                h.crash(keep_state=fails_at % 2 == 0)
+            if at_end:
+                h.end()
+            else:
+                h.run()
+            outputs.append((h.output("out"), h.output("thirties"), h.checkpoint().watermarks))
+    assert "as a crash" in failed
+    assert (fails_at > 5) <= (committed > 0)  # some units are committed, others are not
+    assert committed < fails_at
+    assert len(outputs[0][0]) >= 24
+    assert outputs[0] == outputs[1]
+
+
+def test_a_record_that_fails_in_a_window_moves_no_time_and_counts_nothing() -> None:
+    app = App()
+    panes = source(app).window(tumbling("10s")).aggregate("sums", r=agg.sum(lambda v: v["v"]))
+    panes.to("out")
+    with Harness(app, on_error={"then": "skip"}) as h:
+        given = [("k", 1, 1), ("k", 50, "wrong"), ("k", 2, 2), ("k", 0, 3)]
+        feed(h, given, 1000)
+        assert h.watermark() == T0 + 2000
+        assert h.output("out") == []
+        feed(h, [("k", 20, 0)], 1000)
+        assert told(h, 1000) == [("k", 10, 6)]
+        assert h.metric("skipped") == 1
+
+
+def test_a_record_that_is_given_up_after_all_has_moved_no_time() -> None:
+    flaky: list[int] = []
+
+    def look(value: Any) -> None:
+        if value["v"] == "bad" or (value["v"] == "flaky" and len(flaky) > 0):
+            raise ValueError(value["v"])
+        if value["v"] == "flaky":
+            flaky.append(1)
+
+    app = App()
+    source(app).peek(look).window(tumbling("1m")).count("counts").to("out")
+    with Harness(app, on_error={"then": "skip"}) as h:
+        feed(h, [("k", 1, n) for n in range(20)], 1000)  # so that several are taken at once
+        feed(h, [("k", 9, "flaky"), ("k", 1, "bad")], 1000)
+        assert (len(flaky), h.metric("skipped")) == (1, 2)
+        assert h.watermark() == T0 + 1000
+
+
+def test_late_is_judged_by_the_time_of_the_task_not_of_the_partition() -> None:
+    app = App()
+    a, b = (source(app, topic, idle_timeout=None) for topic in "ab")
+    panes = a.merge(b).window(tumbling("10s")).count("counts")
+    panes.to("out")
+    with Harness(app) as h:
+        feed(h, [("k", 1, 0)], 1000, topic="b")
+        feed(h, [("k", 100, 0), ("k", 2, 0)], 1000, topic="a")  # time is at 1 s
+        feed(h, [("k", 50, 0)], 1000, topic="b")
+        assert (told(h, 1000), h.late("counts")) == ([("k", 10, 2)], 0)
+        feed(h, [("k", 49, 0), ("k", 55, 0)], 1000, topic="b")
+        assert h.late("counts") == 1
+
+
+def test_time_that_passes_without_a_record_fires_windows() -> None:
+    app = App()
+    source(app, delay="5s").window(tumbling("10s")).count("counts").to("out")
+    with Harness(app) as h:
+        feed(h, [("k", 1, 0)], 1000)
+        h.time_passes("s", T0 + 9_999)
+        h.run()
+        assert h.output("out") == []
+        h.time_passes("s", T0 + 10_000)
+        h.run()
+        assert told(h, 1000) == [("k", 10, 1)]
+        assert h.late("counts") == 0
+        with pytest.raises(ConfigurationError, match="no window 'count'"):
+            h.late("count")
+
+
+def test_a_window_that_was_flushed_by_a_bounded_run_gives_a_second_pane_for_later_records() -> None:
+    app = App()
+    source(app).window(tumbling("10s")).count("counts").to("out")
+    with Harness(app) as h:
+        feed(h, [("k", 1, 0)], 1000)
+        h.end()
+        assert told(h, 1000) == [("k", 10, 1)]
+        h.crash()
+        feed(h, [("k", 2, 0), ("k", 3, 0), ("k", 10, 0)], 1000)
+        assert told(h, 1000) == [("k", 10, 1), ("k", 10, 2)]
+
+
+def test_windows_before_1970_and_moved_ones() -> None:
+    app = App()
+    app.stream("s", key=str, value=dict, time=lambda v: v["at"], watermark_delay="0s").window(tumbling("10s", offset="3s")).count("c").to(
+        "out", timestamps="send"
+    )
+    with Harness(app) as h:
+        for at in (-14_000, -7_001, -7_000, 2_999, 3_000):
+            h.send("s", {"at": at}, key="k")
+        h.end()
+        assert [(p["start"], p["end"], p["value"]) for _, p in h.output("out")] == [
+            (-17_000, -7_000, 2), (-7_000, 3_000, 2), (3_000, 13_000, 1),
+        ]  # fmt: skip
+
+
+def test_a_changed_window_over_state_is_refused_and_a_new_one_begins_empty() -> None:
+    def program(size: str, *more: str) -> App:
+        app = App()
+        s = source(app)
+        s.window(tumbling(size)).count("counts").to("out")
+        for name in more:
+            s.window(tumbling("1m")).count(name).to("out")
+        return app
+
+    with Harness(program("10s")) as h:
+        feed(h, [("k", 1, 0)], 1000)
+        h.restart(program("10s", "new"))
+        feed(h, [("k", 2, 0)], 1000)
+        with pytest.raises(Exception, match="operator counts"):
+            h.restart(program("20s", "new"))
+
+
+REFUSED: dict[str, tuple[Callable[[App, Any], object], str]] = {
+    "no delay": (lambda app, s: app.stream("x", key=str).window(tumbling("1s")).count("c"), "nothing says how late records of 'x' may be"),
+    "size": (lambda app, s: s.window(hopping("10s", every="3s")), "10s is no multiple of 3s"),
+    "too many": (lambda app, s: s.window(hopping("1d", every="1s")), "86400 windows would overlap"),
+    "number": (lambda app, s: s.window(tumbling(10)), "10 is no duration"),
+    "negative": (lambda app, s: s.window(tumbling(timedelta(seconds=-1))), "is no duration"),
+    "window": (lambda app, s: s.window("10s"), r"takes tumbling\(…\) or hopping\(…\)"),
+    "emit": (lambda app, s: s.window(tumbling("1s"), emit=updates), r"takes FINAL or updates\(\)"),
+    "merge": (lambda app, s: s.window(hopping("2s", every="1s")).fold("f", dict, lambda a, v: a), "there is no `merge`"),
+    "reserved": (lambda app, s: s.window(tumbling("1s")).aggregate("a", start=agg.count()), "no aggregate can be called 'start'"),
+    "name": (lambda app, s: (s.count("c"), s.window(tumbling("1s")).count("c")), "'c' is the name of the count"),
+    "table": (lambda app, s: s.count("c").updates().merge(app.table("t", key=str, value=int).updates()).window(tumbling("1s")).count("w"),
+              "changes of a table have no event time"),
+    "when_idle": (lambda app, s: app.stream("x", watermark_delay="1s", when_idle="wait"), "It is 'hold' or 'advance'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_window_that_cannot_be_is_refused_where_it_is_written(what: str) -> None:
+    define, said = REFUSED[what]
+    app = App()
+    stream = source(app)
+    with pytest.raises(ConfigurationError, match=said) as found:
+        define(app, stream)
+    assert "test_windows.py:" in found.value.message
+
+
+def test_what_windows_are_called() -> None:
+    assert [str(w) for w in (tumbling("1m"), hopping("1h", every="10m"), tumbling("1d", offset="2h"))] == [
+        "tumbling 1m", "hopping 1h every 10m", "tumbling 1d, offset 2h",
+    ]  # fmt: skip
+    assert (str(FINAL), str(updates())) == ("final", "updates")
+
+
+
+
+# -- planted bugs ------------------------------------------------------------------------------------------------------------------------
+
+
+def _starts_anew(slices: Slices, watermark: int) -> None:
+    """The cursor is lost."""
+    slices._put(CURSOR, None)
+    start(slices, watermark)
+
+
+def _starts_never(slices: Slices, watermark: int) -> None:
+    """What has fired is not known after a start."""
+    start(slices, NEVER)
+
+
+def _goes_at_once(slices: Slices, *arguments: Any, **rest: Any) -> None:
+    """A slice goes with its last window, and lateness is not waited for."""
+    init(slices, *arguments, **rest)
+    slices._stays -= slices._lateness
+
+
+def _maximum(time: StageTime) -> int:
+    time._reached = max(time._reached, max(lane.watermark for lane in time.lanes))
+    return time._reached
+
+
+start, init = Slices.start, Slices.__init__
+BUGS: dict[str, tuple[type, str, Any, Callable[[pytest.MonkeyPatch], object]]] = {
+    "maximum in place of minimum": (
+        StageTime, "watermark", property(_maximum),
+        lambda patch: test_event_time_gives_the_same_in_every_order_within_the_bound_over_several_inputs_runs_and_crashes(1),
+    ),
+    "late judged by the lane": (
+        stage.Now, "watermark", property(lambda now: now.bound),
+        lambda patch: test_late_is_judged_by_the_time_of_the_task_not_of_the_partition(),
+    ),
+    "the end of time is kept": (
+        StageTime, "kept", property(lambda time: time.watermark),
+        lambda patch: test_a_window_that_was_flushed_by_a_bounded_run_gives_a_second_pane_for_later_records(),
+    ),
+    "undo leaves time where it was": (
+        StageTime, "go_back", lambda time, saved: None,
+        lambda patch: test_a_record_that_is_given_up_after_all_has_moved_no_time(),
+    ),
+    "the cursor is lost": (
+        Slices, "start", _starts_anew,
+        lambda patch: test_a_crash_in_the_middle_of_firing_loses_no_pane_and_repeats_none(17, True, patch),
+    ),
+    "the watermark is not asked of the checkpoint": (
+        Slices, "start", _starts_never, lambda patch: test_a_late_record_corrects_exactly_the_windows_that_have_fired_and_still_take_it(3),
+    ),
+    "lateness is not waited for": (
+        Slices, "__init__", _goes_at_once, lambda patch: test_a_late_record_corrects_exactly_the_windows_that_have_fired_and_still_take_it(0),
+    ),
+    "windows behind windows do not wait": (
+        Slices, "hold", lambda slices, to: None,
+        lambda patch: test_a_crash_in_the_middle_of_firing_loses_no_pane_and_repeats_none(17, False, patch),
+    ),
+    "windows fire only with records": (
+        Times, "before", lambda times, batch: None, lambda patch: test_time_that_passes_without_a_record_fires_windows(),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, name, wrong, scenario = BUGS[bug]
+    monkeypatch.setattr(owner, name, wrong)
+    with pytest.raises(AssertionError):
+        scenario(monkeypatch)
