@@ -25,6 +25,7 @@ PIECE_BYTES = 64 << 10  # of what is written at once
 OVERHEAD_BYTES = 64  # of a line that waits, beside its text
 MOMENT_S = 0.25  # a reader that takes a piece within this time is worth waiting for
 BLOCKED_S = 2.0  # a write that takes longer is told of
+ERASE = b"\r\x1b[K"  # what stands in the line
 LAST_S = 10.0  # for all that is left at the end
 
 _outputs: list[QueuedOutput] = []  # of this process
@@ -57,6 +58,13 @@ def notes() -> list[str]:
     return [note for output in list(_outputs) if (note := output.note())]
 
 
+def show_line(text: str) -> None:
+    """Show a line below all that is written to standard error, if that is a terminal and queued; "" takes it away."""
+    for output in list(_outputs):
+        if os.isatty(output.fd):
+            output.show_line(text)
+
+
 def wait_for_room() -> None:
     """For threads that may wait a moment and write as much as a container prints: a reader that is slower than they, but reads, loses nothing."""
     for output in list(_outputs):
@@ -85,6 +93,8 @@ class QueuedOutput:
         self._lost_at = ""
         self._failure = ""  # why the last of them could not be written; "" if they were dropped
         self._write_began: float | None = None
+        self._line = self._shown_line = b""  # to be shown below everything, and what is shown
+        self._is_within = False  # what was written last ends within a line
         self._is_closed = False
         self._writer = threading.Thread(target=self._write_all, name=f"{name.replace(' ', '-')}-output", daemon=True)
         self._writer.start()
@@ -103,6 +113,12 @@ class QueuedOutput:
             self._waiting_bytes += len(data) + OVERHEAD_BYTES
             if self._waiting_bytes > self._limit_bytes:
                 self._drop(self._limit_bytes // 2)
+            self._changed.notify_all()
+
+    def show_line(self, text: str) -> None:
+        """Draw this line, without its end, below what is written, in place of the last one; "": none."""
+        with self._changed:
+            self._line = text.encode(errors="replace")
             self._changed.notify_all()
 
     def wait_for_room(self) -> None:
@@ -167,22 +183,28 @@ class QueuedOutput:
     def _next_piece(self) -> bytes:
         """What is to be written next, waited for; nothing at the end."""
         with self._changed:
-            while not self._waiting:
+            while not self._waiting and (self._is_within or self._line == self._shown_line):
                 if self._is_closed:
                     return b""
                 self._changed.wait()
-            piece = [self._waiting.popleft()]
+            piece = [self._waiting.popleft() if self._waiting else b""]
             size = len(piece[0])
             while self._waiting and size + len(self._waiting[0]) <= PIECE_BYTES:
                 piece.append(self._waiting.popleft())
                 size += len(piece[-1])
-            self._waiting_bytes = self._waiting_bytes - size - OVERHEAD_BYTES * len(piece) if self._waiting else 0
+            self._waiting_bytes = self._waiting_bytes - size - OVERHEAD_BYTES * (len(piece) - (size == 0)) if self._waiting else 0
             if self._missing:
                 line = f"{time.strftime('%H:%M:%S')} WARNING lines missing here: {self._missing}, because {self._why()}\n"
                 piece.insert(0, line.encode())
                 self._missing = 0
             self._write_began = self._monotonic()
-            return b"".join(piece)
+            return self._with_line(b"".join(piece))
+
+    def _with_line(self, data: bytes) -> bytes:
+        """The old line erased, the data, the new line; which waits while the data ends within a line."""
+        self._is_within = not data.endswith(b"\n") if data else self._is_within
+        before, self._shown_line = self._shown_line, b"" if self._is_within else self._line
+        return b"".join((ERASE if before else b"", data, self._shown_line))
 
     def _begin_write(self) -> None:
         with self._changed:

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ UNSAID_S = 30.0  # a process that is older has said which job it runs, or does n
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A run's process. `servers`: the Kafka that it means; `began_ms`: milliseconds since 1970."""
+    """A run's process. `servers`: the Kafka that it means; `began_ms`: milliseconds since 1970; `url`: where it can be asked, "" before that."""
 
     run_id: str
     host: str
@@ -41,6 +41,7 @@ class Begun:
     process_start: str
     servers: str
     began_ms: int
+    url: str = ""
 
     def __str__(self) -> str:
         return f"process {self.pid}, for {max(0.0, time.time() - self.began_ms / 1000):.0f} s"
@@ -62,6 +63,7 @@ class Begin:
     def __init__(self, run_id: str) -> None:
         self._run_id = run_id
         self._path: Path | None = None
+        self._begun: Begun | None = None
 
     def of(self, settings: Settings) -> None:
         """Write it. A state directory that cannot be used is no matter here: the run itself refuses it soon, and says why."""
@@ -73,11 +75,21 @@ class Begin:
             for path, other in _found(folder):
                 if other is None or me.is_gone(other.host, other.pid, other.process_start):
                     path.unlink(missing_ok=True)
-            draft, path = folder / f"{self._run_id}.draft", folder / f"{self._run_id}.json"
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                json.dump(asdict(begun), file)
-            draft.rename(path)
-            self._path = path
+            self._write(folder, begun)
+            self._begun = begun
+
+    def listens_at(self, url: str) -> None:
+        """Write down where it can be asked, too."""
+        if self._path is not None and self._begun is not None:
+            with suppress(OSError):
+                self._write(self._path.parent, replace(self._begun, url=url))
+
+    def _write(self, folder: Path, begun: Begun) -> None:
+        draft, path = folder / f"{self._run_id}.draft", folder / f"{self._run_id}.json"
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump(asdict(begun), file)
+        draft.rename(path)
+        self._path = path
 
     def remove(self) -> None:
         if self._path is not None:

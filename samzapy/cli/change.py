@@ -12,7 +12,7 @@ import typer
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.begun import Begun
 from samzapy.cli.bounded import within
-from samzapy.cli.common import JobFile, MoreFiles, Sets, say
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json
 from samzapy.cli.inspect import NOT_RUNNING, last_run
 from samzapy.cli.job import Job
@@ -27,11 +27,14 @@ LOOK_S = 0.2
 SHORTEST_S = 1.0
 
 
-def stop(file: JobFile, more: MoreFiles = None, sets: Sets = None, timeout: Timeout = 60.0, token_file: TokenFile = None) -> int:
+def stop(
+    file: JobFile, more: MoreFiles = None, sets: Sets = None, timeout: Timeout = 60.0, token_file: TokenFile = None, as_json: AsJson = False
+) -> int:
     """Stop the running job after a final commit; exit code 3 if it is not running."""
     job = Job(file, more, sets)
     known = ["the job was not asked to stop"]
-    return within(timeout, lambda: _stop(job, timeout, token_file, known), _servers(job), lambda: known[-1])
+    code = within(timeout, lambda: _stop(job, timeout, token_file, known), _servers(job), lambda: known[-1])
+    return _done(job, "stop", code, as_json)
 
 
 def _stop(job: Job, timeout: float, token_file: Path | None, known: list[str]) -> int:
@@ -59,12 +62,18 @@ def scale(
     sets: Sets = None,
     timeout: Timeout = 300.0,
     token_file: TokenFile = None,
+    as_json: AsJson = False,
 ) -> int:
     """Change the number of containers; only tasks that have to move are moved. The job file keeps its number for the next run.
 
     Exit code 2 if a later request for another number overruled this one."""
+    job = Job(file, more, sets)
+    return _done(job, "scale", _scale(job, containers, timeout, token_file), as_json)
+
+
+def _scale(job: Job, containers: int, timeout: float, token_file: Path | None) -> int:
     deadline = time.monotonic() + timeout
-    run = _found(Job(file, more, sets), token_file, timeout)
+    run = _found(job, token_file, timeout)
     if isinstance(run, int):
         return run
     before = {task["name"]: task.get("last_move") for task in run.status["tasks"]}
@@ -91,12 +100,18 @@ def restart(
     sets: Sets = None,
     timeout: Timeout = 600.0,
     token_file: TokenFile = None,
+    as_json: AsJson = False,
 ) -> int:
     """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded.
 
     Code that cannot be imported is refused before any container is restarted. The job file is not read again: for that, stop the job and run it."""
+    job = Job(file, more, sets, classes=True)
+    return _done(job, "restart", _restart(job, container, timeout, token_file), as_json)
+
+
+def _restart(job: Job, container: int | None, timeout: float, token_file: Path | None) -> int:
     deadline = time.monotonic() + timeout
-    run = _found(Job(file, more, sets, classes=True), token_file, timeout)
+    run = _found(job, token_file, timeout)
     if isinstance(run, int):
         return run
     before = {c["id"]: c["pid"] for c in run.status["containers"]}
@@ -116,6 +131,13 @@ def restart(
         raise ConfigurationError("nothing was restarted.", "See `samzapy status JOB.yaml`.")
     say(f"restarted {_containers([n for n in numbers if n not in gone])}")
     return 0
+
+
+def _done(job: Job, command: str, code: int, as_json: bool) -> int:
+    """The exit code, said as JSON too if that is wanted."""
+    if as_json:
+        print_json({"job": job.settings.job, "id": job.settings.id, "command": command, "done": code == 0, "exit_code": code})
+    return code
 
 
 def has_scaled(status: dict[str, Any], wanted: int) -> bool:

@@ -6,6 +6,7 @@ import json
 import logging
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,6 +25,7 @@ Sets = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON on stdout: a document, or one a line where there may be several.")]
 
 
+_said_to: list[Callable[..., None]] = []
 _called_with: list[str] = []  # the job file of this process's command, and its --file and --set options
 
 
@@ -70,8 +72,16 @@ def print_json(value: Any) -> None:
     sys.stdout.write(printable_json(json.dumps(value, ensure_ascii=False, default=_as_text)) + "\n")
 
 
+def say_as(log: Callable[..., None]) -> None:
+    """From now on what is said is an event of this log."""
+    _said_to.append(log)
+
+
 def say(text: str) -> None:
     """A sentence for a person: stderr."""
+    if _said_to:
+        _said_to[-1]("%s", as_called(text))
+        return
     sys.stderr.write(printable_lines(as_called(text)) + "\n")
     sys.stderr.flush()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
-    "run": ("samzapy run JOB.yaml --local", "samzapy run JOB.yaml --local --until-end", "samzapy run JOB.yaml --set containers.count=2"),
+    "run": ("samzapy run JOB.yaml --local", "samzapy run JOB.yaml --local --until-end --create-topics", "samzapy run JOB.yaml --set containers.count=2"),
     "stop": ("samzapy stop JOB.yaml",),
     "scale": ("samzapy scale JOB.yaml --containers 2",),
     "restart": ("samzapy restart JOB.yaml", "samzapy restart JOB.yaml --container 0"),
@@ -18,8 +18,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "reset": ("samzapy reset JOB.yaml", "samzapy reset JOB.yaml --execute"),
     "send": ("echo hello | samzapy send visits", "printf 'ada\\t/home\\n' | samzapy send visits --key"),
     "tail": ("samzapy tail visit-counts", "samzapy tail visit-counts --from-beginning --max 5", "samzapy tail visit-counts --job JOB.yaml --json"),
-    "init": ("samzapy init my-job", "samzapy init my-job --streams"),
-    "schema": ("samzapy schema",),
+    "init": ("samzapy init my-job", "samzapy init my-streams --streams"),
+    "schema": ("samzapy schema", "samzapy schema --of status"),
     "doctor": ("samzapy doctor", "samzapy doctor JOB.yaml"),
     "demo": ("samzapy demo",),
     "chaos": ("samzapy chaos JOB.yaml --input records.tsv",),

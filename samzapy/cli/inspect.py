@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,16 +10,18 @@ from typing import Annotated, Any
 
 import typer
 
-from samzapy.api.errors import TopicMissing
+from samzapy.api.errors import ClusterUnreachable, TopicMissing
 from samzapy.cli.begun import Begun
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.job import Job
-from samzapy.cli.tables import print_table
+from samzapy.cli.output import write_own
+from samzapy.cli.tables import is_terminal, print_table
 from samzapy.model.ownership import LeaseRecord
 from samzapy.ops.access import access_of, grant_commands, principal_of
 from samzapy.ops.topics import ABSENT, OK, create_topics, topic_rows
 
 NOT_RUNNING = 3
+REDRAW = "\x1b[H\x1b[2J"  # to the upper left, with nothing below
 
 
 # -- status ----------------------------------------------------------------------------------------------------------------------------
@@ -32,10 +35,25 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Again every two seconds, until Ctrl-C.")] = False,
 ) -> int:
     """Status of the running job, from its coordinator; exit code 3 if it is not running, or only starting."""
-    with Job(file, more, sets) as job:
+    asked = Job(file, more, sets)
+    try:
+        return _status(asked, as_json, watch)
+    except ClusterUnreachable as error:
+        found = asked.status_here()
+        if found is None:
+            raise
+        say(f"{error.message} The run on this host answers all the same:")
+        print_json(found) if as_json else _print_status(found)
+        return 0
+
+
+def _status(asked: Job, as_json: bool, watch: bool) -> int:
+    with asked as job:
         while True:
             starting = job.starting()
             answer = job.status()
+            if watch and not as_json and is_terminal():
+                write_own(sys.stdout, REDRAW)
             if answer is not None:
                 print_json(answer) if as_json else _print_status(answer)
             elif starting is not None:

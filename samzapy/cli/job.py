@@ -102,6 +102,11 @@ class Job:
         url = self._lease_url()
         return None if url is None else self._status_at(url, timeout_s)
 
+    def status_here(self) -> dict[str, Any] | None:
+        """The status that a run of this host gives, for when Kafka, which knows of runs elsewhere, does not answer."""
+        urls = [begun.url for begun in begun_here(self.settings, self.loaded.sources[0]) if begun.url]
+        return next((found for url in urls if (found := self._status_at(url)) is not None), None)
+
     def url(self) -> str | None:
         """The running coordinator's URL, or None where none answers."""
         return None if self.status() is None else self._lease_url()

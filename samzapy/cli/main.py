@@ -15,12 +15,13 @@ import typer
 
 from samzapy.api.errors import InternalError, SamzapyError
 from samzapy.cli.commands import OPTIONS, CommandGroup, command_in
-from samzapy.cli.common import NamesJob, as_called
+from samzapy.cli.common import NamesJob, as_called, say_as
 from samzapy.cli.help import CONTEXT
 from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
 from samzapy.cli.output import Errors, ReaderGone, checked_output
 from samzapy.config.errors import ConfigError
 from samzapy.config.secrets import SecretsHidden, without_secrets
+from samzapy.log_form import JsonLines
 from samzapy.log_output import queued_output
 from samzapy.printable import StandardError, printable_lines
 
@@ -55,6 +56,13 @@ def configure_logging(verbose: bool) -> None:
         handler.addFilter(SecretsHidden())
     for chatty in ("py4j", "urllib3", "uvicorn", "uvicorn.access", "uvicorn.error", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+
+
+def log_as_json(job: str) -> None:
+    """From now on this process logs one JSON object a line, and what it says is an event of its log."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(JsonLines(job=job))
+    say_as(logging.getLogger("samzapy").info)
 
 
 class PrintableLines(logging.Formatter):

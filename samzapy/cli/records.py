@@ -59,6 +59,7 @@ def send(
     partitions: Annotated[
         int | None, typer.Option(min=1, help="If the topic does not exist, create it with this many partitions.", show_default=False)
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Send lines from stdin as records."""
     if key_serde is not None and not keyed:
@@ -78,6 +79,8 @@ def send(
     source = sys.stdin.buffer
     count = send_lines(source, stat.S_ISREG(os.fstat(source.fileno()).st_mode), form, topic, log)
     say(f"sent {count} records to {topic}")
+    if as_json:
+        print_json({"topic": topic, "sent": count})
 
 
 def send_lines(source: IO[bytes], is_file: bool, form: LineForm, topic: str, log: Log, tell: Callable[[str], None] = say) -> int:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from samzapy.api.errors import ConfigurationError, StateRefused
-from samzapy.cli.common import JobFile, MoreFiles, Sets, say
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.job import Job
 from samzapy.clock import SystemClock
 from samzapy.config.schema import Settings
@@ -36,6 +36,7 @@ def reset(
         bool, typer.Option("--drop-orders", help="With --coordinator: also if a `checkpoint set` waits there for the next start; it is lost then.")
     ] = False,
     execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Remove state, changelogs and checkpoints of a stopped job: the next run starts from the beginning."""
     if drop_orders and not coordinator:
@@ -53,6 +54,7 @@ def reset(
                 say(f"topic {topic} stays: {why}")
             topics = sorted(admin.topics([*forgotten, job.names.coordinator_topic]))
             folder = job.local_state()
+            had_folder = folder.exists()
             for topic in topics:
                 say(f"{'deleting' if execute else 'would delete'} topic {topic}")
             if folder.exists() and not coordinator:
@@ -61,6 +63,10 @@ def reset(
                 admin.delete(topics)
             if execute and not coordinator:
                 remove_local_state(folder, settings.state.dir)
+    if as_json:
+        deleted = [("topic", topic) for topic in topics] + ([("directory", str(folder))] if had_folder and not coordinator else [])
+        for kind, name in deleted:
+            print_json({"kind": kind, "name": name, "deleted": execute})
     if not execute:
         say("nothing was changed; do it with --execute")
 

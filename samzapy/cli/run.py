@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import secrets
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from samzapy.api.errors import ClusterUnreachable
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.begun import begin
-from samzapy.cli.common import JobFile, MoreFiles, Sets
+from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.job import Job
 from samzapy.cli.loading import with_master
-from samzapy.cli.running import Run
+from samzapy.cli.running import How, Run
+from samzapy.log_form import FORMATS, JSON, TEXT
+from samzapy.ops.topics import create_topics
 
+INLINE = ("containers.count=1", "commit.timeout=10m")  # the second: so long a debugger may stop before the container is taken for stuck
 AGAIN = "Nothing has to be cleaned up: this run may be started again at any time, by a supervisor too."
 
 
@@ -25,16 +29,36 @@ def run(
     master: Annotated[str | None, typer.Option(help="Spark's master, in place of the job file's.", show_default=False)] = None,
     local: Annotated[bool, typer.Option("--local", help="Containers as child processes, without Spark.")] = False,
     until_end: Annotated[bool, typer.Option("--until-end", help="Stop at the end offsets that the inputs have now.")] = False,
+    create: Annotated[
+        bool, typer.Option("--create-topics", help="First create the outputs that are missing and have `partitions` in the job file.")
+    ] = False,
+    inline: Annotated[
+        bool, typer.Option("--inline", help="One container, in this process: `breakpoint()` in the task stops there. Commits wait up to 10 minutes.")
+    ] = False,
+    log_format: Annotated[str, typer.Option("--log-format", help=f"{' or '.join(FORMATS)}: how the log is written, to stderr.")] = TEXT,
     takeover: Annotated[bool, typer.Option("--takeover", help="Take the job over from another run, even if that still answers.")] = False,
     profile: Annotated[
         Path | None,
         typer.Option(help="Write a flame graph of each container's loop into this folder, on the container's host.", show_default=False),
     ] = None,
 ) -> int:
-    """Run a job in the foreground. Ctrl-C: final commit, exit 0; a second one: stop now."""
+    """Run a job in the foreground. Ctrl-C: final commit, exit 0; a second one: stop now.
+
+    In a terminal its last line shows what goes on: records a second, how far the job is behind, commits, restarts. At the end there is a summary."""
+    if log_format not in FORMATS:
+        raise ConfigurationError(f"--log-format {log_format}: no such format.", f"It is {' or '.join(FORMATS)}.")
+    if inline and (master or profile):
+        raise ConfigurationError(f"--inline and {'--master' if master else '--profile'} exclude each other.", "Give one of them.")
     run_id = secrets.token_hex(8)
+    overrides = [*(INLINE if inline else ()), *with_master(sets, local, master)]
     try:
-        with begin(run_id) as begun, Job(file, more, with_master(sets, local, master), classes=True, before_classes=begun.of) as job:
-            return Run(job, run_id, local=local, until_end=until_end, takeover=takeover, profile=profile).run()
+        with begin(run_id) as begun, Job(file, more, overrides, classes=True, before_classes=begun.of) as job:
+            if log_format == JSON:
+                import_module("samzapy.cli.main").log_as_json(str(job.names))
+            if create:
+                for name in create_topics(job.settings, job.log, job.clock):
+                    say(f"created {name}")
+            how = How(local or inline, inline, until_end, takeover, profile, log_format)
+            return Run(job, run_id, how, begun.listens_at).run()
     except ClusterUnreachable as error:
         raise type(error)(error.message, f"{error.remedy} {AGAIN}".lstrip()) from error

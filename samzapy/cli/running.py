@@ -7,7 +7,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from samzapy.api.errors import ConfigurationError
 from samzapy.cli.apart import Apart, Facts
 from samzapy.cli.common import Relayed, say
 from samzapy.cli.job import Job
+from samzapy.cli.run_watch import RunWatch
 from samzapy.cli.this_process import this_process
 from samzapy.container.process import open_files_limit
 from samzapy.coordinator.control_app import control_app, control_connections
@@ -23,6 +25,7 @@ from samzapy.coordinator.host_names import HostNames
 from samzapy.coordinator.http import Listener
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.token import token_path, write_token
+from samzapy.log_form import TEXT
 from samzapy.log_output import notes
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.access import warn_of_missing
@@ -32,26 +35,42 @@ from samzapy.ports import Launcher, Log
 from samzapy.web.about import about_of
 from samzapy.web.app import web_app
 from samzapy.web.live import Live
-from samzapy.wiring.coordinator import container_payload, coordinator_settings, input_topics, is_one_host, process_launcher, spark_launcher
+from samzapy.wiring.coordinator import (
+    container_payload,
+    coordinator_settings,
+    inline_launcher,
+    input_topics,
+    is_one_host,
+    process_launcher,
+    spark_launcher,
+)
 
 LOG = logging.getLogger("samzapy")
 KILLED = 128
 LOOPBACK = "127.0.0.1"
 
 
-class Run:
-    """One run of a job, in this process."""
+@dataclass(frozen=True, slots=True)
+class How:
+    """What the options of `samzapy run` say. `local`: without Spark; `inline`: in this process."""
 
-    def __init__(
-        self, job: Job, run_id: str, *, local: bool, until_end: bool = False, takeover: bool = False, profile: Path | None = None
-    ) -> None:
+    local: bool
+    inline: bool = False
+    until_end: bool = False
+    takeover: bool = False
+    profile: Path | None = None
+    log_format: str = TEXT
+
+
+class Run:
+    """One run of a job, in this process. `tell_url`: is told where the run can be asked."""
+
+    def __init__(self, job: Job, run_id: str, how: How, tell_url: Callable[[str], None]) -> None:
         self._job = job
         self._run_id = run_id
         self._settings = job.settings
-        self._local = local
-        self._until_end = until_end
-        self._takeover = takeover
-        self._profile = profile
+        self._how = how
+        self._tell_url = tell_url
         self._signals: list[int] = []
         self._killed_at: float | None = None
 
@@ -62,14 +81,14 @@ class Run:
 
         # Everything that can be refused is refused before a process is started.
         settings, log = self._settings, self._job.log
-        if self._profile and is_one_host(settings, local=self._local):
-            _check_folder(self._profile)
+        if self._how.profile and is_one_host(settings, local=self._how.local):
+            _check_folder(self._how.profile)
         refuse_to_make_again(settings, log, self._job.clock)
         tasks = prepare_topics(settings, log)
         warn_of_missing(settings, log)
-        wanted = coordinator_settings(settings, len(tasks), takeover=self._takeover)
+        wanted = coordinator_settings(settings, len(tasks), takeover=self._how.takeover)
         self._warn_of_idle(wanted.containers)
-        ends = ends_now([p for t in tasks.values() for p in t.inputs], log) if self._until_end else None
+        ends = ends_now([p for t in tasks.values() for p in t.inputs], log) if self._how.until_end else None
 
         run_id, cluster_id = self._run_id, self._job.cluster_id()
         token_file = token_path(Path(settings.state.dir), cluster_id, str(self._job.names), run_id)
@@ -77,11 +96,12 @@ class Run:
         launcher = self._launcher()
         coordinator: JobCoordinator | None = None
         try:
-            if not self._local:
+            if not self._how.local:
                 check_slots(wanted.containers, launcher.slots(), settings.spark.master)
             loaded = self._job.loaded
             payload = container_payload(
-                settings, loaded.document, loaded.folders, cluster_id, token, local=self._local, profile=self._profile
+                settings, loaded.document, loaded.folders, cluster_id, token, local=self._how.local, profile=self._how.profile,
+                log_format=self._how.log_format,
             )
             topics = input_topics(settings, len(tasks), lambda: grown_tasks(settings, log), log, self._job.clock)
             coordinator = JobCoordinator(
@@ -115,11 +135,19 @@ class Run:
         coordinator.listens_at(listeners[0].url, listeners[1].url)
         for listener in listeners:
             listener.start()
+        self._tell_url(listeners[0].url)
         self._take_signals(coordinator)
+        is_shown = not self._how.inline and self._how.log_format == TEXT
+        here = is_one_host(self._settings, local=self._how.local)
+        watch = RunWatch(
+            coordinator.roster, self._job.log, self._job.clock, self._job.names.checkpoint_topic, is_shown=is_shown, is_elsewhere=not here
+        )
         try:
-            code = Apart(
-                coordinator.run, lambda: self._facts(coordinator), launcher.close, self._settings.commit.timeout_ms / 1000, self._job.clock
-            ).run()
+            with watch:
+                code = Apart(
+                    coordinator.run, lambda: self._facts(coordinator), launcher.close, self._settings.commit.timeout_ms / 1000, self._job.clock
+                ).run()
+            say(watch.summary())
         finally:
             token_file.unlink(missing_ok=True)
             for listener in listeners:
@@ -130,7 +158,9 @@ class Run:
         return Facts(coordinator.seen_at, coordinator.roster.stop_asked_at, self._killed_at)
 
     def _launcher(self) -> Launcher:
-        if self._local:
+        if self._how.inline:
+            return inline_launcher()
+        if self._how.local:
             return process_launcher(Relayed())
         say("starting Spark …")
         started = time.monotonic()
@@ -139,7 +169,7 @@ class Run:
         return launcher
 
     def _warn_of_idle(self, containers: int) -> None:
-        if self._settings.containers.standby and is_one_host(self._settings, local=self._local):
+        if self._settings.containers.standby and is_one_host(self._settings, local=self._how.local):
             LOG.warning("containers.standby: no warm copies are kept: all containers are on this host, and a copy belongs on another one")
         if containers < self._settings.containers.count:
             LOG.warning("%d containers for %d tasks: the others are not started", self._settings.containers.count, containers)

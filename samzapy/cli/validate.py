@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from samzapy.cli.common import JobFile, MoreFiles, Sets, say
+from samzapy.api.errors import ConfigurationError
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.loading import load
+from samzapy.config.errors import ConfigError
 
 
 def validate(
@@ -15,8 +19,24 @@ def validate(
     more: MoreFiles = None,
     sets: Sets = None,
     connect: Annotated[bool, typer.Option("--connect", help="Also ask Kafka: topics, partitions, settings.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """All errors of a job file at once; exit code 2 if there are any. With --connect: the exit code of a run, if that would be refused."""
+    if not as_json:
+        return _validate(file, more, sets, connect, say)
+    said: list[str] = []
+    try:
+        code = _validate(file, more, sets, connect, said.append)
+    except ConfigError as error:
+        problems = [{"file": p.file, "line": p.line, "column": p.column, "key": p.path, "problem": p.message, "remedy": p.hint} for p in error.problems]
+        print_json({"file": str(file), "valid": False, "problems": problems})
+        return ConfigurationError.exit_code
+    problems = [] if code == 0 else [{"file": str(file), "line": 0, "column": 0, "key": "", "problem": line, "remedy": ""} for line in said]
+    print_json({"file": str(file), "valid": code == 0, "problems": problems})
+    return code
+
+
+def _validate(file: Path, more: list[Path] | None, sets: list[str] | None, connect: bool, say: Callable[[str], None]) -> int:
     if connect:
         from samzapy.cli.validate_connected import problems_of
 

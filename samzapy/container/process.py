@@ -22,6 +22,7 @@ from typing import Any
 
 from samzapy.api.errors import SamzapyError
 from samzapy.config.secrets import SecretsHidden
+from samzapy.log_form import JSON, JsonLines
 from samzapy.printable import StandardError, printable_lines
 
 LOG = logging.getLogger("samzapy")
@@ -73,10 +74,12 @@ class _PrefixedLines(logging.Formatter):
         return "\n".join(self._prefix + line for line in printable_lines(super().format(record)).split("\n"))
 
 
-def log_to_stderr(prefix: str = "") -> None:
-    """One line per event, from INFO on."""
+def log_to_stderr(payload: Mapping[str, Any], prefix: str = "") -> None:
+    """One line per event, from INFO on; as text, or as JSON if the container's payload says so."""
     handler = StandardError()
-    handler.setFormatter(_PrefixedLines(prefix))
+    as_json = payload.get("log_format") == JSON
+    facts = {"job": payload.get("job", ""), "container": payload.get("container")}
+    handler.setFormatter(JsonLines(**facts) if as_json else _PrefixedLines(prefix))
     handler.addFilter(SecretsHidden())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
 

@@ -18,7 +18,7 @@ def main() -> int:
     end_with_parent(int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     payload = json.loads(sys.stdin.buffer.read())
-    log_to_stderr()
+    log_to_stderr(payload)
     return run_entry(payload)
 
 

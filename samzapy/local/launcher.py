@@ -15,14 +15,17 @@ import subprocess
 import sys
 import sysconfig
 import threading
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import samzapy
 from samzapy.api.errors import LauncherError
+from samzapy.log_form import JSON, document_of, json_line
 from samzapy.relayed_lines import bounded_lines
 
 LOCALHOST = "localhost"
@@ -124,7 +127,7 @@ class ProcessLauncher:
             raise LauncherError(f"container {container} was not started: its launcher is closed.", "")
         self._handles = [h for h in self._handles if h.exited() is None]
         text = json.dumps({**payload, "host": LOCALHOST}).encode()
-        handle = self._starter.submit(self._start, container, text).result()
+        handle = self._starter.submit(self._start, container, text, payload.get("log_format") == JSON).result()
         self._handles.append(handle)
         return handle
 
@@ -137,7 +140,7 @@ class ProcessLauncher:
         self._handles = []
         self._starter.shutdown()
 
-    def _start(self, container: int, payload: bytes) -> ProcessHandle:
+    def _start(self, container: int, payload: bytes, as_json: bool) -> ProcessHandle:
         try:
             process = subprocess.Popen(
                 [sys.executable, "-m", "samzapy.local.child", str(os.getpid())],
@@ -149,14 +152,14 @@ class ProcessLauncher:
             )
         except OSError as error:
             raise LauncherError(f"container {container} was not started: {error.strerror}.", "See the limits: ulimit -a") from error
-        prefix = f"container {container} | ".encode()
+        form: Callable[[bytes], bytes] = partial(_as_json, container) if as_json else partial(_prefixed, f"container {container} | ".encode())
         place = _LastStack()
-        forwarder = threading.Thread(target=self._forward, args=(process, prefix, place), name=f"container-{container}-output", daemon=True)
+        forwarder = threading.Thread(target=self._forward, args=(process, form, place), name=f"container-{container}-output", daemon=True)
         forwarder.start()
         _feed(process, payload)
         return ProcessHandle(process, forwarder, place)
 
-    def _forward(self, process: subprocess.Popen[bytes], prefix: bytes, place: _LastStack) -> None:
+    def _forward(self, process: subprocess.Popen[bytes], form: Callable[[bytes], bytes], place: _LastStack) -> None:
         assert process.stdout is not None
         innermost = False  # the next line is the innermost frame of a stack that faulthandler writes
         with process.stdout as lines:
@@ -165,8 +168,20 @@ class ProcessLauncher:
                     place.innermost, innermost = line, False
                 innermost = line.endswith(_STACK)
                 with self._output_lock, contextlib.suppress(OSError):  # a terminal that is gone, a full disk: the container goes on
-                    self._output.write(prefix + line + b"\n")
+                    self._output.write(form(line) + b"\n")
                     self._output.flush()
+
+
+def _prefixed(prefix: bytes, line: bytes) -> bytes:
+    return prefix + line
+
+
+def _as_json(container: int, line: bytes) -> bytes:
+    """A line of the container's log as it is; what a task printed as one more event."""
+    if line.startswith(b'{"time": '):
+        return line
+    document = document_of(line.decode(errors="replace"), time.time(), "INFO", "output")
+    return json_line({**document, "container": container}).encode()
 
 
 def how_it_ended(code: int) -> str:

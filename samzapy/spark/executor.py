@@ -38,7 +38,7 @@ def run_partition(payloads: Iterable[bytes]) -> Iterator[int | None]:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         payload = json.loads(text)
         payload["host"] = payload.get("host") or executor_host()
-        log_to_stderr(f"container {payload['container']} | ")
+        log_to_stderr(payload, f"container {payload['container']} | ")
         code = run_entry(payload)
         sys.stdout.flush()
         sys.stderr.flush()

@@ -10,6 +10,7 @@ from samzapy.config.schema import Settings
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics
 from samzapy.coordinator.topic_watch import TopicWatch
 from samzapy.dev.java import find_java, java_for_spark
+from samzapy.log_form import TEXT
 from samzapy.memory import oom_kills
 from samzapy.model.job_model import TaskModel
 from samzapy.model.ownership import FirstRun
@@ -45,14 +46,17 @@ def coordinator_settings(
 
 
 def container_payload(
-    settings: Settings, document: Mapping[str, Any], folders: Sequence[Path], cluster_id: str, token: str, *, local: bool, profile: Path | None = None
+    settings: Settings, document: Mapping[str, Any], folders: Sequence[Path], cluster_id: str, token: str, *, local: bool, profile: Path | None = None,
+    log_format: str = TEXT,
 ) -> dict[str, Any]:
     """What every container of a run is started with (JSON). Secrets are in it as references, but for the run's token.
 
-    `profile`: the folder, on each container's host, that takes the profiles of the run loops.
+    `log_format`: of the containers' logs. `profile`: the folder, on each container's host, that takes the profiles of the run loops.
     """
     return {
         "entry": ENTRY,
+        "job": f"{settings.job}-{settings.id}",
+        "log_format": log_format,
         "document": document,
         "folders": [str(f) for f in folders],
         "host": LOCALHOST if is_one_host(settings, local=local) else "",  # elsewhere the executor knows
@@ -72,6 +76,13 @@ def process_launcher(output: Any) -> Launcher:
     from samzapy.local.launcher import ProcessLauncher
 
     return ProcessLauncher(output)
+
+
+def inline_launcher() -> Launcher:
+    """The container as a thread of this process."""
+    from samzapy.local.inline import InlineLauncher
+
+    return InlineLauncher()
 
 
 def spark_launcher(settings: Settings) -> Launcher:

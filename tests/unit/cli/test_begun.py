@@ -50,3 +50,14 @@ def test_a_process_is_known_by_its_command_line_before_it_has_said_anything(tmp_
         ) as process:
             assert [process.pid] * is_seen == [begun.pid for begun in begun_here(settings, file)], words
             process.kill()
+
+
+def test_a_run_that_listens_says_where(tmp_path: Path) -> None:
+    mine, file = job_of(tmp_path)
+    with begin("r1") as begun:
+        begun.listens_at("http://127.0.0.1:1")  # it has not said yet which job it runs
+        begun.of(mine)
+        assert [""] == [one.url for one in begun_here(mine, file)]
+        begun.listens_at("http://127.0.0.1:2")
+        assert ["http://127.0.0.1:2"] == [one.url for one in begun_here(mine, file)]
+    assert [] == begun_here(mine, file)

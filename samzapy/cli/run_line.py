@@ -1,0 +1,93 @@
+"""What a run tells while it runs and when it has ended: one line at the bottom of a terminal, and a summary. Pure: documents in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+COUNTED = ("processed", "skipped", "dead_letters")
+
+
+@dataclass(slots=True)
+class Totals:
+    """Records and commits of a run, added up over all the processes that its containers had.
+
+    A container counts from its own start, so a number that is smaller than before is that of a new process. What a process did after its last
+    report is not in it.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    _seen: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def take(self, reports: Mapping[int, Mapping[str, Any]]) -> None:
+        """The newest report of each container, by its number."""
+        for number, report in reports.items():
+            of = f"container {number}"
+            self._add(of, "commits", int(report.get("commits", 0)))
+            self._add(of, "sent", sum(report.get("sent", {}).values()))
+            for task in report.get("tasks", ()):
+                for name in COUNTED:
+                    self._add(f"{of} {task['name']}", name, int(task.get(name, 0)))
+
+    def of(self, name: str) -> int:
+        """commits, sent, processed, skipped or dead_letters."""
+        return self.counts.get(name, 0)
+
+    def _add(self, of: str, name: str, now: int) -> None:
+        before = self._seen.get((of, name), 0)
+        self._seen[of, name] = now
+        self.counts[name] = self.counts.get(name, 0) + (now - before if now >= before else now)
+
+
+def line_of(status: Mapping[str, Any], totals: Totals, unanswered_s: float | None, width: int) -> str:
+    """The line at the bottom: `unanswered_s`: for how long Kafka has not answered; `width`: columns of the terminal."""
+    rates, restarts = status["rates"], sum(container["restarts"] for container in status["containers"])
+    lag = "?" if rates["lag"] is None else f"{rates['lag']:,}"
+    parts = [
+        str(status["state"]),
+        f"in {rates['in']:,.0f}/s",
+        f"out {rates['out']:,.0f}/s",
+        f"behind {lag}",
+        f"commits {totals.of('commits'):,}",
+        f"restarts {restarts}",
+    ]
+    if unanswered_s is not None:
+        parts.insert(1, f"Kafka does not answer ({unanswered_s:.0f} s)")
+    restoring = sum(task["state"] == "RESTORING" for task in status["tasks"])
+    if restoring:
+        parts.append(f"restoring {restoring} of {len(status['tasks'])} tasks")
+    return "  ".join(parts)[: max(1, width - 1)]
+
+
+def summary_of(totals: Totals, restarts: int, seconds: float) -> str:
+    """What a run did, when it has ended."""
+    records = totals.of("processed")
+    rate = f", {records / seconds:,.0f} records/s" if seconds > 0 else ""
+    aside = [f"{totals.of(name):,} {words}" for name, words in (("dead_letters", "set aside"), ("skipped", "skipped")) if totals.of(name)]
+    parts = [f"{records:,} in", f"{totals.of('sent'):,} out", *aside]
+    counts = f"{_count(totals.of('commits'), 'commit')}, {_count(restarts, 'restart')}"
+    return f"records: {', '.join(parts)}; {counts}; {_duration(seconds)}{rate}"
+
+
+def restored(status: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+    """The restores that are done, as sentences, by task and store."""
+    return {
+        (task["name"], name): f"container {task['container']}: {task['name']}, store {name}: restored from {one['source']}, {one['records']} records in "
+        f"{one['seconds']:.1f} s: {one['reason']}"
+        for task in status["tasks"]
+        for name, store in task["stores"].items()
+        if (one := store.get("restore")) and not one.get("remaining", 0)
+    }
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min {rest} s" if hours else f"{minutes} min {rest} s"

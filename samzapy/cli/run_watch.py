@@ -1,0 +1,97 @@
+"""Beside a run: the line at the bottom of a terminal, whether Kafka answers, restores on other hosts, and the sums for the summary."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from typing import Any
+
+from samzapy.api.errors import SamzapyError
+from samzapy.cli.run_line import Totals, line_of, restored, summary_of
+from samzapy.coordinator.roster import Roster
+from samzapy.log_output import show_line
+from samzapy.ports import Admin, Clock, Log
+
+LOG = logging.getLogger("samzapy")
+EVERY_S = 0.5
+ASK_EVERY_S = 1.0
+ANSWER_S = 1.5  # together with ASK_EVERY_S less than three seconds
+
+
+class RunWatch:
+    """Watches a run from threads of its own, which never keep the process.
+
+    Args:
+        roster: of the run's coordinator.
+        topic: one of the job's, which Kafka is asked for.
+        is_shown: whether there is a terminal to draw a line in.
+        is_elsewhere: whether containers log on other hosts, so that their restores are told here.
+    """
+
+    def __init__(self, roster: Roster, log: Log, clock: Clock, topic: str, *, is_shown: bool, is_elsewhere: bool) -> None:
+        self._roster, self._log, self._clock, self._topic = roster, log, clock, topic
+        self._is_shown, self._is_elsewhere = is_shown, is_elsewhere
+        self._is_over = threading.Event()
+        self._totals = Totals()
+        self._told: dict[tuple[str, str], str] = {}
+        self._silent_since: float | None = None
+        self._began = clock.monotonic()
+
+    def __enter__(self) -> RunWatch:
+        threading.Thread(target=self._watch, name="run-watch", daemon=True).start()
+        threading.Thread(target=self._ask_kafka, name="kafka-watch", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        show_line("")
+
+    def summary(self) -> str:
+        """What the run did."""
+        status = self._look()
+        restarts = sum(container["restarts"] for container in status["containers"])
+        return summary_of(self._totals, restarts, self._clock.monotonic() - self._began)
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(EVERY_S):
+            status = self._look()
+            if self._is_shown:
+                silent_s = None if self._silent_since is None else self._clock.monotonic() - self._silent_since
+                show_line(line_of(status, self._totals, silent_s, _width()))
+
+    def _look(self) -> dict[str, Any]:
+        self._totals.take(self._roster.reports())
+        status = self._roster.status()
+        if self._is_elsewhere:
+            for key, sentence in restored(status).items():
+                if self._told.get(key) != sentence:
+                    self._told[key] = sentence
+                    LOG.info("%s", sentence)
+        return status
+
+    def _ask_kafka(self) -> None:
+        with self._log.admin() as admin:
+            while not self._is_over.wait(ASK_EVERY_S):
+                self.ask(admin)
+
+    def ask(self, admin: Admin) -> None:
+        """Ask Kafka once; tell when it begins not to answer, and when it answers again."""
+        asked_at = self._clock.monotonic()
+        try:
+            admin.outlines([self._topic], ANSWER_S)
+        except SamzapyError as error:
+            if self._silent_since is None and not self._is_over.is_set():
+                self._silent_since = asked_at
+                LOG.warning("Kafka does not answer; the job waits for it: %s", error.message)
+            return
+        if self._silent_since is not None:
+            LOG.info("Kafka answers again, after %.0f s", self._clock.monotonic() - self._silent_since)
+            self._silent_since = None
+
+
+def _width() -> int:
+    try:
+        return os.get_terminal_size(2).columns
+    except OSError:
+        return 80

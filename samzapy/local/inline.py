@@ -1,0 +1,66 @@
+"""`samzapy run --inline`: the container in this very process, so that a debugger stops in the task. ports.Launcher over a thread.
+
+The coordinator and the container's heartbeats go on in other threads while one is stopped. A thread cannot be killed: what would kill a
+container ends the process.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from samzapy.container.process import run_entry
+
+LOG = logging.getLogger("samzapy")
+LOCALHOST = "localhost"
+JOIN_S = 5.0
+KILLED = 137
+
+
+class InlineHandle:
+    """The thread of a container."""
+
+    def __init__(self, payload: Mapping[str, Any]) -> None:
+        self.pid = os.getpid()
+        self._code: int | None = None
+        self.thread = threading.Thread(target=self._run, args=(payload,), name=f"container-{payload['container']}", daemon=True)
+        self.thread.start()
+
+    def exited(self) -> str | None:
+        return None if self._code is None else f"exit code {self._code}"
+
+    def kill(self) -> None:
+        if self._code is None:
+            LOG.error("--inline: the container is to be killed, and this process with it; only committed work is kept")
+            logging.shutdown()
+            os._exit(KILLED)
+
+    def _run(self, payload: Mapping[str, Any]) -> None:
+        self._code = run_entry(payload)
+
+
+class InlineLauncher:
+    """Starts containers as threads of this process."""
+
+    def __init__(self) -> None:
+        self._handles: list[InlineHandle] = []
+
+    def hosts(self) -> Mapping[str, int | None]:
+        return {LOCALHOST: None}
+
+    def leaving(self) -> Collection[str]:
+        return ()
+
+    def slots(self) -> int | None:
+        return None
+
+    def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> InlineHandle:
+        self._handles.append(InlineHandle({**payload, "host": LOCALHOST}))
+        return self._handles[-1]
+
+    def close(self) -> None:
+        for handle in self._handles:
+            handle.thread.join(JOIN_S)
