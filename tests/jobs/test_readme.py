@@ -28,10 +28,11 @@ BLOCKS = [(found["language"], found["text"]) for found in BLOCK.finditer(README)
 SHELL_LINES = [line.split("#")[0].strip() for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
 COMMANDS = sorted({c for c in [*SHELL_LINES, *IN_TEXT.findall(README)] if c.startswith("samzapy ")})
 BUILT = {
-    "run", "reset", "validate", "plan", "status", "top", "jobs", "lag", "stop", "scale", "restart", "state get", "state scan", "state export", "state restore",
-    "state verify", "checkpoint show", "checkpoint set", "topics", "dlq list", "dlq show", "dlq replay", "dlq discard", "completion", "send", "tail", "init", "schema",
-    "state drop", "checkpoint forget", "dev kafka grant",
-    "dev kafka start", "dev kafka stop", "dev kafka status", "dev spark start", "dev spark stop", "dev spark status", "demo", "doctor", "chaos",
+    "chaos", "checkpoint forget", "checkpoint set", "checkpoint show", "completion", "demo", "dev kafka grant", "dev kafka start",
+    "dev kafka status", "dev kafka stop", "dev spark start", "dev spark status", "dev spark stop", "dlq discard", "dlq list",
+    "dlq replay", "dlq show", "doctor", "init", "jobs", "lag", "plan", "reset", "restart", "run", "scale", "schema", "send",
+    "state drop", "state export", "state get", "state restore", "state scan", "state verify", "status", "stop", "tail", "top", "ui",
+    "topics", "validate",
 }  # fmt: skip
 
 
