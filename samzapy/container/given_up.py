@@ -32,6 +32,7 @@ from samzapy.container.transaction import Transaction
 from samzapy.ports import Clock, Message
 
 ACTIONS = {FAIL: "stopped the job", SKIP: "skipped", DEAD_LETTER: "set aside"}
+AGAIN = "passed by when it was read again"
 LOG = logging.getLogger("samzapy.container")
 
 
@@ -52,14 +53,18 @@ class GivenUpRecords:
     def apply_on_error(self, task_input: TaskInput, message: Message, error: BaseException, attempts: int) -> None:
         """For one task that reads the record.
 
+        One that comes again (`TaskInput.again_until`) has taken effect, or was given up, when it came first: it is passed by, no letter is sent.
+
         Raises:
             TaskError: with `on_error: fail`, or where no dead letter fits; all that was done before the record is committed.
         """
         task, spec = task_input.task, self._dead_letters
-        self._errors.add(error, stack_of(error), described(error), task.name, str(origin_of(message)), ACTIONS[self._on_error])
+        comes_again = message.offset() < task_input.again_until
+        action = AGAIN if comes_again and self._on_error != FAIL else ACTIONS[self._on_error]
+        self._errors.add(error, stack_of(error), described(error), task.name, str(origin_of(message)), action)
         if self._on_error == FAIL:
             self._stop_at(named(task.name, task.hook, error, where_of(message, error), attempts), error)
-        elif spec is not None and message.offset() >= task_input.committed_offset:  # else a bootstrap is read again: its letter is there
+        elif spec is not None and not comes_again:
             try:
                 letter = dead_letter_of(message, task.name, error, attempts, self._clock.now_ms(), spec)
             except RecordTooLarge as too_large:
@@ -73,7 +78,8 @@ class GivenUpRecords:
 
         number = task_input.skipped + task_input.dead_letters
         if is_logged(number):
-            what = f"set aside in {spec.topic}" if spec is not None else "skipped"
+            to = f"set aside in {spec.topic}" if spec is not None else "skipped"
+            what = "passed by, nothing is written: this input is read again, and its offset was committed before" if comes_again else to
             LOG.warning("%s: %s: record %s: %s (the task's number %d)", task.name, what, where_of(message, error), brief(error), number)
 
     def _stop_at(self, error: SamzapyError, cause: BaseException) -> NoReturn:

@@ -252,7 +252,8 @@ class Processing:
     def _attempt(self, task_input: TaskInput, records: Sequence[Message]) -> BaseException | None:
         """Outside the hot loop: a record, or several for a task that takes batches; what it raised. What it did is kept, or is to be undone.
 
-        Of a record that has taken effect before, only what it puts into stores without a changelog is kept: the rest would count twice.
+        Of a record that has taken effect before, only what it puts into stores without a changelog is kept: the rest would count twice, and
+        a request to stop would stop every later run at this record.
         """
         message, task = records[0], task_input.task
         comes_again = message.offset() < task_input.again_until
@@ -281,6 +282,7 @@ class Processing:
         if comes_again:
             task.keep_scratch()
             self._collector.drop()
+            self._requests.clear()
         else:
             task.keep()
             self._collector.keep()

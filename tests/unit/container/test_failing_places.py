@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError
+from samzapy import OutgoingMessageEnvelope, RequestScope, StreamTask, SystemStream, TaskError
 from samzapy.api.errors import LogError
 from samzapy.container.container import Container
 from samzapy.container.failure import described
@@ -110,6 +110,62 @@ def test_a_bootstrap_that_is_read_anew_at_each_start_counts_once(tmp_path: Path,
     if stores:
         assert {"k": 33, "k0": 1, "k1": 1, "k2": 1} == of["s"]
         assert {"k": 13, "k0": 1, "k1": 1, "k2": 1} == of["t"], "the bootstrap's records, and what came after the start"
+
+
+@pytest.mark.parametrize("batches", [False, True])
+@pytest.mark.parametrize("scope", list(RequestScope))
+@pytest.mark.parametrize("stores", [{"s": {"changelog": False}}, {}])
+def test_a_bootstrap_record_that_asks_for_shutdown_stops_one_run_and_not_those_that_read_it_again(
+    tmp_path: Path, stores: dict[str, dict[str, object]], scope: RequestScope, batches: bool
+) -> None:
+    class Stopping(StreamTask):
+        def process(self, envelope, collector, coordinator):
+            collector.send("out", envelope.message, envelope.key)
+            if envelope.key == "shut":
+                coordinator.shutdown(scope)
+
+    class StoppingBatches(Stopping):
+        def process_batch(self, envelopes, collector, coordinator):
+            for envelope in envelopes:
+                self.process(envelope, collector, coordinator)
+
+    bench = Bench(tmp_path, StoppingBatches if batches else Stopping, inputs={"in": {}, "users": {"bootstrap": True}}, stores=stores)
+    if batches:
+        bench.feed(("shut", 1), topic="users")  # a batch that asks for shutdown is all done: so the record comes alone here
+    else:
+        bench.feed(("a", 1), ("shut", 2), ("c", 3), topic="users")
+    bench.feed(("m", 1))
+    sent = []
+    for number in range(3):
+        bench.run_id = f"run {number}"
+        container = bench.start({"users[0]": 1 if batches else 3, "in[0]": 1})
+        bench.drain(container)
+        assert container.finished, "a bounded run ends"
+        sent.append([key for key, _ in bench.read("out")])
+    first = ["shut"] if batches else ["a", "shut"]
+    everything = ["shut", "m"] if batches else ["a", "shut", "c", "m"]
+    assert [first, everything, everything] == sent
+
+
+@pytest.mark.parametrize("then", ["skip", "dead_letter"])
+def test_the_log_says_that_nothing_is_written_of_a_bad_record_that_is_read_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, then: str
+) -> None:
+    settings = {"inputs": {"in": {}, "users": {"bootstrap": True}}, "stores": {"s": {"changelog": False}}, "on_error": then}
+    bench = Bench(tmp_path, Summing, **settings)  # type: ignore[arg-type]
+    bench.feed(("boom", 1), topic="users")
+    said, actions = [], []
+    for _ in range(2):
+        caplog.clear()
+        container = bench.start()
+        bench.drain(container)
+        said.append([r.getMessage() for r in caplog.records if "users[0]@0" in r.getMessage()])
+        actions += [one["action"] for one in container.status()["news"] if "action" in one]
+    ((first,), (again,)) = said
+    assert ("set aside in test-1-dead-letter" if then == "dead_letter" else "skipped: record") in first
+    assert "passed by, nothing is written" in again
+    assert not [words for words in ("set aside", "skipped") if words in again]
+    assert ["set aside" if then == "dead_letter" else "skipped", "passed by when it was read again"] == actions
 
 
 # -- the end of a bounded run -------------------------------------------------------------------------------------------------------
