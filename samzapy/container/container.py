@@ -98,7 +98,7 @@ class Container:
         self._transaction = transaction = Transaction()
         self._own = own = Ownership(spec.job, spec.number, incarnation, log, clock, transaction)
         self._outputs = None if spec.exactly_once else log.plain_producer(name)
-        self._consumer = consumer = RenewableConsumer(lambda small: log.consumer(spec.job.group_id, name, small), caution.watch_s, clock)
+        self._consumer = consumer = RenewableConsumer(lambda fetch: log.consumer(spec.job.group_id, name, fetch), caution, clock, spec.number)
         self._inputs = inputs = Inputs(consumer, spec.commit_timeout_s)
         self._partitioners = Partitioners(spec.keyed_inputs)
         self._standbys = standbys = Standbys(spec, log, clock)
@@ -148,7 +148,7 @@ class Container:
             ).table()
         )  # fmt: skip
         self._report = Report(
-            host=spec.host, tasks=self.tasks, inputs=inputs, transaction=transaction, committer=committer, own=own, assigned=assigned,
+            host=spec.host, tasks=self.tasks, inputs=inputs, consumer=consumer, transaction=transaction, committer=committer, own=own, assigned=assigned,
             standbys=standbys, facts=facts, hooks=hooks, clock=clock,
         )  # fmt: skip
         self._line, self._number, self._facts = line, spec.number, facts
@@ -255,10 +255,6 @@ class Container:
 
     def _renew_consumer(self) -> None:
         """A new one where the tasks stand: because the watchdog found this one silent, or it is time to fetch more at once."""
-        for why in self._consumer.stalled:
-            LOG.warning("container %d: %s. It gets a new consumer", self._number, why)
-        if self._consumer.must_grow:
-            LOG.info("container %d has run for long enough since its last death: it fetches more than one batch at once again", self._number)
         self._inputs.read_again(self._consumer.renew)
         self._line.report(True)
 

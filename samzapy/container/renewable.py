@@ -1,50 +1,109 @@
 """The consumer of a container's inputs. It can be replaced under those who hold it: one that has fallen silent, or that fetches little at a
 time because the container was started after a death that may have been for want of memory.
 
+After the first such death it fetches little, which costs hardly any speed and is enough for all but extremely compressed records. After
+a second one soon after it takes single batches, but only until what lay ahead of the last commit must be done: where batches are small, that
+is slower than many inputs grow.
+
 Replacing changes what is being read, so whoever sees a reason only notes it, and the run loop replaces the consumer between two batches.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from samzapy.api.errors import SamzapyError
+from samzapy.model.caution import Caution
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ports import Clock, Closing, Consumer, Message
+from samzapy.ports import Clock, Closing, Consumer, Fetch, Message
+
+LOG = logging.getLogger("samzapy.container")
+LEAST_S = 30.0
+GATHER_S = 0.05
+GATHER_BYTES = 1 << 20
+NEXT_S = 0.01
 
 
 class RenewableConsumer(Closing):
     """ports.Consumer over the newest that `make` made.
 
     Args:
-        make: a consumer; with True, one that fetches little at a time.
-        small_s: for how long, in seconds from now, it is to be one that fetches little.
+        make: a consumer that fetches this much at a time.
+        caution: what the container was told of deaths before it.
+        number: of the container, for the log.
 
     Attributes:
         stalled: why it seems to have fallen silent.
-        must_grow: it has fetched little for long enough.
+        fetch: how much it fetches at a time.
+        must_grow: it may fetch more now.
     """
 
-    def __init__(self, make: Callable[[bool], Consumer], small_s: float, clock: Clock) -> None:
+    def __init__(self, make: Callable[[Fetch], Consumer], caution: Caution, clock: Clock, number: int) -> None:
         self._make = make
         self._clock = clock
-        self._small_until = clock.monotonic() + small_s
+        self._number = number
+        began = clock.monotonic()
+        self._least_until = began + (min(LEAST_S, caution.watch_s) if caution.deaths > 1 else 0.0)
+        self._little_until = began + caution.watch_s
         self._now = self._new()
+        if self.fetch is not Fetch.USUAL:
+            LOG.info("container %d: %s", number, self.why_slow())
 
     def _new(self) -> Consumer:
-        self._is_small = self._clock.monotonic() < self._small_until
+        self.fetch = self._fetch()
         self.stalled: list[str] = []
         self.must_grow = False
-        return self._make(self._is_small)
+        self._trouble: SamzapyError | None = None  # met while single batches were gathered
+        return self._make(self.fetch)
+
+    def _fetch(self) -> Fetch:
+        now = self._clock.monotonic()
+        return Fetch.LEAST if now < self._least_until else Fetch.LITTLE if now < self._little_until else Fetch.USUAL
 
     def renew(self) -> None:
         """A new one, to which nothing is assigned, in place of the old."""
+        for why in self.stalled:
+            LOG.warning("container %d: %s. It gets a new consumer", self._number, why)
+        grows, before = self.must_grow, self.fetch
         fresh = self._new()
         old, self._now = self._now, fresh
         old.close()
+        if grows:
+            LOG.info("container %d has run on since it died: it fetched %s at a time, now %s", self._number, before.value, self.fetch.value)
+
+    def why_slow(self) -> str:
+        """For the status: that it fetches less than usual, and why; "" otherwise."""
+        if self.fetch is Fetch.USUAL:
+            return ""
+        for_s = (self._least_until if self.fetch is Fetch.LEAST else self._little_until) - self._clock.monotonic()
+        return f"it died without a reason, which may have been want of memory: it fetches {self.fetch.value} at a time, for {max(for_s, 0.0):.0f} s more"
 
     def check_size(self) -> None:
-        """Whether it has fetched little for long enough."""
-        self.must_grow = self._is_small and self._clock.monotonic() >= self._small_until
+        """Whether it has fetched so little for long enough."""
+        self.must_grow = self.fetch is not self._fetch()
+
+    def poll(self, max_records: int, timeout_s: float) -> Sequence[Message]:
+        if self._trouble is not None:
+            trouble, self._trouble = self._trouble, None
+            raise trouble
+        records = self._now.poll(max_records, timeout_s)
+        return self._gathered(list(records), max_records) if records and self.fetch is Fetch.LEAST else records
+
+    def _gathered(self, records: list[Message], max_records: int) -> Sequence[Message]:
+        """These and those of the next batches, as long as they are small: each turn of the loop reports to the coordinator what it processes."""
+        until, size = self._clock.monotonic() + GATHER_S, sum(map(_size, records))
+        while len(records) < max_records and size < GATHER_BYTES and self._clock.monotonic() < until:
+            try:
+                more = self._now.poll(max_records - len(records), NEXT_S)
+            except SamzapyError as error:  # what came before it is handed out first
+                self._trouble = error
+                break
+            if not more:
+                break
+            records += more
+            size += sum(map(_size, more))
+        return records
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         self._now.assign(positions)
@@ -60,9 +119,6 @@ class RenewableConsumer(Closing):
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         self._now.resume(partitions)
-
-    def poll(self, max_records: int, timeout_s: float) -> Sequence[Message]:
-        return self._now.poll(max_records, timeout_s)
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         return self._now.positions(partitions)
@@ -84,3 +140,7 @@ class RenewableConsumer(Closing):
 
     def close(self) -> None:
         self._now.close()
+
+
+def _size(message: Message) -> int:
+    return len(message.key() or b"") + len(message.value() or b"")

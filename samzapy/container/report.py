@@ -11,6 +11,7 @@ from samzapy.container.facts import Facts
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.ownership import Ownership
+from samzapy.container.renewable import RenewableConsumer
 from samzapy.container.standby import Standbys
 from samzapy.container.task_instance import TaskInstance
 from samzapy.container.transaction import Transaction
@@ -35,6 +36,7 @@ class Report:
         clock: Clock,
         facts: Facts,
         hooks: Hooks,
+        consumer: RenewableConsumer,
     ) -> None:
         self._host = host
         self._tasks = tasks
@@ -46,6 +48,7 @@ class Report:
         self._standbys = standbys
         self._clock = clock
         self._facts = facts
+        self._consumer = consumer
         self._collector = hooks.collector
 
     def positions(self) -> dict[str, dict[TopicPartition, int]]:
@@ -63,6 +66,7 @@ class Report:
         now_s, now_ms = self._clock.monotonic(), self._clock.now_ms()
         return {
             "host": self._host,
+            "slow": self._consumer.why_slow(),
             "commits": commits.commits,
             "commit_seconds_sum": round(commits.total_seconds, 6),
             "commit_seconds_last": round(commits.last_seconds, 6),

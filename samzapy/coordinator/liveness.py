@@ -167,7 +167,7 @@ class Liveness:
             members.restart(member, death)
         else:
             found = Found(roster.caution) if said_why else self._suspect(member, at, ending.why)
-            members.died(member, replace(death, counts=not found.is_nearer, records=str(found.at or "")))
+            members.died(member, replace(death, counts=not found.is_nearer, records=str(found.at or ""), is_unexplained=not said_why))
             self._restart_or_give_up(member, now, lost, host)
 
     def _restart_or_give_up(self, member: Member, now: float, lost: tuple[str, ...], host: str) -> None:

@@ -14,6 +14,7 @@ from samzapy.ports import ContainerHandle
 STARTING, RUNNING, STOPPING, STOPPED, LOST, FAILED = "STARTING", "RUNNING", "STOPPING", "STOPPED", "LOST", "FAILED"
 DEGRADED, FINISHED, FENCED = "DEGRADED", "FINISHED", "FENCED"
 WAITING = "WAITING"
+MAX_SLOW = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Death:
         counts: against the restart budget; not where it brought the search for a record nearer to its end.
         records: what it was processing; "" where that is not known.
         place: where its code was; "" where that is not known.
+        is_unexplained: it could not say why.
     """
 
     at_s: float
@@ -33,6 +35,7 @@ class Death:
     counts: bool = True
     records: str = ""
     place: str = ""
+    is_unexplained: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {"at_ms": self.at_ms, "process": self.where, "reason": self.why}
@@ -225,12 +228,15 @@ class Member:
         past = self.history
         return {
             "id": self.number, "state": self.state, "host": self.host, "preferred_host": self.preferred_host, "pid": self.owner.pid,
-            "restarts": past.restarts, "tasks": list(self.tasks), "reason": self.reason or self._why_it_ended(), "last_error": past.last_error or None,
+            "restarts": past.restarts, "tasks": list(self.tasks), "reason": self._reason(), "last_error": past.last_error or None,
             "memory_bytes": self.heard.memory_bytes,
             "last_restart": None if past.last_restart is None else past.last_restart.to_json(),
             "affinity": {"hits": self.affinity.hits, "misses": self.affinity.misses, "reason": self.affinity.reason},
             "standby": {c["task"]: c.get("lag") for c in self.heard.report.get("standbys", ())},
         }  # fmt: skip
+
+    def _reason(self) -> str:
+        return self.reason or self._why_it_ended() or str(self.heard.report.get("slow", ""))[:MAX_SLOW]
 
     def _why_it_ended(self) -> str:
         final = self.heard.final

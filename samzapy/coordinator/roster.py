@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from samzapy.api.errors import Superseded
@@ -112,12 +113,18 @@ class Roster:
                 )
             self.members.hear(member)
             if named:
-                return Assignment(self.run_id, self.ends, self.caution)
+                return Assignment(self.run_id, self.ends, self._caution_for(member))
             self.members.apply(member, incarnation, facts)
             place = str(facts.get("predecessor_at", ""))[:MAX_PLACE]
             if place and self.members.note_place(member, place, process_named(facts.get("predecessor_pid"), facts.get("host"))):
                 self.caution = with_place(self.caution, container, place)
             return None
+
+    def _caution_for(self, member: Member) -> Caution:
+        """What a container that starts now is told: it is watched only if one has ended without a reason lately."""
+        since = self._clock.monotonic() - self.caution.watch_s
+        lately = {m.number: sum(d.is_unexplained and d.at_s > since for d in m.history.deaths) for m in self.members.values()}
+        return replace(self.caution, watch_s=self.caution.watch_s if any(lately.values()) else 0.0, deaths=lately[member.number])
 
     def heartbeat(self, container: int, incarnation: str, report: Mapping[str, Any]) -> dict[str, Any]:
         """Take a container's report; returns its orders.

@@ -22,7 +22,7 @@ from samzapy.kafka.open_files import used_up
 from samzapy.kafka.refusals import Refusals
 from samzapy.kafka.unreadable import CODES, end_of_batch
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.ports import Closing, Message, assigned_already, no_leader
+from samzapy.ports import Closing, Fetch, Message, assigned_already, no_leader
 
 T = TypeVar("T")
 
@@ -39,9 +39,21 @@ FORCED = {
 # test_a_consumer_whose_queue_was_full_idles_for_fetch_queue_backoff)
 DEFAULTS = {"fetch.queue.backoff.ms": 5, "queued.min.messages": 50_000}
 RESTORE = {"fetch.wait.max.ms": 10}
-# one batch a fetch, and none ahead: measured with 100 records of 20 MB that take 92 KB in the topic, a consumer takes 172 MB instead of 2 GB, and
-# reads small records half as fast (test_small_fetches_bound_what_compressed_records_take)
-SMALL = {"fetch.message.max.bytes": 1, "queued.min.messages": 1}
+LITTLE_BYTES = 64 << 10
+# Nothing is fetched while something waits to be handed out. With LEAST a broker answers with one batch of one partition: measured with 100 records of
+# 20 MB that take 92 KB in the topic, a consumer takes 172 MB instead of 2 GB (test_small_fetches_bound_what_compressed_records_take); and a fetch
+# for each batch is slow where batches are small, the more so if it waits at brokers that have nothing new.
+LEAST = {"fetch.message.max.bytes": 1, "queued.min.messages": 1, "fetch.queue.backoff.ms": 1, "fetch.wait.max.ms": 10}
+
+
+def less(fetch: Fetch, settings: Settings) -> dict[str, Any]:
+    """The client's settings for fetching this much, where the job file has these."""
+    if fetch is Fetch.LEAST:
+        return LEAST
+    if fetch is Fetch.LITTLE:
+        wanted = settings.get("fetch.message.max.bytes", settings.get("max.partition.fetch.bytes", LITTLE_BYTES))
+        return {"fetch.message.max.bytes": min(int(wanted), LITTLE_BYTES), "queued.min.messages": 1, "fetch.queue.backoff.ms": 1}
+    return {}
 
 
 class KafkaConsumer(Closing):

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from samzapy.kafka.admin import KafkaAdmin
-from samzapy.kafka.consumer import RESTORE, SMALL, KafkaConsumer
+from samzapy.kafka.consumer import RESTORE, KafkaConsumer, less
 from samzapy.kafka.plain_producer import KafkaPlainProducer
 from samzapy.kafka.producer import BATCH_BYTES, KafkaTransactionalProducer
+from samzapy.ports import Fetch
 
 SMALLEST_BATCH_BYTES = 1000
 
@@ -46,8 +47,8 @@ class KafkaLog:
         self._group_id = group_id
         self._batch_bytes: int | None = None  # not looked up, or not any more
 
-    def consumer(self, group_id: str, name: str, small: bool = False) -> KafkaConsumer:
-        return KafkaConsumer({**self._consumer, **(SMALL if small else {})}, group_id, name)
+    def consumer(self, group_id: str, name: str, fetch: Fetch = Fetch.USUAL) -> KafkaConsumer:
+        return KafkaConsumer({**self._consumer, **less(fetch, self._consumer)}, group_id, name)
 
     def restore_consumer(self, name: str) -> KafkaConsumer:
         return KafkaConsumer({**self._consumer, **RESTORE}, self._group_id or f"samzapy-{name}", name)

@@ -111,6 +111,7 @@ class Caution:
 
     Attributes:
         watch_s: for so many seconds after its start it says what it is about to process; 0: it need not.
+        deaths: how often the container ended without a reason lately: within the time that `watch_s` says.
         suspects: to be processed in smaller pieces.
         condemned: not to be processed.
     """
@@ -118,10 +119,12 @@ class Caution:
     watch_s: float = 0.0
     suspects: tuple[Suspects, ...] = ()
     condemned: tuple[Condemned, ...] = ()
+    deaths: int = 0
 
     def to_json(self) -> dict[str, object]:
         return {
             "watch_s": self.watch_s,
+            "deaths": self.deaths,
             "suspects": [{**s.piece.to_json(), "alone": s.alone} for s in self.suspects],
             "condemned": [[*c.record, c.deaths, c.why, c.container, c.place] for c in self.condemned],
         }
@@ -136,4 +139,5 @@ def caution_from_json(raw: Mapping[str, Any] | None) -> Caution:
         Condemned(Origin(str(t), int(p), int(o)), int(deaths), str(why), int(container), str(place))
         for t, p, o, deaths, why, container, place in raw.get("condemned", ())
     ]
-    return Caution(float(raw.get("watch_s", 0.0)), tuple(Suspects(p, n) for p, n in suspects if p is not None), tuple(condemned))
+    known = tuple(Suspects(p, n) for p, n in suspects if p is not None)
+    return Caution(float(raw.get("watch_s", 0.0)), known, tuple(condemned), int(raw.get("deaths", 0)))

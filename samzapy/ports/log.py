@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Protocol, Self
 
 from samzapy.api.errors import LogError, NoLeader
@@ -32,6 +33,14 @@ class Message(Protocol):
         """(kind, milliseconds since 1970)."""
 
     def headers(self) -> list[tuple[str, bytes | None]] | None: ...
+
+
+class Fetch(Enum):
+    """How much a consumer fetches at a time; it may be far more after decompression."""
+
+    USUAL = "as the job file says"
+    LITTLE = "at most 64 KiB of a partition"
+    LEAST = "one batch of records"
 
 
 class Closing(Protocol):
@@ -324,8 +333,7 @@ class Admin(Closing, Protocol):
 class Log(Protocol):
     """Makes clients of one cluster."""
 
-    def consumer(self, group_id: str, name: str, small: bool = False) -> Consumer:
-        """`small`: it fetches few bytes at a time, which may be many more after decompression."""
+    def consumer(self, group_id: str, name: str, fetch: Fetch = Fetch.USUAL) -> Consumer: ...
 
     def restore_consumer(self, name: str) -> Consumer:
         """For bulk reads to a barrier or an end: does not wait for batches to fill."""

@@ -15,7 +15,7 @@ from samzapy.api.errors import ClusterUnreachable, LogError, NoLeader
 from samzapy.model.access import Access
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.plan.transactions import LIMIT
-from samzapy.ports import Closing, TopicFacts, TopicOutline, TopicSpec, assigned_already, no_leader
+from samzapy.ports import Closing, Fetch, TopicFacts, TopicOutline, TopicSpec, assigned_already, no_leader
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_partition import MemoryMessage
@@ -246,7 +246,7 @@ class MemoryLog:
         self._lease_s = lease_ms / 1000
         self._origin = origin
 
-    def consumer(self, group_id: str, name: str, small: bool = False) -> MemoryConsumer:
+    def consumer(self, group_id: str, name: str, fetch: Fetch = Fetch.USUAL) -> MemoryConsumer:
         return MemoryConsumer(self._cluster, group_id, self._origin)
 
     def restore_consumer(self, name: str) -> MemoryConsumer:

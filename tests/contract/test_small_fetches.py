@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import pytest
 
-from tests.broker import produce
+from samzapy.clock import SystemClock
+from samzapy.container.renewable import RenewableConsumer
+from samzapy.model.caution import Caution
+from samzapy.model.offsets import TopicPartition
+from tests.broker import LIMIT_S, produce
 from tests.contract.log_worlds import KafkaWorld, new_topic
 
 pytestmark = pytest.mark.kafka
@@ -16,8 +21,9 @@ import sys
 from pathlib import Path
 from samzapy.kafka.log import KafkaLog
 from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Fetch
 settings = {"bootstrap.servers": sys.argv[1]}
-with KafkaLog(settings, settings, settings, 10_000, 10_000).consumer("g", "c", small=sys.argv[3] == "small") as consumer:
+with KafkaLog(settings, settings, settings, 10_000, 10_000).consumer("g", "c", Fetch[sys.argv[3]]) as consumer:
     consumer.assign({TopicPartition(sys.argv[2], 0): 0})
     left = 20
     while left:
@@ -37,6 +43,29 @@ def test_small_fetches_bound_what_compressed_records_take(kafka: str) -> None:
         done = subprocess.run([sys.executable, "-c", READING, kafka, topic, how], capture_output=True, text=True, check=True, timeout=60)
         return int(done.stdout)
 
-    usual, small = megabytes("usual"), megabytes("small")
+    usual, least = megabytes("USUAL"), megabytes("LEAST")
     assert 200 < usual
-    assert small < usual / 2
+    assert least < usual / 2
+
+
+def test_after_a_second_death_small_batches_are_gathered_and_after_the_first_many_come_at_once(kafka: str) -> None:
+    """A feed of many small batches, two of three partitions at their end: each poll, which is reported to the coordinator, has many of them."""
+    log = KafkaWorld(kafka).log
+    topic = new_topic(log, 3)
+    for _ in range(200):
+        produce(kafka, topic, [(None, b"v", 0)] * 5)
+
+    def polls(deaths: int) -> int:
+        consumer = RenewableConsumer(lambda fetch: log.consumer(topic, "c", fetch), Caution(watch_s=300.0, deaths=deaths), SystemClock(), 0)
+        with consumer:
+            consumer.assign({TopicPartition(topic, p): 0 for p in range(3)})
+            left = count = 0
+            deadline = time.monotonic() + LIMIT_S
+            while left < 1000 and time.monotonic() < deadline:
+                records = consumer.poll(500, 1.0)
+                left, count = left + len(records), count + bool(records)
+            assert 1000 == left
+            return count
+
+    assert polls(1) < 10
+    assert polls(2) < 150

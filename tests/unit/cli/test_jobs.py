@@ -13,8 +13,8 @@ from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 def test_each_job_is_listed_with_what_its_topic_says() -> None:
     log = MemoryLog(MemoryCluster(ManualClock()))
     leases = {
-        Job("orders", "1"): LeaseRecord("r1", "", "h", 1, "s", 1000, ended=True, outcome="FAILED", error="no room"),
-        Job("a_b", "x9"): LeaseRecord("r2", "http://127.0.0.1:9", "h", 1, "s", 2000),
+        Job("orders", "1"): LeaseRecord(run_id="r1", url="", host="h", pid=1, process_start="s", renewed_ms=1000, ended=True, outcome="FAILED", error="no room"),
+        Job("a_b", "x9"): LeaseRecord(run_id="r2", url="http://127.0.0.1:9", host="h", pid=1, process_start="s", renewed_ms=2000),
         Job("new", "1"): None,
     }
     log.admin().create([TopicSpec(t, 1, {}) for t in ("orders", "__samza_checkpoint_orders_1", *(j.coordinator_topic for j in leases))])
