@@ -12,7 +12,7 @@ import typer
 
 from samzapy.api.errors import ClusterUnreachable, TopicMissing
 from samzapy.cli.begun import Begun
-from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, as_called, print_json, say
 from samzapy.cli.job import Job
 from samzapy.cli.output import write_own
 from samzapy.cli.tables import is_terminal, print_table
@@ -104,6 +104,8 @@ def _print_status(answer: dict[str, Any]) -> None:
         print(answer["reason"])
     for note in answer.get("notes", ()):
         print(f"note: {note}")
+    for hint in answer.get("hints", ()):
+        print(f"{hint['severity']}: {hint['sentence']}" + (f"\n  {as_called(hint['remedy'])}" if hint["remedy"] else ""))
     print()
     containers = [
         (c["id"], c["state"], c["host"], c["preferred_host"], c["pid"], c["restarts"], len(c["tasks"]), c["reason"] or None)

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
-from samzapy.cli.common import JobFile, MoreFiles, Sets, say
+from samzapy.cli.common import JobFile, MoreFiles, Sets, as_called, say
 from samzapy.cli.coordinator_http import http_json, is_status
 from samzapy.cli.inspect import NOT_RUNNING, last_run
 from samzapy.cli.job import Job
@@ -67,7 +67,7 @@ def _again(url: str, before: dict[str, Any]) -> tuple[dict[str, Any], str]:
 def screen(status: Mapping[str, Any], sort: str, limit: int, stale: str = "") -> Group:
     """All of it, from a status document."""
     shown = in_order(status["tasks"], sort)[:limit]
-    parts: list[Any] = [_head(status, stale), *_restores(status["tasks"]), _containers(status["containers"]), _tasks(shown)]
+    parts: list[Any] = [_head(status, stale), *_hints(status.get("hints", ())), *_restores(status["tasks"]), _containers(status["containers"]), _tasks(shown)]
     if len(status["tasks"]) > len(shown):
         parts.append(Text(f"{len(status['tasks']) - len(shown)} more tasks (--tasks)", "dim"))
     return Group(*parts)
@@ -94,6 +94,15 @@ def _head(status: Mapping[str, Any], stale: str) -> Group:
     )
     why = [Text(printable(text), "yellow") for text in (status.get("reason", ""), stale, *status.get("notes", ())) if text]
     return Group(line, *why, Text(numbers), Text(""))
+
+
+def _hints(hints: Sequence[Mapping[str, Any]]) -> list[Any]:
+    lines = []
+    for hint in hints:
+        lines.append(Text(f"{'▲' if hint['severity'] == 'act' else '△'} {printable(hint['sentence'])}", "red" if hint["severity"] == "act" else "yellow"))
+        if hint["remedy"]:
+            lines.append(Text(f"  {as_called(printable(hint['remedy']))}", "bold"))
+    return [*lines, Text("")] if lines else []
 
 
 def _restores(tasks: Sequence[Mapping[str, Any]]) -> list[Any]:

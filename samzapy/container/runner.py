@@ -48,6 +48,7 @@ EXIT_CODES = {FINISHED: 0, STOPPED: 0, FAILED: 1, SUPERSEDED: 5}
 MAX_RESTARTS_WITHOUT_COMMIT = 5
 PUBLISH_S = 0.25
 WAITS_S = 5.0
+SLOW_S = 1.0  # a hook that runs as long is told of
 TELL_AGAIN_S = 60.0
 LOCALHOST = "localhost"  # how a container beside its driver is called
 TOLD_BESIDE = "the job's last lines say what and where"
@@ -289,12 +290,22 @@ class ContainerRunner:
         status = dict(self._status)
         status["news"] = [item for item in status.get("news", ()) if item["n"] > self._heartbeat.told]
         status.update(self._facts, memory_bytes=self._resident(), state=self._state, number=number, under_way=self._under_way)
+        status["now"] = self._now()
         for part in ("tasks", "standbys"):
             status[part] = [
                 {**one, "lag": self._lags.of(one["positions"]), "reason": one["reason"] or self._lags.why_it_waits(one["positions"])}
                 for one in status.get(part, ())
             ]
         return status
+
+    def _now(self) -> dict[str, Any] | None:
+        """What the loop does, if that has taken a second already; on the heartbeat's thread."""
+        container = self._container
+        if container is None or self._state != "RUNNING" or threading.get_ident() == self._loop_thread:
+            return None
+        silent_s = self._clock.monotonic() - container.seen_at
+        stack, record = user_frames(self._loop_thread) if silent_s >= SLOW_S else ([], "")
+        return {"silent_s": round(silent_s, 1), "at": stack[-1], "record": record} if stack else None
 
     def _watch_for_stuck_hook(self) -> None:
         """On the heartbeat's thread."""

@@ -41,11 +41,16 @@ class Observed:
         self._containers[container] = self._containers.get(container, Pace()).with_report(now, counters)
         for task in report.get("tasks", ()):
             done = {"processed": float(task.get("processed", 0)), "busy_s": float(task.get("busy_s", 0.0))}
+            if task.get("lag") is not None:
+                done["arrived"] = self._arrived(task["name"], done["processed"], task["lag"])
             self._tasks[task["name"]] = self._tasks.get(task["name"], Pace()).with_report(now, done)
 
-    def forget(self, container: int) -> None:
-        """Its process is gone."""
-        self._containers.pop(container, None)
+    def _arrived(self, task: str, processed: float, lag: int) -> float:
+        """How many records it has processed or has before it. The lag is asked for less often than records are counted, so this never goes back."""
+        marks = self._tasks.get(task, Pace()).marks
+        before = marks[-1].counters if marks else {}
+        is_new = processed < before.get("processed", 0.0)
+        return processed + lag if is_new else max(processed + lag, before.get("arrived", 0.0))
 
     # -- the parts of the status document ------------------------------------------------------------------------------------------------
 
@@ -61,6 +66,7 @@ class Observed:
         rate, busy = rates.get("processed"), rates.get("busy_s")
         return {
             "rate": None if rate is None else round(rate, 1),
+            "arriving": round(rates["arrived"], 1) if "arrived" in rates else None,
             "busy": None if busy is None else round(busy, 4),
             "busy_s": report.get("busy_s"),
             "us": round(1e6 * busy / rate, 1) if rate and busy is not None else None,

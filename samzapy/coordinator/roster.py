@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from samzapy.api.errors import Superseded
+from samzapy.coordinator.diagnosing import Diagnosing
 from samzapy.coordinator.events import JOB, Events
 from samzapy.coordinator.members import Members
 from samzapy.coordinator.membership import STARTING, STOPPING, WAITING, Member, process_named, task_json
@@ -59,6 +60,7 @@ class Roster:
         self.lock = threading.RLock()
         self.events = Events(clock)
         self.observed = Observed(clock)
+        self.diagnosing = Diagnosing(clock, self.events)
         self.members = Members(clock, self.events)
         self.desired: dict[str, int] = {}
         self.waiting: Mapping[str, str] = {}
@@ -222,6 +224,7 @@ class Roster:
                 "containers": [self._container(m) for _, m in sorted(self.members.items())],
                 "tasks": tasks,
                 "rates": self.observed.job(tasks, self.events.commits()),
+                "hints": self.diagnosing.to_json(),
                 "moves": [
                     {"task": t, "from": owners[t].number if t in owners else None, "to": self.desired.get(t), "why": why}
                     for t, why in self.waiting.items()
@@ -263,6 +266,8 @@ class Roster:
         if self.observed.is_due:
             now = self.status()
             self.observed.look([task["lag"] for task in now["tasks"]], now["rates"])
+            if self.diagnosing.is_due:
+                self.diagnosing.look(now, self.reports())
 
     def reports(self) -> dict[int, Mapping[str, Any]]:
         """The last report of each container, for metrics."""

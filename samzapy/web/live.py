@@ -57,7 +57,8 @@ class Live:
             return self._roster.observed.series(step_s)
 
     def hints(self) -> Rows:
-        return []
+        with self._roster.lock:
+            return self._roster.diagnosing.to_json()
 
     def about(self) -> dict[str, Any]:
         return dict(self._about)

@@ -74,6 +74,7 @@ class Task(Document):
     rate: float | None
     busy: float | None
     us: float | None
+    arriving: float | None
     behind_s: float | None
     reason: str
     stores: dict[str, Any]
@@ -95,6 +96,17 @@ class Rates(Document):
     end_to_end: dict[str, Any]
 
 
+class Hint(Document):
+    """What is wrong, by which numbers, and what mends it."""
+
+    code: str
+    severity: Literal["act", "look", "know"]
+    sentence: str
+    evidence: dict[str, Any]
+    remedy: str
+    since_ms: int
+
+
 class Status(Document):
     """The status document, as `samzapy status --json` prints it."""
 
@@ -109,6 +121,7 @@ class Status(Document):
     tasks: list[Task]
     moves: list[dict[str, Any]]
     rates: Rates
+    hints: list[Hint]
     notes: list[str]
 
 
@@ -209,17 +222,6 @@ class Restores(Document):
     """The last restore of each store, those that are under way first."""
 
     items: list[Restore]
-
-
-class Hint(Document):
-    """What is wrong, by which numbers, and what mends it."""
-
-    code: str
-    severity: Literal["act", "look", "know"]
-    sentence: str
-    evidence: dict[str, Any]
-    remedy: str
-    since_ms: int
 
 
 class Hints(Document):

@@ -19,6 +19,7 @@ def task(name: str, **more: Any) -> dict[str, Any]:
 
 STATUS: dict[str, Any] = {
     "job": "views", "id": "1", "state": "DEGRADED", "coordinator": "http://127.0.0.1:1", "reason": "", "notes": ["a [red]note[/red]"],
+    "hints": [{"severity": "act", "sentence": "Partition 3 gets 61 % of the records.", "remedy": "samzapy scale JOB.yaml --containers 4"}],
     "rates": {"in": 48_200.4, "out": 3.25, "lag": 12_403, "behind_s": 0.8, "caught_up_in_s": 14.0, "commits": {"p50_s": 0.041, "p99_s": 0.096}},
     "containers": [
         {"id": 0, "state": "RUNNING", "host": "a\x1b[2J", "pid": 7, "tasks": ["Partition 0"], "loop": {"process": 0.61, "wait_input": 0.39},
@@ -42,7 +43,8 @@ def test_the_words_and_numbers_are_there() -> None:
 
     for words in (
         "views-1  DEGRADED", "in 48,200/s   out 3.2/s   behind 12,403 records, 800 ms, caught up in 14.0 s", "p50 41 ms, p99 96 ms",
-        "a [red]note[/red]", "process 61 %, wait input 39 %", "600 MiB", "70 %  350/s, 900 ms left", "a\\x1b[2J",
+        "a [red]note[/red]",
+        "▲ Partition 3 gets 61 % of the records.", "--containers 4", "process 61 %, wait input 39 %", "600 MiB", "70 %  350/s, 900 ms left", "a\\x1b[2J",
     ):  # fmt: skip
         assert words in text, words
     assert "\x1b[2J" not in text

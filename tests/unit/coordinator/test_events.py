@@ -87,3 +87,17 @@ def test_status_tells_rates_of_task_container_and_job() -> None:
     assert (250.0, 250.0, 40, 20.0, None) == tuple(status["rates"][name] for name in ("in", "out", "lag", "lag_rate", "caught_up_in_s"))
     assert {"least_s": 0.1, "most_s": 0.4} == status["rates"]["end_to_end"]
     assert [0, 40] == [point["lag"] for point in roster.observed.series(2.0)]
+
+
+def test_a_hint_is_in_the_status_and_on_the_timeline() -> None:
+    roster, clock = roster_of_one()
+    hook = {"silent_s": 12.5, "at": "pay.py:31 in charge", "record": " on record visits[0]@7"}
+    for n in range(12):
+        clock.sleep(1.0)
+        roster.heartbeat(0, "a", {**report(n + 1, []), "now": hook})
+        roster.look()
+
+    (hint,) = roster.status()["hints"]
+    assert ("stuck-hook", "act") == (hint["code"], hint["severity"])
+    assert "A hook on record visits[0]@7 of container 0 has not returned for 12 s; it is at pay.py:31 in charge." == hint["sentence"]
+    assert [hint["sentence"]] == [event["text"] for event in roster.events.since() if event["what"] == "hint"]

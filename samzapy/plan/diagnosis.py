@@ -1,0 +1,280 @@
+"""What is wrong with a running job: facts in, findings out. A table of rules, each of which is silent where it lacks facts.
+
+A cause hides what follows from it: who is told that one partition gets most records need not be told that the job is too small.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+ACT, LOOK, KNOW = "act", "look", "know"
+BUSY, FREE, IDLE = 0.85, 0.6, 0.2
+HELD_BACK, COMMIT_HEAVY = 0.1, 0.25
+STUCK_S, SLOW_DECIDE_S = 10.0, 0.5
+TIMES, TIMES_HOST = 3.0, 1.7
+LEAST_RATE = 20.0  # records a second, below which costs and shares say nothing
+FLAPS = 3
+ROOM = 0.8  # of a container's time that a job of the right size takes
+STRANGER = "another application's transaction is open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFacts:
+    """One task. Rates are records a second; None: not known."""
+
+    name: str
+    container: int | None = None
+    lag: int | None = None
+    rate: float | None = None
+    arriving: float | None = None
+    us: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerFacts:
+    """One container.
+
+    Attributes:
+        loop: shares of its loop's time; empty: not known.
+        deaths: in the last ten minutes; `why`: of the last one.
+        silent_s: how long its loop has been in one hook; `at`: the line; `record`: which, in words.
+        is_searching: it looks for the record that ended its process, in small batches.
+        decide_s: how long the brokers took to decide its commits, 95 of 100 of them less.
+    """
+
+    number: int
+    host: str = ""
+    tasks: int = 1
+    loop: Mapping[str, float] = field(default_factory=dict)
+    deaths: int = 0
+    why: str = ""
+    silent_s: float = 0.0
+    at: str = ""
+    record: str = ""
+    is_searching: bool = False
+    decide_s: float | None = None
+
+    @property
+    def busy(self) -> float | None:
+        return self.loop["process"] + self.loop["commit"] if self.loop else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFacts:
+    """A job. `lag_rate`: by how many records a second it falls behind. `set_aside_s`: records set aside or skipped a second."""
+
+    tasks: Sequence[TaskFacts]
+    containers: Sequence[ContainerFacts]
+    lag: int | None = None
+    lag_rate: float = 0.0
+    behind_s: float | None = None
+    set_aside_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a rule found. `about`: of what, so that one finding is told from another of the same code."""
+
+    code: str
+    severity: str
+    sentence: str
+    evidence: Mapping[str, Any]
+    remedy: str = ""
+    about: str = ""
+
+
+Rule = Callable[[JobFacts], Iterator[Finding]]
+
+
+def _flapping(job: JobFacts) -> Iterator[Finding]:
+    for c in job.containers:
+        if c.deaths >= FLAPS:
+            yield Finding(
+                "flapping", ACT, f"Container {c.number} died {c.deaths} times in 10 minutes, the last time: {c.why}.",
+                {"deaths": c.deaths}, "samzapy status JOB.yaml", f"container {c.number}",
+            )  # fmt: skip
+
+
+def _stuck_hook(job: JobFacts) -> Iterator[Finding]:
+    for c in job.containers:
+        if c.silent_s >= STUCK_S and c.at:
+            yield Finding(
+                "stuck-hook", ACT, f"A hook{c.record} of container {c.number} has not returned for {c.silent_s:.0f} s; it is at {c.at}.",
+                {"seconds": round(c.silent_s), "at": c.at}, "", f"container {c.number}",
+            )  # fmt: skip
+
+
+def _stranger(job: JobFacts) -> Iterator[Finding]:
+    held = [t for t in job.tasks if STRANGER in t.reason]
+    if held:
+        yield Finding(
+            "stranger", ACT, f"{held[0].reason[:1].upper()}{held[0].reason[1:]}." + (f" So do {len(held) - 1} more tasks." if len(held) > 1 else ""),
+            {"tasks": len(held)}, "kafka-transactions.sh --bootstrap-server BROKER find-hanging --broker-id 0",
+        )  # fmt: skip
+
+
+def _searching(job: JobFacts) -> Iterator[Finding]:
+    for c in job.containers:
+        if c.is_searching:
+            yield Finding(
+                "searching", KNOW, f"Container {c.number} ended without a reason; for a while it takes small batches, to find a record that ends it.",
+                {}, "", f"container {c.number}",
+            )  # fmt: skip
+
+
+def _broker_slow(job: JobFacts) -> Iterator[Finding]:
+    known = [c.decide_s for c in job.containers if c.decide_s is not None]
+    slow = [s for s in known if s >= SLOW_DECIDE_S]
+    if known and len(slow) >= 0.8 * len(known):
+        yield Finding(
+            "broker-slow", LOOK, f"Commits wait {median(slow):.1f} s for the brokers to decide, in {len(slow)} of {len(known)} containers.",
+            {"decide_s": round(median(slow), 2)},
+        )  # fmt: skip
+
+
+def _skew(job: JobFacts) -> Iterator[Finding]:
+    known = [t for t in job.tasks if t.arriving is not None and t.container is not None]
+    by_number = {c.number: c for c in job.containers if c.busy is not None}
+    whole = sum(t.arriving or 0.0 for t in known)
+    if len(known) < 3 or len(by_number) < 2 or whole < LEAST_RATE:
+        return
+    usual = median(t.arriving or 0.0 for t in known)
+    top = max(known, key=lambda t: t.arriving or 0.0)
+    own = by_number.get(top.container or 0)
+    others = [c.busy or 0.0 for n, c in by_number.items() if n != top.container]
+    if own is not None and (top.arriving or 0.0) >= TIMES * max(usual, 1e-9) and (own.busy or 0.0) >= BUSY and max(others) < FREE:
+        share = 100 * (top.arriving or 0.0) / whole
+        busy = f"container {own.number} is busy {100 * (own.busy or 0.0):.0f} % of its time, the others {100 * max(others):.0f} % at most"
+        yield Finding(
+            "skew", ACT, f"{top.name} gets {share:.0f} % of the records; {busy}.",
+            {"arriving": round(top.arriving or 0.0), "usual": round(usual), "tasks": len(known)},
+            "Give the input's records keys that spread more evenly; more containers do not help.", top.name,
+        )  # fmt: skip
+
+
+def _slow_host(job: JobFacts) -> Iterator[Finding]:
+    host_of = {c.number: c.host for c in job.containers}
+    costs: dict[str, list[float]] = {}
+    for t in job.tasks:
+        if t.us is not None and (t.rate or 0.0) >= LEAST_RATE and host_of.get(t.container if t.container is not None else -1):
+            costs.setdefault(host_of[t.container], []).append(t.us)  # type: ignore[index]
+    if len(costs) < 2:
+        return
+    by_host = {host: median(us) for host, us in costs.items()}
+    worst = max(by_host, key=lambda host: by_host[host])
+    others = median(us for host, us in by_host.items() if host != worst)
+    if min(costs[worst]) >= TIMES_HOST * others:
+        yield Finding(
+            "slow-host", LOOK, f"{worst} needs {by_host[worst]:,.0f} µs a record, the other hosts {others:,.0f}.",
+            {"host": worst}, "", worst,
+        )  # fmt: skip
+
+
+def _slow_task(job: JobFacts) -> Iterator[Finding]:
+    known = [t for t in job.tasks if t.us is not None and (t.rate or 0.0) >= LEAST_RATE]
+    if len(known) < 3:
+        return
+    usual, worst = median(t.us or 0.0 for t in known), max(known, key=lambda t: t.us or 0.0)
+    if (worst.us or 0.0) >= TIMES * usual and (worst.us or 0.0) * (worst.rate or 0.0) / 1e6 >= IDLE:
+        yield Finding(
+            "slow-task", LOOK, f"{worst.name} needs {worst.us:,.0f} µs a record, the others {usual:,.0f}.",
+            {"rate": round(worst.rate or 0.0), "container": worst.container}, "samzapy run JOB.yaml --profile FOLDER", worst.name,
+        )  # fmt: skip
+
+
+def _under_provisioned(job: JobFacts) -> Iterator[Finding]:
+    known = [c for c in job.containers if c.busy is not None and c.tasks]
+    busy = [c for c in known if (c.busy or 0.0) >= BUSY]
+    rate, arriving = sum(t.rate or 0.0 for t in job.tasks), sum(t.arriving or 0.0 for t in job.tasks)
+    if not known or len(busy) < 0.8 * len(known) or job.lag_rate <= 0.01 * rate or rate <= 0.0 or not job.lag:
+        return
+    each = rate / sum(c.busy or 0.0 for c in known)  # what a container gets done that does nothing else
+    wanted = math.ceil(max(arriving, rate + job.lag_rate) / (each * ROOM))
+    most = len(job.tasks)
+    mean = 100 * sum(c.busy or 0.0 for c in known) / len(known)
+    whose = f"All {len(known)} containers are" if len(known) > 1 else "The only container is"
+    sentence = f"{whose} busy {mean:.0f} % of the time, and the job falls {job.lag_rate:,.0f} records a second further behind."
+    if len(known) >= most:
+        remedy = f"There are only {most} tasks, one for each input partition: more containers do not help; more partitions, or less work a record, do."
+    else:
+        remedy = f"samzapy scale JOB.yaml --containers {min(wanted, most)}"
+    yield Finding("under-provisioned", ACT, sentence, {"each": round(each), "arriving": round(max(arriving, rate + job.lag_rate))}, remedy)
+
+
+def _over_provisioned(job: JobFacts) -> Iterator[Finding]:
+    known = [c for c in job.containers if c.busy is not None and c.tasks]
+    if len(known) > 1 and len(known) == len(job.containers) and all((c.busy or 0.0) <= IDLE for c in known) and (job.behind_s or 0.0) <= 1.0:
+        whole = sum(c.busy or 0.0 for c in known)
+        wanted = max(1, math.ceil(whole / 0.5))
+        if wanted < len(known):
+            most = 100 * max(c.busy or 0.0 for c in known)
+            yield Finding(
+                "over-provisioned", KNOW, f"{len(known)} containers are busy {most:.0f} % of the time at most; {wanted} would do.",
+                {"busy": round(whole, 2)}, f"samzapy scale JOB.yaml --containers {wanted}",
+            )  # fmt: skip
+
+
+def _commit_heavy(job: JobFacts) -> Iterator[Finding]:
+    for c in job.containers:
+        if c.loop and c.loop["commit"] >= COMMIT_HEAVY:
+            yield Finding(
+                "commit-heavy", LOOK, f"{100 * c.loop['commit']:.0f} % of container {c.number}'s time goes into commits.",
+                {"decide_s": c.decide_s}, "commit.interval: 5s", f"container {c.number}",
+            )  # fmt: skip
+
+
+def _held_back(job: JobFacts) -> Iterator[Finding]:
+    for c in job.containers:
+        if c.loop and c.loop["wait_output"] >= HELD_BACK:
+            yield Finding(
+                "held-back", LOOK, f"Container {c.number}'s queue to the brokers is full {100 * c.loop['wait_output']:.0f} % of the time: they take no more.",
+                {}, "", f"container {c.number}",
+            )  # fmt: skip
+
+
+def _set_aside(job: JobFacts) -> Iterator[Finding]:
+    if job.set_aside_s > 0.0:
+        yield Finding(
+            "dead-letters", KNOW, f"{60 * job.set_aside_s:,.0f} records a minute fail and are set aside or skipped.", {}, "samzapy dlq list JOB.yaml"
+        )
+
+
+def _idle_containers(job: JobFacts) -> Iterator[Finding]:
+    idle = [str(c.number) for c in job.containers if not c.tasks]
+    if idle and len(idle) < len(job.containers):
+        yield Finding("idle-containers", KNOW, f"Container {', '.join(idle)} has no tasks: there are {len(job.tasks)} for {len(job.containers)}.", {})
+
+
+# In the order in which they are told; the codes that each hides. A code that is hidden hides on.
+LAG = frozenset({"skew", "under-provisioned", "over-provisioned"})
+RULES: tuple[tuple[Rule, frozenset[str]], ...] = (
+    (_flapping, LAG | {"slow-task", "slow-host", "stuck-hook"}),
+    (_stuck_hook, LAG),
+    (_stranger, LAG),
+    (_searching, LAG | {"slow-task", "slow-host", "commit-heavy"}),
+    (_broker_slow, frozenset({"commit-heavy", "held-back"})),
+    (_skew, frozenset({"under-provisioned"})),
+    (_slow_host, frozenset({"slow-task"})),
+    (_slow_task, frozenset()),
+    (_under_provisioned, frozenset()),
+    (_over_provisioned, frozenset()),
+    (_commit_heavy, frozenset()),
+    (_held_back, frozenset()),
+    (_set_aside, frozenset()),
+    (_idle_containers, frozenset()),
+)
+def diagnose(job: JobFacts) -> list[Finding]:
+    """All that holds now, causes before what follows from them, which is left out."""
+    found: list[Finding] = []
+    hidden: set[str] = set()
+    for rule, hides in RULES:
+        new = [finding for finding in rule(job) if finding.code not in hidden]
+        if new:
+            hidden |= hides
+        found += new
+    return found

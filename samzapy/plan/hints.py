@@ -1,0 +1,61 @@
+"""Which findings people are told of: those that last, until they have been gone for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from samzapy.plan.diagnosis import ACT, KNOW, LOOK, Finding
+
+LOOK_S = 10.0  # between two looks
+AT_ONCE = frozenset({"flapping", "stuck-hook", "searching"})
+PATIENT = {"over-provisioned": 180}  # looks until it is told: half an hour
+
+
+@dataclass(slots=True)
+class _Told:
+    finding: Finding
+    since_ms: int
+    seen: int = 0
+    missed: int = 0
+    is_told: bool = False
+
+
+class Hints:
+    """Findings that last: told when they held at TRUE looks in a row, taken back when they did not at FALSE."""
+
+    TRUE, FALSE = 3, 6
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], _Told] = {}
+
+    def look(self, found: Sequence[Finding], now_ms: int) -> list[Finding]:
+        """One look, every ten seconds; returns what is told from now on. The numbers are those of that moment."""
+        now = {(finding.code, finding.about): finding for finding in found}
+        for key in [k for k in self._known if k not in now]:
+            told = self._known[key]
+            told.missed, told.seen = told.missed + 1, 0
+            if not told.is_told or told.missed >= self.FALSE:
+                del self._known[key]
+        new = []
+        for key, finding in now.items():
+            told = self._known.setdefault(key, _Told(finding, now_ms))
+            told.seen, told.missed = told.seen + 1, 0
+            needed = 1 if finding.code in AT_ONCE else PATIENT.get(finding.code, self.TRUE)
+            if not told.is_told and told.seen >= needed:
+                told.is_told, told.finding = True, finding
+                new.append(finding)
+        return new
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """What is told, the most urgent first."""
+        order = {ACT: 0, LOOK: 1, KNOW: 2}
+        told = sorted((t for t in self._known.values() if t.is_told), key=lambda t: (order[t.finding.severity], t.since_ms))
+        return [
+            {
+                "code": t.finding.code, "severity": t.finding.severity, "sentence": t.finding.sentence, "evidence": dict(t.finding.evidence),
+                "remedy": t.finding.remedy, "since_ms": t.since_ms,
+            }
+            for t in told
+        ]  # fmt: skip

@@ -1,0 +1,138 @@
+"""Hints: each rule by a row of values that raises it, and silence where all is well or facts are missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from samzapy.plan.diagnosis import ContainerFacts, Finding, JobFacts, TaskFacts, diagnose
+from samzapy.plan.hints import Hints
+
+
+def loop(process: float = 0.4, **more: float) -> dict[str, float]:
+    shares = {"process": process, "commit": 0.05, "wait_output": 0.0, "restore": 0.0, "other": 0.0, **more}
+    return {**shares, "wait_input": round(1 - sum(shares.values()), 6)}
+
+
+def tasks(n: int = 4, **more: Any) -> list[TaskFacts]:
+    facts: dict[str, Any] = {"lag": 0, "rate": 100.0, "arriving": 100.0, "us": 200.0, **more}
+    return [TaskFacts(name=f"Partition {i}", container=i % 2, **facts) for i in range(n)]
+
+
+def containers(*loops: dict[str, float], **more: Any) -> list[ContainerFacts]:
+    return [ContainerFacts(number=n, host=f"host-{n}", tasks=2, loop=one, decide_s=0.02, **more) for n, one in enumerate(loops or (loop(), loop()))]
+
+
+def job(**more: Any) -> JobFacts:
+    return JobFacts(**{"tasks": tasks(), "containers": containers(), "lag": 0, "behind_s": 0.0, **more})
+
+
+def with_one(facts: list[Any], index: int, **more: Any) -> list[Any]:
+    return [replace(one, **more) if i == index else one for i, one in enumerate(facts)]
+
+
+HEALTHY = job()
+CROWDED = with_one(tasks(), 1, arriving=900.0, rate=500.0)
+FLAPPING = job(containers=with_one(containers(), 1, deaths=3, why="killed by SIGKILL"))
+STUCK = job(containers=with_one(containers(), 1, silent_s=43.0, at="pay.py:31 in charge: sleep(60)", record=" on record orders[1]@55"))
+STRANGER = job(tasks=with_one(tasks(), 2, reason="orders[2]: another application's transaction is open at 912; the task waits for the records after it"))
+SKEWED = job(tasks=CROWDED, containers=containers(loop(0.3), loop(0.92)), lag=9000, lag_rate=400.0)
+SLOW_HOST = job(tasks=[replace(t, us=640.0 if t.container else 310.0) for t in tasks()])
+SLOW_TASK = job(tasks=with_one(tasks(rate=400.0), 3, us=840.0))
+TOO_FEW = job(tasks=tasks(8, rate=300.0, arriving=450.0), containers=containers(loop(0.9), loop(0.92)), lag=5000, lag_rate=1200.0)
+FULL = job(tasks=tasks(2, rate=300.0, arriving=450.0), containers=containers(loop(0.9), loop(0.92)), lag=5000, lag_rate=300.0)
+CASES = [
+    ("flapping", FLAPPING, "Container 1 died 3 times in 10 minutes, the last time: killed by SIGKILL."),
+    ("stuck-hook", STUCK, "A hook on record orders[1]@55 of container 1 has not returned for 43 s; it is at pay.py:31 in charge: sleep(60)."),
+    ("stranger", STRANGER, "Orders[2]: another application's transaction is open at 912; the task waits for the records after it."),
+    ("searching", job(containers=with_one(containers(loop(), loop(0.95)), 1, is_searching=True)), "Container 1 ended without a reason"),
+    ("broker-slow", job(containers=[replace(c, decide_s=0.8) for c in containers()]), "Commits wait 0.8 s for the brokers to decide, in 2 of 2"),
+    ("skew", SKEWED, "Partition 1 gets 75 % of the records; container 1 is busy 97 % of its time, the others 35 % at most."),
+    ("slow-host", SLOW_HOST, "host-1 needs 640 µs a record, the other hosts 310."),
+    ("slow-task", SLOW_TASK, "Partition 3 needs 840 µs a record, the others 200."),
+    ("under-provisioned", TOO_FEW, "All 2 containers are busy 96 % of the time, and the job falls 1,200 records a second further behind."),
+    ("over-provisioned", job(containers=containers(loop(0.1), loop(0.1))), "2 containers are busy 15 % of the time at most; 1 would do."),
+    ("commit-heavy", job(containers=containers(loop(0.4, commit=0.31), loop())), "31 % of container 0's time goes into commits."),
+    ("held-back", job(containers=containers(loop(0.4, wait_output=0.18), loop())), "Container 0's queue to the brokers is full 18 % of the time"),
+    ("dead-letters", job(set_aside_s=0.5), "30 records a minute fail and are set aside or skipped."),
+    ("idle-containers", job(containers=with_one(containers(), 1, tasks=0)), "Container 1 has no tasks: there are 4 for 2."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "facts", "sentence"), CASES, ids=[case[0] for case in CASES])
+def test_each_cause_has_its_hint_and_no_other(code: str, facts: JobFacts, sentence: str) -> None:
+    found = diagnose(facts)
+
+    assert [code] == [finding.code for finding in found]
+    assert found[0].sentence.startswith(sentence)
+
+
+def test_a_healthy_job_is_left_alone() -> None:
+    assert [] == diagnose(HEALTHY)
+    assert [] == diagnose(job(containers=containers(loop(0.93), loop(0.93)))), "busy, and keeps up"
+    assert [] == diagnose(job(lag=5000, lag_rate=900.0)), "behind, but not for want of time"
+
+
+def test_what_is_not_known_is_no_reason_for_a_hint() -> None:
+    unknown = [TaskFacts(name=f"Partition {i}", container=0) for i in range(4)]
+    assert [] == diagnose(JobFacts(tasks=unknown, containers=[ContainerFacts(number=0), ContainerFacts(number=1)]))
+    assert [] == diagnose(JobFacts(tasks=[], containers=[]))
+
+
+def test_the_number_that_is_proposed_keeps_up() -> None:
+    (finding,) = diagnose(TOO_FEW)
+    each = 8 * 300.0 / (0.95 + 0.97)
+    wanted = int(finding.remedy.split()[-1])
+
+    assert finding.remedy.startswith("samzapy scale JOB.yaml --containers ")
+    assert wanted * each * 0.8 >= 8 * 450.0 > (wanted - 1) * each * 0.8
+
+
+def test_more_containers_than_tasks_are_never_proposed() -> None:
+    (finding,) = diagnose(FULL)
+    assert "There are only 2 tasks" in finding.remedy
+    assert "samzapy scale" not in finding.remedy
+
+
+def test_a_cause_hides_what_follows_from_it() -> None:
+    both = replace(TOO_FEW, containers=with_one(list(TOO_FEW.containers), 1, deaths=4, why="out of memory"))
+    assert ["flapping"] == [finding.code for finding in diagnose(both)]
+
+
+FOUND = Finding("skew", "act", "first numbers", {}, "", "Partition 3")
+LATER = replace(FOUND, sentence="later numbers")
+DEAD = Finding("flapping", "act", "Container 1 died", {}, "", "container 1")
+
+
+def test_a_finding_is_told_when_it_lasts_with_the_numbers_of_that_moment() -> None:
+    hints = Hints()
+    assert [[], [], [LATER], []] == [hints.look([one], 1000) for one in (FOUND, FOUND, LATER, FOUND)]
+    assert [("skew", "later numbers", 1000)] == [(told["code"], told["sentence"], told["since_ms"]) for told in hints.to_json()]
+
+
+def test_what_comes_and_goes_is_not_told() -> None:
+    hints = Hints()
+    for found in ([FOUND], [FOUND], [], [FOUND], [FOUND], []):
+        assert [] == hints.look(found, 1000)
+    assert [] == hints.to_json()
+
+
+def test_a_hint_goes_when_its_cause_has_been_gone_for_a_minute() -> None:
+    hints = Hints()
+    for _ in range(3):
+        hints.look([FOUND], 1000)
+    for _ in range(5):
+        hints.look([], 2000)
+    assert 1 == len(hints.to_json())
+    hints.look([], 2000)
+    assert [] == hints.to_json()
+
+
+def test_a_death_is_told_at_once_and_first() -> None:
+    hints = Hints()
+    for _ in range(3):
+        hints.look([FOUND], 1000)
+    assert [DEAD] == hints.look([FOUND, DEAD], 2000)
+    assert ["skew", "flapping"] == [told["code"] for told in hints.to_json()]
