@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+import webbrowser
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,13 +27,16 @@ from samzapy.cli.common import say
 from samzapy.cli.job import Job
 from samzapy.cli.loading import load
 from samzapy.cli.tables import print_table
+from samzapy.cli.ui import has_display, page_address, ssh_line
 from samzapy.clock import SystemClock
 from samzapy.config.load import LoadedJob
+from samzapy.coordinator.token import read_token, token_path
 from samzapy.dev.kafka import LocalKafka
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Log, Message, TopicSpec
 from samzapy.readers import read_to_end
+from samzapy.web.access import May
 from samzapy.wiring.clients import kafka_log
 
 SENTENCES, COUNTS = "sentences", "word-counts"
@@ -40,27 +44,34 @@ PARTITIONS = 4
 PATIENCE_S = 180.0
 FEED_PER_S = 5000
 LOOK_S = 0.5
+SHOW_PER_S = 500  # sentences a second while somebody looks around
 
 
 def demo(
     sentences: Annotated[int, typer.Option(help="How many sentences to count.", min=1000)] = 60_000,
     local: Annotated[bool, typer.Option("--local", help="Containers as child processes, without Spark.")] = False,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address of the job's page, and do not open it.")] = False,
 ) -> int:
-    """A demonstration: a word count on Spark and a real Kafka; one container is killed, and the result is checked. Ctrl-C leaves nothing running."""
+    """A demonstration: a word count on Spark and a real Kafka; one container is killed, and the result is checked. Ctrl-C leaves nothing running.
+
+    At a terminal the job then goes on until Ctrl-C, to be looked at: the address of its page is printed, and opened where there is a display.
+    """
     # a polite kill ends the demo as Ctrl-C does
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     folder = Path(tempfile.mkdtemp(prefix="samzapy-demo-"))
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
-        return _Demo(folder, sentences, local, cleanup).run()
+        return _Demo(folder, sentences, local, cleanup, no_open).run()
 
 
 class _Demo:
-    def __init__(self, folder: Path, sentences: int, local: bool, cleanup: contextlib.ExitStack) -> None:
+    def __init__(self, folder: Path, sentences: int, local: bool, cleanup: contextlib.ExitStack, no_open: bool) -> None:
         self._folder = folder
         self._sentences = sentences
         self._local = local
         self._cleanup = cleanup
+        self._no_open = no_open
+        self._is_watched = sys.stdin.isatty() and sys.stderr.isatty()
         self._log_file = folder / "run.log"
         self._root = example("jobs").parent
 
@@ -79,8 +90,24 @@ class _Demo:
         self._show_restores(loaded, log, killed)
         feeder.join()
         self._watch(loaded, log, process, lambda s: _counted(s) >= len(lines), "counting the rest")
+        if self._is_watched:
+            return self._show(loaded, log, process, lines)
         self._stop(process)
         return self._compare(log, lines)
+
+    def _show(self, loaded: LoadedJob, log: Log, process: subprocess.Popen[bytes], lines: list[str]) -> int:
+        """The proof while the job runs, which then goes on with new sentences until Ctrl-C."""
+        words = sum(len(line.split()) for line in lines)
+        for _ in self._statuses(loaded, log, process):
+            if sum(_updates(log).values()) >= words and sum(_stored(log, self._changelog).values()) >= words:
+                break  # all is committed
+        code = self._compare(log, lines)
+        _step("the job runs on with new sentences: look around on its page; Ctrl-C ends it")
+        with contextlib.suppress(KeyboardInterrupt):
+            while process.poll() is None:
+                self._feed(log, self._lines(), SHOW_PER_S)
+        self._stop(process)
+        return code
 
     # -- the stage ---------------------------------------------------------------------------------------------------------------------
 
@@ -116,9 +143,9 @@ class _Demo:
         feeder.start()
         return feeder
 
-    def _feed(self, log: Log, lines: list[str]) -> None:
+    def _feed(self, log: Log, lines: list[str], per_s: int = FEED_PER_S) -> None:
         producer = log.plain_producer("demo")
-        portion = FEED_PER_S // 10
+        portion = per_s // 10
         for start in range(0, len(lines), portion):
             for number, line in enumerate(lines[start : start + portion], start):
                 producer.send(SENTENCES, line.encode(), None, number % PARTITIONS)
@@ -163,8 +190,18 @@ class _Demo:
         started = time.monotonic()
         for status in self._statuses(loaded, log, process):
             if status is not None and status["state"] == "RUNNING":
-                _done(f"job is RUNNING; its status is also at {status['coordinator']}", started)
+                _done("job is RUNNING", started)
+                self._show_page(loaded, log, status)
                 return
+
+    def _show_page(self, loaded: LoadedJob, log: Log, status: dict[str, Any]) -> None:
+        job = Job.of(loaded, log)
+        path = token_path(Path(loaded.settings.state.dir), job.cluster_id(), str(job.names), status["run_id"])
+        address = page_address(status["coordinator"], read_token(path, is_ours=True), May.OPERATE)
+        opens = self._is_watched and not self._no_open and not ssh_line(address, os.environ) and has_display(os.environ)
+        _step(f"page: {address}" + ("      (opened in your browser; --no-open leaves it)" if opens else ""))
+        if opens:
+            webbrowser.open(address)
 
     def _watch(
         self, loaded: LoadedJob, log: Log, process: subprocess.Popen[bytes], done: Callable[[dict[str, Any]], bool], what: str

@@ -102,10 +102,10 @@ def live(stage: Stage) -> Live:
 class Served:
     """A stage behind a real listener."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, port: int = 0) -> None:
         self.stage = stage
         facts = live(stage)
-        self._listener = Listener(web_app(facts, facts, TOKEN), "127.0.0.1", 0)
+        self._listener = Listener(web_app(facts, facts, TOKEN), "127.0.0.1", port)
         self.url = self._listener.url
 
     def __enter__(self) -> Served:

@@ -1,0 +1,151 @@
+"""Walks over the page in a real browser: what is seen, what is asked for, and what the page does when the driver goes away."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.page.browser import OVERLAPS, Watched, chromium
+from tests.page.staged import OPERATE, VIEW, Served, Stage
+
+pytestmark = pytest.mark.prove
+VIEWS = ("Overview", "Tasks", "Timeline", "Errors", "Config")
+EVIL = "<img src=x onerror=window.hit=1>"
+ERROR = {
+    "n": 1, "kind": "error", "type": "ValueError", "place": "counts.py:31", "first_ms": 1, "last_ms": 2, "tasks": ["Partition 0"], "count": 412,
+    "text": f"ValueError: bad price {EVIL}", "record": "visits[3]@88120", "action": "set aside", "stack": f"counts.py:31 in process: {EVIL}",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    """A job whose containers report every half second, with an error that quotes a record."""
+    stage, ended = Stage(24, 3), threading.Event()
+    stage.beat(news=[ERROR])
+
+    def beats() -> None:
+        while not ended.wait(0.5):
+            stage.beat(0.5, lag=40)
+
+    thread = threading.Thread(target=beats, daemon=True)
+    with Served(stage) as served:
+        thread.start()
+        yield served
+        ended.set()
+        thread.join()
+
+
+def test_the_newcomer_sees_the_job_and_the_token_stays_where_it_belongs(browser: Any, served: Served) -> None:
+    watched = Watched(browser)
+    page = watched.open(served.url, OPERATE)
+
+    page.wait_for_selector("text=RUNNING", timeout=3000)
+    for words in ("visits", "visit-counts", "VisitCounter", "counts"):
+        page.wait_for_selector(f".graph text.title:has-text('{words}')", timeout=3000)
+    page.wait_for_function("() => /^[1-9]/.test(document.querySelector('.tile .big').textContent)", timeout=8000)
+    page.reload()
+    page.wait_for_selector(".tiles")
+    assert "token" not in page.url
+    assert "" == page.evaluate("document.cookie")
+    assert OPERATE not in " ".join(watched.asked), "neither in an address nor in a referrer"
+    assert [] == watched.wrong
+    assert {served.url} == {re.match(r"\w+ (http://[^/]+)", line)[1] for line in watched.asked}  # type: ignore[index]
+
+
+def test_without_a_token_it_says_what_to_type(browser: Any, served: Served) -> None:
+    page = Watched(browser).page
+    page.goto(served.url)
+    page.wait_for_selector("text=samzapy ui JOB.yaml")
+    page.goto(f"{served.url}/#token=wrong")
+    page.reload()
+    page.wait_for_selector("text=samzapy ui JOB.yaml")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280, 2560])
+def test_no_text_lies_on_another_in_any_view(browser: Any, served: Served, width: int, theme: str) -> None:
+    watched = Watched(browser, width, theme)
+    page = watched.open(served.url, OPERATE)
+    for view in VIEWS:
+        watched.go(view)
+        page.wait_for_timeout(1500)
+        assert [] == page.evaluate(OVERLAPS), (view, width, theme)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, (view, width, theme)
+    assert [] == watched.wrong
+
+
+def test_what_others_wrote_is_shown_as_text(browser: Any, served: Served) -> None:
+    watched = Watched(browser)
+    page = watched.open(served.url, VIEW)
+    watched.go("Errors")
+    page.click("button:has-text('stack')")
+    page.wait_for_selector(f"pre:has-text('{EVIL}')")
+
+    page.wait_for_selector("td:has-text('412')")
+    assert page.evaluate("window.hit === undefined")
+
+
+def test_an_action_says_first_what_it_will_do_and_is_done_by_keyboard(browser: Any, served: Served) -> None:
+    watched = Watched(browser)
+    page = watched.open(served.url, OPERATE)
+    page.locator("header select").focus()
+    page.select_option("header select", "scale")
+    page.locator("dialog input").fill("5")
+    page.wait_for_selector("dialog .effect:has-text('3 → 5 containers for 24 tasks')")
+    assert [] == served.stage.changes.asked
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog", state="detached")
+
+    assert [5] == served.stage.changes.asked
+    page.wait_for_selector("text=asked for: scale")
+    assert [] == watched.wrong
+
+
+def test_who_may_only_look_is_offered_nothing_else(browser: Any, served: Served) -> None:
+    page = Watched(browser).open(served.url, VIEW)
+    page.wait_for_selector("text=view only")
+    assert 0 == page.locator("header select").count()
+
+
+def test_rows_are_sorted_and_found_by_the_driver(browser: Any, served: Served) -> None:
+    watched = Watched(browser)
+    page = watched.open(served.url, VIEW)
+    watched.go("Tasks")
+    page.fill("input[type=search]", "partition 7")
+    page.wait_for_selector("text=1 of 24 tasks")
+    page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 1")
+    assert "find=partition+7" in page.url
+    page.reload()
+    page.wait_for_selector("text=1 of 24 tasks")
+
+
+def test_six_tabs_are_live_at_once(browser: Any, served: Served) -> None:
+    watched = [Watched(browser) for _ in range(6)]
+    pages = [one.open(served.url, VIEW) for one in watched]
+    before = [page.inner_text(".tile .soft") for page in pages]
+    for page, was in zip(pages, before, strict=True):
+        page.wait_for_function("(was) => document.querySelector('.tile .soft').textContent !== was", arg=was, timeout=5000)
+    assert [] == [wrong for one in watched for wrong in one.wrong]
+
+
+def test_when_the_driver_is_gone_it_says_so_and_comes_back_by_itself(browser: Any) -> None:
+    stage = Stage()
+    stage.beat()
+    with Served(stage) as served:
+        page = Watched(browser).open(served.url, VIEW)
+        port = int(served.url.rpartition(":")[2])
+    page.wait_for_selector("text=stale since", timeout=8000)
+    assert page.title().startswith("stale since")
+    with Served(stage, port):
+        page.wait_for_selector("text=stale since", state="detached", timeout=10_000)
