@@ -183,7 +183,7 @@ def _slow_task(job: JobFacts) -> Iterator[Finding]:
     if (worst.us or 0.0) >= TIMES * usual and (worst.us or 0.0) * (worst.rate or 0.0) / 1e6 >= IDLE:
         yield Finding(
             "slow-task", LOOK, f"{worst.name} needs {worst.us:,.0f} µs a record, the others {usual:,.0f}.",
-            {"rate": round(worst.rate or 0.0), "container": worst.container}, "samzapy run JOB.yaml --profile FOLDER", worst.name,
+            {"rate": round(worst.rate or 0.0), "container": worst.container}, "samzapy run JOB.yaml --profile profiles", worst.name,
         )  # fmt: skip
 
 

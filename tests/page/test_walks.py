@@ -91,7 +91,7 @@ def test_what_others_wrote_is_shown_as_text(browser: Any, served: Served) -> Non
     page.click("button:has-text('stack')")
     page.wait_for_selector(f"pre:has-text('{EVIL}')")
 
-    page.wait_for_selector("td:has-text('412')")
+    page.wait_for_selector("td:has-text('1,236')")
     assert page.evaluate("window.hit === undefined")
 
 
