@@ -44,6 +44,10 @@ def test_no_path_of_somebodys_machine_is_written_down() -> None:
     assert [] == lines_with(r"(?<![\w.$}/-])/(home|root|Users|work|workspace)/\w", tracked())
 
 
+def test_no_mark_of_a_merge_is_left() -> None:
+    assert [] == lines_with("^(<{7}|={7}|>{7})( |$)", [path for path in tracked() if path.suffix not in {".txt", ".jsonl"}])
+
+
 def test_the_locks_hold_versions_and_hashes_only() -> None:
     for name in ("requirements.lock", "requirements-java.lock"):
         for line in (ROOT / name).read_text().splitlines():
