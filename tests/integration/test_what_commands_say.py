@@ -28,6 +28,7 @@ def job(kafka: str, tmp_path: Path) -> Job:
     return Job(kafka, tmp_path, f"job-{secrets.token_hex(4)}", partitions=2)
 
 
+@pytest.mark.prove
 def test_a_restart_is_told_with_its_reason_and_scale_tells_of_its_own_moves_only(job: Job) -> None:
     job.feed(["the fox", "the dog"])
     with job.running("--local") as run:

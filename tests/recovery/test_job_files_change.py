@@ -20,6 +20,7 @@ def write(job: Job, **sections: object) -> None:
     job.file.write_text(json.dumps({**json.loads(job.file.read_text()), **sections}))
 
 
+@pytest.mark.prove
 def test_an_input_comes_back_the_coordinator_topic_is_lost_and_a_store_is_dropped(kafka: str, tmp_path: Path) -> None:
     job = Job(kafka, tmp_path, f"change-{secrets.token_hex(4)}", partitions=1, containers={"count": 1})
     more = create_topic(kafka, f"{job.name}-more", 1)

@@ -111,7 +111,8 @@ def waiting_to_restore(job: Job, topic: str) -> Iterator[tuple[Running, Stranger
         yield run, stranger
 
 
-@pytest.mark.parametrize("topic", ["changelog", pytest.param("checkpoint", marks=pytest.mark.prove)])
+@pytest.mark.prove
+@pytest.mark.parametrize("topic", ["changelog", "checkpoint"])
 def test_on_a_topic_of_its_own_the_restore_waits_and_says_so_the_others_go_on_and_its_end_is_right(job: Job, topic: str) -> None:
     with waiting_to_restore(job, topic) as (run, stranger):
         before = job.stored()
