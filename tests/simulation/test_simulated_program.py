@@ -91,6 +91,7 @@ def live_through(seed: int) -> tuple[dict[str, list[list[tuple[str, Any]]]], dic
                 sim.baton.kill(driver.process, "SIGKILL")
                 driver = sim.start()
         sim.chance.end()
+        feed.flush()
         sim.baton.sleep(60.0)
         driver.coordinator.request_stop()
         sim.baton.sleep(10.0)
