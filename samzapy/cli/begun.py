@@ -1,9 +1,10 @@
-"""Runs that have begun on this host and cannot be asked yet.
+"""Runs that have begun on this host, whether they can be asked yet or not.
 
 From the first second of a run until its coordinator has the lease there may be half a minute: the task is imported, Spark starts. A run
 keeps a small file below `state.dir` for as long as its process lives; commands of the same user on the same host find it there. A file whose
 process is gone means nothing. Before it has written the file, its first second or two, the process is known by its command line, where
-the system shows those (Linux). A run that begins on another host is not seen before it has its lease.
+the system shows those (Linux). A run that begins on another host is not seen before it has its lease. Once it has that, the file says where
+it can be asked, which is also known here if the coordinator topic is lost.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ UNSAID_S = 30.0  # a process that is older has said which job it runs, or does n
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A run's process. `servers`: the Kafka that it means; `began_ms`: milliseconds since 1970; `url`: where it can be asked, "" before that."""
+    """A run's process. `servers`: the Kafka that it means; `began_ms`: milliseconds since 1970; `url`: where it can be asked, "" before it can."""
 
     run_id: str
     host: str
@@ -79,7 +80,7 @@ class Begin:
             self._begun = begun
 
     def listens_at(self, url: str) -> None:
-        """Write down where it can be asked, too."""
+        """Write down where it can be asked, too: its coordinator has the lease now."""
         if self._path is not None and self._begun is not None:
             with suppress(OSError):
                 self._write(self._path.parent, replace(self._begun, url=url))

@@ -15,7 +15,7 @@ from samzapy.cli.bounded import within
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json
 from samzapy.cli.inspect import NOT_RUNNING, last_run
-from samzapy.cli.job import Job
+from samzapy.cli.job import SILENT_REMEDY, Job
 from samzapy.coordinator.token import read_token, token_path
 
 Timeout = Annotated[float, typer.Option(help="How long to wait for it to finish, in seconds; 5 more if Kafka does not answer.", min=0)]
@@ -208,6 +208,8 @@ class _Run:
             status = job.status(_left(deadline))
             if status is not None:
                 break
+            if begun is None and (silent := job.silent()):
+                raise ClusterUnreachable(f"{job} runs, but does not answer ({silent}).", SILENT_REMEDY)
             if begun is None:
                 say(f"{job} is not running; {'its start has just ended' if before else last_run(job.lease())}")
                 return NOT_RUNNING

@@ -19,7 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "scale": ("change:scale", "Change the number of containers; only tasks that have to move are moved."),
     "restart": ("change:restart", "Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded."),
     "validate": ("validate:validate", "All errors of a job file at once; exit code 2 if there are any."),
-    "status": ("inspect:status", "Status of the running job, from its coordinator; exit code 3 if it is not running, or only starting."),
+    "status": ("inspect:status", "Status of the running job; exit code 3 if it is not running, or only starting, 4 if it runs and does not answer."),
     "top": ("top:top", "What the running job does, every second until Ctrl-C: rates, shares of the loop's time, lag; exit code 3 if it is not running."),
     "ui": ("ui:ui", "The running job's page: prints its address, and opens it where there is a display; exit code 3 if the job is not running."),
     "lag": ("lag:lag", "How far behind the job is in each input partition, running or not."),

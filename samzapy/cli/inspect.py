@@ -13,7 +13,7 @@ import typer
 from samzapy.api.errors import ClusterUnreachable, TopicMissing
 from samzapy.cli.begun import Begun
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, as_called, print_json, say
-from samzapy.cli.job import Job
+from samzapy.cli.job import SILENT_REMEDY, Job
 from samzapy.cli.output import write_own
 from samzapy.cli.tables import is_terminal, print_table
 from samzapy.model.ownership import LeaseRecord
@@ -34,7 +34,7 @@ def status(
     as_json: AsJson = False,
     watch: Annotated[bool, typer.Option("--watch", help="Again every two seconds, until Ctrl-C.")] = False,
 ) -> int:
-    """Status of the running job, from its coordinator; exit code 3 if it is not running, or only starting."""
+    """Status of the running job; exit code 3 if it is not running, or only starting, 4 if it runs and does not answer."""
     asked = Job(file, more, sets)
     try:
         return _status(asked, as_json, watch)
@@ -52,17 +52,36 @@ def _status(asked: Job, as_json: bool, watch: bool) -> int:
         while True:
             starting = job.starting()
             answer = job.status()
+            silent = job.silent() if answer is None and starting is None else ""
             if watch and not as_json and is_terminal():
                 write_own(sys.stdout, REDRAW)
             if answer is not None:
                 print_json(answer) if as_json else _print_status(answer)
             elif starting is not None:
                 _say_starting(job, starting, as_json)
+            elif silent:
+                _say_silent(job, silent, as_json)
             else:
                 _say_not_running(job, job.lease(), as_json)
-            if not watch or (answer is None and starting is None):
-                return NOT_RUNNING if answer is None else 0
+            if not watch or (answer is None and starting is None and not silent):
+                return 0 if answer is not None else ClusterUnreachable.exit_code if silent else NOT_RUNNING
             time.sleep(2.0)
+
+
+def say_no_answer(job: Job) -> int:
+    """Say why none answers: it does not run, or runs and does not answer. Returns the exit code of that."""
+    if silent := job.silent():
+        _say_silent(job, silent, as_json=False)
+        return ClusterUnreachable.exit_code
+    _say_not_running(job, job.lease(), as_json=False)
+    return NOT_RUNNING
+
+
+def _say_silent(job: Job, silent: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"job": job.settings.job, "id": job.settings.id, "state": "NOT ANSWERING", "reason": silent})
+    else:
+        say(f"{job} runs, but does not answer ({silent}). {SILENT_REMEDY}")
 
 
 def _say_starting(job: Job, begun: Begun, as_json: bool) -> None:
@@ -89,7 +108,7 @@ def _say_not_running(job: Job, last: LeaseRecord | None, as_json: bool) -> None:
 def last_run(last: LeaseRecord | None) -> str:
     """How the run before ended, as far as the coordinator topic tells."""
     if last is None:
-        return "it never ran, or was reset"
+        return "it never ran, was reset, or its coordinator topic was deleted"
     heard = datetime.fromtimestamp(last.renewed_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S %z")
     if not last.ended:
         return f"its last run (process {last.pid} on {last.host}) was killed, or cannot be reached from here: last heard {heard}"

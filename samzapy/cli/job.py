@@ -13,6 +13,7 @@ from samzapy.api.errors import ClusterUnreachable, NotAuthorized, OwnedElsewhere
 from samzapy.cli.begun import Begun, begun_here
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json, is_status
 from samzapy.cli.loading import load
+from samzapy.cli.this_process import is_gone, is_there
 from samzapy.clock import SystemClock
 from samzapy.config.load import LoadedJob
 from samzapy.config.schema import Settings
@@ -25,6 +26,7 @@ from samzapy.wiring.job_topics import job_of
 from samzapy.wiring.local_state import local_state
 
 HOST = "localhost"
+SILENT_REMEDY = "Ask again in some seconds. It may be overloaded, suspended, or cut off from here; `kill` with its process id stops it in order."
 T = TypeVar("T")
 
 
@@ -99,17 +101,30 @@ class Job:
 
     def status(self, timeout_s: float = HTTP_TIMEOUT_S) -> dict[str, Any] | None:
         """The status that the running coordinator gives, or None where none answers in time."""
-        url = self._lease_url()
-        return None if url is None else self._status_at(url, timeout_s)
+        return self._answering(timeout_s)[1]
 
     def status_here(self) -> dict[str, Any] | None:
         """The status that a run of this host gives, for when Kafka, which knows of runs elsewhere, does not answer."""
-        urls = [begun.url for begun in begun_here(self.settings, self.loaded.sources[0]) if begun.url]
+        urls = [begun.url for begun in self._begun() if begun.url]
         return next((found for url in urls if (found := self._status_at(url)) is not None), None)
 
     def url(self) -> str | None:
         """The running coordinator's URL, or None where none answers."""
-        return None if self.status() is None else self._lease_url()
+        return self._answering(HTTP_TIMEOUT_S)[0]
+
+    def _answering(self, timeout_s: float) -> tuple[str | None, dict[str, Any] | None]:
+        """URL and status of the coordinator that answers. The lease says where it is; should that be lost, runs of this host do."""
+        url = self._lease_url()
+        answer = None if url is None else self._status_at(url, timeout_s)
+        if answer is not None:
+            return url, answer
+        for other in dict.fromkeys(begun.url for begun in self._begun() if begun.url not in ("", url)):
+            if (answer := self._status_at(other, timeout_s)) is not None:
+                return other, answer
+        return None, None
+
+    def _begun(self) -> list[Begun]:
+        return begun_here(self.settings, self.loaded.sources[0])
 
     def answers(self, url: str) -> bool:
         """Whether a coordinator of this job answers at a URL."""
@@ -117,7 +132,7 @@ class Job:
 
     def starting(self) -> Begun | None:
         """A run of this host that has begun and cannot be asked yet. Look for it before `status`: what has begun by then is seen by one of both."""
-        here = begun_here(self.settings, self.loaded.sources[0])
+        here = [begun for begun in self._begun() if not begun.url]
         if not here:
             return None
         try:
@@ -125,6 +140,25 @@ class Job:
         except StateRefused:  # unreadable: the process is there all the same
             lease = None
         return next((begun for begun in here if lease is None or begun.run_id != lease.run_id), None)
+
+    def silent(self) -> str:
+        """A run that lives, as far as can be known from here, in words; "" if there is none. To be asked for when none answers."""
+        try:
+            lease = self.lease()
+        except StateRefused:  # nothing is known of who wrote it
+            lease = None
+        over = lease.run_id if lease is not None and lease.ended else None  # its process may be there for another moment
+        begun = next((begun for begun in self._begun() if begun.url and begun.run_id != over), None)
+        if begun is not None:
+            return f"{begun}, on this host, asked at {begun.url}"
+        if lease is None or lease.ended:
+            return ""
+        age_s = self.clock.now_ms() / 1000 - lease.renewed_ms / 1000
+        if is_there(lease.host, lease.pid, lease.process_start):
+            return f"process {lease.pid} on this host, asked at {lease.url}; it renewed its lease {age_s:.0f} s ago"
+        if not is_gone(lease.host, lease.pid, lease.process_start) and 0 <= age_s < self.settings.containers.lease_ms / 1000:
+            return f"process {lease.pid} on {lease.host}, asked at {lease.url}; it renewed its lease {age_s:.0f} s ago, and may have ended since"
+        return ""
 
     def refuse_running(self, url: Callable[[], str | None] | None = None) -> None:
         """That it does not run, nor starts. `url`: asks where a run answers; `self.url` by default.
@@ -138,6 +172,8 @@ class Job:
             raise OwnedElsewhere(f"{self} is running ({found}).", "Stop it first: `samzapy stop JOB.yaml`.")
         if starting is not None:
             raise OwnedElsewhere(f"{self} is starting ({starting}).", "Stop it first: `samzapy stop JOB.yaml`.")
+        if silent := self.silent():
+            raise OwnedElsewhere(f"{self} runs, but does not answer ({silent}).", SILENT_REMEDY)
 
     def _status_at(self, url: str, timeout_s: float = HTTP_TIMEOUT_S) -> dict[str, Any] | None:
         try:

@@ -43,6 +43,7 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
             _refuse(job)
         starting = job.starting()
         status = job.status()
+        silent = job.silent() if status is None and starting is None else ""
         at = committed(job)
         if status is not None:
             at = {name: {**at.get(name, {}), **found} for name, found in _reported(tasks, status).items()}
@@ -50,7 +51,8 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
         found = partition_lags(tasks, at, ends)
     readers = {} if status is None else _readers(status)
     if status is None:
-        say(f"job {job.names} is {f'starting ({starting})' if starting else 'not running'}{'' if at else ', and has no checkpoint yet'}")
+        how = f"is starting ({starting})" if starting else f"runs, but does not answer ({silent})" if silent else "is not running"
+        say(f"job {job.names} {how}{'' if at else ', and has no checkpoint yet'}")
     if leaderless:
         problem = no_leader(leaderless)
         say(f"warning: {problem.message}\n  {problem.remedy}")

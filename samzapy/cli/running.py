@@ -63,7 +63,7 @@ class How:
 
 
 class Run:
-    """One run of a job, in this process. `tell_url`: is told where the run can be asked."""
+    """One run of a job, in this process. `tell_url`: is told where the run can be asked, once it has the lease."""
 
     def __init__(self, job: Job, run_id: str, how: How, tell_url: Callable[[str], None]) -> None:
         self._job = job
@@ -117,6 +117,7 @@ class Run:
                 process=this_process(),
                 is_alive=self._job.answers,
                 input_topics=topics,
+                has_begun=self._tell_url,
             )
             return self._until_over(coordinator, launcher, token, token_file, len(tasks))
         finally:
@@ -135,7 +136,6 @@ class Run:
         coordinator.listens_at(listeners[0].url, listeners[1].url)
         for listener in listeners:
             listener.start()
-        self._tell_url(listeners[0].url)
         self._take_signals(coordinator)
         is_shown = not self._how.inline and self._how.log_format == TEXT
         here = is_one_host(self._settings, local=self._how.local)

@@ -16,10 +16,16 @@ def this_process() -> Process:
 
 def process_start(pid: int) -> str:
     """When a process of this host began, as the kernel counts; "" where that cannot be known."""
+    found = _stat(pid)
+    return found[19] if len(found) > 19 else ""
+
+
+def _stat(pid: int) -> list[str]:
+    """What the kernel says of a process, from its state on; nothing where it does not say."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except (OSError, IndexError):
-        return ""
+        return []
 
 
 def process_age_s(pid: int) -> float | None:
@@ -31,7 +37,7 @@ def process_age_s(pid: int) -> float | None:
 
 
 def is_gone(host: str, pid: int, start: str) -> bool:
-    """Whether a process of this very host is provably not there any more."""
+    """Whether a process of this very host is provably not there any more; one that has ended and whose parent has not asked how is not."""
     if host != socket.gethostname() or not pid:
         return False
     try:
@@ -40,4 +46,9 @@ def is_gone(host: str, pid: int, start: str) -> bool:
         return True
     except PermissionError:
         return False
-    return bool(start) and process_start(pid) not in ("", start)
+    return (bool(start) and process_start(pid) not in ("", start)) or _stat(pid)[:1] == ["Z"]
+
+
+def is_there(host: str, pid: int, start: str) -> bool:
+    """Whether a process of this very host is provably there."""
+    return bool(pid and start) and host == socket.gethostname() and process_start(pid) == start and not is_gone(host, pid, start)

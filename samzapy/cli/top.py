@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
-from samzapy.cli.common import JobFile, MoreFiles, Sets, as_called, say
+from samzapy.cli.common import JobFile, MoreFiles, Sets, as_called
 from samzapy.cli.coordinator_http import http_json, is_status
-from samzapy.cli.inspect import NOT_RUNNING, last_run
+from samzapy.cli.inspect import say_no_answer
 from samzapy.cli.job import Job
 from samzapy.cli.output import unescaped
 from samzapy.printable import printable
@@ -41,8 +41,7 @@ def top(
     with Job(file, more, sets) as job:
         status, url = job.status(), job.url()
         if status is None or url is None:
-            say(f"{job} is not running; {last_run(job.lease())}")
-            return NOT_RUNNING
+            return say_no_answer(job)
         output = unescaped(sys.stdout)
         if once or not output.isatty():
             Console(file=output, width=None if output.isatty() else WIDTH, highlight=False, markup=False, emoji=False).print(screen(status, sort, tasks))

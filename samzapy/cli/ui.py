@@ -16,7 +16,7 @@ from samzapy.api.errors import ClusterUnreachable
 from samzapy.cli.change import TokenFile
 from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S
-from samzapy.cli.inspect import NOT_RUNNING, last_run
+from samzapy.cli.inspect import say_no_answer
 from samzapy.cli.job import Job
 from samzapy.coordinator.token import read_token, token_path
 from samzapy.http_client import NO_ANSWER, ask
@@ -39,8 +39,7 @@ def ui(
     with Job(file, more, sets) as job:
         status, url = job.status(), job.url()
         if status is None or url is None:
-            say(f"{job} is not running; {last_run(job.lease())}")
-            return NOT_RUNNING
+            return say_no_answer(job)
         path = token_file or token_path(Path(job.settings.state.dir), job.cluster_id(), str(job.names), status["run_id"])
         token = read_token(path, is_ours=token_file is None)
     check_driver(url, token)

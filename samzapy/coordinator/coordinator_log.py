@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from samzapy.api.errors import ClusterUnreachable, Fenced, LogError
+from samzapy.api.errors import ClusterUnreachable, Fenced, LogError, TopicMissing
 from samzapy.model.names import Job
 from samzapy.model.ownership import Ledger
-from samzapy.ports import Clock, Log, TransactionalProducer
+from samzapy.plan.first_run import MADE_AGAIN, lost_while_running
+from samzapy.ports import Admin, Clock, Log, TopicOutline, TransactionalProducer
 from samzapy.readers import owners_known, read_ledger
 
 LOG = logging.getLogger("samzapy.coordinator")
 FENCE_PATIENCE_S = 120.0
 MAX_TOLD = 20  # records
+LOOKS, BETWEEN_LOOKS_S = 3, 0.5  # at a topic that a broker does not show, before it is taken for deleted
+ANSWER_S = 1.0  # a write waits no longer for the answer to a look
 Written = tuple[str, bytes, bytes | None, int]  # topic, key, value, partition
 
 
@@ -27,18 +30,28 @@ class CoordinatorLog:
         self._clock = clock
         self._producer: TransactionalProducer | None = None
         self._told_of: set[bytes] = set()  # keys
+        self._admin: Admin | None = None
+        self._topic_id = ""  # Kafka's, as it was at the first write
 
     def read(self) -> Ledger:
-        """The topic's current content. Of each record that cannot be read a warning is logged, once: only who needs it is refused."""
+        """The topic's current content. Of each record that cannot be read a warning is logged, once: only who needs it is refused.
+
+        Raises:
+            StateRefused: it was deleted since it was written. TopicMissing: it is not there. LogError.
+        """
         consumer = self._log.restore_consumer("coordinator")
         try:
             ledger = read_ledger(consumer, self._job.coordinator_topic, self._clock)
+        except TopicMissing as error:
+            if not self._topic_id:
+                raise
+            raise lost_while_running([self._job.coordinator_topic], "deleted") from error
         finally:
             consumer.close()
-        for key, error in ledger.unreadable.items():
+        for key, why in ledger.unreadable.items():
             if key not in self._told_of and len(self._told_of) < MAX_TOLD:
                 self._told_of.add(key)
-                LOG.warning("a record that cannot be read is passed over where it is not needed: %s", getattr(error, "message", error))
+                LOG.warning("a record that cannot be read is passed over where it is not needed: %s", getattr(why, "message", why))
         return ledger
 
     def owners_by_checkpoints(self) -> tuple[dict[int, tuple[str, ...]], int]:
@@ -63,7 +76,8 @@ class CoordinatorLog:
         """Write all of these records to the coordinator topic, or none; writing them again does no harm.
 
         Raises:
-            Fenced: another coordinator has taken over. LogError: not written, or not known to be; the next call begins with a new producer.
+            Fenced: another coordinator has taken over. StateRefused: the topic was deleted since the first write. LogError: not written, or not known
+                to be; the next call begins with a new producer.
         """
         if not self.write_to((self._job.coordinator_topic, key, value, 0) for key, value in records):
             self.renew_producer()
@@ -74,6 +88,7 @@ class CoordinatorLog:
         Returns:
             Whether the commit was clean; after one that was not, this producer must not be used again.
         """
+        self._refuse_gone()
         try:
             producer = self._owned_producer()
             producer.begin()
@@ -84,6 +99,37 @@ class CoordinatorLog:
         except LogError:
             self.close()
             raise
+
+    def _refuse_gone(self) -> None:
+        """Kafka's client waits a minute for a topic that is gone, and nothing else is done meanwhile; so it is looked at before each write.
+
+        Raises:
+            StateRefused: it was deleted, or deleted and made again, since the first write.
+        """
+        for look in range(LOOKS):
+            try:
+                seen = self._seen()
+            except LogError:  # the write itself finds out what it is
+                self._close_admin()
+                return
+            if seen is not None:
+                if self._topic_id not in ("", seen.topic_id):
+                    raise lost_while_running([self._job.coordinator_topic], MADE_AGAIN)
+                self._topic_id = seen.topic_id
+                return
+            if look + 1 < LOOKS:
+                self._clock.sleep(BETWEEN_LOOKS_S)
+        if self._topic_id:
+            raise lost_while_running([self._job.coordinator_topic], "deleted")
+
+    def _seen(self) -> TopicOutline | None:
+        self._admin = self._admin or self._log.admin()
+        return self._admin.outlines([self._job.coordinator_topic], ANSWER_S).get(self._job.coordinator_topic)
+
+    def _close_admin(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
 
     def renew_producer(self) -> None:
         """Make a new producer: its init decides the open transaction of the last one, also after a failed write.
@@ -128,6 +174,7 @@ class CoordinatorLog:
             self._clock.sleep(0.2)
 
     def close(self) -> None:
+        self._close_admin()
         if self._producer is not None:
             self._producer.close()
             self._producer = None

@@ -37,7 +37,7 @@ BACK_OFF_S = 0.5
 BACKLOG = 4096  # the system takes less where it allows less (net.core.somaxconn)
 WEB_CONNECTIONS = 64
 MAX_HEAD_BYTES = 16 << 10
-THROWN_AWAY_BYTES, THROWN_AWAY_S = 64 << 20, 5.0  # of the body of a request that is refused, so that its sender can read the answer
+THROWN_AWAY_BYTES, THROWN_AWAY_S = 1 << 20, 5.0  # of the body of a request that is refused, so that its sender can read the answer
 LOG = logging.getLogger("samzapy.listener")
 LOG.addFilter(Seldom(60.0))
 

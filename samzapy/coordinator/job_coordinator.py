@@ -8,7 +8,7 @@ decided. Everything that must outlast this process is in the coordinator topic; 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy import failpoints
@@ -20,7 +20,7 @@ from samzapy.coordinator.lease import Lease
 from samzapy.coordinator.liveness import Liveness
 from samzapy.coordinator.membership import job_state
 from samzapy.coordinator.movement import Movement
-from samzapy.coordinator.ownership_records import OwnershipRecords
+from samzapy.coordinator.ownership_records import OwnershipRecords, needed_keys
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.coordinator.starting import Starting
@@ -28,16 +28,7 @@ from samzapy.coordinator.writing import Writing
 from samzapy.ids import random_id
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
-from samzapy.model.ownership import (
-    FIRST_RUN_KEY,
-    Ledger,
-    container_key,
-    end_offsets_key,
-    end_offsets_to_bytes,
-    input_key,
-    input_to_bytes,
-    startpoint_key,
-)
+from samzapy.model.ownership import FIRST_RUN_KEY, Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes
 from samzapy.plan.first_run import coordinator_emptied, differs_from_first_run
 from samzapy.plan.members import Phase
 from samzapy.ports import Clock, Launcher, Log
@@ -57,6 +48,7 @@ class JobCoordinator:
         ends: the inputs' end offsets for `--until-end`, by str(TopicPartition); None otherwise.
         is_alive: whether a coordinator answers at a URL for this job.
         new_id: where the ids of launches come from.
+        has_begun: called with the URL for people, once this run has the lease.
     """
 
     def __init__(
@@ -75,6 +67,7 @@ class JobCoordinator:
         is_alive: Callable[[str], bool],
         input_topics: InputTopics | None = None,
         new_id: Callable[[], str] = random_id,
+        has_begun: Callable[[str], None] = lambda url: None,
     ) -> None:
         self._job = job
         self._run_id = run_id
@@ -92,6 +85,7 @@ class JobCoordinator:
         self.changes = Changes(self.roster, settings, clock, launcher, self._input_topics, self._movement.replan)
         self._writing = Writing(clock)
         self.seen_at = clock.monotonic()  # when it last began something that may wait for Kafka: a turn, the end
+        self._has_begun = has_begun
         self._kill_now = False
         self._was_running = False
 
@@ -108,6 +102,7 @@ class JobCoordinator:
         """
         try:
             self.begin()
+            self._has_begun(self.roster.url)
             while self.turn():
                 self._clock.sleep(self._settings.tick_s)
         except Fenced as error:
@@ -152,7 +147,7 @@ class JobCoordinator:
         found = self._lease.await_the_other(self._topic.read)
         if found.start > 0:
             raise coordinator_emptied(self._job, found.start)
-        found.must_be_readable(self._needed())
+        found.must_be_readable(needed_keys(self.roster.target, self.roster.tasks, self._input_topics.inputs))
         self._refuse_other_topics(found)
         ledger = self._ownership.take_over()
         failpoints.hit("coordinator.taken_over")
@@ -182,7 +177,8 @@ class JobCoordinator:
             told_of = failure[1] if failure else None
             self._lease.give_up(self.roster.state, f"{told_of['code']}: {told_of['message']}" if told_of else "")
         except (LogError, StateRefused) as error:
-            LOG.warning("the end of this run could not be written; the next run waits until the lease has ended: %s", error)
+            if failure is None or failure[1].get("message") != error.message:
+                LOG.warning("the end of this run could not be written; the next run waits until the lease has ended: %s", error)
         self._ownership.close()
         if failure is None:
             ended = "was stopped" if self._kill_now or self.roster.stop_asked_at is not None else "has finished"
@@ -203,13 +199,6 @@ class JobCoordinator:
         """The containers that still ran, or failed, when the run ended."""
         members = self.roster.members.values()
         return ", ".join(str(m.number) for m in members if (m.is_named and not m.is_done) or m.history.last_error)
-
-    def _needed(self) -> Iterator[bytes]:
-        """The keys of the records that this run is not exact without: who had its tasks, where they go on, what the first run found."""
-        yield from (container_key(number) for number in range(self.roster.target))
-        yield from (startpoint_key(task) for task in self.roster.tasks)
-        yield from (input_key(topic_id) for topic_id in self._input_topics.inputs)
-        yield FIRST_RUN_KEY
 
     def _refuse_other_topics(self, ledger: Ledger) -> None:
         inputs = ", ".join(sorted(name for name, _ in self._input_topics.inputs.values()))

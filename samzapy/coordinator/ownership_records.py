@@ -8,14 +8,23 @@ write that is in doubt is never guessed about: the topic is read again, after a 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from samzapy import failpoints
 from samzapy.api.errors import Fenced, LogError
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.model.bounded_json import brief
-from samzapy.model.ownership import ContainerRecord, Ledger, container_key, locality_key, locality_to_bytes
+from samzapy.model.ownership import (
+    FIRST_RUN_KEY,
+    ContainerRecord,
+    Ledger,
+    container_key,
+    input_key,
+    locality_key,
+    locality_to_bytes,
+    startpoint_key,
+)
 from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -32,6 +41,14 @@ class Named:
     tasks: tuple[str, ...]
     host: str
     pid: int
+
+
+def needed_keys(containers: int, tasks: Iterable[str], inputs: Iterable[str]) -> Iterator[bytes]:
+    """The keys of the records that a run is not exact without: who had its tasks, where they go on, what the first run found. `inputs`: topic ids."""
+    yield from (container_key(number) for number in range(containers))
+    yield from (startpoint_key(task) for task in tasks)
+    yield from (input_key(topic_id) for topic_id in inputs)
+    yield FIRST_RUN_KEY
 
 
 class OwnershipRecords:

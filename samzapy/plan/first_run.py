@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from samzapy.api.errors import SamzapyError, StateMismatch, StateRefused
-from samzapy.model.names import Job
+from samzapy.model.names import Job, job_of_coordinator_topic
 from samzapy.model.ownership import FirstRun
 
 MADE_AGAIN = "deleted and created again"
@@ -55,10 +55,14 @@ def changelog_gone(topic: str, store: str, checkpoint: str) -> StateRefused:
 
 def lost_while_running(topics: Iterable[str], what: str, more: str = "") -> StateRefused:
     """The error if topics of a running job were deleted, or deleted and made again. `more`: a sentence on what was committed."""
-    return StateRefused(
-        f"{', '.join(sorted(topics))}: {what} while the job ran; nothing more is committed.{' ' if more else ''}{more}",
-        "Restore it with its records; or run `samzapy reset JOB.yaml` to start over, once its inputs and outputs exist.",
-    )
+    gone = sorted(topics)
+    remedy = "Restore it with its records; or run `samzapy reset JOB.yaml` to start over, once its inputs and outputs exist."
+    if all(job_of_coordinator_topic(topic) is not None for topic in gone):
+        remedy = (
+            "Start the job again: `samzapy run JOB.yaml` makes this topic, with the settings that it needs; state and checkpoints stay. If somebody has made "
+            "it by then, first delete it: `samzapy reset JOB.yaml --coordinator --execute`."
+        )
+    return StateRefused(f"{', '.join(gone)}: {what} while the job ran; nothing more is committed.{' ' if more else ''}{more}", remedy)
 
 
 STATE_IS_LOST = (

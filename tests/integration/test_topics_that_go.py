@@ -47,6 +47,25 @@ def test_a_topic_deleted_while_the_job_runs_is_named_and_not_made_again(kafka: s
     assert topic not in admin(kafka).list_topics(timeout=10).topics
 
 
+@pytest.mark.prove
+def test_a_coordinator_topic_deleted_while_the_job_runs_is_named_and_the_next_run_makes_it(kafka: str, tmp_path: Path, unique: str) -> None:
+    job = Job(kafka, tmp_path, unique, partitions=2, containers={"count": 1})
+    topic = f"__samza_coordinator_{unique}_1"
+    job.feed(["a b", "c d"])
+    with job.running("--local") as running:
+        running.until_caught_up({f"{job.input}[{p}]": 1 for p in (0, 1)})
+        delete_topic(kafka, topic)
+        told = job.of("status")
+        assert running.process.poll() is not None or (0, True) == (told.returncode, "RUNNING" in told.stdout), told.stderr
+        assert 1 == running.process.wait(PATIENCE_S)
+    log = (tmp_path / "run.log").read_text()
+    assert f"SZ330]: {topic}: deleted while the job ran" in log
+    assert "could not be written" not in log
+    again = job.run_to_end()
+    assert again.returncode == 0, again.stderr
+    assert {(0, "a"): 1, (0, "b"): 1, (1, "c"): 1, (1, "d"): 1} == job.stored()
+
+
 def test_nothing_of_an_input_made_again_while_the_job_runs_is_committed_as_the_old_ones(kafka: str, tmp_path: Path, unique: str) -> None:
     job = Job(kafka, tmp_path, unique, partitions=1, containers={"count": 1, "lease": "30s"}, commit={"interval": "1s"})
     job.feed(["a b"])

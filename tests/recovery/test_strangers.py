@@ -198,6 +198,20 @@ def test_of_an_unsigned_request_no_body_is_kept() -> None:
     assert peak - size < 4 * size  # all of them would be twenty
 
 
+@pytest.mark.parametrize("path", ["/api/v1/stop", "/control/heartbeat"])
+def test_of_a_refused_request_no_endless_body_is_read(path: str) -> None:
+    """What is read of it costs the driver's process time, and a sender can send as fast as that reads."""
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+    chunk, taken = b"F4240\r\n" + b"x" * 1_000_000 + b"\r\n", 0
+    with Listening() as listening:
+        url = listening.web_url if path.startswith("/api") else listening.control_url
+        with strangers(port_of(url), 1, head) as connections, contextlib.suppress(ConnectionError):
+            while taken < 60:
+                connections[0].sendall(chunk)
+                taken += 1
+    assert taken < 30  # what the system's buffers take is some of it
+
+
 def test_a_sender_that_goes_away_in_its_body_is_no_event(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), Listening() as listening:
         body = b'{"container": 0}'

@@ -65,6 +65,7 @@ def test_an_order_that_was_carried_out_stands_in_nobodys_way(
 ) -> None:
     story.set(EARLIEST, reset=True)
     story.run()
+    capsys.readouterr()
     command()
     assert capsys.readouterr().err == ""
 

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from samzapy.api.errors import TimestampRefused
-from tests.unit.coordinator.test_job_coordinator import Stage, beat
+from samzapy.api.errors import StateRefused, TimestampRefused
+from samzapy.ports import TopicSpec
+from tests.unit.coordinator.test_job_coordinator import JOB, Stage, beat
 
 TWO_HOURS_MS = 7_200_000
 
@@ -106,3 +107,18 @@ def test_a_stop_does_not_wait_for_a_container_that_cannot_be_ended_in_the_topic(
         stage.coordinator.request_stop()
         assert 0 == stage.await_end()
         assert stage.clock.monotonic() - asked_s < 4.0  # a stop's own patience is 5 s here
+
+
+@pytest.mark.parametrize(("is_made_again", "what"), [(False, "deleted while"), (True, "deleted and created again while")])
+def test_a_coordinator_topic_that_is_gone_ends_the_job_by_its_name_before_a_write_waits_for_it(
+    is_made_again: bool, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Stage(lease_s=3.0) as stage:
+        stage.await_launch(1)
+        stage.cluster.delete(JOB.coordinator_topic)
+        if is_made_again:
+            stage.log.admin().create([TopicSpec(JOB.coordinator_topic, 1)])
+        assert StateRefused.exit_code == stage.await_end()
+    assert f"{JOB.coordinator_topic}: {what} the job ran" in caplog.text
+    assert "`samzapy run JOB.yaml` makes this topic" in caplog.text
+    assert "the next run waits until the lease has ended" not in caplog.text
