@@ -113,19 +113,25 @@ def replay(
         bool,
         typer.Option("--to-all-tasks", help="Also broadcast records that some tasks have processed: these process them a second time."),
     ] = False,
+    new_time: Annotated[
+        bool, typer.Option("--new-time", help="Also records whose timestamp their topic refuses or does not keep: they get the present time.")
+    ] = False,
     more: MoreFiles = None,
     sets: Sets = None,
     execute: Execute = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send records back to the topic and partition that they came from, each at most once.
+    """Send records back to the topic and partition that they came from, each at most once, with their own timestamp.
 
-    A broadcast input's record that failed in some tasks only is refused: every task would process it again. `--to-all-tasks` sends it all the same.
+    A broadcast input's record that failed in some tasks only is refused: every task would process it again. `--to-all-tasks` sends it all the
+    same. A record is refused, too, if its topic does not take its timestamp (message.timestamp.before.max.ms, message.timestamp.after.max.ms), or
+    would remove it at once (retention.ms). `--new-time` sends it with the present time. A topic with message.timestamp.type=LogAppendTime gives
+    each record the present time anyway.
     """
     job = Job(file, more, sets)
     chosen = Filter.of(task, topic, error, since, job.clock.now_ms())
     _check_choice(which, everything, chosen, "replay")
-    with _opened(job, are_checked=not to_all_tasks) as letters:
+    with _opened(job, are_checked=not to_all_tasks, may_have_new_time=new_time) as letters:
         found = letters.read()
         wanted = None if not which else [e.letter.origin for text in which for e in found.named(text)]
         if wanted is None and chosen.is_any:  # of those that can be sent, the chosen ones
@@ -136,6 +142,8 @@ def replay(
         if wanted is None:
             _tell_passed_by(letters.passed_by(found))
         waiting = letters.waiting(found, wanted)
+        for why, origins in letters.with_new_time(waiting).items():
+            say(f"{len(origins)} with the present time instead of their own: {why}; the first: {origins[0]}")
         if execute:
             waiting = send_back(letters, wanted)
             say(f"{_records(waiting)} sent back" if waiting else "nothing to send back")
@@ -221,11 +229,11 @@ def send_back(letters: DeadLetters, wanted: Sequence[Origin] | None) -> list[Ent
 
 
 @contextmanager
-def _opened(job: Job, are_checked: bool = False) -> Iterator[Any]:
+def _opened(job: Job, are_checked: bool = False, may_have_new_time: bool = False) -> Iterator[Any]:
     """`are_checked`: refuse what tasks that processed it would process again."""
     with job:
         readers = _readers(job) if are_checked else {}
-        yield DeadLetters(job.names, [i.topic for i in job.settings.inputs], job.log, job.clock, readers)
+        yield DeadLetters(job.names, [i.topic for i in job.settings.inputs], job.log, job.clock, readers, may_have_new_time)
 
 
 def _readers(job: Job) -> dict[str, int]:

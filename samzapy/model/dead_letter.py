@@ -179,8 +179,14 @@ def read_trace(headers: Headers | None) -> tuple[int, int, bool] | None:
 
 
 def replay_headers(letter: DeadLetter, place: Origin) -> list[tuple[str, bytes | None]]:
-    """The headers of a record that is sent back: its own, and which dead letter it was; after several replays, only the last one."""
-    return [*((name, data) for name, data in letter.headers if name != REPLAY_OF), (REPLAY_OF, _bytes(str(place)))]
+    """The headers of a record that is sent back: its own, and which dead letter it was; after several replays, only the last one.
+
+    That is always the last header. One of that name elsewhere, or with another content, is the record's own.
+    """
+    own = list(letter.headers)
+    if own and own[-1][0] == REPLAY_OF and parse_origin(_text(own[-1][1])) is not None:
+        own.pop()
+    return [*own, (REPLAY_OF, _bytes(str(place)))]
 
 
 def is_internal(headers: Headers | None) -> bool:

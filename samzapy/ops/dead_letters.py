@@ -8,6 +8,9 @@ running container hides all records after it, traces too. So it first writes a b
 Dead letters of one record (several tasks read it) are sent back together, as one record; that is exact only if it failed in every task that
 reads it, and refused otherwise. If two name the same record but differ in content,
 both are sent: it cannot be known here which of them is forged.
+
+A record goes back with its own timestamp. One that its topic would refuse or soon remove because of that is refused here, unless it may get the
+present time.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ from samzapy.model.dead_letter import (
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.ops.letters import Entry, Found
+from samzapy.ops.replay_time import is_given_by, time_to_send, why_not_own
 from samzapy.ports import Clock, Consumer, Log, Message, TopicFacts, TransactionalProducer
 from samzapy.readers import read_ranges
 
@@ -62,14 +66,24 @@ class DeadLetters:
         inputs: the job's input topics: nothing is sent to any other.
         readers: by broadcast input, how many tasks read each of its records. All of them read what is sent back, so a record that failed in
             some of them only is refused. An input that is not there is not checked.
+        may_have_new_time: records whose own timestamp their topic refuses, or removes soon, get the present time; else they are refused.
     """
 
-    def __init__(self, job: Job, inputs: Iterable[str], log: Log, clock: Clock, readers: Mapping[str, int] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        job: Job,
+        inputs: Iterable[str],
+        log: Log,
+        clock: Clock,
+        readers: Mapping[str, int] = MappingProxyType({}),
+        may_have_new_time: bool = False,
+    ) -> None:
         self._job = job
         self._readers = readers
         self._inputs = frozenset(inputs)
         self._log = log
         self._clock = clock
+        self._may_have_new_time = may_have_new_time
         with log.admin() as admin:
             self._facts: Mapping[str, TopicFacts] = admin.topics([job.dead_letter_topic, *self._inputs])
 
@@ -143,6 +157,19 @@ class DeadLetters:
                 raise refused
         return waiting
 
+    def with_new_time(self, entries: Sequence[Entry]) -> dict[str, list[Origin]]:
+        """Which of these records get the present time when they are sent back, by why."""
+        found: dict[str, list[Origin]] = {}
+        now_ms = self._clock.now_ms()
+        for origin, timestamp_ms in {e.letter.origin: e.letter.timestamp_ms for e in entries}.items():
+            config = self._facts[origin.topic].config
+            why = why_not_own(timestamp_ms, now_ms, config)
+            if is_given_by(config):
+                found.setdefault(f"{origin.topic} gives each record the time at which it arrives", []).append(origin)
+            elif why and self._may_have_new_time:
+                found.setdefault(f"{origin.topic} does not keep their own", []).append(origin)
+        return found
+
     def passed_by(self, found: Found) -> list[SamzapyError]:
         """The errors of those that cannot be sent back when all are replayed; one each."""
         failed_in = self._failed_in(found)
@@ -174,6 +201,12 @@ class DeadLetters:
                 f"the dead letter of {origin}: {origin.topic} is a broadcast input, and the record failed in {', '.join(sorted(tasks))} only. Sent back, "
                 f"it is processed by all {self._readers[origin.topic]} tasks: a second time by those that had processed it.",
                 f"If that does no harm, run `samzapy dlq replay JOB.yaml {entry.number} --to-all-tasks --execute`.",
+            )
+        why = "" if self._may_have_new_time else why_not_own(entry.letter.timestamp_ms, self._clock.now_ms(), facts.config)
+        if why:
+            return ConfigurationError(
+                f"the dead letter of {origin}: {why}.",
+                f"Change that setting of {origin.topic}, or send it back with the present time: `samzapy dlq replay JOB.yaml {entry.number} --new-time --execute`.",
             )
         size = record_size(entry.letter.key, entry.letter.value, replay_headers(entry.letter, entry.place))
         if size > facts.max_message_bytes:
@@ -249,7 +282,8 @@ class DeadLetters:
             record = (origin, letter.key, letter.value)
             if record not in sent:
                 sent.add(record)
-                producer.send(origin.topic, letter.value, letter.key, origin.partition, headers=replay_headers(letter, entry.place))
+                at_ms = time_to_send(letter.timestamp_ms, now_ms, self._facts[origin.topic].config, self._may_have_new_time)
+                producer.send(origin.topic, letter.value, letter.key, origin.partition, at_ms, replay_headers(letter, entry.place))
             producer.send(entry.place.topic, None, None, entry.place.partition, headers=trace_headers(entry.place.offset, now_ms))
         producer.flush()
         return producer.commit()

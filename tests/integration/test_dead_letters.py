@@ -174,7 +174,7 @@ def test_dead_letters_are_listed_shown_and_sent_back_once(kafka: str, tmp_path: 
     job = Job(kafka, tmp_path, name, partitions=2, on_error={"then": "dead_letter"})
     now = int(time.time() * 1000)  # a record that is older than its topic's retention would be gone before the end of this
     produce(kafka, job.input, [Record(0, 0, b"\xff\x00", "fü boom".encode(), [("trace", b"\x01")], now)])
-    produce(kafka, job.input, [(None, b"\xff no text", 1), (None, b"fine", 1)])
+    produce(kafka, job.input, [Record(1, 0, None, b"\xff no text", [], now - 3_600_000), (None, b"fine", 1)])
     assert 0 == job.run_to_end().returncode
 
     listed = job.command("dlq", "list", str(job.file), "--json")
@@ -212,6 +212,7 @@ def test_dead_letters_are_listed_shown_and_sent_back_once(kafka: str, tmp_path: 
     back = next(r for r in again if r.partition == 0 and r.offset > 0)
     assert (b"\xff\x00", "fü boom".encode(), ("trace", b"\x01")) == (back.key, back.value, back.headers[0])
     assert ["samzapy-replay-of"] == [header for header, _ in back.headers[1:]]
+    assert [now, now - 3_600_000] == [r.timestamp for r in sorted(again) if r.headers[-1:] and r.headers[-1][0] == "samzapy-replay-of"]
 
 
 def test_a_replay_that_is_killed_in_between_sends_nothing_twice(kafka: str, tmp_path: Path, name: str) -> None:

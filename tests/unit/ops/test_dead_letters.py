@@ -157,6 +157,21 @@ def test_a_record_goes_back_as_it_was_and_says_which_dead_letter_it_is(tmp_path:
     assert [("trace", b"1"), ("samzapy-topic", None), ("samzapy-replay-of", str(second.place).encode())] == third.headers()
 
 
+def test_a_header_of_the_records_own_with_the_name_of_ours_is_kept(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Fragile, on_error="dead_letter")
+    own: list[tuple[str, bytes | None]] = [("samzapy-replay-of", b"in[0]@1"), ("trace", b"1"), ("samzapy-replay-of", b"mine")]
+    bench.log.plain_producer("feed").send("in", None, b"boom", 0, 99, own)
+    container = bench.start()
+    for _ in range(2):
+        bench.drain(container)
+        letters_of(bench).replay(None, quiet)
+    first, second = (e.place for e in letters_of(bench).read().entries)
+    assert [
+        [*own, ("samzapy-replay-of", str(first).encode())],
+        [*own, ("samzapy-replay-of", str(second).encode())],
+    ] == [m.headers() for m in records(bench)[1:]]
+
+
 def test_once_is_once_however_often_it_is_asked_for(tmp_path: Path) -> None:
     bench, _ = bench_of(tmp_path)
     assert 2 == len(letters_of(bench).replay([Origin("in", 0, 1), Origin("in", 1, 2)], quiet))
