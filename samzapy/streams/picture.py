@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from samzapy.config.units import format_duration
 from samzapy.printable import printable
 from samzapy.streams.compile import compiled
 from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, sources, tables_read, takers
+from samzapy.streams.windowed import Late, WindowAggregate
 
 Topics = Mapping[str, str]
 
@@ -16,6 +18,7 @@ Topics = Mapping[str, str]
 def text(graph: Graph, topics: Topics) -> str:
     """A tree below each topic that is read. An operator that takes several streams stands below the first; the others point to it."""
     below, shown, lines = takers(graph), set[Node](), list[str]()
+    below = {node: [taker for taker in found if not _is_unused(taker, below)] for node, found in below.items()}
 
     def tree(node: Node, before: str, own: str) -> None:
         again = node in shown
@@ -34,7 +37,7 @@ def text(graph: Graph, topics: Topics) -> str:
 def mermaid(graph: Graph, topics: Topics) -> str:
     """A Mermaid flowchart, as pages of GitHub and GitLab show it."""
     lines = ["flowchart LR"]
-    for node in graph:
+    for node in _shown(graph):
         label = described(node, topics).replace('"', "#quot;")
         lines.append(f'    n{node.number}[("{label}")]' if isinstance(node, Keeps) else f'    n{node.number}["{label}"]')
     lines += [f"    n{a.number} {'-.->' if is_read else '-->'} n{b.number}" for a, b, is_read in _edges(graph)]
@@ -44,7 +47,7 @@ def mermaid(graph: Graph, topics: Topics) -> str:
 def dot(graph: Graph, topics: Topics) -> str:
     """A graph for Graphviz."""
     lines = ["digraph program {", "    rankdir=LR; node [shape=box];"]
-    for node in graph:
+    for node in _shown(graph):
         shape = " shape=cylinder" if isinstance(node, Keeps) else ""
         lines.append(f"    n{node.number} [label={_quoted(described(node, topics))}{shape}];")
     lines += [f"    n{a.number} -> n{b.number}{' [style=dashed]' if is_read else ''};" for a, b, is_read in _edges(graph)]
@@ -74,13 +77,26 @@ def described(node: Node, topics: Topics) -> str:
         words += f" (topic {real})" if real != node.topic else ""
     if isinstance(node, Source | TableSource):
         words += f": {node.key} → {node.value}"
+    if isinstance(node, WindowAggregate):
+        late = f", allowed lateness {format_duration(node.lateness_ms)}" if node.lateness_ms else ""
+        words += f": {node.window}{late}, {node.emit}"
     if isinstance(node, Keeps):
         words += f", store {node.name}"
     return printable(" ".join(words.split()))
 
 
+def _is_unused(node: Node, below: Mapping[Node, Sequence[Node]]) -> bool:
+    """Whether it is what came too late for a window, which nobody takes."""
+    return isinstance(node, Late) and not below[node]
+
+
+def _shown(graph: Graph) -> list[Node]:
+    below = takers(graph)
+    return [node for node in graph if not _is_unused(node, below)]
+
+
 def _edges(graph: Graph) -> Iterator[tuple[Node, Node, bool]]:
-    for node in graph:
+    for node in _shown(graph):
         for before in dict.fromkeys(node.inputs):
             yield before, node, False
         for table in tables_read(node):

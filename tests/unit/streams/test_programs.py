@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from samzapy.api.errors import ConfigurationError, TaskError
+from samzapy.container.metrics import OperatorCounts
 from samzapy.streams import Aggregate, App, Stream, agg
 from samzapy.testing import Harness
 
@@ -322,3 +323,14 @@ def test_records_of_a_batch_that_failed_are_counted_once() -> None:
         feed(h, 4, 5, 3, 2, 6)
         h.run()
         assert {"in": 4, "out": 3, "dropped": 1} == counts_of(h)["1-filter"]
+
+
+def test_what_an_abort_undoes_is_counted_once() -> None:
+    counts = OperatorCounts()
+    numbers = counts.of(2)
+    numbers[0] += 5
+    counts.stand()
+    numbers[1] += 7
+    counts.go_back()
+    assert [5, 0] == numbers
+    assert numbers is counts.of(2)

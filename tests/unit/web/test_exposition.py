@@ -85,3 +85,17 @@ def test_what_is_not_known_is_not_told() -> None:
 def test_a_container_that_said_nothing_yet_has_its_restarts() -> None:
     text = metrics_text(STATUS, {})
     assert 'samzapy_container_restarts_total{container="1",job="views-1"} 2.0' in text
+
+
+def test_the_operators_of_a_program_are_counted_by_name() -> None:
+    operators = {"1-filter": {"in": 5, "out": 3, "dropped": 2}, "totals": {"in": 3, "out": 3}, "4-to": {"in": 3}}
+    text = metrics_text({**STATUS, "tasks": [{**TASK, "operators": operators}, WAITING]}, REPORTS)
+    found = {
+        (s.name.removeprefix("samzapy_operator_records_").removesuffix("_total"), s.labels["operator"]): s.value
+        for family in text_string_to_metric_families(text)
+        for s in family.samples
+        if s.name.startswith("samzapy_operator_records_") and s.name.endswith("_total")
+    }
+    assert {
+        ("in", "1-filter"): 5.0, ("out", "1-filter"): 3.0, ("dropped", "1-filter"): 2.0, ("in", "totals"): 3.0, ("out", "totals"): 3.0, ("in", "4-to"): 3.0,
+    } == found  # fmt: skip
