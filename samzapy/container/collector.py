@@ -3,6 +3,7 @@ hook sent that raised is dropped."""
 
 from __future__ import annotations
 
+import logging
 from _thread import get_ident
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ from samzapy.model.murmur2 import murmur2
 from samzapy.model.names import KAFKA
 from samzapy.ports import Outgoing
 
+LOG = logging.getLogger("samzapy.container")
 TOPIC = itemgetter(0)  # of an Outgoing
 RECORD_OVERHEAD_BYTES = 100  # batch header, record header and varints, rounded up
 SendAll = Callable[[Sequence[Outgoing]], None]
@@ -33,7 +35,7 @@ class Collector:
         kept: how many of them are of hooks that have returned. The hot loop writes it: a hook returned, its records will be released.
     """
 
-    __slots__ = ("_only", "_outputs", "_size", "_thread", "kept", "pending", "sent")
+    __slots__ = ("_keeps_from", "_only", "_outputs", "_size", "_thread", "kept", "pending", "sent")
 
     def __init__(self, outputs: Mapping[str, OutputSpec]) -> None:
         self._outputs: dict[object, _Output] = {}  # a topic is named as text, or as a stream
@@ -41,6 +43,7 @@ class Collector:
             quick_key = getattr(o.key_serde, "quick_encode", o.key_serde.encode)
             self._outputs[topic] = self._outputs[SystemStream(KAFKA, topic)] = o, o.topic, quick_key, o.value_serde.encode, o.max_record_bytes
         self._thread = get_ident()
+        self._keeps_from = {topic: o.keeps_from_ms for topic, o in outputs.items()}
         self._only = next(iter(outputs)) if len(outputs) == 1 else ""
         self.sent: Counter[str] = Counter()
         self.pending: list[Outgoing] = []
@@ -119,6 +122,9 @@ class Collector:
 
     def release(self, send_all: SendAll) -> int:
         """Hand the records of hooks that have returned to the producer, in order. Returns their bytes."""
+        topic, _, _, _, timestamp, _ = self.pending[0]  # one of each batch is looked at
+        if 0 < timestamp < self._keeps_from[topic]:
+            self._tell_of_old_times(topic, timestamp)
         send_all(self.pending)
         if self._only:
             self.sent[self._only] += len(self.pending)
@@ -127,6 +133,16 @@ class Collector:
         size = self._size
         self.clear()
         return size
+
+    def _tell_of_old_times(self, topic: str, timestamp: int) -> None:
+        """Once: Kafka takes such records, and deletes them some minutes later."""
+        self._keeps_from[topic] = 0
+        LOG.warning(
+            "records for topic %s have timestamps such as %d, which are older than its retention.ms: Kafka deletes them within minutes. "
+            "With Kafka's own tools, set retention.ms=-1 for it; or send them with the time of sending (`.to(…, timestamps=\"send\")` in a program)",
+            topic,
+            timestamp,
+        )
 
     def clear(self) -> None:
         """Drop all waiting records."""

@@ -43,13 +43,17 @@ class InputSpec:
 
 @dataclass(frozen=True, slots=True)
 class OutputSpec:
-    """An output topic: its serdes, partition count, and the largest record it takes, in bytes."""
+    """An output topic: its serdes, partition count, and the largest record it takes, in bytes.
+
+    `keeps_from_ms`: Kafka deletes records whose own timestamps are older, as its `retention.ms` was when the container started; 0: it deletes none.
+    """
 
     topic: str
     key_serde: Serde
     value_serde: Serde
     partitions: int
     max_record_bytes: int
+    keeps_from_ms: int = 0
 
 
 @dataclass(kw_only=True, frozen=True, slots=True)

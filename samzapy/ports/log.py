@@ -260,6 +260,12 @@ class TopicFacts:
     def max_message_bytes(self) -> int:
         return int(self.config.get("max.message.bytes", 1048588))
 
+    @property
+    def retention_ms(self) -> int | None:
+        """How long a record is kept after its timestamp; None: for ever."""
+        kept = int(self.config.get("retention.ms", -1))
+        return kept if kept >= 0 and "delete" in self.config.get("cleanup.policy", "delete") else None
+
 
 @dataclass(frozen=True, slots=True)
 class TopicOutline:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from samzapy.config.units import format_duration
 from samzapy.streams.agg import Aggregate, collect
 from samzapy.streams.emit import FINAL, Emit
 from samzapy.streams.functions import Function, function
@@ -54,6 +55,11 @@ class WindowAggregate(Keeps):
     @property
     def word(self) -> str:
         return f"window {self.how}"
+
+    @property
+    def title(self) -> str:
+        late = f", lateness {format_duration(self.lateness_ms)}" if self.lateness_ms else ""
+        return f"{self.word} {self.name} ({self.window}{late}, {self.emit})"
 
     @property
     def drops(self) -> bool:

@@ -89,7 +89,10 @@ def container_spec(
             for i in settings.inputs
         },
         outputs={
-            o.topic: OutputSpec(o.topic, serde(o.key), serde(o.value), topics[o.topic].partitions, topics[o.topic].max_message_bytes)
+            o.topic: OutputSpec(
+                o.topic, serde(o.key), serde(o.value), topics[o.topic].partitions, topics[o.topic].max_message_bytes,
+                0 if (kept := topics[o.topic].retention_ms) is None else max(0, now_ms() - kept),
+            )
             for o in settings.outputs
         },
         stores=stores,

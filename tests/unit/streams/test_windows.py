@@ -13,6 +13,7 @@ from samzapy.api.errors import ConfigurationError, TaskError
 from samzapy.container.stage_time import StageTime
 from samzapy.container.times import Times
 from samzapy.model.event_time import NEVER
+from samzapy.ports import TopicSpec
 from samzapy.streams import FINAL, App, Pane, agg, hopping, stage, tumbling, updates
 from samzapy.streams.operators.slices import CURSOR, Slices
 from samzapy.testing import Harness
@@ -481,6 +482,18 @@ def test_what_windows_are_called() -> None:
     assert (str(FINAL), str(updates())) == ("final", "updates")
 
 
+
+
+@pytest.mark.parametrize(("retention_ms", "is_told"), [(7 * DAY, True), (-1, False), (50 * 365 * DAY, False)])
+def test_panes_that_kafka_would_delete_at_once_are_told_of(retention_ms: int, is_told: bool, caplog: pytest.LogCaptureFixture) -> None:
+    app = App()
+    source(app).window(tumbling("10s")).count("counts").to("out")
+    with Harness(app) as h:
+        h.log.admin().delete(["out"])
+        h.log.admin().create([TopicSpec("out", 1, {"retention.ms": str(retention_ms)})])
+        feed(h, [("k", 1, 0), ("k", 20, 0), ("k", 40, 0)], 1000)
+        told_of = [record.message for record in caplog.records if "older than its retention.ms" in record.message]
+        assert len(told_of) == is_told
 
 
 # -- planted bugs ------------------------------------------------------------------------------------------------------------------------
