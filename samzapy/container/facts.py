@@ -87,16 +87,19 @@ class Errors:
         self._groups: dict[tuple[str, str], dict[str, Any]] = {}
         self._untold: dict[tuple[str, str], float] = {}  # since when
 
-    def add(self, error: BaseException, stack: str, text: str, task: str, record: str, action: str) -> None:
-        """One record failed for good. `stack`: as `failure.stack_of`. `action`: what became of the record."""
-        kind, place = type(error).__name__, _place(stack)
+    def add(self, kind: str, place: str, told: Callable[[], Mapping[str, Any]], task: str) -> None:
+        """One record failed for good. `place`: the line that raised. `told`: its record, text, stack and what became of it; asked for at most once
+        in AGAIN_S, because many records may fail in that time."""
         group = self._groups.get((kind, place))
         now_ms = self._clock.now_ms()
         if group is None:
             if len(self._groups) >= MAX_GROUPS:
                 kind, place = "other errors", f"of more than {MAX_GROUPS} kinds"
             group = self._groups.setdefault((kind, place), {"type": kind, "place": place, "count": 0, "first_ms": now_ms, "tasks": []})
-        group.update(count=group["count"] + 1, last_ms=now_ms, record=record, text=text, action=action, stack=stack[-MAX_STACK:])
+        group.update(count=group["count"] + 1, last_ms=now_ms)
+        if (kind, place) not in self._untold:
+            group.update(told())
+            group["stack"] = group["stack"][-MAX_STACK:]
         if task not in group["tasks"] and len(group["tasks"]) < MAX_NAMED:
             group["tasks"].append(task)
         self._untold.setdefault((kind, place), self._clock.monotonic())
@@ -155,9 +158,3 @@ class Facts:
             "end_to_end": self._end_to_end.to_json(),
             "news": list(self._news),
         }
-
-
-def _place(stack: str) -> str:
-    """`file:line` of the innermost frame of the exception that was raised last."""
-    frames = [line for line in stack.splitlines() if not line.startswith("->")]
-    return frames[-1].partition(" in ")[0] if frames else ""

@@ -188,6 +188,11 @@ def _is_ours(path: str) -> bool:
     return Path(path).is_relative_to(PACKAGE)
 
 
+def place_of(error: BaseException) -> str:
+    """`file:line` of the innermost of the user's frames; "" if there is none."""
+    return _user_line(error).strip(" ()")
+
+
 def _user_line(error: BaseException) -> str:
     frame = error.__traceback__
     last = ""

@@ -22,6 +22,7 @@ from samzapy.container.failure import (  # fmt: skip
     is_logged,
     named,
     origin_of,
+    place_of,
     stack_of,
     where_of,
 )
@@ -61,7 +62,7 @@ class GivenUpRecords:
         task, spec = task_input.task, self._dead_letters
         comes_again = message.offset() < task_input.again_until
         action = AGAIN if comes_again and self._on_error != FAIL else ACTIONS[self._on_error]
-        self._errors.add(error, stack_of(error), described(error), task.name, str(origin_of(message)), action)
+        self._errors.add(type(error).__name__, place_of(error), lambda: _told(message, error, action), task.name)
         if self._on_error == FAIL:
             self._stop_at(named(task.name, task.hook, error, where_of(message, error), attempts), error)
         elif spec is not None and not comes_again:
@@ -85,3 +86,8 @@ class GivenUpRecords:
     def _stop_at(self, error: SamzapyError, cause: BaseException) -> NoReturn:
         self._commits.commit()
         raise error from cause
+
+
+def _told(message: Message, error: BaseException, action: str) -> dict[str, str]:
+    """What people are told of one error of a group."""
+    return {"record": str(origin_of(message)), "text": described(error), "stack": stack_of(error), "action": action}

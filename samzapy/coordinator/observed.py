@@ -14,7 +14,7 @@ from samzapy.ports import Clock
 
 FINE_S, FINE = 2.0, 300  # ten minutes
 COARSE_S, COARSE = 30.0, 720  # six hours
-LOOK_S = 1.0
+LOOK_S, TASKS = 1.0, 1000
 LAG_S = 15.0  # how fast the lag grows is told over this time: a report may be some seconds old
 RECENT_MS = 60_000  # the commits that are summed up
 
@@ -28,6 +28,7 @@ class Observed:
         self._tasks: dict[str, Pace] = {}
         self._lags: deque[tuple[float, int]] = deque()  # of the last LAG_S seconds
         self._looked_at = float("-inf")
+        self._every_s = LOOK_S
         self._series = {FINE_S: deque[dict[str, Any]](maxlen=FINE), COARSE_S: deque[dict[str, Any]](maxlen=COARSE)}
         self._next_at = dict.fromkeys(self._series, 0.0)
 
@@ -113,7 +114,7 @@ class Observed:
     @property
     def is_due(self) -> bool:
         """Whether to `look` again."""
-        return self._clock.monotonic() - self._looked_at >= LOOK_S
+        return self._clock.monotonic() - self._looked_at >= self._every_s
 
     def _lag_rate(self) -> float:
         if len(self._lags) < 2:
@@ -121,10 +122,11 @@ class Observed:
         (began, first), (ended, last) = self._lags[0], self._lags[-1]
         return (last - first) / (ended - began)
 
-    def look(self, lags: Sequence[int | None], rate: Mapping[str, Any]) -> None:
-        """The job's numbers as they are now; called every LOOK_S seconds. `rate`: as `job` gives them."""
-        lag = None if None in lags else sum(n or 0 for n in lags)
+    def look(self, tasks: Sequence[Mapping[str, Any]], rate: Mapping[str, Any]) -> None:
+        """The job's numbers as they are now; every LOOK_S seconds, and the more seldom the more tasks there are. `rate`: as `job` gives them."""
+        lag = rate["lag"]
         now = self._looked_at = self._clock.monotonic()
+        self._every_s = LOOK_S * max(1.0, len(tasks) / TASKS)
         if lag is not None:
             self._lags.append((now, lag))
         while self._lags and now - self._lags[0][0] > LAG_S:

@@ -263,11 +263,14 @@ class Roster:
 
     def look(self) -> None:
         """Note the job's numbers as they are now, if it is time."""
-        if self.observed.is_due:
-            now = self.status()
-            self.observed.look([task["lag"] for task in now["tasks"]], now["rates"])
-            if self.diagnosing.is_due:
-                self.diagnosing.look(now, self.reports())
+        if not self.observed.is_due:
+            return
+        owners = self._owners()
+        reports = {name: owners[name].report_of(name) if name in owners else {} for name in self.tasks}
+        brief = [{**self.observed.task(name, report), "lag": report.get("lag")} for name, report in reports.items()]  # a status has much more
+        self.observed.look(brief, self.observed.job(brief, self.events.commits()))
+        if self.diagnosing.is_due:
+            self.diagnosing.look(self.status(), self.reports())
 
     def reports(self) -> dict[int, Mapping[str, Any]]:
         """The last report of each container, for metrics."""

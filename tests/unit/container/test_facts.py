@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from samzapy.container.facts import COMMIT, MAX_GROUPS, OTHER, PHASES, PROCESS, WAIT_INPUT, WAIT_OUTPUT, Errors, Facts, Histogram, LoopTime
 from samzapy.model.durations import BUCKETS_S
 from samzapy.testing.manual_clock import ManualClock
 
-STACK = "counts.py:31 in process: raise ValueError(x)\n-> ValueError"
+PLACE = "counts.py:31"
+
+
+def one(record: str, asked: list[str] | None = None) -> Callable[[], dict[str, str]]:
+    """What is told of an error, if it is asked for."""
+
+    def told() -> dict[str, str]:
+        if asked is not None:
+            asked.append(record)
+        return {"record": record, "text": "ValueError: bad price", "stack": "counts.py:31 in process", "action": "set aside"}
+
+    return told
 
 
 def test_the_loops_time_is_what_it_did_and_nothing_is_counted_twice() -> None:
@@ -43,24 +56,27 @@ def test_a_duration_is_in_the_first_bucket_that_it_fits() -> None:
 def test_errors_are_counted_by_class_and_line_and_told_of_once_a_second() -> None:
     clock = ManualClock()
     errors = Errors(clock)
+    asked: list[str] = []
     for n in range(3):
-        errors.add(ValueError("bad price"), STACK, "ValueError: bad price", f"Partition {n}", f"visits[{n}]@7", "set aside")
+        errors.add("ValueError", PLACE, one(f"visits[{n}]@7", asked), f"Partition {n}")
 
     (first,) = errors.untold()
     assert ("ValueError", "counts.py:31", 3, ["Partition 0", "Partition 1", "Partition 2"]) == tuple(
         first[name] for name in ("type", "place", "count", "tasks")
     )
-    errors.add(ValueError("bad price"), STACK, "ValueError: bad price", "Partition 0", "visits[0]@8", "set aside")
+    errors.add("ValueError", PLACE, one("visits[0]@8", asked), "Partition 0")
+    errors.add("ValueError", PLACE, one("visits[0]@9", asked), "Partition 0")
     assert [] == errors.untold()
     clock.sleep(1.0)
-    assert [("visits[0]@8", 4)] == [(group["record"], group["count"]) for group in errors.untold()]
+    assert [("visits[0]@8", 5)] == [(group["record"], group["count"]) for group in errors.untold()]
     assert [] == errors.untold()
+    assert ["visits[0]@7", "visits[0]@8"] == asked, "a stack takes longer than many a record"
 
 
 def test_kinds_of_errors_without_end_take_no_memory_without_end() -> None:
     errors = Errors(ManualClock())
     for n in range(3 * MAX_GROUPS):
-        errors.add(ValueError(), f"counts.py:{n} in process: x", "", "Partition 0", "", "skipped")
+        errors.add("ValueError", f"counts.py:{n}", one("visits[0]@7"), "Partition 0")
 
     told = errors.untold()
     assert MAX_GROUPS + 1 == len(told)
