@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +16,7 @@ from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json
 from samzapy.cli.inspect import NOT_RUNNING, last_run
 from samzapy.cli.job import SILENT_REMEDY, Job
+from samzapy.config.schema import Settings
 from samzapy.coordinator.token import read_token, token_path
 
 Timeout = Annotated[float, typer.Option(help="How long to wait for it to finish, in seconds; 5 more if Kafka does not answer.", min=0)]
@@ -109,11 +110,31 @@ def restart(
     return _done(job, "restart", _restart(job, container, timeout, token_file), as_json)
 
 
+def refuse_other_program(settings: Settings, status: Mapping[str, Any]) -> None:
+    """A program that reads or keeps something else than the one that runs: its containers would refuse to start, and the job would end.
+
+    Raises:
+        ConfigurationError: it is such a program.
+    """
+    tasks = [task for task in status["tasks"] if task["state"] == "RUNNING"]
+    if settings.app is None or not tasks:
+        return
+    topics = {partition.partition(".")[2].rpartition(".")[0] for task in tasks for partition in task["partitions"]}
+    stores = {store for task in tasks for store in task["stores"]}
+    for what, runs, is_now in (("inputs", topics, {i.topic for i in settings.inputs}), ("stores", stores, set(settings.stores))):
+        if runs != is_now:
+            raise ConfigurationError(
+                f"the program has the {what} {', '.join(sorted(is_now)) or 'none'}, the one that runs has {', '.join(sorted(runs)) or 'none'}.",
+                "A restart loads new code into the same inputs and stores: for others, `samzapy stop JOB.yaml`, then `samzapy run JOB.yaml`.",
+            )
+
+
 def _restart(job: Job, container: int | None, timeout: float, token_file: Path | None) -> int:
     deadline = time.monotonic() + timeout
     run = _found(job, token_file, timeout)
     if isinstance(run, int):
         return run
+    refuse_other_program(job.settings, run.status)
     before = {c["id"]: c["pid"] for c in run.status["containers"]}
     numbers = run.post("restart", {"container": container})["containers"]
 

@@ -21,7 +21,7 @@ from samzapy.config.fields import CLASS, RECORD
 from samzapy.config.findings import Finding, check_types
 from samzapy.config.origins import Origin, origins
 from samzapy.config.overrides import apply_set
-from samzapy.config.program import check_written
+from samzapy.config.program import OF_PROGRAMS, check_written
 from samzapy.config.reader import Stop, parse, read_file, read_scalar
 from samzapy.config.references import Interpolated, resolve, secret_params, secret_texts, written_secrets
 from samzapy.config.scalars import shown
@@ -104,6 +104,7 @@ def load_job(
         if not findings:
             values |= sections
             settings, findings = _check(values)
+            findings = [_of_program(finding) for finding in findings]
     if check_classes:
         findings += _check_classes(values, folders, {finding.path for finding in findings})
     problems += _problems(findings, failed, root, secrets)
@@ -160,6 +161,11 @@ def _read(paths: Sequence[Path], problems: list[Problem]) -> Node | None:
 def _check(values: dict[str, Any]) -> tuple[Settings | None, list[Finding]]:
     settings, findings = check_types(values)
     return settings, [*findings, *check_together(values)]
+
+
+def _of_program(finding: Finding) -> Finding:
+    """What is wrong with what a program says is wrong with the program: the file has no line for it."""
+    return Finding(("app",), f"{dotted(finding.path)}: {finding.message}", finding.hint) if finding.path[0] in OF_PROGRAMS else finding
 
 
 def _check_classes(values: Mapping[str, Any], folders: Sequence[Path], wrong: set[Route]) -> list[Finding]:

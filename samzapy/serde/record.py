@@ -1,8 +1,9 @@
 """`record:module:Class`: a value is an object of that class, written as JSON and checked against the class's annotations when it is read.
 
 The class is a dataclass, a `msgspec.Struct` (the quickest), a NamedTuple, a TypedDict, or a pydantic model. A record that does not fit the class
-is refused when it is read, and the error names the field. When a value is written only its own type is checked, not its fields: a value
-with wrong fields is refused at the next read.
+is refused when it is read, and the error names the field. A class may have `@classmethod def upgrade(cls, old: dict) -> dict`: it is given the
+fields of a record that does not fit, as an earlier version of the class wrote it, and gives those that the class has now. When a value is
+written only its own type is checked, not its fields: a value with wrong fields is refused at the next read.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class RecordSerde:
         self._dumps: Callable[[Any], bytes]
         self._loads: Callable[[bytes], Any]
         try:
+            self._upgrade: Callable[[Any], Any] | None = getattr(cls, "upgrade", None)
+            self._made: Callable[[Any], Any] = getattr(cls, "model_validate", None) or (lambda fields: msgspec.convert(fields, cls))
             if hasattr(cls, "model_validate_json"):  # a pydantic model
                 self._dumps = lambda value: value.model_dump_json(by_alias=True).encode()
                 self._loads = cls.model_validate_json
@@ -76,9 +79,21 @@ class RecordSerde:
             return self._loads(data)
         except (ValueError, RecursionError) as error:  # of msgspec and pydantic alike; both name the field
             what = " ".join(str(error).split()) or type(error).__name__
+            if self._upgrade is None:
+                raise SerdeError(
+                    f"serde {self.name} cannot read {shown(data)}: {what}.", "Use the serde that wrote it, or fix the class."
+                ) from None
+            return self._upgraded(data, what, self._upgrade)
+
+    def _upgraded(self, data: bytes, what: str, upgrade: Callable[[Any], Any]) -> Any:
+        """What the class makes of fields that do not fit it any more."""
+        try:
+            return self._made(upgrade(msgspec.json.decode(data)))
+        except Exception as error:  # what the user's method raises may be anything
             raise SerdeError(
-                f"serde {self.name} cannot read {shown(data)}: {what}.", "Use the serde that wrote it, or fix the class."
-            ) from None
+                f"serde {self.name} cannot read {shown(data)}: {what}; and its `upgrade` failed: {type(error).__name__}: {error}.",
+                "Let `upgrade` return the fields as the class has them now.",
+            ) from error
 
 
 def record_serde(name: str, folders: Sequence[Path]) -> RecordSerde:

@@ -47,7 +47,7 @@ def expand(document: Mapping[str, Any], folders: Sequence[Path]) -> tuple[dict[s
         findings = list(check_names(app.graph, streams, stores))
         return ({}, findings) if findings else (sections(app.graph, streams, stores).to_json(), [])
     except ConfigError as error:
-        return {}, [Finding(("app",), problem.message, problem.hint) for problem in error.problems]
+        return {}, [Finding(("app",), problem.message.rstrip("."), problem.hint) for problem in error.problems]
     except ConfigurationError as error:
         return {}, [Finding(("app",), error.message.rstrip("."), error.remedy)]
 

@@ -131,3 +131,34 @@ def test_it_is_named_in_the_job_file(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigurationError, match=words):
             serde_named(name, [tmp_path])
+
+
+@dataclass
+class Renamed:
+    name: str
+    size: int
+
+    @classmethod
+    def upgrade(cls, old: dict[str, Any]) -> dict[str, Any]:
+        return {"name": old["title"], "size": len(old["title"])}
+
+
+class RenamedModel(BaseModel):
+    name: str
+
+    @classmethod
+    def upgrade(cls, old: dict[str, Any]) -> dict[str, Any]:
+        return {"name": old["title"]}
+
+
+def test_a_class_may_read_what_an_earlier_version_of_it_wrote() -> None:
+    serde = RecordSerde("record:m:Renamed", Renamed)
+    assert Renamed("abc", 3) == serde.decode(b'{"title": "abc"}')
+    assert Renamed("new", 9) == serde.decode(serde.encode(Renamed("new", 9)))
+    assert RenamedModel(name="x") == RecordSerde("record:m:RenamedModel", RenamedModel).decode(b'{"title": "x"}')
+
+
+@pytest.mark.parametrize("data", [b'{"other": 1}', b"[1]", b"{", b'{"title": 3}'])
+def test_what_upgrade_cannot_take_is_refused(data: bytes) -> None:
+    with pytest.raises(SerdeError, match=r"cannot read .* and its `upgrade` failed"):
+        RecordSerde("record:m:Renamed", Renamed).decode(data)
