@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes: each would compile samzapy anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test prove simulate chaos bench bench-check lint check lock clean
+.PHONY: help venv demo test prove simulate chaos bench bench-check lint check docs lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -58,6 +58,9 @@ JOBS ?= 2
 chaos: venv  ## half an hour of faults of every kind over three brokers, as child processes and on Spark (SEED=n MINUTES=n)
 	$(BIN)/python -m tests.recovery.run --chaos --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
 
+docs: venv  ## the pages as a static site with search, in .docs/site; no network is needed
+	@$(BIN)/python docs/build.py
+
 lock:  ## write the lock files again from pyproject.toml
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet --upgrade pip pip-tools
@@ -75,4 +78,4 @@ COMPILE := $(VENV)-lock/bin/pip-compile --quiet --upgrade --rebuild --generate-h
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
 
 clean:  ## remove .venv and the files of tools
-	rm -rf $(VENV) $(VENV)-lock .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lock .docs .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

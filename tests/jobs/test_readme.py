@@ -26,7 +26,8 @@ IN_TEXT = re.compile(r"`(samzapy [^`]+)`")
 FILES = {found["name"]: found["text"] for found in NAMED_BLOCK.finditer(README)}
 BLOCKS = [(found["language"], found["text"]) for found in BLOCK.finditer(README)]
 SHELL_LINES = [line.split("#")[0].strip() for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
-COMMANDS = sorted({c for c in [*SHELL_LINES, *IN_TEXT.findall(README)] if c.startswith("samzapy ")})
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
+COMMANDS = sorted({c for c in [*SHELL_LINES, *IN_TEXT.findall(README + OPERATIONS)] if c.startswith("samzapy ")})
 BUILT = {
     "chaos", "checkpoint forget", "checkpoint set", "checkpoint show", "completion", "demo", "dev kafka grant", "dev kafka start",
     "dev kafka status", "dev kafka stop", "dev spark start", "dev spark status", "dev spark stop", "dlq discard", "dlq list",
