@@ -147,7 +147,8 @@ class Run:
                 code = Apart(
                     coordinator.run, lambda: self._facts(coordinator), launcher.close, self._settings.commit.timeout_ms / 1000, self._job.clock
                 ).run()
-            say(watch.summary())
+            if code == 0:  # the last words of a run that failed are why
+                say(watch.summary())
         finally:
             token_file.unlink(missing_ok=True)
             for listener in listeners:
