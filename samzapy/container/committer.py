@@ -128,7 +128,8 @@ class Committer:
             check(committed.inputs[str(partition)].next_offset <= offset, f"{task.name} never goes back in {partition}")
         ended = task.ended and committed.ended_run_id != self._run_id
         times, watermarks = task.times()
-        moved = moved or watermarks != committed.watermarks or any(not is_same(mark, committed.inputs[p].time) for p, mark in times.items())
+        if task.time is not None and not task.time.is_by_clock:
+            moved = moved or watermarks != committed.watermarks or any(not is_same(mark, committed.inputs[p].time) for p, mark in times.items())
         return Cut(task, positions, changes, {}, times, watermarks) if changes or moved or ended else None
 
     # -- C1, C2 ------------------------------------------------------------------------------------------------------------------

@@ -30,6 +30,11 @@ class StageTime:
         return bool(self.lanes) and all(lane.ended for lane in self.lanes)
 
     @property
+    def is_by_clock(self) -> bool:
+        """Whether it is the clock's time: that moves by itself, and is no reason for a commit."""
+        return all(lane.rules.by_clock for lane in self.lanes)
+
+    @property
     def watermark(self) -> int:
         """All records before this time have come. END at the end of a bounded run."""
         if self.is_at_end:

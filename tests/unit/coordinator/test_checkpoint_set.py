@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ConfigurationError, LogError, OffsetOutOfRange, OwnedElsewhere, StateRefused
+from samzapy.container.lane_time import TimeRules
+from samzapy.container.spec import TimeSpec
 from samzapy.coordinator.checkpoint_set import CheckpointSetOptions
 from samzapy.model.barrier import BARRIER_KEY
+from samzapy.model.event_time import NEVER
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FIRST_RUN_KEY, LEASE_KEY, FirstRun, LeaseRecord
 from samzapy.plan.startpoints import Choice, Target
@@ -55,6 +58,18 @@ def test_state_that_is_kept_keeps_them(tmp_path: Path) -> None:
     story.bench.input_settings = {"in": {}, "more": {}}
     story.run()
     assert {"a": 10} == story.bench.changelog()
+
+
+@pytest.mark.parametrize("reset", [True, False])
+def test_event_time_is_forgotten_with_the_state_and_kept_with_it(tmp_path: Path, reset: bool) -> None:
+    time = TimeSpec(lambda envelope: int(envelope.message), TimeRules())
+    story = Story(tmp_path, ("a", 100), inputs={"in": {"time": time}})
+    assert {"in": 100} == story.start().tasks[P0].committed.watermarks
+    story.set(EARLIEST, reset=reset)
+    task = story.start().tasks[P0]
+    assert task.time is not None
+    assert (NEVER if reset else 100) == task.time.watermark
+    assert (NEVER if reset else 100) == task.inputs[0].lane.newest  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("host", "source"), [("h", "local"), ("another", "changelog")])
