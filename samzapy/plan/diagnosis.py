@@ -152,7 +152,7 @@ def _skew(job: JobFacts) -> Iterator[Finding]:
         busy = f"container {own.number} is busy {100 * (own.busy or 0.0):.0f} % of its time, the others {100 * max(others):.0f} % at most"
         yield Finding(
             "skew", ACT, f"{top.name} gets {share:.0f} % of the records; {busy}.",
-            {"arriving": round(top.arriving or 0.0), "usual": round(usual), "tasks": len(known)},
+            {"its_records_per_second": round(top.arriving or 0.0), "usual_per_second": round(usual), "tasks": len(known)},
             "Give the input's records keys that spread more evenly; more containers do not help.", top.name,
         )  # fmt: skip
 
@@ -183,7 +183,7 @@ def _slow_task(job: JobFacts) -> Iterator[Finding]:
     if (worst.us or 0.0) >= TIMES * usual and (worst.us or 0.0) * (worst.rate or 0.0) / 1e6 >= IDLE:
         yield Finding(
             "slow-task", LOOK, f"{worst.name} needs {worst.us:,.0f} µs a record, the others {usual:,.0f}.",
-            {"rate": round(worst.rate or 0.0), "container": worst.container}, "samzapy run JOB.yaml --profile profiles", worst.name,
+            {"records_per_second": round(worst.rate or 0.0), "container": worst.container}, "samzapy run JOB.yaml --profile profiles", worst.name,
         )  # fmt: skip
 
 
@@ -203,7 +203,8 @@ def _under_provisioned(job: JobFacts) -> Iterator[Finding]:
         remedy = f"There are only {most} tasks, one for each input partition: more containers do not help; more partitions, or less work a record, do."
     else:
         remedy = f"samzapy scale JOB.yaml --containers {min(wanted, most)}"
-    yield Finding("under-provisioned", ACT, sentence, {"each": round(each), "arriving": round(max(arriving, rate + job.lag_rate))}, remedy)
+    evidence = {"a_container_does_per_second": round(each), "arriving_per_second": round(max(arriving, rate + job.lag_rate))}
+    yield Finding("under-provisioned", ACT, sentence, evidence, remedy)
 
 
 def _over_provisioned(job: JobFacts) -> Iterator[Finding]:

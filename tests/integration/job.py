@@ -149,7 +149,7 @@ class Job:
         verbs = [
             a
             for a in arguments
-            if a in ("state", "checkpoint", "export", "get", "scan", "restore", "verify", "show", "status", "stop", "topics")
+            if a in ("state", "checkpoint", "export", "get", "scan", "restore", "verify", "show", "status", "stop", "top", "topics", "ui")
         ]
         rest = [a for a in arguments if a not in verbs]
         return self.command(*verbs, str(self.file), *rest)

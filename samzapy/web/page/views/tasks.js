@@ -29,12 +29,11 @@ function Map({ letters, label }) {
   return html`<canvas class="map" ref=${canvas} role="img" aria-label=${label} />`;
 }
 
-function Box({ c, letters, look }) {
+function Box({ c, letters }) {
   const count = (letter) => letters.filter((l) => l === letter).length;
   const words = Object.keys(KEYS).filter((l) => count(l)).map((l) => `${count(l)} ${KEYS[l]}`).join(", ");
   return html`<div class="box">
-    <div class="bar"><strong>container ${c.id}</strong><${State} of=${c.state} /><${Badge} of=${c.badge} /><span class="grow" />
-      <button class="plain" onClick=${() => look({ find: "" , sort: "-lag" })} hidden>all</button></div>
+    <div class="bar"><strong>container ${c.id}</strong><${State} of=${c.state} /><${Badge} of=${c.badge} /></div>
     <${Map} letters=${letters} label=${`container ${c.id}: ${words}`} />
     <div class="soft">${words || "no tasks"} · ${bytes(c.memory_bytes)}${c.restarts ? ` · restarted ${c.restarts} ×` : ""}${c.preferred_host && c.host && c.preferred_host !== c.host ? ` · not at home (${c.preferred_host})` : ""}</div>
     ${c.reason && html`<div class="bad">${c.reason}</div>`}
@@ -52,10 +51,11 @@ export function Tasks({ state, view, look }) {
   return html`
     <section><div class="keys">${Object.entries(KEYS).map(([letter, text]) => html`<span><i class=${`k-${letter}`} />${text}</span>`)}</div></section>
     <div class="hosts">
-      ${Object.entries(hosts).map(([host, list]) => html`<section class="card host" key=${host}><h2>${host} · ${list.length} ${list.length === 1 ? "container" : "containers"}</h2>
-        ${list.map((c) => html`<${Box} key=${c.id} c=${c} letters=${cells(parts[c.id] || "")} look=${look} />`)}</section>`)}
+      ${Object.entries(hosts).map(([host, list]) => html`<section class=${`card host ${list.length > 2 ? "many" : ""}`} key=${host}><h2>${host} · ${list.length} ${list.length === 1 ? "container" : "containers"}</h2>
+        <div class="boxes">${list.map((c) => html`<${Box} key=${c.id} c=${c} letters=${cells(parts[c.id] || "")} />`)}</div></section>`)}
       ${nobody.length > 0 && html`<section class="card host"><h2>assigned to no container</h2><${Map} letters=${nobody} label=${`${nobody.length} tasks`} /></section>`}
     </div>
+    ${job.containers > Object.keys(containers).length && html`<p class="soft">and ${job.containers - Object.keys(containers).length} containers more; the table has the tasks of all</p>`}
     <section class="card">
       <div class="tools"><label>find <input type="search" value=${view.find || ""} placeholder="Partition 7, RESTORING …" onInput=${(e) => look({ find: e.target.value, offset: 0 })} /></label>
         <span class="soft" aria-live="polite">${number(job.found)} of ${number(job.tasks)} tasks</span><span class="grow" />
