@@ -147,6 +147,7 @@ class Windowed(Generic[K, V]):
         app, node = stream.app, stream.node
         app.refuse_key(node.key, f"window {how}({name!r})", where)
         refuse_timeless(node, f"window {how}({name!r})", where)
+        refuse_corrected(node, f"window {how}({name!r})", where)
         app.store_name(name, f"window {how}", where)
         made = app.add(
             WindowAggregate, inputs=(node,), key=node.key, value=PANE, store_value=BYTES, name=name, how=how, window=self._window,
@@ -190,6 +191,16 @@ def refuse_timeless(node: Node, what: str, where: str) -> None:
         if source.timing is None:
             hint = f"app.stream({source.topic!r}, …, watermark_delay=\"5s\"): how much older than the newest record of its partition may a record be?"
             raise refused(f"{what}: nothing says how late records of {source.topic!r} may be", hint, where)
+
+
+def refuse_corrected(node: Node, what: str, where: str) -> None:
+    """Refuse panes that may come again for the same window and key: a window over them would count each of them."""
+    if isinstance(node, WindowAggregate) and (node.emit.each or node.lateness_ms):
+        why = "updates()" if node.emit.each else "allowed_lateness"
+        hint = f"Give {node.name!r} FINAL panes and no allowed_lateness, or make this window of its `.late` or of the stream before it."
+        raise refused(f"{what}: with {why} the window {node.name!r} gives several panes for one key, which would all be counted", hint, where)
+    for before in () if isinstance(node, Late) else node.inputs:
+        refuse_corrected(before, what, where)
 
 
 def sources_of(node: Node) -> set[Node]:

@@ -294,6 +294,18 @@ def test_what_comes_after_a_window_gets_panes_keys_and_times() -> None:
         assert [m.timestamp()[1] for m in h.records("values")] == [T0 + 9999] * 2
 
 
+def test_what_was_too_late_may_have_windows_of_its_own() -> None:
+    app = App()
+    panes = source(app).window(tumbling("10s"), allowed_lateness="5s").count("counts")
+    panes.to("out")
+    panes.late.window(tumbling("1m")).count("late-counts").to("late")
+    with Harness(app) as h:
+        feed(h, [("k", 1, 0), ("k", 30, 0), ("k", 2, 0), ("k", 3, 0)], 1000)
+        h.end()
+        assert told(h, 1000) == [("k", 10, 1), ("k", 40, 1)]
+        assert told(h, 1000, "late") == [("k", 60, 2)]
+
+
 def fires_in_units(fails_at: int | None, *, thirties: bool = True) -> Callable[[list[int]], App]:
     """A program whose windows fire in small units, and fail at a pane."""
 
@@ -304,7 +316,7 @@ def fires_in_units(fails_at: int | None, *, thirties: bool = True) -> Callable[[
                 raise ValueError("as a crash")
 
         app = App()
-        tens = source(app).window(hopping("20s", every="10s"), allowed_lateness="5s").count("tens")
+        tens = source(app).window(hopping("20s", every="10s")).count("tens")
         tens.peek(look).to("out")
         if thirties:
             tens.window(tumbling("30s")).count("thirties").to("thirties")
@@ -458,6 +470,10 @@ REFUSED: dict[str, tuple[Callable[[App, Any], object], str]] = {
     "emit": (lambda app, s: s.window(tumbling("1s"), emit=updates), r"takes FINAL or updates\(\)"),
     "merge": (lambda app, s: s.window(hopping("2s", every="1s")).fold("f", dict, lambda a, v: a), "there is no `merge`"),
     "reserved": (lambda app, s: s.window(tumbling("1s")).aggregate("a", start=agg.count()), "no aggregate can be called 'start'"),
+    "updates again": (lambda app, s: s.window(tumbling("1s"), emit=updates()).count("a").window(tumbling("1m")).count("b"),
+                      r"with updates\(\) the window 'a' gives several panes for one key"),
+    "corrections again": (lambda app, s: s.window(tumbling("1s"), allowed_lateness="1s").count("a").values().window(tumbling("1m")).count("b"),
+                          "with allowed_lateness the window 'a' gives several panes for one key"),
     "name": (lambda app, s: (s.count("c"), s.window(tumbling("1s")).count("c")), "'c' is the name of the count"),
     "table": (lambda app, s: s.count("c").updates().merge(app.table("t", key=str, value=int).updates()).window(tumbling("1s")).count("w"),
               "changes of a table have no event time"),
