@@ -17,6 +17,10 @@ CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_w
 class Command(TyperCommand):
     """A command, with its help."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        arguments = [param for param in self.get_params(ctx) if param.param_type_name == "argument"]
+        return ["[OPTIONS]", *(f"{_name(a) if a.required else f'[{_name(a)}]'}{'...' if a.nargs == -1 else ''}" for a in arguments)]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Changes to the job file": []}
         for param in self.get_params(ctx):
@@ -24,7 +28,7 @@ class Command(TyperCommand):
             if record is not None:
                 is_argument = param.param_type_name == "argument"
                 name = "Arguments" if is_argument else "Changes to the job file" if param.name in OF_THE_JOB_FILE else "Options"
-                groups[name].append(record)
+                groups[name].append((_name(param), record[1].removesuffix("[required]").rstrip()) if is_argument else record)
         for name, records in groups.items():
             if records:
                 with formatter.section(name):
@@ -36,6 +40,10 @@ class Command(TyperCommand):
             with formatter.section("Examples"):
                 for example in examples:
                     formatter.write(f"{' ' * formatter.current_indent}{example}\n")
+
+
+def _name(argument: Any) -> str:
+    return str(argument.metavar or argument.name).strip("[].")
 
 
 def with_help(app: Any) -> None:

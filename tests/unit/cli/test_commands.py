@@ -60,6 +60,22 @@ def test_help_fits_the_terminal(path: str, name: str, width: int, monkeypatch: p
     assert path != "run" or "Changes to the job file:" in text
 
 
+@pytest.mark.parametrize(
+    ("path", "usage"),
+    [
+        ("run", "run [OPTIONS] JOB.yaml"),
+        ("doctor", "doctor [OPTIONS] [JOB.yaml]"),
+        ("state scan", "state scan [OPTIONS] JOB.yaml STORE [PREFIX]"),
+        ("dlq replay", "dlq replay [OPTIONS] JOB.yaml [NUMBER]..."),
+    ],
+)
+def test_the_usage_is_written_as_everywhere(path: str, usage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == exit_code([*path.split(), "--help"])
+    text = capsys.readouterr().out
+    assert f" {usage}\n" in text
+    assert "<list" not in text
+
+
 def test_help_uses_a_wide_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     lines = []
     for width in ("80", "160"):
