@@ -20,7 +20,7 @@ from typing import Any
 
 from samzapy.cli.job import Job
 from samzapy.cli.main import configure_logging
-from samzapy.cli.running import Run
+from samzapy.cli.running import How, Run
 from samzapy.ports import ContainerHandle, Launcher
 from tests.recovery.tcp_relay import TcpRelay
 
@@ -100,7 +100,7 @@ def main() -> int:
     configure_logging(verbose=False)
     master = [f"spark.master={given.master}"] if given.master else []
     with Job(given.job, [], [*given.set, *master], classes=True) as job:
-        return _Linked(job, secrets.token_hex(8), local=given.local).run()
+        return _Linked(job, secrets.token_hex(8), How(local=given.local), lambda url: None).run()
 
 
 if __name__ == "__main__":

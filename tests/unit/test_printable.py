@@ -76,7 +76,7 @@ def test_log_lines_of_driver_and_container(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(sys, "stderr", stream)
     before = root.handlers[:], root.level
     try:
-        log_to_stderr("container 0 | ")
+        log_to_stderr({}, "container 0 | ")
         logging.getLogger("samzapy").warning("key %s", BAD)
     finally:
         root.handlers[:], level = before

@@ -47,7 +47,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("samzapy ")
 
 
-@pytest.mark.parametrize("configure", [lambda: configure_logging(verbose=False), log_to_stderr], ids=["of a command", "of a container"])
+@pytest.mark.parametrize("configure", [lambda: configure_logging(verbose=False), lambda: log_to_stderr({})], ids=["of a command", "of a container"])
 def test_a_log_goes_on_where_standard_error_was_another_stream_for_a_while(
     configure: Callable[[], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
