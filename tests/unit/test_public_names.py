@@ -95,7 +95,11 @@ def type_checked(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("types")
     (folder / "wrong.py").write_text(MISSPELT)
     (folder / "typed.py").write_text(TYPED)
-    files = map(str, [folder / "wrong.py", folder / "typed.py", *ROOT.glob("jobs/*.py")])
+    for page in ROOT.glob("docs/how-to/*.md"):
+        for name, text in re.findall(r"^`(\w+\.py)`[^\n]*:\n\n```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+            if "IncomingMessageEnvelope[" in text:
+                (folder / f"page_{name}").write_text(text)
+    files = map(str, [folder / "wrong.py", folder / "typed.py", *folder.glob("page_*.py"), *ROOT.glob("jobs/*.py")])
     check = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--no-error-summary", "--cache-dir", str(folder)]
     said = subprocess.run([*check, *files], capture_output=True, text=True, timeout=120, cwd=ROOT).stdout
     return said.replace("builtins.", "")  # some versions of mypy write it
@@ -115,6 +119,11 @@ def test_a_type_checker_sees_the_types_of_keys_and_values(type_checked: str) -> 
 
 def test_the_examples_are_typed(type_checked: str) -> None:
     assert [] == [line for line in type_checked.splitlines() if line.startswith("jobs")]
+
+
+def test_the_typed_jobs_of_the_pages_are_typed(type_checked: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert 2 <= len(list(tmp_path_factory.getbasetemp().glob("types*/page_*.py")))
+    assert [] == [line for line in type_checked.splitlines() if "page_" in line]
 
 
 def test_importing_brings_no_client_library_along() -> None:
