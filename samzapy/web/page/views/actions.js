@@ -14,7 +14,8 @@ function Dialog({ what, job, containers, close }) {
   useEffect(() => {
     setError(null);
     setEffect(null);
-    post(`/${what}`, { ...body, dry_run: true }).then((told) => setEffect(told.effect), fail);
+    const asked = setTimeout(() => post(`/${what}`, { ...body, dry_run: true }).then((told) => setEffect(told.effect), fail), 300); // whoever types is waited for
+    return () => clearTimeout(asked);
   }, [n]);
   const act = () => {
     setBusy(true);
