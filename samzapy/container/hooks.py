@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from samzapy import failpoints
 from samzapy.api.context import JobInfo
+from samzapy.api.errors import TaskError
 from samzapy.api.task import StreamTask
 from samzapy.container.collector import Collector
 from samzapy.container.facts import LoopTime
@@ -24,6 +25,7 @@ from samzapy.container.timed import with_time, with_times
 from samzapy.container.transaction import Transaction
 from samzapy.ports import PlainProducer
 
+FIRES_AGAIN = "Fix the function that failed and run the job again: it goes on with this pane, and none before it is repeated."
 RETURN_NOTHING = ("init", "window", "end_of_stream", "close")
 T = TypeVar("T")
 
@@ -79,7 +81,11 @@ class Hooks:
         """One unit of a program's windows that are due."""
         user = task.user
         if user is not None:
-            self._take_effect(task, "a window", lambda: user.fire(self.collector))  # type: ignore[attr-defined]
+            try:
+                self._take_effect(task, "a window", lambda: user.fire(self.collector))  # type: ignore[attr-defined]
+            except TaskError as error:
+                pane = getattr(user, "failed_pane", "")
+                raise TaskError(f"{error.message} It was {pane}." if pane else error.message, error.remedy or FIRES_AGAIN) from error
             if task.is_due:
                 self.requests.fire()
 

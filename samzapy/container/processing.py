@@ -213,8 +213,8 @@ class Processing:
         return 1
 
     def _settle(self, task: TaskInstance | None) -> float:
-        """Between two records: what was sent goes to the producer, and what hooks asked for and what is due is done, as often as that asks for
-        more (windows fire in units). `task`: whose hook asked; None: of several. Returns when it is to be looked again, in monotonic seconds."""
+        """Between two records: what was sent goes to the producer; what hooks asked for and what is due is done, until nothing asks for more (windows
+        fire in units). `task`: whose hook asked; None: of several. Returns when to look again, in monotonic seconds."""
         self._hooks.release()
         while True:
             if self._requests.pending:
@@ -244,9 +244,8 @@ class Processing:
                 task_input.task.closing = True
             asked.add(self._requests)
             self._requests.clear()
-            task_input.resume_at = next_offset(
-                message.offset()
-            )  # it is done with this record, even if a later one makes the container commit
+            # It is done with this record, even if a later one makes the container commit.
+            task_input.resume_at = next_offset(message.offset())
         self._requests.add(asked)
 
     def _attempt(self, task_input: TaskInput, records: Sequence[Message]) -> BaseException | None:

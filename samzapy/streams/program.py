@@ -193,6 +193,11 @@ class GraphTask(StreamTask):
             with self._errors():
                 self._windows.fire(self._of_windows, collector.send, self.counts)
 
+    @property
+    def failed_pane(self) -> str:
+        """The pane with which firing failed, in words; "" if none did."""
+        return "" if self._windows is None else self._windows.failed
+
     def operators(self) -> dict[str, dict[str, int]]:
         """By operator, how many records it took, gave on, and dropped."""
         return self._program.counted(self.counts)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from samzapy.api.serde import Serde
 from samzapy.model.event_time import END, NEVER
+from samzapy.serde.basic import shown
 from samzapy.streams.graph import Graph, Node
 from samzapy.streams.operators.slices import Slices, Sums
 from samzapy.streams.windowed import WindowAggregate, windows_of
+from samzapy.streams.windows import Pane
 
 UNIT = 256  # panes and deletions between which a commit, a heartbeat or a stop may come
 
@@ -76,6 +78,16 @@ class Held:
     bound = watermark
 
 
+class Watched(list[Any]):
+    """Panes that are given on; `last`: the one under way, for errors."""
+
+    last: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        for self.last in super().__iter__():
+            yield self.last
+
+
 class TaskWindows:
     """The windows of one task.
 
@@ -90,6 +102,7 @@ class TaskWindows:
         self._now = Now(stage)
         self._lanes = {(lane.partition.topic, lane.partition.partition): lane for lane in stage.lanes}
         self._lane: Lane | None = None
+        self.failed = ""  # the pane with which firing failed, in words
         self._windows: list[tuple[WindowAggregate, Slices, bool]] = []
         for node in windows_of(graph):
             key = serde(node.key.serde)
@@ -150,12 +163,21 @@ class TaskWindows:
             if slices.is_due(watermark):
                 given, is_done = slices.fire(watermark, UNIT)
                 if given:
-                    runs[node.number](given, send, counts)
+                    watched = Watched(given)
+                    try:
+                        runs[node.number](watched, send, counts)
+                    except Exception:
+                        self.failed = _told(node.name, *watched.last) if watched.last is not None else ""
+                        raise
                 if not is_done:
                     for _, behind, is_fed in self._windows[place + 1 :]:
                         if is_fed:
                             behind.hold(watermark)
                 return
+
+
+def _told(name: str, key: Any, pane: Pane[Any]) -> str:
+    return f"the pane of {name!r} for key {shown(key)}, {pane.start} to {pane.end} (ms since 1970)"
 
 
 def sums_of(node: WindowAggregate, serde: Callable[[str], Serde]) -> Sums:

@@ -203,7 +203,7 @@ def replay(history: tuple[Window, int, bool, list[tuple[Any, ...]]], engine: Any
 
 
 @given(histories())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_windows_do_what_the_model_does(history: Any) -> None:
     replay(history)
 

@@ -294,6 +294,17 @@ def test_what_comes_after_a_window_gets_panes_keys_and_times() -> None:
         assert [m.timestamp()[1] for m in h.records("values")] == [T0 + 9999] * 2
 
 
+def test_a_function_behind_a_window_that_fails_stops_the_job_and_names_the_pane() -> None:
+    app = App()
+    source(app).window(tumbling("10s")).count("counts").map(lambda pane, key: 1 // (key != "bob"), value=int).to("out")
+    with Harness(app, on_error={"then": "skip"}) as h:
+        with pytest.raises(TaskError, match=r"ZeroDivisionError.*It was the pane of 'counts' for key 'bob', 1600041600000 to 1600041610000") as found:
+            feed(h, [("ada", 1, 0), ("bob", 2, 0), ("ada", 10, 0)], 1000)
+        assert "run the job again" in found.value.remedy
+        h.crash()
+        assert h.output("out") == []
+
+
 def test_what_was_too_late_may_have_windows_of_its_own() -> None:
     app = App()
     panes = source(app).window(tumbling("10s"), allowed_lateness="5s").count("counts")
