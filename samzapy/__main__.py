@@ -41,12 +41,12 @@ def main() -> None:
 
 def _open_closed_streams() -> None:
     """Standard streams that this process was started without lead nowhere. Else the next file or socket would get the number of such a stream, and
-    what a library writes to standard error would go into it."""
+    what a library writes to standard error would go into it. Standard output refuses what is written to it: a command whose result nobody gets fails."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            nowhere = os.open(os.devnull, os.O_RDWR)
+            nowhere = os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_RDWR)
             if nowhere != number:
                 os.dup2(nowhere, number)
                 os.close(nowhere)

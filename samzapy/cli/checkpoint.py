@@ -21,7 +21,7 @@ from samzapy.ops.topics import changelogs, prepare_topics
 from samzapy.plan.startpoints import EARLIEST, LATEST, Choice, Target, pending
 from samzapy.wiring.coordinator import coordinator_settings
 from samzapy.wiring.job_topics import JobTopics
-from samzapy.wiring.local_state import remove_local_state
+from samzapy.wiring.local_state import refuse_unremovable, remove_local_state
 
 app = typer.Typer(help="Show a job's checkpoints, and set where it continues.", no_args_is_help=True)
 Earliest = Annotated[bool, typer.Option("--to-earliest", help="To the oldest record.")]
@@ -94,6 +94,8 @@ def checkpoint_set(
     options = CheckpointSetOptions(target, Choice(topic, partition), reset_state)
     with job:
         job.refuse_running()
+        if reset_state:
+            refuse_unremovable(job.local_state(), job.settings.state.dir)
         plan = _execute(job, options) if execute else _checkpoint_set(job).preview(options, job.ledger())
         _print(plan, as_json)
         _say_what_stays(plan)

@@ -20,6 +20,7 @@ import typer
 
 from samzapy.api.errors import ConfigurationError, SamzapyError
 from samzapy.cli.common import AsJson, MoreFiles, Sets, named, print_json
+from samzapy.cli.job import Job
 from samzapy.cli.loading import load
 from samzapy.config.errors import ConfigError
 from samzapy.config.extras import line_for
@@ -35,7 +36,7 @@ from samzapy.ops import doctor as rules
 from samzapy.ops.access import missing_access
 from samzapy.ops.doctor import Check, State
 from samzapy.ops.inspection import job_facts
-from samzapy.ops.topics import made_by_hand, topic_rows
+from samzapy.ops.topics import made_by_hand, topic_rows, what_run_refuses
 from samzapy.ops.transactions import limit_ms, try_init
 from samzapy.ports import Log
 from samzapy.private_files import private_directory
@@ -150,7 +151,17 @@ def _kafka(loaded: LoadedJob, job: Path) -> tuple[list[Check], int | None]:
         tasks, checks = _topics(loaded.settings, log, job)
     except SamzapyError as error:
         tasks, checks = None, [Check("topics", State.FAIL, error.message, error.remedy or f"samzapy topics {as_word(job)}")]
-    return [reached, _transactions(loaded.settings, log), *checks, *_access(loaded.settings, log)], tasks
+    found = [reached, _transactions(loaded.settings, log), *checks, *_access(loaded.settings, log)]
+    return found if rules.has_failed(found) else [*found, _run(loaded, log)], tasks
+
+
+def _run(loaded: LoadedJob, log: Log) -> Check:
+    """What `run` would refuse besides: what the coordinator topic says of earlier runs."""
+    try:
+        refused = what_run_refuses(loaded.settings, log, Job.of(loaded, log).ledger())
+    except SamzapyError as error:
+        refused = error
+    return Check("run", State.OK, "would be started") if refused is None else Check("run", State.FAIL, refused.message, refused.remedy)
 
 
 def as_word(job: Path) -> str:

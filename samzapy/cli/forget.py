@@ -14,7 +14,7 @@ from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
 from samzapy.coordinator.forgetting import Forgetting, Forgotten
 from samzapy.ops.topics import changelogs
 from samzapy.wiring.coordinator import coordinator_settings
-from samzapy.wiring.local_state import remove_local_state
+from samzapy.wiring.local_state import refuse_unremovable, remove_local_state
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")]
 
@@ -38,7 +38,9 @@ def drop(
             "or set its `changelog: false`.",
         )
     with job:
-        found = _forgetting(job).store(store, changelogs(job.settings), execute)
+        forgetting = _forgetting(job)
+        refuse_unremovable(job.local_state(), job.settings.state.dir)
+        found = forgetting.store(store, changelogs(job.settings), execute)
         if not found.before and not found.left_over:
             raise ConfigurationError(f"no checkpoint of this job names a store {store!r}.", "`samzapy checkpoint show JOB.yaml` lists the stores.")
         _say_tasks(found, f"store {store}", execute)

@@ -20,7 +20,7 @@ from samzapy.ops.topics import changelogs
 from samzapy.plan.startpoints import pending
 from samzapy.ports import Admin, Log
 from samzapy.wiring.job_topics import JobTopics
-from samzapy.wiring.local_state import remove_local_state
+from samzapy.wiring.local_state import refuse_unremovable, remove_local_state
 
 LOOK_S = 0.5
 
@@ -47,6 +47,8 @@ def reset(
         job.refuse_running(lambda: url_of_a_run(job))
         if coordinator:
             refuse_to_lose_orders(job, drop_orders, execute)
+        else:
+            refuse_unremovable(job.local_state(), settings.state.dir)
         with job.log.admin() as admin:
             foreign = {} if coordinator else foreign_changelogs(settings, job.log, admin)
             forgotten = [] if coordinator else [*(t for t in changelogs(settings) if t not in foreign), job.names.checkpoint_topic]

@@ -15,6 +15,7 @@ from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.job import Job
 from samzapy.cli.loading import with_master
 from samzapy.cli.running import How, Run
+from samzapy.cli.this_process import refuse_too_little_address_space
 from samzapy.log_form import FORMATS, JSON, TEXT
 from samzapy.ops.topics import create_topics
 
@@ -49,6 +50,7 @@ def run(
         raise ConfigurationError(f"--log-format {log_format}: no such format.", f"It is {' or '.join(FORMATS)}.")
     if inline and (master or profile):
         raise ConfigurationError(f"--inline and {'--master' if master else '--profile'} exclude each other.", "Give one of them.")
+    refuse_too_little_address_space()
     run_id = secrets.token_hex(8)
     overrides = [*(INLINE if inline else ()), *with_master(sets, local, master)]
     try:

@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
 from pathlib import Path
 
+from samzapy.api.errors import ConfigurationError
 from samzapy.coordinator.settings import Process
+
+ADDRESS_SPACE_BYTES = 2048 << 20  # the driver of a small job had 1230 MiB (VmPeak), mostly what its threads reserve; with 976 MiB it waited for ever
 
 
 def this_process() -> Process:
     """This one, as the coordinator topic names it."""
     return Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), is_gone)
+
+
+def refuse_too_little_address_space(soft_limit_bytes: int | None = None) -> None:
+    """Kafka's client, made where a process may not have the address space for its threads, waits for ever in C or aborts, and blames brokers.
+
+    Args:
+        soft_limit_bytes: None: this process's own.
+
+    Raises:
+        ConfigurationError: this process may have less than the driver of a run takes.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0] if soft_limit_bytes is None else soft_limit_bytes
+    if limit != resource.RLIM_INFINITY and limit < ADDRESS_SPACE_BYTES:
+        raise ConfigurationError(
+            f"this process may use {limit >> 20} MiB of address space (`ulimit -v`); a run's own process takes up to {ADDRESS_SPACE_BYTES >> 20} MiB of it, "
+            "of which it uses a small part as memory.",
+            f"Raise it where the run is started: ulimit -v {ADDRESS_SPACE_BYTES >> 10}, or unlimited. To limit memory, use the limits of a container or a cgroup.",
+        )
 
 
 def process_start(pid: int) -> str:

@@ -8,6 +8,7 @@ leads a process group of its own: a terminal's Ctrl-C does not reach it, and end
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -151,7 +152,7 @@ class ProcessLauncher:
                 env=child_environment(os.environ),
             )
         except OSError as error:
-            raise LauncherError(f"container {container} was not started: {error.strerror}.", "See the limits: ulimit -a") from error
+            raise _not_started(container, error) from error
         form: Callable[[bytes], bytes] = partial(_as_json, container) if as_json else partial(_prefixed, f"container {container} | ".encode())
         place = _LastStack()
         forwarder = threading.Thread(target=self._forward, args=(process, form, place), name=f"container-{container}-output", daemon=True)
@@ -170,6 +171,13 @@ class ProcessLauncher:
                 with self._output_lock, contextlib.suppress(OSError):  # a terminal that is gone, a full disk: the container goes on
                     self._output.write(form(line) + b"\n")
                     self._output.flush()
+
+
+def _not_started(container: int, error: OSError) -> LauncherError:
+    remedy = "See the limits: ulimit -a"
+    if error.errno in (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOEXEC):
+        remedy = f"Containers are started with the Python of this run, {sys.executable}: see that this user may execute it (ls -l), and that it is still there."
+    return LauncherError(f"container {container} was not started: {error.filename or sys.executable}: {error.strerror}.", remedy)
 
 
 def _prefixed(prefix: bytes, line: bytes) -> bytes:

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from typer.testing import CliRunner
 
 from samzapy.cli.main import app
 from tests.broker import admin, delete_topic, free_port
 from tests.integration.job import Job
 from tests.integration.processes import until
+from tests.integration.test_topics_that_go import empty
 
 
 def doctor(*arguments: str) -> tuple[int, dict[str, dict[str, str]]]:
@@ -151,3 +153,19 @@ def serving(document: Any) -> Iterator[int]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@pytest.mark.kafka
+def test_what_a_run_would_refuse_of_earlier_runs_is_a_check_that_failed(kafka: str, tmp_path: Path, unique: str) -> None:
+    job = Job(kafka, tmp_path, unique, 1, containers={"count": 1})
+    job.command("topics", str(job.file), "--create")
+    code, checks = doctor(str(job.file))
+    assert (0, "ok") == (code, checks["run"]["state"])
+    topic = f"__samza_coordinator_{unique}_1"
+    producer = Producer({"bootstrap.servers": kafka})
+    producer.produce(topic, b"value", b"key")
+    producer.flush()
+    empty(kafka, topic)
+    code, checks = doctor(str(job.file))
+    assert (1, "fail") == (code, checks["run"]["state"])
+    assert f"coordinator topic {topic} starts at offset 1: records before it were deleted" in checks["run"]["found"]

@@ -66,14 +66,24 @@ def test_a_pipe_that_nobody_reads_any_more_is_no_error(unbuffered: str) -> None:
     assert 0 == done.returncode
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize(("arguments", "code"), [("schema", 0), ("validate /no/such/file.yaml", 2)])
-def test_a_command_without_standard_streams_ends_as_with_them(closed: str, arguments: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "closed", "code"),
+    [
+        ("schema", ">&-", 1),
+        ("schema", "2>&-", 0),
+        ("schema", "<&- >&- 2>&-", 1),
+        ("validate /no/such/file.yaml", ">&-", 2),
+        ("validate /no/such/file.yaml", "2>&-", 2),
+        ("validate /no/such/file.yaml", "<&- >&- 2>&-", 2),
+    ],
+)
+def test_without_standard_streams_a_command_fails_only_where_its_result_is_lost(arguments: str, closed: str, code: int) -> None:
     done = subprocess.run(
         ["/bin/sh", "-c", f'exec "$0" -m samzapy {arguments} {closed}', sys.executable],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert code == done.returncode
+    assert ((code, closed) == (1, ">&-")) == ("SZ350" in done.stderr)
     assert "SZ900" not in done.stderr
     assert "Traceback" not in done.stderr
 
