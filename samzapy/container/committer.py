@@ -40,7 +40,8 @@ class Mirror(Protocol):
 
 @dataclass(slots=True)
 class Cut:
-    """A task at the cut: its next offsets and, per store, the changes since the last commit; and its event time, as far as it has one."""
+    """A task at the cut: its next offsets and, per store, the changes since the last commit; its event time, as far as it has one; and the
+    condemned records of its inputs."""
 
     task: TaskInstance
     positions: Mapping[TopicPartition, int]
@@ -48,6 +49,7 @@ class Cut:
     offsets: dict[str, int]  # by store: where its last changelog record went
     times: Mapping[str, LaneMark]  # by str(TopicPartition)
     watermarks: Mapping[str, int]
+    condemned: Mapping[str, tuple[int, ...]]  # by str(TopicPartition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,9 @@ class Committer:
         times, watermarks = task.times()
         if task.time is not None and not task.time.is_by_clock:
             moved = moved or watermarks != committed.watermarks or any(not is_same(mark, committed.inputs[p].time) for p, mark in times.items())
-        return Cut(task, positions, changes, {}, times, watermarks) if changes or moved or ended else None
+        condemned = task.condemned()
+        moved = moved or any(offsets != committed.inputs[p].condemned for p, offsets in condemned.items())
+        return Cut(task, positions, changes, {}, times, watermarks, condemned) if changes or moved or ended else None
 
     # -- C1, C2 ------------------------------------------------------------------------------------------------------------------
 
@@ -185,7 +189,10 @@ class Committer:
             check(position > stores[name].position, f"the changelog of {name!r} of {cut.task.name} only grows")
             mark = stores[name]
             stores[name] = StoreMark(mark.topic, mark.topic_id, mark.changelog_start, position)
-        inputs = {str(p): InputMark(self._spec.inputs[p.topic].topic_id, offset, cut.times.get(str(p))) for p, offset in cut.positions.items()}
+        inputs = {
+            str(p): InputMark(self._spec.inputs[p.topic].topic_id, offset, cut.times.get(str(p)), cut.condemned.get(str(p), ()))
+            for p, offset in cut.positions.items()
+        }
         return old.advanced(
             container=self._spec.number,
             incarnation=self._own.incarnation,

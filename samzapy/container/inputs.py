@@ -10,7 +10,7 @@ several tasks of the container read (broadcast) is paused while any of them must
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, OffsetOutOfRange
@@ -23,6 +23,7 @@ from samzapy.ports import Consumer, Message
 
 LOG = logging.getLogger("samzapy.inputs")
 STILL_S = 1.5
+MAX_NAMED = 10
 BUSY_STILL_S = 30.0  # if the client always had records of other partitions meanwhile
 UNREACHABLE_S = 30.0  # until a broker that did not answer is asked again
 
@@ -58,6 +59,11 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
     offset = bounds.start if spec.on_out_of_range == "earliest" else bounds.end
     LOG.warning("input %s: %s; continuing at %d (on_out_of_range: %s)", partition, what, offset, spec.on_out_of_range)
     return offset
+
+
+def condemned_before(offset: int, spec: InputSpec, mark: InputMark | None) -> tuple[int, ...]:
+    """The condemned records that a mark names and that are not read for the first time from this offset on."""
+    return () if mark is None or mark.topic_id != spec.topic_id else tuple(at for at in mark.condemned if at < offset)
 
 
 class Inputs:
@@ -98,9 +104,9 @@ class Inputs:
         for task in tasks:
             for task_input in task.inputs:
                 offset = positions[task.name][task_input.partition]
-                task_input.resume_at = offset  # records before it are read for other tasks, and not handed to this one
-                task_input.again_until = task_input.committed_offset
-                task_input.ended = False
+                task_input.begin(offset)
+                if task_input.condemned and offset < task_input.again_until:
+                    LOG.info("input %s is read again from %d without %s", task_input.partition, offset, _named(task_input.condemned))
                 start[task_input.partition] = min(offset, start.get(task_input.partition, offset))
                 # The others continue at their own checkpoint, or further if they have already skipped past it.
                 for other in self._by_partition.get(task_input.partition, ()) if task_input.partition in shared else ():
@@ -315,6 +321,12 @@ class Inputs:
         if resume:
             self._consumer.resume(resume)
         self._paused = held
+
+
+def _named(offsets: Collection[int]) -> str:
+    shown = ", ".join(str(offset) for offset in sorted(offsets)[:MAX_NAMED])
+    more = "" if len(offsets) <= MAX_NAMED else f" and {len(offsets) - MAX_NAMED} more"
+    return f"records that ended their container or that Kafka refused before: {shown}{more}"
 
 
 def _is_held(task_input: TaskInput) -> bool:

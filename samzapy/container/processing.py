@@ -235,7 +235,7 @@ class Processing:
         asked = Requests()
         self._transaction.next_index = index
         for task_input in readers:
-            if message.offset() < task_input.resume_at:
+            if message.offset() < task_input.resume_at or message.offset() in task_input.condemned:
                 continue
             error = self._attempt(task_input, (message,))
             if error is not None:
@@ -337,8 +337,9 @@ class Processing:
         self._transaction.next_index = index
         self._transaction.skipped.add(culprit.record)
         for task_input in self._inputs.readers.get((message.topic(), message.partition()), ()):
-            if message.offset() >= task_input.resume_at:
+            if message.offset() >= task_input.resume_at and message.offset() not in task_input.condemned:
                 self._given_up.apply_on_error(task_input, message, culprit.error, culprit.attempts)
+                task_input.condemn(message.offset())
                 task_input.resume_at = next_offset(message.offset())  # this task is done with it, even if the next one stops the job here
         self._transaction.next_index = index + 1
 

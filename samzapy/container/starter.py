@@ -13,7 +13,7 @@ from samzapy import failpoints
 from samzapy.api.errors import NoLeader
 from samzapy.container.barriers import Steps
 from samzapy.container.committer import fitting
-from samzapy.container.inputs import checked_offset, first_offset
+from samzapy.container.inputs import checked_offset, condemned_before, first_offset
 from samzapy.container.ownership import Ownership
 from samzapy.container.restorer import Restorer
 from samzapy.container.spec import ContainerSpec
@@ -138,7 +138,12 @@ class Starter:
                 offset = checked_offset(bounds[task_input.partition], spec, task_input.partition, mark)
             else:
                 offset = first_offset(bounds[task_input.partition], spec, self._has_grown(task_input.partition))
-            inputs[partition] = InputMark(spec.topic_id, offset, mark.time if mark is not None and spec.time is not None else None)
+            inputs[partition] = InputMark(
+                spec.topic_id,
+                offset,
+                mark.time if mark is not None and spec.time is not None else None,
+                condemned_before(offset, spec, before.get(partition)),
+            )
             if old is not None and partition not in old.inputs:
                 came = f"is an input again; it left at {before[partition].next_offset}" if partition in before else "is new to this task"
                 LOG.info("%s: %s %s; it is read from %d", task.name, partition, came, offset)

@@ -19,7 +19,7 @@ from samzapy.container.lane_time import LaneTime
 from samzapy.container.metrics import OperatorCounts, TaskMetrics
 from samzapy.container.spec import InputSpec
 from samzapy.container.stage_time import StageTime
-from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.checkpoint import MAX_CONDEMNED, Checkpoint
 from samzapy.model.event_time import NEVER, LaneMark
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import KAFKA
@@ -104,6 +104,7 @@ class TaskInput:
         first_ms, last_ms: timestamps of the first record since the last commit, and of the last one, about: of runs of a partition's records the
             first and the last; 0: none.
         again_until: records before this offset have taken effect once, and come again because no changelog keeps what they put somewhere.
+        condemned: offsets of a bootstrap input's records that are not processed when they come again (`InputMark.condemned`).
         lane: its event time; None: the input has none.
         process: the task object's `process`, with event time where the input has it.
     """
@@ -112,6 +113,7 @@ class TaskInput:
         "_counted",
         "again_until",
         "busy_s",
+        "condemned",
         "dead_letters",
         "decode_key",
         "decode_value",
@@ -145,6 +147,7 @@ class TaskInput:
         self.ended = False
         self.resume_at = 0
         self.again_until = 0
+        self.condemned: set[int] = set()
         self.lane: LaneTime | None = None
         self.process: Callable[[Any, Any, Any], Any]
         self.processed = 0
@@ -153,6 +156,18 @@ class TaskInput:
         self.busy_s = 0.0
         self.first_ms = self.last_ms = 0
         self._counted = (0, 0, 0)
+
+    def begin(self, offset: int) -> None:
+        """Its task begins at its checkpoint and reads from this offset. Records before it are read for other tasks."""
+        self.resume_at = offset
+        self.again_until = self.committed_offset
+        self.condemned = set(self.task.committed.inputs[str(self.partition)].condemned)
+        self.ended = False
+
+    def condemn(self, offset: int) -> None:
+        """`on_error` was applied to the record without giving it to the task: where the input is read again, that is remembered."""
+        if self.spec.bootstrap:
+            self.condemned.add(offset)
 
     def ran(self, seconds: float, first: Message, last: Message) -> None:
         """Records of this partition that came in a row were processed in so many seconds."""
@@ -240,6 +255,10 @@ class TaskInstance:
         reached = self.time.kept
         marks = {str(i.partition): i.lane.mark for i in self.inputs if i.lane is not None}
         return marks, {} if reached == NEVER else {self.time.name: reached}
+
+    def condemned(self) -> dict[str, tuple[int, ...]]:
+        """For its checkpoint: by str(TopicPartition) the condemned records, where there are any."""
+        return {str(i.partition): tuple(sorted(i.condemned)[-MAX_CONDEMNED:]) for i in self.inputs if i.condemned}
 
     def keep(self) -> None:
         for store in self.stores.values():

@@ -19,15 +19,23 @@ VERSION = 1
 WITH_TIMES = 2  # written only by jobs with event time: an older samzapy refuses it, where it would forget the times
 CHECKPOINT_KEY = b"checkpoint"
 MAX_BYTES = 1 << 20
+MAX_CONDEMNED = 100  # of an input partition: they are in each checkpoint
 
 
 @dataclass(frozen=True, slots=True)
 class InputMark:
-    """A task's next offset in one input partition, with the topic's id at that time; of an input with `time` also its time there."""
+    """A task's next offset in one input partition, with the topic's id at that time.
+
+    Attributes:
+        time: of an input with `time`, its time there.
+        condemned: of a bootstrap input, offsets before the next one of records that ended their container or that Kafka refused, and to which
+            `on_error` was applied: when the input is read again they are passed by. The newest ones, in order.
+    """
 
     topic_id: str
     next_offset: int
     time: LaneMark | None = None
+    condemned: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +162,22 @@ def checkpoint_from_bytes(data: bytes) -> Checkpoint:
 
 def _marks_to_json(marks: Mapping[str, InputMark]) -> dict[str, dict[str, object]]:
     return {
-        partition: {"topic_id": m.topic_id, "next_offset": m.next_offset, **({} if m.time is None else {"time": m.time.to_json()})}
+        partition: {
+            "topic_id": m.topic_id, "next_offset": m.next_offset, **({} if m.time is None else {"time": m.time.to_json()}),
+            **({"condemned": list(m.condemned)} if m.condemned else {}),
+        }
         for partition, m in sorted(marks.items())
     }
 
 
 def _marks(raw: Mapping[str, Mapping[str, Any]]) -> dict[str, InputMark]:
     return {
-        partition: InputMark(_text(m["topic_id"]), _number(m["next_offset"]), lane_mark_from_json(m["time"]) if "time" in m else None)
+        partition: InputMark(
+            _text(m["topic_id"]),
+            _number(m["next_offset"]),
+            lane_mark_from_json(m["time"]) if "time" in m else None,
+            tuple(_number(offset) for offset in m.get("condemned", ())),
+        )
         for partition, m in raw.items()
     }
 

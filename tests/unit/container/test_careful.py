@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError, failpoints
 from samzapy.container.container import Container
+from samzapy.container.inputs import condemned_before
+from samzapy.container.spec import InputSpec
 from samzapy.model.caution import Caution, Piece
+from samzapy.model.checkpoint import MAX_CONDEMNED, InputMark, checkpoint_from_bytes
 from samzapy.model.dead_letter import Origin
 from samzapy.plan.suspects import after_death
 from samzapy.ports import Supervision
@@ -133,3 +137,70 @@ def test_suspects_are_alone_in_their_transactions_and_are_none_when_they_are_pas
         office.run(bench.drain)
     pieces = [piece.count for piece in office.told if piece is not None]
     assert [500, *([15] * 33), 5, *([1] * 5), 1, 1] == pieces  # it is told once more when it is passed by
+
+
+class Filling(Deadly):
+    """As `Deadly`, on a bootstrap input; of others it sends how many entries there are."""
+
+    def process(self, envelope, collector, coordinator):
+        if envelope.stream == "users":
+            super().process(envelope, collector, coordinator)
+        else:
+            collector.send("out", len(list(self.sums.all())), envelope.key)
+
+
+BOOTSTRAP = {"inputs": {"in": {}, "users": {"bootstrap": True}}, "stores": {"s": {"changelog": False}}}
+
+
+@pytest.mark.parametrize("on_error", ["dead_letter", "skip"])
+def test_a_bootstrap_record_that_ends_its_container_is_passed_by_when_it_is_read_again(tmp_path: Path, on_error: str) -> None:
+    bench = Bench(tmp_path, Filling, on_error=on_error, **BOOTSTRAP)  # type: ignore[arg-type]
+    bench.feed(("a", 1), ("crash", 1), ("c", 1), ("crash too", 1), topic="users")
+    deaths = []
+    for number in range(3):
+        bench.feed((f"m{number}", 1))
+        coordinator = Coordinator(bench)  # it knows nothing of the runs before
+        coordinator.run(bench.drain).close()
+        deaths.append(coordinator.deaths)
+    assert deaths[0] > 0
+    assert [0, 0] == deaths[1:]
+    assert ([Origin("users", 0, 1), Origin("users", 0, 3)] if on_error == "dead_letter" else []) == [x.origin for x in bench.letters()]
+    assert [("m0", 2), ("m1", 2), ("m2", 2)] == [(k, v) for k, v in bench.read("out") if k.startswith("m")]
+
+
+def test_a_bootstrap_record_that_kafka_refused_is_passed_by_when_it_is_read_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Filling, on_error="skip", **BOOTSTRAP)  # type: ignore[arg-type]
+    bench.cluster.configure("out", {"max.message.bytes": "500"})
+    bench.feed(("a", 1), ("x" * 600, 1), topic="users")
+    for number in range(3):
+        bench.feed((f"m{number}", 1))
+        container = Coordinator(bench).start()
+        idle = 0
+        while idle < 3:
+            bench.clock.passed += 2.0
+            idle = 0 if container.step(0.0) else idle + 1
+        container.commit()
+        container.close()
+    assert [("m0", 1), ("m1", 1), ("m2", 1)] == [(k, v) for k, v in bench.read("out") if k.startswith("m")]
+
+
+def test_a_record_that_was_condemned_counts_where_the_checkpoint_is_set_before_it_or_the_topic_is_another() -> None:
+    mark = InputMark("id", 9, None, (3, 5))
+    spec = InputSpec("users", "id", None, None, bootstrap=True)  # type: ignore[arg-type]
+    assert (3, 5) == condemned_before(9, spec, mark)
+    assert (3,) == condemned_before(5, spec, mark)
+    assert () == condemned_before(9, replace(spec, topic_id="other"), mark)
+    assert () == condemned_before(9, spec, None)
+
+
+def test_the_newest_condemned_records_are_remembered(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Filling, on_error="skip", **BOOTSTRAP)  # type: ignore[arg-type]
+    bench.feed(("a", 1), topic="users")
+    container = bench.start()
+    task = container.tasks["Partition 0"]
+    (users,) = (i for i in task.inputs if i.spec.bootstrap)
+    for offset in range(MAX_CONDEMNED + 1):
+        users.condemn(offset)
+    bench.drain(container)
+    assert tuple(range(1, MAX_CONDEMNED + 1)) == task.committed.inputs["users[0]"].condemned
+    assert task.committed == checkpoint_from_bytes(task.committed.to_bytes())
