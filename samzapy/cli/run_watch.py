@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from typing import Any
 
@@ -31,7 +32,7 @@ class RunWatch:
 
     def __init__(self, roster: Roster, log: Log, clock: Clock, topic: str, *, is_shown: bool, is_elsewhere: bool) -> None:
         self._roster, self._log, self._clock, self._topic = roster, log, clock, topic
-        self._is_shown, self._is_elsewhere = is_shown, is_elsewhere
+        self._is_shown, self._is_elsewhere = is_shown and is_terminal(), is_elsewhere
         self._is_over = threading.Event()
         self._totals = Totals()
         self._told: dict[tuple[str, str], str] = {}
@@ -55,6 +56,9 @@ class RunWatch:
 
     def _watch(self) -> None:
         while not self._is_over.wait(EVERY_S):
+            if not self._is_shown and not self._is_elsewhere:  # a status is work, with many tasks
+                self._totals.take(self._roster.reports())
+                continue
             status = self._look()
             if self._is_shown:
                 silent_s = None if self._silent_since is None else self._clock.monotonic() - self._silent_since
@@ -90,8 +94,13 @@ class RunWatch:
             self._silent_since = None
 
 
+def is_terminal() -> bool:
+    """Whether a person sees standard error as it is written."""
+    return sys.stderr.isatty()
+
+
 def _width() -> int:
     try:
-        return os.get_terminal_size(2).columns
+        return os.get_terminal_size(2).columns or 80  # 0: it does not know
     except OSError:
         return 80

@@ -1,7 +1,7 @@
 """Compares the topics that a job needs with those that exist.
 
-Inputs and outputs are the user's: they must exist, `run` never creates them. Internal topics are ours: created before any container starts;
-one that exists with settings under which state could be lost is refused with the command that corrects it, never altered.
+Inputs and outputs are the user's: they must exist, `run` never creates them unless asked (`--create-topics`: outputs with `partitions`). Internal
+topics are ours: created before any container starts; one that exists with settings under which state could be lost is refused with the command that corrects it, never altered.
 """
 
 from __future__ import annotations
@@ -191,9 +191,9 @@ def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts], inputs_onl
     missing_topics = [f"input topic {t}" for t in inputs] + [f"output topic {o.topic}" for o in outputs]
     if not missing_topics:
         return
-    remedy = f"Create them first, `run` never creates inputs or outputs: {made_by_hand(settings, *inputs, *(o.topic for o in outputs))}"
+    remedy = f"Create them first, `run` does not create inputs, nor outputs unasked: {made_by_hand(settings, *inputs, *(o.topic for o in outputs))}"
     if not inputs and all(o.partitions for o in outputs):
-        remedy = "`samzapy topics JOB.yaml --create` creates the outputs that have `partitions`."
+        remedy = "`samzapy topics JOB.yaml --create` creates the outputs that have `partitions`; so does `--create-topics` of `run`."
     raise TopicMissing(f"there is no {', no '.join(missing_topics)}.", remedy)
 
 
