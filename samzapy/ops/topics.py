@@ -1,7 +1,8 @@
 """Compares the topics that a job needs with those that exist.
 
 Inputs and outputs are the user's: they must exist, `run` never creates them unless asked (`--create-topics`: outputs with `partitions`). Internal
-topics are ours: created before any container starts; one that exists with settings under which state could be lost is refused with the command that corrects it, never altered.
+topics are ours: created before any container starts; one that exists with settings under which state could be lost is refused with the command
+that corrects it, never altered.
 """
 
 from __future__ import annotations
