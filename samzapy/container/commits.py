@@ -80,9 +80,12 @@ class Commits:
         committed = {task_input.partition: task_input.committed_offset for t in tasks for task_input in t.inputs}
         self._growth.check(read, committed, must_look=is_last)
 
+        # What is read again for a bootstrap is no progress: the search for a poison record would never end.
+        gets_on = any(at > t.committed.inputs[str(p)].next_offset for t in tasks for p, at in positions[t.name].items())
         if self._committer.commit(tasks, positions):
             self._tell(why, tasks)
-            self._search.committed(self._transaction.contents())
+            if gets_on:
+                self._search.committed(self._transaction.contents())
             for task in tasks:
                 task.counts.stand()
                 for task_input in task.inputs:

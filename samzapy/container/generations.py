@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from samzapy.container.spec import StoreSpec
+from samzapy.container.task_instance import Restored, TaskInstance
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.stamp import StoreIdentity
 from samzapy.plan.restore import ChangelogFacts, Decision, Keep, Refuse, decide
@@ -64,6 +66,14 @@ def open_empty(directory: StoreDirectory, reason: str) -> StoreEngine:
     """A new generation; all others are set aside for that reason."""
     _set_aside(directory, directory.claims(), reason)
     return _ready(directory, None)
+
+
+def begin_empty(task: TaskInstance, spec: StoreSpec) -> None:
+    """For a store without a changelog, at a start and after an abort: what it has was in no topic, and may be written again."""
+    store = task.stores[spec.name]
+    store.close()
+    store.attach(open_empty(spec.open_directory(task.name), "a store without a changelog starts empty"))
+    task.restored[spec.name] = Restored("empty", "no changelog: emptied at every start", 0, 0.0)
 
 
 def look_at_store(

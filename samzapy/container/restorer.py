@@ -18,7 +18,7 @@ from samzapy import failpoints
 from samzapy.api.errors import StateMismatch, StateRefused
 from samzapy.container.barriers import BATCH_RECORDS, STRANGER, Barriers, Steps, at
 from samzapy.container.first_start import refuse_emptied, refuse_orphans
-from samzapy.container.generations import Opened, open_empty, open_store
+from samzapy.container.generations import Opened, begin_empty, open_store
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.container.task_instance import Restored, TaskInstance
@@ -107,7 +107,7 @@ class Restorer:
                 for spec in self._spec.stores.values():
                     partition = spec.changelog_of(task.model.partition)
                     if spec.changelog is None:
-                        self._begin_empty(task, spec)
+                        begin_empty(task, spec)
                     else:
                         readings[partition] = yield from self._choose(
                             consumer, task, spec, partition, bounds[partition].start, barriers[partition]
@@ -193,11 +193,6 @@ class Restorer:
             raise StateMismatch(f"{task.name}: {refused.reason}", refused.remedy)
 
     # -- T3 ----------------------------------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _begin_empty(task: TaskInstance, spec: StoreSpec) -> None:
-        task.stores[spec.name].attach(open_empty(spec.open_directory(task.name), "a store without a changelog starts empty"))
-        task.restored[spec.name] = Restored("empty", "no changelog: emptied at every start", 0, 0.0)
 
     def _choose(
         self, consumer: Consumer, task: TaskInstance, spec: StoreSpec, partition: TopicPartition, start: int, barrier: int

@@ -10,6 +10,7 @@ import logging
 from samzapy.api.errors import LogError, RecordRejected, TaskError, TimestampRefused, TransactionAborted
 from samzapy.container.failure import FAIL, named
 from samzapy.container.flushing import Flushing
+from samzapy.container.generations import begin_empty
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.joining import Joining
@@ -73,8 +74,10 @@ class RollBack:
         self._joining.stop()
         tasks = [t for t in self._tasks.held.values() if t.state != STOPPED]
         for task in tasks:
-            for store in task.stores.values():
+            for name, store in task.stores.items():
                 store.discard()
+                if name in task.scratch:
+                    begin_empty(task, self._spec.stores[name])
             task.counts.go_back()
             for task_input in task.inputs:
                 task_input.counts_go_back()

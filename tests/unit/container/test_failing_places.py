@@ -168,6 +168,20 @@ def test_the_log_says_that_nothing_is_written_of_a_bad_record_that_is_read_again
     assert ["set aside" if then == "dead_letter" else "skipped", "passed by when it was read again"] == actions
 
 
+def test_a_store_without_a_changelog_is_filled_once_by_a_bootstrap_that_is_read_again_after_an_abort(tmp_path: Path) -> None:
+    class Told(Summing):
+        def process(self, envelope, collector, coordinator):
+            super().process(envelope, collector, coordinator)
+            collector.send("out", sum(total for _, total in self.sums.all()), "all", partition=0)
+
+    bench = Bench(tmp_path, Told, inputs={"in": {}, "users": {"bootstrap": True}}, stores={"s": {"changelog": False}}, on_error="skip")
+    bench.cluster.configure("out", {"max.message.bytes": "500"})
+    bench.feed(("a", 1), ("a", 1), ("x" * 600, 5), ("a", 1), topic="users")
+    bench.feed(("b", 10))
+    run_until_idle(bench, bench.start())
+    assert [1, 2, 3, 13] == [value for key, value in bench.read("out") if key == "all"]
+
+
 # -- the end of a bounded run -------------------------------------------------------------------------------------------------------
 
 
