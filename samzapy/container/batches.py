@@ -1,4 +1,4 @@
-"""Batches for tasks that define `process_batch`: which records are given to it at once, and as what. Values and decisions; processing.py calls it."""
+"""What tasks are given: envelopes of records, and for those that define `process_batch` which records at once. processing.py calls it."""
 
 from __future__ import annotations
 
@@ -27,6 +27,14 @@ def envelopes_of(records: Sequence[Message], task_input: TaskInput) -> Sequence[
     except Exception:  # noqa: BLE001 - whatever a serde raises is raised again where the record is asked for
         return [LazyEnvelope(None, None, ssp, record, decode_key, decode_value) for record in records]
     return envelopes
+
+
+def envelope_of(record: Message, task_input: TaskInput) -> RecordEnvelope:
+    """What `process` is given; the hot loop does the same without a call."""
+    key, value = record.key(), record.value()
+    return RecordEnvelope(
+        None if key is None else task_input.decode_key(key), None if value is None else task_input.decode_value(value), task_input.ssp, record
+    )
 
 
 def in_a_row(batch: Sequence[Message], begin: int, end: int) -> Sequence[Message]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from samzapy import failpoints
 from samzapy.api.errors import SamzapyError
-from samzapy.container.batches import BatchSize, envelopes_of, in_a_row, ran
+from samzapy.container.batches import BatchSize, envelope_of, envelopes_of, in_a_row, ran
 from samzapy.container.careful import Careful
 from samzapy.container.commits import Commits
 from samzapy.container.envelopes import RecordEnvelope
@@ -118,7 +118,7 @@ class Processing:
         """The hot loop, over the batch's records from `begin` to `end`. Nothing is done per record that can be done per run of a partition, or
         every few milliseconds."""
         now, collector, requests = self._clock.monotonic, self._collector, self._requests
-        pending, envelope_of = collector.pending, RecordEnvelope
+        pending, make_envelope = collector.pending, RecordEnvelope
         readers: Sequence[TaskInput] = ()
         task_input: TaskInput | None = None
         topic, partition, kept = "", -1, 0
@@ -141,7 +141,7 @@ class Processing:
                 try:
                     key, value = message.key(), message.value()
                     returned = process(
-                        envelope_of(None if key is None else decode_key(key), None if value is None else decode_value(value), ssp, message),
+                        make_envelope(None if key is None else decode_key(key), None if value is None else decode_value(value), ssp, message),
                         collector,
                         requests,
                     )
@@ -261,14 +261,7 @@ class Processing:
             if task.takes_batches:
                 returned = process(envelopes_of(records, task_input), self._collector, self._requests)
             else:
-                key, value = message.key(), message.value()
-                envelope = RecordEnvelope(
-                    None if key is None else task_input.decode_key(key),
-                    None if value is None else task_input.decode_value(value),
-                    task_input.ssp,
-                    message,
-                )
-                returned = process(envelope, self._collector, self._requests)
+                returned = process(envelope_of(message, task_input), self._collector, self._requests)
             if returned is not None:
                 refuse_returned(task.hook, returned)
         except BaseException as error:  # whatever the task or a serde raises is the record's
