@@ -103,7 +103,7 @@ class TaskWindows:
         self._lanes = {(lane.partition.topic, lane.partition.partition): lane for lane in stage.lanes}
         self._lane: Lane | None = None
         self.failed = ""  # the pane with which firing failed, in words
-        self._windows: list[tuple[WindowAggregate, Slices, bool]] = []
+        self._windows: list[tuple[WindowAggregate, Slices]] = []
         for node in windows_of(graph):
             key = serde(node.key.serde)
             is_fed = any(isinstance(before, WindowAggregate) for before in _before(node))
@@ -113,13 +113,13 @@ class TaskWindows:
                 lateness_ms=node.lateness_ms, each=node.emit.each,
             )  # fmt: skip
             held.slices = slices
-            slices.start(stage.kept)
-            self._windows.append((node, slices, is_fed))
+            slices.start()
+            self._windows.append((node, slices))
 
     @property
     def adds(self) -> dict[str, Callable[..., Any]]:
         """By the name in the source, what takes a record into a window."""
-        return {f"add{node.number}": slices.add for node, slices, _ in self._windows}
+        return {f"add{node.number}": slices.add for node, slices in self._windows}
 
     def lane(self, topic: str, partition: int) -> Lane | None:
         """The time of a partition whose records are next; None: it has none."""
@@ -149,7 +149,7 @@ class TaskWindows:
     @property
     def wake(self) -> int:
         """The watermark at which something is to be done."""
-        return min([slices.wake for _, slices, _ in self._windows], default=END)
+        return min([slices.wake for _, slices in self._windows], default=END)
 
     @property
     def is_due(self) -> bool:
@@ -159,9 +159,9 @@ class TaskWindows:
     def fire(self, runs: Mapping[int, Callable[..., Any]], send: Callable[..., None], counts: list[int]) -> None:
         """One unit: of the first windows that are due, since what they give may be for those behind them."""
         watermark = self._stage.watermark
-        for place, (node, slices, _) in enumerate(self._windows):
+        for node, slices in self._windows:
             if slices.is_due(watermark):
-                given, is_done = slices.fire(watermark, UNIT)
+                given, _ = slices.fire(watermark, UNIT)
                 if given:
                     watched = Watched(given)
                     try:
@@ -169,10 +169,6 @@ class TaskWindows:
                     except Exception:
                         self.failed = _told(node.name, *watched.last) if watched.last is not None else ""
                         raise
-                if not is_done:
-                    for _, behind, is_fed in self._windows[place + 1 :]:
-                        if is_fed:
-                            behind.hold(watermark)
                 return
 
 

@@ -3,11 +3,12 @@
 A record is kept once, in its *slice*: the span of `every` that it lies in. A window is a whole number of slices, which are merged when it gives a
 pane. The rows of the store:
 
-    00                      in the middle of firing, how far that is
+    00                      up to when windows have fired; in the middle of firing, how far that is
     10 T(slice end) key  →  4 bytes: how many records; then the accumulator
 
-The store is its own queue: when the watermark goes from a to b, the windows that end in (a, b] fire, by end and then by key, and each fires
-once because a watermark never goes back. A slice is deleted when its last window takes no more late records.
+The store is its own queue: when the watermark goes from a to b, the windows that end in (a, b] fire, by end and then by key. Each fires once,
+because what has fired is in the store too: a commit may come between the moment at which time moves and the firing of each operator. A slice is
+deleted when its last window takes no more late records.
 
 In memory are the ends of the slices (few, however many keys there are) and, as long as they are few enough, the keys of each slice. Both may
 hold what is not in the store, after a record was taken back; the store is what counts. A slice whose keys are not known is scanned.
@@ -123,18 +124,17 @@ class Slices:
         self._has_key = False
         self._list: list[bytes] | None = None  # the keys of the work, if they are known
         self._to = NEVER  # firing that a crash interrupted leads to this
-        self._is_written = False  # whether there is a cursor
+        self._is_written = False  # whether there is a cursor; without one no window has fired
         self.at = self.wake = NEVER
 
-    def start(self, watermark: int) -> None:
-        """What the store holds at a start of the task. `watermark`: that of the checkpoint."""
+    def start(self) -> None:
+        """What the store holds at a start of the task."""
         low = SLICE
         while (first := self._first(low)) is not None:
             end = time_of(first[len(SLICE) :])
             self._ends.append(end)
             self._keys[end] = None
             low = SLICE + time_bytes(end + 1)
-        self.at = watermark
         row = self._get(CURSOR)
         if row is not None:
             cursor = msgspec.msgpack.decode(row, type=_Cursor)
@@ -143,6 +143,11 @@ class Slices:
             self._work = (cursor.what, cursor.end) if cursor.what and not is_gone else None
             self._has_key = self._is_written = True
         self._look()
+
+    def _write(self) -> None:
+        what, end = self._work or ("", NEVER)
+        self._put(CURSOR, msgspec.msgpack.encode(_Cursor(self.at, self._to, what, end, self._key)))
+        self._is_written = True
 
     # -- records ---------------------------------------------------------------------------------------------------------------------
 
@@ -158,6 +163,7 @@ class Slices:
             if is_late and end + self._stays <= watermark:
                 return LATE
             self.at = max(self.at, watermark)  # nothing was due until then, so it was not told
+            self._write()
         data = self._encode_key(key)
         row = self._prefix(end) + data
         found = self._get(row)
@@ -228,16 +234,17 @@ class Slices:
                 self._key, self._has_key = keys[-1], True
             limit -= len(keys) or 1
         is_done = self._work is None and self._next(to) is None
-        if is_done:
+        if not is_done:
+            self._to = to
+            self._write()
+        elif to < END:
+            self.at, self._to = watermark, NEVER
+            self._write()
+        else:  # the end of a bounded run: there is no slice any more, and a later run begins anew
             self.at, self._to = watermark, NEVER
             if self._is_written:
                 self._put(CURSOR, None)
                 self._is_written = False
-        else:
-            self._to = to
-            what, end = self._work or ("", NEVER)
-            self._put(CURSOR, msgspec.msgpack.encode(_Cursor(self.at, to, what, end, self._key)))
-            self._is_written = True
         self._look()
         return given, is_done
 
@@ -275,13 +282,6 @@ class Slices:
             self.wake = min(min(self._fires(end) for end in self._ends), self._ends[0] + self._stays)
         else:
             self.wake = END + 1
-
-    def hold(self, to: int) -> None:
-        """What is before this operator is in the middle of firing up to `to`: this one has to follow, after a crash too."""
-        if not self._is_written:
-            self._to, self._is_written = to, True
-            self._put(CURSOR, msgspec.msgpack.encode(_Cursor(self.at, to, "", NEVER, b"")))
-            self._look()
 
     # -- rows ------------------------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from samzapy.store.memory import MemoryEngine
 from samzapy.store.overlay import OverlayStore
 from samzapy.store.rocks import RocksEngine
 from samzapy.streams.operators import slices
-from samzapy.streams.operators.slices import LATE, Slices, Sums
+from samzapy.streams.operators.slices import CURSOR, LATE, Slices, Sums
 from samzapy.streams.windows import Pane, Window
 
 STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 0", "w", "bytes", "bytes"), "topic-id", 0, 0, 0)
@@ -97,7 +97,7 @@ class World:
         self.slices = Slices(
             self.store, self.window, COLLECT, bytes, bytes, self, lateness_ms=self.lateness, each=self.each
         )
-        self.slices.start(self.watermark)
+        self.slices.start()
 
     @property
     def bound(self) -> int:
@@ -198,7 +198,7 @@ def replay(history: tuple[Window, int, bool, list[tuple[Any, ...]]], engine: Any
     w.advance(END, 3)
     assert w.told == w.expected
     w.commit()
-    assert list(w.store.all()) == []
+    assert [key for key, _ in w.store.all()] in ([], [CURSOR])
     return w
 
 
@@ -235,7 +235,7 @@ def test_windows_that_open_and_close_between_two_commits_write_nothing() -> None
         w.advance(time, 256)
     w.advance(2000, 256)
     w.commit()
-    assert w.changes == []
+    assert [key for key, _ in w.changes] == [CURSOR]  # up to when windows have fired
     assert len(w.told) == 700
 
 
@@ -262,4 +262,4 @@ def test_expiry_touches_what_expires(others: int) -> None:
     w.slices._get, w.slices._put = counted(w.slices._get), counted(w.slices._put)
     given, is_done = w.slices.fire(10, 1000)
     assert (len(given), is_done) == (20, True)
-    assert touched == 40
+    assert touched == 41  # and what says up to when windows have fired

@@ -12,7 +12,6 @@ import pytest
 from samzapy.api.errors import ConfigurationError, TaskError
 from samzapy.container.stage_time import StageTime
 from samzapy.container.times import Times
-from samzapy.model.event_time import NEVER
 from samzapy.ports import TopicSpec
 from samzapy.streams import FINAL, App, Pane, agg, hopping, stage, tumbling, updates
 from samzapy.streams.operators.slices import CURSOR, Slices
@@ -208,7 +207,7 @@ def test_processing_time_gives_what_the_clock_gives() -> None:
                 h.advance(random.choice([1, 6]))
             h.advance(10)
             assert sum(count for _, _, count in told(h, 1000)) == 20
-            assert h.store("counts") == {}
+            assert set(h.store("counts")) <= {CURSOR}
             outputs.add(str(told(h, 1000)))
     assert len(outputs) >= 2
 
@@ -364,6 +363,48 @@ def test_a_crash_in_the_middle_of_firing_loses_no_pane_and_repeats_none(fails_at
     assert committed < fails_at
     assert len(outputs[0][0]) >= 24
     assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("windows", [1, 3])
+@pytest.mark.parametrize("fails_in", [0, 1, 2])
+def test_a_commit_between_the_firing_of_two_windows_loses_no_pane(windows: int, fails_in: int) -> None:
+    """Time has passed the end of several windows at once. What has fired is committed together with that time, then the container dies."""
+    calls: list[int] = []
+
+    def look(pane: Pane[int], number: int) -> None:
+        calls.append(number)
+        if len(calls) == 1 + 12 * fails_in:
+            raise ValueError("as a crash")
+
+    app = App()
+    edits = source(app)
+    for number in range(windows):
+        lateness = "30s" if number == 1 else "0s"
+        panes = edits.window(tumbling("10s"), allowed_lateness=lateness).count(f"w{number}")
+        panes.peek(lambda pane, number=number: look(pane, number)).to(f"out{number}")
+    with Harness(app, commit={"max_uncommitted": "1KiB"}) as h:
+        try:
+            feed(h, [*((f"k{n:02}", n / 2, 0) for n in range(12)), ("z", 15, 0)], 1000)
+        except TaskError:
+            h.crash(keep_state=windows == 1)
+        h.run()
+        for number in range(windows):
+            assert [(f"k{n:02}", 10, 1) for n in range(12)] == told(h, 1000, f"out{number}"), number
+
+
+def test_time_that_moves_without_a_record_and_is_committed_before_a_window_fires_loses_no_pane(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = App()
+    source(app, idle_timeout="1s").window(tumbling("10s")).count("counts").to("out")
+    with Harness(app) as h, monkeypatch.context() as patch:
+        feed(h, [("k", 1, 0)], 1000)
+        patch.setattr(stage.TaskWindows, "is_due", False)  # it has not come to firing yet
+        feed(h, [("k", 25, 0)], 1000)
+        assert h.output("out") == []
+        assert h.checkpoint().watermarks == {"s": T0 + 25_000}
+        h.crash(keep_state=False)
+        patch.undo()
+        h.run()
+        assert told(h, 1000) == [("k", 10, 1)]
 
 
 def test_a_record_that_fails_in_a_window_moves_no_time_and_counts_nothing() -> None:
@@ -526,15 +567,18 @@ def test_panes_that_kafka_would_delete_at_once_are_told_of(retention_ms: int, is
 # -- planted bugs ------------------------------------------------------------------------------------------------------------------------
 
 
-def _starts_anew(slices: Slices, watermark: int) -> None:
+def _starts_anew(slices: Slices) -> None:
     """The cursor is lost."""
     slices._put(CURSOR, None)
-    start(slices, watermark)
+    start(slices)
 
 
-def _starts_never(slices: Slices, watermark: int) -> None:
-    """What has fired is not known after a start."""
-    start(slices, NEVER)
+def _starts_at_the_watermark(windows: stage.TaskWindows, graph: Any, time: Any, *arguments: Any) -> None:
+    """Whatever ended before the watermark of the checkpoint is taken to have fired."""
+    make(windows, graph, time, *arguments)
+    for _, slices in windows._windows:
+        slices.at = max(slices.at, time.kept)
+        slices._look()
 
 
 def _goes_at_once(slices: Slices, *arguments: Any, **rest: Any) -> None:
@@ -548,7 +592,7 @@ def _maximum(time: StageTime) -> int:
     return time._reached
 
 
-start, init = Slices.start, Slices.__init__
+start, init, make = Slices.start, Slices.__init__, stage.TaskWindows.__init__
 BUGS: dict[str, tuple[type, str, Any, Callable[[pytest.MonkeyPatch], object]]] = {
     "maximum in place of minimum": (
         StageTime, "watermark", property(_maximum),
@@ -570,15 +614,12 @@ BUGS: dict[str, tuple[type, str, Any, Callable[[pytest.MonkeyPatch], object]]] =
         Slices, "start", _starts_anew,
         lambda patch: test_a_crash_in_the_middle_of_firing_loses_no_pane_and_repeats_none(17, True, patch),
     ),
-    "the watermark is not asked of the checkpoint": (
-        Slices, "start", _starts_never, lambda patch: test_a_late_record_corrects_exactly_the_windows_that_have_fired_and_still_take_it(3),
+    "what ended before the watermark is taken to have fired": (
+        stage.TaskWindows, "__init__", _starts_at_the_watermark,
+        lambda patch: test_a_commit_between_the_firing_of_two_windows_loses_no_pane(3, 1),
     ),
     "lateness is not waited for": (
         Slices, "__init__", _goes_at_once, lambda patch: test_a_late_record_corrects_exactly_the_windows_that_have_fired_and_still_take_it(0),
-    ),
-    "windows behind windows do not wait": (
-        Slices, "hold", lambda slices, to: None,
-        lambda patch: test_a_crash_in_the_middle_of_firing_loses_no_pane_and_repeats_none(17, False, patch),
     ),
     "windows fire only with records": (
         Times, "before", lambda times, batch: None, lambda patch: test_time_that_passes_without_a_record_fires_windows(),
