@@ -20,6 +20,9 @@ from samzapy.log_form import FORMATS, JSON, TEXT
 from samzapy.ops.topics import create_topics
 
 INLINE = ("containers.count=1", "commit.timeout=10m")  # the second: so long a debugger may stop before the container is taken for stuck
+UNTIL_END = (
+    "Stop at the end offsets that the inputs have now. It closes windows that are still open; records of a later run for such a window begin it anew."
+)
 AGAIN = "Nothing has to be cleaned up: this run may be started again at any time, by a supervisor too."
 
 
@@ -29,7 +32,7 @@ def run(
     sets: Sets = None,
     master: Annotated[str | None, typer.Option(help="Spark's master, in place of the job file's.", show_default=False)] = None,
     local: Annotated[bool, typer.Option("--local", help="Containers as child processes, without Spark.")] = False,
-    until_end: Annotated[bool, typer.Option("--until-end", help="Stop at the end offsets that the inputs have now.")] = False,
+    until_end: Annotated[bool, typer.Option("--until-end", help=UNTIL_END)] = False,
     create: Annotated[
         bool, typer.Option("--create-topics", help="First create the outputs that are missing and have `partitions` in the job file.")
     ] = False,

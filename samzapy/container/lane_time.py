@@ -53,7 +53,7 @@ class LaneTime:
     """The time of one lane.
 
     Args:
-        now_ms: the wall clock, asked only about records that may be ahead of it.
+        now_ms: the wall clock, asked only about records that may be ahead of it; also an attribute.
         before_return: called before a lane that was idle counts again.
 
     Attributes:
@@ -67,8 +67,8 @@ class LaneTime:
     """
 
     __slots__ = (
-        "_allowed_ms", "_asked_s", "_before_return", "_limit", "_now_ms", "_seen_at", "ahead", "at_s", "ended", "has_more", "idle", "leap",
-        "newest", "partition", "position", "proved", "quiet", "rules", "seen_ms",
+        "_allowed_ms", "_asked_s", "_before_return", "_limit", "_seen_at", "ahead", "at_s", "ended", "has_more", "idle", "leap",
+        "newest", "now_ms", "partition", "position", "proved", "quiet", "rules", "seen_ms",
     )  # fmt: skip
 
     def __init__(
@@ -81,7 +81,7 @@ class LaneTime:
     ) -> None:
         self.partition = partition
         self.rules = rules
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._before_return = before_return
         self.newest, self.idle, self.seen_ms, self.leap = mark.newest, mark.idle, mark.seen_ms, mark.leap
         self.proved = False
@@ -114,7 +114,7 @@ class LaneTime:
         if time <= self._limit and time - self.newest <= self._allowed_ms:
             self.newest = self.quiet = time
             return
-        now_ms = self._now_ms()
+        now_ms = self.now_ms()
         self.active()
         if self.leap is not None and time < self.leap.time - self._allowed_ms:
             self.leap = None  # its clock was wrong

@@ -16,8 +16,9 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from samzapy.model.event_time import LARGEST
 from samzapy.streams.compile_parts import NAMES, PARTS, functions_of, parts_needed
-from samzapy.streams.compile_windows import head_of_run, window_lines
+from samzapy.streams.compile_windows import head_of_run, made_of_panes, window_lines, written_with_time
 from samzapy.streams.functions import Function
 from samzapy.streams.graph import (
     Branch,
@@ -89,6 +90,7 @@ class _Writer:
         self._graph = graph
         self._takers = takers(graph)
         self._needs = parts_needed(graph)
+        self._of_panes, self._with_time = made_of_panes(graph), written_with_time(graph)
         self._functions: dict[str, tuple[Node, Function]] = {}
         self._reads: dict[str, Keeps] = {}
         self._writes: dict[str, Keeps] = {}
@@ -175,13 +177,13 @@ class _Writer:
         if by_value and isinstance(source, Source) and source.time is not None:
             self._functions[f"time{n}"] = source, source.time
             self._line(f"t = time{n}(v{n})")
-            self._line(f"if type(t) is not int: t = {self._bind('milliseconds')}({n}, t)")
+            self._line(f"if type(t) is not int or not {-LARGEST} <= t <= {LARGEST}: t = {self._bind('milliseconds')}({n}, t)")
         elif isinstance(source, Source) and source.by_clock and is_timed:
             self._line("t = lane.newest")
         elif "t" in needs:
             self._line("t = r.timestamp()[1]")
             if is_timed:
-                self._line(f"if t < 0: {self._bind('no_time')}({n})")
+                self._line(f"if not 0 <= t <= {LARGEST}: {self._bind('no_time')}({n}, t)")
         if "h" in needs:
             self._line("h = r.headers()")
 
@@ -267,9 +269,9 @@ class _Writer:
             self._give(node, f"v{n}")
 
     def _window(self, node: WindowAggregate, value: str) -> None:
-        for name in ("no_key", f"add{node.number}", "too_late"):
+        for name in ("no_key", f"add{node.number}", "too_late", "before_1970"):
             self._bind(name)
-        for line in window_lines(node, value, late_of(self._graph, node), "h" in self._needs[node]):
+        for line in window_lines(node, value, late_of(self._graph, node), "h" in self._needs[node], node in self._with_time):
             self._line(line)
 
     def _lookup(self, node: Lookup, value: str) -> None:
@@ -291,7 +293,8 @@ class _Writer:
 
     def _to(self, node: To, value: str) -> None:
         n = node.number
-        time = ", timestamp=t" if node.timestamps == "time" else ""
+        at = f"{self._bind('written_at')}(t)" if node in self._of_panes else "t"
+        time = f", timestamp={at}" if node.timestamps == "time" else ""
         partition = f", partition={self._call(node, value)}" if node.partition is not None else ""
         if node.inputs[0].value == PANE:
             value = f"{self._bind(f'json{n}')}({value})"

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
-from samzapy.streams.graph import Node
+from samzapy.streams.graph import Graph, Node, To
 from samzapy.streams.windowed import Late, WindowAggregate
 
 Line = tuple[str, Node]
 
 
-def window_lines(node: WindowAggregate, value: str, late: Late, needs_headers: bool) -> list[str]:
+def window_lines(node: WindowAggregate, value: str, late: Late, needs_headers: bool, is_written_with_time: bool) -> list[str]:
     """What an operator's record comes to: added; the panes that it gives at once; or too late."""
     n = node.number
     given = f"((k, {value}, t, {'h' if needs_headers else 'None'}),)"
     return [
         f"if k is None: no_key({n})",
+        *([f"if t < 0: before_1970({n}, t)"] if is_written_with_time else []),
         f"x = add{n}(k, {value}, t)",
         f"if x is too_late: run_{late.number}({given}, send, counts)",
         f"elif x is not None: run_{n}(x, send, counts)",
     ]
+
+
+def made_of_panes(graph: Graph) -> set[Node]:
+    """The operators that give panes, or what was made of them: the time of that may be still to come."""
+    found: set[Node] = set()
+    for node in graph:
+        before = node.inputs[0].inputs if isinstance(node, Late) else node.inputs  # what is too late is given on as it came
+        if isinstance(node, WindowAggregate) or not found.isdisjoint(before):
+            found.add(node)
+    return found
+
+
+def written_with_time(graph: Graph) -> set[Node]:
+    """The operators whose records, or what is made of them, are written to a topic with their own time."""
+    found: set[Node] = set()
+    for node in reversed(graph):
+        if node in found or (isinstance(node, To) and node.timestamps == "time"):
+            found |= {node, *(() if isinstance(node, Late) else node.inputs)}
+    return found
 
 
 def head_of_run(node: Node) -> tuple[str, list[str]]:

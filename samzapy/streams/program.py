@@ -12,6 +12,7 @@ from samzapy.api.context import MessageCollector, TaskContext, TaskCoordinator
 from samzapy.api.errors import RecordTooLarge, SamzapyError, SerdeError, TaskError
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
+from samzapy.model.event_time import LARGEST
 from samzapy.ports import Message
 from samzapy.serde.basic import shown
 from samzapy.streams.compile import FILE, Compiled, compiled
@@ -47,7 +48,8 @@ class Program:
         self.runs = {topics.get(source.topic, source.topic): source.number for source in sources(graph)}
         self._bound: dict[str, Any] = {
             "no_key": self._no_key, "no_value": self._no_value, "wrong_kind": self._wrong_kind, "milliseconds": self._milliseconds,
-            "found": self._found, "no_time": self._no_time, "too_late": LATE,
+            "found": self._found, "no_time": self._no_time, "before_1970": self._before_1970,
+            "too_late": LATE,
         }  # fmt: skip
         for node in graph:
             self._bind(node, topics, serde)
@@ -69,7 +71,7 @@ class Program:
         """The functions of all runs, for a task with these stores and windows."""
         stores = {name: context.get_store(node.name).get for name, node in self.compiled.reads.items()}
         puts = {name: context.get_store(node.name).put for name, node in self.compiled.writes.items()}
-        adds = {} if windows is None else {"moved": windows.moved, **windows.adds}
+        adds = {} if windows is None else {"moved": windows.moved, "written_at": windows.written_at, **windows.adds}
         return self._make(**self._bound, **stores, **puts, **{name: adds[name] for name in self._wanted if name in adds})
 
     def at(self, error: BaseException) -> tuple[Node | None, bool]:
@@ -125,19 +127,26 @@ class Program:
     def _no_value(self, number: int) -> NoReturn:
         raise TaskError("its function gave None, which a table cannot keep.", "Return the new accumulator.")
 
-    def _no_time(self, number: int) -> NoReturn:
-        raise TaskError("the record has no timestamp.", "Say where its time is: time=….")
+    def _no_time(self, number: int, given: int) -> NoReturn:
+        """Kafka's timestamp is none, or one that cannot be."""
+        what = "has no timestamp" if given < 0 else f"has the timestamp {given}, which is no time in milliseconds since 1970"
+        raise TaskError(f"the record {what}.", "Say where its time is: time=….")
+
+    def _before_1970(self, number: int, given: int) -> NoReturn:
+        """A time that is given to a window, and with which its pane could not be written."""
+        said = f"time=… gave {given}, which is before 1970: the pane of its window could not be written with its time."
+        raise TaskError(said, "Drop such records before the window: .filter(lambda value, time: time >= 0); or write the panes with timestamps=\"send\".")
 
     def _wrong_kind(self, number: int, value: Any) -> NoReturn:
         kind = self.graph[number].value
         raise TaskError(f"the value is {shown(value)} ({type(value).__name__}), not {kind}.", "Fix what writes the topic, or the value=… of the stream.")
 
     def _milliseconds(self, number: int, given: Any) -> int:
-        """A time that is no int."""
+        """A time that is no int, or beyond what a time can be."""
         if isinstance(given, datetime) and given.tzinfo is not None:
             return round(given.timestamp() * 1000)
         what = "a datetime without a zone" if isinstance(given, datetime) else f"{shown(given)} ({type(given).__name__})"
-        raise TaskError(f"time=… gave {what}.", "It gives milliseconds since 1970, as int, or a datetime with a zone.")
+        raise TaskError(f"time=… gave {what}.", f"It gives milliseconds since 1970, as int of at most {LARGEST}, or a datetime with a zone.")
 
     def _found(self, number: int, state: Any) -> Any:
         """What a table of aggregates says, of what its store has."""

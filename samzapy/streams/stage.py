@@ -22,6 +22,7 @@ class Lane(Protocol):
     Attributes:
         partition: topic and partition.
         quiet: a record of at most this time does not move it.
+        now_ms: the wall clock.
     """
 
     partition: Any
@@ -29,6 +30,7 @@ class Lane(Protocol):
 
     @property
     def watermark(self) -> int: ...
+    def now_ms(self) -> int: ...
     def advance(self, time: int) -> None: ...
 
 
@@ -120,6 +122,11 @@ class TaskWindows:
     def adds(self) -> dict[str, Callable[..., Any]]:
         """By the name in the source, what takes a record into a window."""
         return {f"add{node.number}": slices.add for node, slices in self._windows}
+
+    def written_at(self, time: int) -> int:
+        """The time that a pane's record is written with: the pane's own, or now where that is still to come, since Kafka refuses records that are
+        far ahead. At least 1, the first time that a record can have."""
+        return max(1, min(time, self._stage.lanes[0].now_ms()))
 
     def lane(self, topic: str, partition: int) -> Lane | None:
         """The time of a partition whose records are next; None: it has none."""

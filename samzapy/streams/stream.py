@@ -196,7 +196,8 @@ class Stream(Generic[K, V]):
             key, value: how they are written, where it is not known; values of no known kind are written as JSON.
             partition: gives the number of the partition; by default the key chooses it.
             partitions: how many the topic gets if it is created.
-            timestamps: "time": each record has its own time; "send": the time of sending.
+            timestamps: "time": each record has its own time; "send": the time of sending. A pane, what is made of panes and what is merged with
+                them is written with the last millisecond of its window, or with the time of sending if that is earlier: Kafka refuses records that are far ahead.
         """
         self.app.send(self.node, topic, key, value, partition, partitions, timestamps)
 

@@ -159,7 +159,7 @@ class Windowed(Generic[K, V]):
 
 class Panes(Stream[K, Pane[A]], Generic[K, V, A]):
     """The results of windows: a `Pane` for each window and key. In a topic it is JSON: start, end, pane, index, and value, or the entries of an
-    aggregate. Its time is the last millisecond of its window.
+    aggregate. Its time is the last millisecond of its window; `to` writes it with the time of sending where that is earlier.
 
     Attributes:
         late: the records that came too late for all of their windows, as they came.

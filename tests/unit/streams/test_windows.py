@@ -481,6 +481,77 @@ def test_a_window_that_was_flushed_by_a_bounded_run_gives_a_second_pane_for_late
         assert told(h, 1000) == [("k", 10, 1), ("k", 10, 2)]
 
 
+@pytest.mark.parametrize(
+    ("at", "said"), [(-1, "time=… gave -1, which is before 1970"), (1 << 63, f"time=… gave {1 << 63} "), (-(10**16), f"time=… gave {-(10**16)} ")]
+)
+def test_a_time_that_no_window_can_have_is_the_records_error(at: int, said: str) -> None:
+    for on_error in ({"then": "fail"}, {"then": "skip"}):
+        app = App()
+        source(app).window(tumbling("10s")).count("counts").to("out")
+        with Harness(app, on_error=on_error) as h:
+            for each in (at, 0, 9_999):
+                h.send("s", {"at": each}, key="k")
+            if on_error == {"then": "fail"}:
+                with pytest.raises(TaskError) as found:
+                    h.run()
+                assert said in str(found.value) and "record s[0]@0" in str(found.value)
+            else:
+                h.end()
+                assert [(p["start"], p["value"]) for _, p in h.output("out")] == [(0, 2)]
+                assert h.metric("skipped") == 1
+
+
+def test_a_timestamp_of_kafka_that_is_no_time_is_the_records_error() -> None:
+    app = App()
+    app.stream("s", key=str, value=dict, watermark_delay="0s").window(tumbling("10s")).count("counts").to("out")
+    with Harness(app) as h:
+        h.log.admin().delete(["s"])
+        h.log.admin().create([TopicSpec("s", 1, {"message.timestamp.after.max.ms": str((1 << 63) - 1)})])
+        h.send("s", {}, key="k", timestamp=(1 << 63) - 1)
+        with pytest.raises(TaskError, match=r"record s\[0\]@0: stream s: the record has the timestamp 9223372036854775807, which is no time"):
+            h.run()
+
+
+def test_a_pane_of_the_first_millisecond_is_written() -> None:
+    app = App()
+    source(app).window(tumbling("1ms")).count("counts").to("out")
+    with Harness(app) as h:
+        h.send("s", {"at": 0}, key="k")
+        h.end()
+        assert [(p["end"], m.timestamp()[1]) for (_, p), m in zip(h.output("out"), h.records("out"), strict=True)] == [(1, 1)]
+
+
+def test_a_pane_whose_window_still_goes_on_is_written_with_the_time_of_sending() -> None:
+    app = App()
+    panes = source(app).window(tumbling("1d"), emit=updates()).count("counts")
+    panes.map(lambda pane, time: time, value=int).to("times")
+    panes.to("out")
+    with Harness(app) as h:
+        now = h.clock.now_ms()
+        end = (now // DAY + 1) * DAY
+        h.send("s", {"at": now - 2 * DAY}, key="k")
+        h.send("s", {"at": now}, key="k")
+        h.run()
+        h.end()
+        given = [(p["pane"], p["end"], m.timestamp()[1]) for (_, p), m in zip(h.output("out"), h.records("out"), strict=True)]
+        past = end - 2 * DAY
+        assert [(kind, at) for kind, at, _ in given] == [("early", past), ("early", end), ("on_time", past), ("on_time", end)]
+        assert [time for _, at, time in given if at == past] == [past - 1] * 2
+        assert all(now <= time < now + 60_000 for _, at, time in given if at == end)
+        assert sorted(time for _, time in h.output("times")) == [past - 1] * 2 + [end - 1] * 2  # what the program sees is the window's
+
+
+def test_what_is_too_late_is_written_with_its_own_time() -> None:
+    app = App()
+    source(app, max_ahead=None).window(tumbling("10s")).count("counts").late.to("late")
+    with Harness(app) as h:
+        ahead = h.clock.now_ms() + 50 * MINUTE
+        for at in (ahead, ahead - MINUTE):
+            h.send("s", {"at": at}, key="k")
+        h.run()
+        assert [m.timestamp()[1] for m in h.records("late")] == [ahead - MINUTE]
+
+
 def test_windows_before_1970_and_moved_ones() -> None:
     app = App()
     app.stream("s", key=str, value=dict, time=lambda v: v["at"], watermark_delay="0s").window(tumbling("10s", offset="3s")).count("c").to(
