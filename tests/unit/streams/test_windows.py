@@ -494,7 +494,8 @@ def test_a_time_that_no_window_can_have_is_the_records_error(at: int, said: str)
             if on_error == {"then": "fail"}:
                 with pytest.raises(TaskError) as found:
                     h.run()
-                assert said in str(found.value) and "record s[0]@0" in str(found.value)
+                assert said in str(found.value)
+                assert "record s[0]@0" in str(found.value)
             else:
                 h.end()
                 assert [(p["start"], p["value"]) for _, p in h.output("out")] == [(0, 2)]
