@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from confluent_kafka import Producer
 
 from samzapy.clock import SystemClock
 from samzapy.container.renewable import RenewableConsumer
@@ -52,8 +53,10 @@ def test_after_a_second_death_small_batches_are_gathered_and_after_the_first_man
     """A feed of many small batches, two of three partitions at their end: each poll, which is reported to the coordinator, has many of them."""
     log = KafkaWorld(kafka).log
     topic = new_topic(log, 3)
-    for _ in range(200):
-        produce(kafka, topic, [(None, b"v", 0)] * 5)
+    producer = Producer({"bootstrap.servers": kafka, "linger.ms": 100, "batch.num.messages": 5})
+    for _ in range(1000):  # a full batch does not wait
+        producer.produce(topic, b"v", partition=0)
+    assert 0 == producer.flush(LIMIT_S)
 
     def polls(deaths: int) -> int:
         consumer = RenewableConsumer(lambda fetch: log.consumer(topic, "c", fetch), Caution(watch_s=300.0, deaths=deaths), SystemClock(), 0)
