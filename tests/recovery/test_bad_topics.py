@@ -74,10 +74,10 @@ def test_bad_topics_are_refused_each_by_its_name_and_a_mended_job_goes_on(job: J
     set_policy(job, job.changelog, "compact,delete")
     refused(job.run_to_end(), 1, "SZ303", job.changelog, "cleanup.policy=compact,delete", "set cleanup.policy=compact for")
     set_policy(job, job.changelog, "compact")
-    write(job, checkpoints, CHECKPOINT, b'{"version":2,"crc":0}')
-    refused(job.run_to_end(), 1, "SZ330", f"{checkpoints}[0]", "version 2", "samzapy reset")
+    write(job, checkpoints, CHECKPOINT, b'{"version":99,"crc":0}')
+    refused(job.run_to_end(), 1, "SZ330", f"{checkpoints}[0]", "version 99", "samzapy reset")
     for verbs in (("checkpoint", "show"), ("state", "verify")):
-        refused(job.of(*verbs), 1, "SZ330", checkpoints, "version 2")
+        refused(job.of(*verbs), 1, "SZ330", checkpoints, "version 99")
     write(job, checkpoints, CHECKPOINT, good)
 
     job.feed(WORDS)
