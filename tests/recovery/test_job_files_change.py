@@ -57,6 +57,7 @@ def test_an_input_comes_back_the_coordinator_topic_is_lost_and_a_store_is_droppe
     assert (0, True) == (dropped.returncode, f"deleted topic {job.changelog}" in dropped.stderr), dropped.stderr
 
 
+@pytest.mark.prove
 def test_the_remedy_for_a_store_that_has_no_changelog_any_more_runs_as_printed(kafka: str, tmp_path: Path) -> None:
     job = Job(kafka, tmp_path, f"scratch-{secrets.token_hex(4)}", partitions=1, containers={"count": 1})
     job.feed(["fox"] * 3)
