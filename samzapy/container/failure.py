@@ -6,6 +6,7 @@ of an exception, so nothing of the record gets into it.
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import logging
 import signal
@@ -198,7 +199,7 @@ def _user_line(error: BaseException) -> str:
     last = ""
     while frame is not None:
         name = frame.tb_frame.f_code.co_filename
-        if not _is_ours(name):
+        if not _is_ours(name) and name != contextlib.__file__:  # through which our own code raises
             last = f" ({name.rsplit('/', 1)[-1]}:{frame.tb_lineno})"
         frame = frame.tb_next
     return last

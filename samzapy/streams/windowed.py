@@ -100,7 +100,8 @@ class Windowed(Generic[K, V]):
         return self._panes(name, "count", INTEGER, merge=lambda a, b: a + b)
 
     def reduce(self, name: str, fn: Callable[[V, V], V], /) -> Panes[K, V, V]:
-        """The first value, and then what the function makes of the old and the next one."""
+        """The first value, and then what the function makes of the old and the next one; of windows that overlap also what it makes of two slices,
+        the earlier first."""
         kind = self._stream.node.value
         if kind is None:
             raise refused(f"window reduce({name!r}): the kind of its values is not known", "Say it before it: .map(…, value=…).", place())
@@ -135,7 +136,8 @@ class Windowed(Generic[K, V]):
         return self._panes(name, "aggregate", DICT, zero=zero, add=add, merge=merge, result=result, parts=described)
 
     def collect(self, name: str, /, *, limit: int = 10_000) -> Panes[K, V, list[V]]:
-        """All values, in the order in which they came; more than `limit` are the record's error."""
+        """All values, in the order in which they came; of windows that overlap slice by slice, the earlier slice first. More than `limit` are the
+        record's error."""
         where = place()
         found: Aggregate[Any, Any, Any] = collect(limit=limit).of(self._stream.node.value)
         add = function(found.add, "collect", where, names=(), values=2)

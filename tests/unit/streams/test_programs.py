@@ -218,8 +218,9 @@ def test_state_by_key_needs_a_key() -> None:
     numbers(app).count("n")
     with Harness(app) as h:
         feed(h, 1, key=None)
-        with pytest.raises(TaskError, match=r"count n \(test_programs.py:\d+\): the record has no key.*filter\(lambda value, key"):
+        with pytest.raises(TaskError, match=r"count n \(test_programs.py:\d+\): the record has no key.*filter\(lambda value, key") as found:
             h.run()
+        assert "contextlib" not in str(found.value), "where an error passed through is not where it was"
 
 
 def test_a_record_that_fails_leaves_nothing_in_any_branch() -> None:
