@@ -215,6 +215,7 @@ def test_dead_letters_are_listed_shown_and_sent_back_once(kafka: str, tmp_path: 
     assert [now, now - 3_600_000] == [r.timestamp for r in sorted(again) if r.headers[-1:] and r.headers[-1][0] == "samzapy-replay-of"]
 
 
+@pytest.mark.prove
 def test_a_replay_that_is_killed_in_between_sends_nothing_twice(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name, partitions=2, on_error={"then": "dead_letter"})
     bad = [f"boom {i}" for i in range(5000)]

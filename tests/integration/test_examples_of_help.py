@@ -126,6 +126,7 @@ def run_all(place: Place, *commands: str) -> None:
                         check(command, line)
 
 
+@pytest.mark.prove
 def test_each_example_runs(place: Place) -> None:
     run_all(place, "init", "schema", "completion", "dev kafka status")
     send = f"printf 'zoe\\tboom\\nada\\t/home\\n' | samzapy send {place.names['visits']} --key --kafka {place.servers}"

@@ -112,6 +112,7 @@ def test_a_script_reads_a_store_of_bytes_as_it_is(kafka: str, tmp_path: Path, un
     assert ENTRIES == [(bytes_of(line, "key"), bytes_of(line, "value")) for line in followed]
 
 
+@pytest.mark.prove
 def test_plan_and_validate_end_as_the_run_that_would_be_refused(job: Job) -> None:
     def ends() -> tuple[int, int, int]:
         plan, valid = job.command("plan", str(job.file)), job.command("validate", str(job.file), "--connect")
