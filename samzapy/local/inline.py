@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from samzapy.container.process import run_entry
+from samzapy.local.launcher import LOCALHOST, OnThisHost
 
 LOG = logging.getLogger("samzapy")
-LOCALHOST = "localhost"
 JOIN_S = 5.0
 KILLED = 137
 
@@ -42,20 +42,11 @@ class InlineHandle:
         self._code = run_entry(payload)
 
 
-class InlineLauncher:
+class InlineLauncher(OnThisHost):
     """Starts containers as threads of this process."""
 
     def __init__(self) -> None:
         self._handles: list[InlineHandle] = []
-
-    def hosts(self) -> Mapping[str, int | None]:
-        return {LOCALHOST: None}
-
-    def leaving(self) -> Collection[str]:
-        return ()
-
-    def slots(self) -> int | None:
-        return None
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> InlineHandle:
         self._handles.append(InlineHandle({**payload, "host": LOCALHOST}))

@@ -99,15 +99,8 @@ class Output(Protocol):
     def flush(self) -> None: ...
 
 
-class ProcessLauncher:
-    """Starts containers as child processes of this one, on this host."""
-
-    def __init__(self, output: Output | None = None) -> None:
-        self._output: Output = output if output is not None else sys.stderr.buffer
-        self._output_lock = threading.Lock()
-        self._handles: list[ProcessHandle] = []
-        self._starter = ThreadPoolExecutor(1, thread_name_prefix="container-starter")
-        self._is_closed = False
+class OnThisHost:
+    """What a launcher says of its hosts if it knows only this one, with room for any number of containers."""
 
     def hosts(self) -> Mapping[str, int | None]:
         return {LOCALHOST: None}
@@ -117,6 +110,17 @@ class ProcessLauncher:
 
     def slots(self) -> int | None:
         return None
+
+
+class ProcessLauncher(OnThisHost):
+    """Starts containers as child processes of this one, on this host."""
+
+    def __init__(self, output: Output | None = None) -> None:
+        self._output: Output = output if output is not None else sys.stderr.buffer
+        self._output_lock = threading.Lock()
+        self._handles: list[ProcessHandle] = []
+        self._starter = ThreadPoolExecutor(1, thread_name_prefix="container-starter")
+        self._is_closed = False
 
     def launch(self, container: int, payload: Mapping[str, Any], preferred_host: str | None) -> ProcessHandle:
         """Start one; `preferred_host` is ignored.
