@@ -56,8 +56,8 @@ class LoopProfile:
         self._next_write = self._last + WRITE_S
         self._before = signal.signal(signal.SIGALRM, self._sample)
         signal.siginterrupt(signal.SIGALRM, False)
-        signal.setitimer(signal.ITIMER_REAL, INTERVAL_S, INTERVAL_S)
         self._is_sampling = True
+        self._sample_soon()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -84,6 +84,13 @@ class LoopProfile:
             self._write()
             self._last = time.perf_counter()  # writing is not the loop's time
             self._next_write = self._last + WRITE_S
+        self._sample_soon()
+
+    def _sample_soon(self) -> None:
+        """The timer fires once. A periodic one would fire while a sample is taken or the files are written (a second, where there are many stacks),
+        and each of these samples would begin inside the one before, until the stack is full."""
+        if self._is_sampling:
+            signal.setitimer(signal.ITIMER_REAL, INTERVAL_S)
 
     def _stack(self, frame: FrameType | None) -> Stack:
         names = [] if frame is None else [f"line {frame.f_lineno}"]

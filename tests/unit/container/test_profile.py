@@ -71,6 +71,17 @@ def test_the_number_of_stacks_is_bounded(tmp_path: Path, monkeypatch: pytest.Mon
     assert len((tmp_path / "loop.folded").read_text().splitlines()) <= 2
 
 
+def test_no_sample_is_taken_while_the_files_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writing takes longer than the time between two samples: each sample would begin, and write, inside the one before."""
+    monkeypatch.setattr(profile, "WRITE_S", 0.0)
+    with LoopProfile(tmp_path, "loop") as loop:
+        loop._microseconds.update({(f"frame {i}", f"line {n}"): 50_000 for i in range(100) for n in range(30)})
+        for _ in range(20):
+            long_work(50_000)
+    nested = [line for line in (tmp_path / "loop.folded").read_text().splitlines() if "LoopProfile._sample" in line]
+    assert not nested
+
+
 def test_a_thread_that_is_not_the_main_one_is_refused(tmp_path: Path) -> None:
     said: list[str] = []
 
