@@ -3,41 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-COUNTED = ("processed", "skipped", "dead_letters")
-
-
-@dataclass(slots=True)
-class Totals:
-    """Records and commits of a run, added up over all the processes that its containers had.
-
-    A container counts from its own start, so a number that is smaller than before is that of a new process. What a process did after its last
-    report is not in it.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    _seen: dict[tuple[str, str], int] = field(default_factory=dict)
-
-    def take(self, reports: Mapping[int, Mapping[str, Any]]) -> None:
-        """The newest report of each container, by its number."""
-        for number, report in reports.items():
-            of = f"container {number}"
-            self._add(of, "commits", int(report.get("commits", 0)))
-            self._add(of, "sent", sum(report.get("sent", {}).values()))
-            for task in report.get("tasks", ()):
-                for name in COUNTED:
-                    self._add(f"{of} {task['name']}", name, int(task.get(name, 0)))
-
-    def of(self, name: str) -> int:
-        """commits, sent, processed, skipped or dead_letters."""
-        return self.counts.get(name, 0)
-
-    def _add(self, of: str, name: str, now: int) -> None:
-        before = self._seen.get((of, name), 0)
-        self._seen[of, name] = now
-        self.counts[name] = self.counts.get(name, 0) + (now - before if now >= before else now)
+from samzapy.plan.totals import Totals
 
 
 def line_of(status: Mapping[str, Any], totals: Totals, unanswered_s: float | None, width: int) -> str:

@@ -1,4 +1,4 @@
-"""Beside a run: the line at the bottom of a terminal, whether Kafka answers, restores on other hosts, and the sums for the summary."""
+"""Beside a run: the line at the bottom of a terminal, whether Kafka answers, restores on other hosts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from samzapy.api.errors import SamzapyError
-from samzapy.cli.run_line import Totals, line_of, restored, summary_of
+from samzapy.cli.run_line import line_of, restored, summary_of
 from samzapy.coordinator.roster import Roster
 from samzapy.log_output import show_line
 from samzapy.ports import Admin, Clock, Log
@@ -34,7 +34,6 @@ class RunWatch:
         self._roster, self._log, self._clock, self._topic = roster, log, clock, topic
         self._is_shown, self._is_elsewhere = is_shown and is_terminal(), is_elsewhere
         self._is_over = threading.Event()
-        self._totals = Totals()
         self._told: dict[tuple[str, str], str] = {}
         self._silent_since: float | None = None
         self._began = clock.monotonic()
@@ -52,20 +51,18 @@ class RunWatch:
         """What the run did."""
         status = self._look()
         restarts = sum(container["restarts"] for container in status["containers"])
-        return summary_of(self._totals, restarts, self._clock.monotonic() - self._began)
+        return summary_of(self._roster.totals, restarts, self._clock.monotonic() - self._began)
 
     def _watch(self) -> None:
         while not self._is_over.wait(EVERY_S):
             if not self._is_shown and not self._is_elsewhere:  # a status is work, with many tasks
-                self._totals.take(self._roster.reports())
                 continue
             status = self._look()
             if self._is_shown:
                 silent_s = None if self._silent_since is None else self._clock.monotonic() - self._silent_since
-                show_line(line_of(status, self._totals, silent_s, _width()))
+                show_line(line_of(status, self._roster.totals, silent_s, _width()))
 
     def _look(self) -> dict[str, Any]:
-        self._totals.take(self._roster.reports())
         status = self._roster.status()
         if self._is_elsewhere:
             for key, sentence in restored(status).items():

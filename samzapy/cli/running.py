@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from samzapy import failpoints
+from samzapy import __version__, failpoints
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.apart import Apart, Facts
 from samzapy.cli.common import Relayed, say
 from samzapy.cli.job import Job
 from samzapy.cli.run_watch import RunWatch
-from samzapy.cli.this_process import this_process
+from samzapy.cli.this_process import this_process, this_user
+from samzapy.config.secrets import without_secrets
 from samzapy.container.process import open_files_limit
 from samzapy.coordinator.control_app import control_app, control_connections
+from samzapy.coordinator.history import RunFacts
 from samzapy.coordinator.host_names import HostNames
 from samzapy.coordinator.http import Listener
 from samzapy.coordinator.job_coordinator import JobCoordinator
@@ -60,6 +62,11 @@ class How:
     takeover: bool = False
     profile: Path | None = None
     log_format: str = TEXT
+
+    def words(self, master: str) -> str:
+        """Where containers run and until when, as the options say it. `master`: Spark's."""
+        where = "--inline" if self.inline else "--local" if self.local else f"Spark at {master}"
+        return where + (" --until-end" if self.until_end else "") + (" --takeover" if self.takeover else "")
 
 
 class Run:
@@ -118,6 +125,7 @@ class Run:
                 is_alive=self._job.answers,
                 input_topics=topics,
                 has_begun=self._tell_url,
+                facts=self._run_facts(),
             )
             return self._until_over(coordinator, launcher, token, token_file, len(tasks))
         finally:
@@ -155,6 +163,11 @@ class Run:
                 listener.stop()
         return KILLED + self._signals[-1] if len(self._signals) > 1 and code == 0 else code
 
+    def _run_facts(self) -> RunFacts:
+        config = [origin.to_json() for origin in self._job.loaded.origins]
+        master = str(self._settings.spark.master)
+        return RunFacts(started_by=this_user(), how=self._how.words(master), version=__version__, config=config, hide=without_secrets)
+
     def _facts(self, coordinator: JobCoordinator) -> Facts:
         return Facts(coordinator.seen_at, coordinator.roster.stop_asked_at, self._killed_at)
 
@@ -183,7 +196,7 @@ class Run:
             if len(self._signals) == 1:
                 say("stopping after a final commit (interrupt again to stop now)")
                 # not here: the handler may have interrupted the holder of the coordinator's lock
-                threading.Thread(target=coordinator.request_stop, daemon=True).start()
+                threading.Thread(target=coordinator.request_stop, args=(_signal_named(number),), daemon=True).start()
             else:
                 self._killed_at = self._killed_at or self._job.clock.monotonic()
                 coordinator.kill_now()
@@ -191,6 +204,10 @@ class Run:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` has it ignored
                 signal.signal(number, handle)
+
+
+def _signal_named(number: int) -> str:
+    return f"signal {signal.Signals(number).name}" + (" (Ctrl-C)" if number == signal.SIGINT else "")
 
 
 def ends_now(partitions: Iterable[TopicPartition], log: Log) -> Mapping[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import resource
 import socket
@@ -16,6 +17,15 @@ ADDRESS_SPACE_BYTES = 2048 << 20  # the driver of a small job had 1230 MiB (VmPe
 def this_process() -> Process:
     """This one, as the coordinator topic names it."""
     return Process(socket.gethostname(), os.getpid(), process_start(os.getpid()), is_gone)
+
+
+def this_user() -> str:
+    """user@host."""
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError):  # a container's user that no file names
+        name = f"uid {os.getuid()}"
+    return f"{name}@{socket.gethostname()}"
 
 
 def refuse_too_little_address_space(soft_limit_bytes: int | None = None) -> None:

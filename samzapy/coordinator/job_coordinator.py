@@ -16,6 +16,7 @@ from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, Sa
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.changes import Changes
 from samzapy.coordinator.coordinator_log import CoordinatorLog
+from samzapy.coordinator.history import History, RunFacts
 from samzapy.coordinator.lease import Lease
 from samzapy.coordinator.liveness import Liveness
 from samzapy.coordinator.membership import job_state
@@ -49,6 +50,7 @@ class JobCoordinator:
         is_alive: whether a coordinator answers at a URL for this job.
         new_id: where the ids of launches come from.
         has_begun: called with the URL for people, once this run has the lease.
+        facts: what the record of this run tells of its start.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class JobCoordinator:
         input_topics: InputTopics | None = None,
         new_id: Callable[[], str] = random_id,
         has_begun: Callable[[str], None] = lambda url: None,
+        facts: RunFacts = RunFacts(),  # noqa: B008  a value
     ) -> None:
         self._job = job
         self._run_id = run_id
@@ -83,6 +86,7 @@ class JobCoordinator:
         self._movement = Movement(self.roster, self._ownership, settings, clock, launcher)
         self._starting = Starting(self.roster, self._ownership, settings, clock, launcher, payload, self._movement.replan, new_id)
         self.changes = Changes(self.roster, settings, clock, launcher, self._input_topics, self._movement.replan)
+        self.history = History(facts, self.roster, self._ownership, settings, process, clock)
         self._writing = Writing(clock)
         self.seen_at = clock.monotonic()  # when it last began something that may wait for Kafka: a turn, the end
         self._has_begun = has_begun
@@ -156,6 +160,7 @@ class JobCoordinator:
         self._ownership.end_all(ledger, range(self.roster.target))
         failpoints.hit("coordinator.fenced")
         self._note_inputs(ledger)
+        self.history.begin(ledger)
         self._await_home_hosts()
         with self.roster.lock:
             before = {t: r.container for r in sorted(ledger.containers.values(), key=lambda r: r.epoch) for t in r.tasks}
@@ -175,7 +180,7 @@ class JobCoordinator:
                 self._movement.reconcile(self._ownership.read())
             self._ownership.end(self._liveness.record(m) for m in self.roster.members.values() if m.is_named)
             told_of = failure[1] if failure else None
-            self._lease.give_up(self.roster.state, f"{told_of['code']}: {told_of['message']}" if told_of else "")
+            self._lease.give_up(self.roster.state, f"{told_of['code']}: {told_of['message']}" if told_of else "", self.history.last_words())
         except (LogError, StateRefused) as error:
             if failure is None or failure[1].get("message") != error.message:
                 LOG.warning("the end of this run could not be written; the next run waits until the lease has ended: %s", error)
@@ -305,6 +310,7 @@ class JobCoordinator:
         with roster.lock:
             movement.dismiss_surplus()
             movement.note_arrivals()
+        self.history.write_when_due()
 
     def _update_state(self) -> None:
         roster = self.roster
@@ -328,9 +334,9 @@ class JobCoordinator:
             return True
         return False
 
-    def request_stop(self) -> None:
-        """Final commits everywhere, then the end."""
-        self.roster.request_stop()
+    def request_stop(self, by: str = "somebody") -> None:
+        """Final commits everywhere, then the end. `by`: who asks."""
+        self.roster.request_stop(by)
 
     def kill_now(self) -> None:
         """End without final commits: nothing committed is lost."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from samzapy import failpoints
-from samzapy.api.errors import OwnedElsewhere
+from samzapy.api.errors import OwnedElsewhere, RecordRejected, RecordTooLarge
 from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.names import Job
@@ -98,9 +98,15 @@ class Lease:
         if self._clock.monotonic() - self._renewed_at >= self._settings.lease_s / 3:
             self.renew(url)
 
-    def give_up(self, outcome: str = "", error: str = "") -> None:
-        """Write that this run has ended, and how."""
-        self._ownership.write((LEASE_KEY, self.ended(outcome, error).to_bytes()))
+    def give_up(self, outcome: str = "", error: str = "", beside: Sequence[tuple[bytes, bytes | None]] = ()) -> None:
+        """Write that this run has ended, and how. `beside`: records that are written with it, if Kafka takes them."""
+        record = LEASE_KEY, self.ended(outcome, error).to_bytes()
+        try:
+            self._ownership.write(record, *beside)
+        except (RecordTooLarge, RecordRejected):
+            if not beside:
+                raise
+            self._ownership.write(record)
 
     def ended(self, outcome: str = "", error: str = "") -> LeaseRecord:
         """The record of the end."""

@@ -24,6 +24,7 @@ from samzapy.model.job_model import JobModel, TaskModel
 from samzapy.model.names import Job
 from samzapy.plan.members import STARTED, Phase
 from samzapy.plan.suspects import with_place
+from samzapy.plan.totals import Totals
 from samzapy.ports import Assignment, Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -44,6 +45,8 @@ class Roster:
         must_plan: containers came or went, or a change was requested: decide again which container runs which tasks.
         finished: tasks that have ended by themselves.
         left: tasks that nobody runs just now: who had them, and since when; `moved` tells of the last time.
+        stop_asked_by: who asked for the stop; "": nobody did, or an error.
+        totals: records and commits of all processes of this run so far.
         failure: the container (-1: none) and the error that ended the job.
         unwritable: why the coordinator topic cannot be written; "" if it can.
         caution: what is known of records that end containers; every container is told at its start.
@@ -77,6 +80,8 @@ class Roster:
         self.left: dict[str, tuple[int, float]] = {}
         self.failure: tuple[int, Mapping[str, Any]] | None = None
         self.stop_asked_at: float | None = None
+        self.stop_asked_by = ""
+        self.totals = Totals()
         self.ends_at_once = False  # without final commits
         self.url = ""
         self.unwritable = ""
@@ -177,6 +182,7 @@ class Roster:
         news = [item for item in report.get("news", ()) if item["n"] > self.events.told_by(member.owner.incarnation)]
         self.events.take(member.number, member.owner.incarnation, news)
         self.observed.take(member.number, report)
+        self.totals.take({member.number: member.heard.report})
 
     def _owner(self, container: int, incarnation: str) -> Member:
         member = self.members.get(container)
@@ -186,11 +192,11 @@ class Roster:
 
     # -- the end -----------------------------------------------------------------------------------------------------------------------
 
-    def request_stop(self) -> None:
-        """Final commits everywhere, then the end."""
+    def request_stop(self, by: str = "") -> None:
+        """Final commits everywhere, then the end. `by`: who asks; "": an error does."""
         with self.lock:
             if self.stop_asked_at is None:
-                self.stop_asked_at = self._clock.monotonic()
+                self.stop_asked_at, self.stop_asked_by = self._clock.monotonic(), by
                 self.is_stopping = True
                 self.state = STOPPING
 

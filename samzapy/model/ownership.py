@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from samzapy.model.bounded_json import NOT_UNDERSTOOD, brief, read_object, to_bytes
 from samzapy.model.records import Records
+from samzapy.model.run_record import HISTORY
 
 VERSION = 1
 MAX_BYTES = 4 << 20
@@ -138,7 +139,8 @@ _Read = Callable[[bytes], Any]
 class Ledger:
     """The coordinator topic, folded. Who asks for a record that cannot be read gets the error that says so; other records are as they are.
 
-    `start`: the topic's log start. Nothing of samzapy moves it, and compaction does not: above 0, somebody deleted records.
+    `start`: the topic's log start. Nothing of samzapy moves it, and compaction does not: above 0, somebody deleted records. `history`: by run id, the
+    records of runs as they were written: nobody who decides something reads them.
     """
 
     containers: MutableMapping[int, ContainerRecord] = field(default_factory=Records)
@@ -151,6 +153,7 @@ class Ledger:
     values: dict[bytes, bytes] = field(default_factory=dict)  # of ours, as they were written
     unreadable: dict[bytes, Exception] = field(default_factory=dict)
     start: int = 0
+    history: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def lease(self) -> LeaseRecord | None:
@@ -170,6 +173,7 @@ class Ledger:
         """
         found = self._place(key)
         if found is None:
+            self._apply_history(key, value)
             return
         table, name, read = found
         if value is None:
@@ -183,6 +187,13 @@ class Ledger:
         table[name], self.values[key] = record, value
         if isinstance(record, ContainerRecord):
             self.epoch = max(self.epoch, record.epoch)
+
+    def _apply_history(self, key: bytes, value: bytes | None) -> None:
+        run_id = key.decode("utf-8", "replace").removeprefix(HISTORY)
+        if key.startswith(HISTORY.encode()):
+            self.history.pop(run_id, None)
+            if value is not None:
+                self.history[run_id] = value
 
     def cannot_read(self, key: bytes, error: Exception) -> None:
         """The newest record of this key is one that `apply` refused: who asks for it gets `error`."""

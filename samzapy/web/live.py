@@ -70,7 +70,7 @@ class Live:
         effect = f"{running} tasks commit what they have done and stop; start the job again with `samzapy run JOB.yaml`"
         if not dry_run:
             self._note("stop", by, effect)
-            self._coordinator.request_stop()
+            self._coordinator.request_stop(by)
         return {"state": self._roster.state, "effect": effect}
 
     def scale(self, containers: int, by: str, dry_run: bool) -> dict[str, Any]:

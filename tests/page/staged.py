@@ -67,7 +67,7 @@ class Stage:
             self.roster.members.add(Member(number=n, phase=Phase.LIVE, state=RUNNING, owner=owner, preferred_host=f"host-{n % hosts}"))
         self.roster.state = "RUNNING"
 
-    def request_stop(self) -> None:
+    def request_stop(self, by: str = "") -> None:
         self.is_stopped = True
 
     def beat(self, seconds: float = 1.0, lag: int = 0, state: str = "RUNNING", news: list[dict[str, Any]] | None = None) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from samzapy.cli.run_line import Totals, line_of, restored, summary_of
+from samzapy.cli.run_line import line_of, restored, summary_of
 from samzapy.cli.run_watch import RunWatch
 from samzapy.log_form import JsonLines
 from samzapy.log_output import QueuedOutput
+from samzapy.plan.totals import Totals
 from samzapy.ports import TopicSpec
 from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
@@ -108,8 +109,9 @@ class Roster:
     def status(self) -> dict[str, Any]:
         return STATUS
 
-    def reports(self) -> dict[int, Any]:
-        return {0: report(1, 2, 3)}
+    def __init__(self) -> None:
+        self.totals = Totals()
+        self.totals.take({0: report(1, 2, 3)})
 
 
 def test_a_kafka_that_does_not_answer_is_told_and_that_it_is_back(caplog: pytest.LogCaptureFixture) -> None:
