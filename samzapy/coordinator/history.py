@@ -86,7 +86,7 @@ class History:
                 continue
             heard_ms = lease.renewed_ms if lease is not None and lease.run_id == run.run_id else run.told_ms
             if self._settings.takeover:
-                outcome, by = REPLACED, f"{self._facts.started_by}: `samzapy run --takeover`, run {this}"
+                outcome, by = REPLACED, f"{self._facts.started_by}: `samzapy run JOB.yaml --takeover`, run {this}"
             else:
                 outcome, by = LOST, "nobody: its process ended without a word, or was cut off"
             found.append(replace(run, ended_ms=max(heard_ms, run.began_ms), outcome=outcome, ended_by=by))

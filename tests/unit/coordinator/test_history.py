@@ -66,7 +66,7 @@ def test_a_run_that_failed_tells_the_error_without_secrets() -> None:
     assert "hunter2" not in repr(told)
 
 
-@pytest.mark.parametrize(("takeover", "outcome", "by"), [(False, "LOST", "nobody: its process"), (True, "REPLACED", "ann@here: `samzapy run --takeover`")])
+@pytest.mark.parametrize(("takeover", "outcome", "by"), [(False, "LOST", "nobody: its process"), (True, "REPLACED", "ann@here: `samzapy run JOB.yaml --takeover`")])
 def test_of_a_run_that_ended_without_a_word_the_next_one_tells(takeover: bool, outcome: str, by: str) -> None:
     first = stage(lease_s=2.0)
     with first:
