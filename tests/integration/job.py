@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.broker import create_topic, produce, read_all
+from tests.command_server import run_samzapy
 from tests.commands import PLACEHOLDER, what_does_not_run
 
 PATIENCE_S = 180.0
@@ -130,15 +131,7 @@ class Job:
 
     def command(self, *arguments: str, limit_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
         """One command to its end."""
-        done = subprocess.run(
-            [sys.executable, "-m", "samzapy", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=limit_s,
-            stdin=subprocess.DEVNULL,
-            cwd=self.folder,
-            check=False,
-        )
+        done = run_samzapy(arguments, self.folder, limit_s)
         told = done.stdout + done.stderr
         assert PLACEHOLDER not in told or "--help" in arguments, told
         assert [] == what_does_not_run(told), "what is told to be run can be"

@@ -18,6 +18,7 @@ from jobs.page_views import direct_join, page_views, users
 from jobs.wikipedia import Totals, direct_pass, sum_of_windows
 from jobs.wikipedia_feed import lines
 from tests.broker import create_topic, delete_topic, ends, produce, read_all
+from tests.command_server import run_samzapy
 from tests.integration.job import PATIENCE_S, Coordinator, Running
 
 pytestmark = pytest.mark.kafka
@@ -36,8 +37,7 @@ class Example:
         self._coordinator = Coordinator(name, lambda: self._run("status", str(self.file), "--json"))
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "samzapy", *arguments, *self.sets]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL, check=False)
+        return run_samzapy([*arguments, *self.sets], ROOT, PATIENCE_S)
 
     def run_to_end(self, *arguments: str) -> None:
         done = self._run("run", str(self.file), "--local", "--until-end", *arguments)

@@ -37,6 +37,7 @@ from samzapy.kafka.producer import KafkaTransactionalProducer
 from samzapy.kafka.refusals import silent_broker
 from samzapy.model.access import Access
 from samzapy.ops.access import access_of
+from tests.command_server import run_samzapy
 from tests.integration.job import TASK
 from tests.integration.processes import until
 
@@ -147,10 +148,7 @@ class SecuredJob:
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command about this job; it must not show a password."""
         verb, *rest = arguments
-        done = subprocess.run(
-            [sys.executable, "-m", "samzapy", verb, str(self.file), *rest],
-            capture_output=True, text=True, timeout=LIMIT_S, stdin=subprocess.DEVNULL, cwd=self.folder, check=False,
-        )  # fmt: skip
+        done = run_samzapy([verb, str(self.file), *rest], self.folder, LIMIT_S)
         assert not [p for p in self.secured.passwords if p in done.stdout + done.stderr], "a password was shown"
         return done
 

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from tests.broker import create_topic
+from tests.command_server import run_samzapy
 from tests.recovery import chain_task
 from tests.recovery.chain import ChainTopics, Verdict, verify
 from tests.recovery.chain_task import CHAIN, COUNTS
@@ -194,16 +195,7 @@ class ChainJob:
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
         """`samzapy <words> <job file>` to its end; options may be among the words."""
-        return subprocess.run(
-            [sys.executable, "-m", "samzapy", *words, str(self.file)],
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_S,
-            stdin=subprocess.DEVNULL,
-            cwd=self.folder,
-            env=_environment(self.name),
-            check=False,
-        )
+        return run_samzapy([*words, str(self.file)], self.folder, COMMAND_S, _environment(self.name))
 
     def begin(self, *words: str) -> subprocess.Popen[bytes]:
         """`samzapy <words> <job file>`, begun; what it says goes to commands.log."""

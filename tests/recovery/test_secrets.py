@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker import admin, free_port, read_all
+from tests.command_server import run_samzapy
 from tests.integration.job import PATIENCE_S, Job
 from tests.integration.processes import descendants, until
 from tests.recovery.secret_scan import Needles, in_files, in_processes, in_text, needles
@@ -73,10 +74,7 @@ class Guarded:
         }  # fmt: skip
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "samzapy", "-v", *arguments],
-            capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL, cwd=self.job.folder, env=self.environment, check=False,
-        )  # fmt: skip
+        return run_samzapy(["-v", *arguments], self.job.folder, PATIENCE_S, self.environment)
 
     @contextlib.contextmanager
     def running(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:

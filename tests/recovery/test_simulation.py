@@ -39,17 +39,19 @@ FIRST_SEEDS = {
     "swallowed produce error": 205,
     "silent offset reset": 2,
     "restore off by one": 0,
-    "no age rule": 0,
-    "offsets taken at C3": 1,
+    "no age rule": 11,
+    "offsets taken at C3": 2,
     "in doubt treated as abort": 21,
     "bootstrap gate not re-armed": 19,
-    "end_of_stream twice": 1,
+    "end_of_stream twice": 4,
     "no checkpoint 0": 0,
     "committed changes dropped at an abort": 6,
     "stamp written before its changes": 4,
     "committed changes dropped before the write": 0,
     "batch undone without its sends": 4,
 }
+# By less than one seed in a hundred: the seeds after a pinned one are no help where the code has changed, and cost twenty seconds.
+RARELY_CAUGHT = {bug for bug, seed in FIRST_SEEDS.items() if seed > 100}
 
 
 def failures(results: list[Result]) -> str:
@@ -110,7 +112,7 @@ def test_different_seeds_are_different_histories() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", [pytest.param(bug, marks=[pytest.mark.prove] * (bug in RARELY_CAUGHT)) for bug in BUGS])
 def test_a_planted_bug_is_caught(bug: str) -> None:
     first = FIRST_SEEDS[bug]
     with BUGS[bug]():
