@@ -6,26 +6,23 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from samzapy.api.errors import ConfigurationError, SamzapyError, TopicMissing
+from samzapy.api.errors import SamzapyError
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
-from samzapy.cli.dlq_filter import Filter, OfTask, OfTopic, Since, WithError
-from samzapy.cli.exact_json import exact, header
+from samzapy.cli.dlq_filter import OfTask, OfTopic, Since, WithError, filter_of
 from samzapy.cli.job import Job
 from samzapy.cli.tables import print_table
 from samzapy.model.dead_letter import Origin
 from samzapy.ops.dead_letters import DeadLetters
+from samzapy.ops.exact_json import exact, header
+from samzapy.ops.letter_choice import by_kind, check_choice, discard_of, readers_of, replay_of
 from samzapy.ops.letters import Entry
-from samzapy.ops.topics import tasks_of
+from samzapy.ops.shown import Undecoded, decoded
 from samzapy.printable import printable
-from samzapy.serde.registry import serde_named
-from samzapy.wiring.job_topics import JobTopics
 
 app = typer.Typer(help="Show dead letters, replay or discard them.", no_args_is_help=True)
 MAX_ERROR = 100
@@ -48,7 +45,7 @@ def list_letters(
 ) -> None:
     """The dead letters, the oldest first; all of them, or those that the options choose."""
     job = Job(file, more, sets)
-    chosen = Filter.of(task, topic, error, since, job.clock.now_ms())
+    chosen = filter_of(task, topic, error, since, job.clock.now_ms())
     with _opened(job) as letters:
         found = letters.read()
     entries = [e for e in found.entries if chosen.takes(e) and (e.is_waiting or not waiting)]
@@ -129,30 +126,24 @@ def replay(
     each record the present time anyway.
     """
     job = Job(file, more, sets)
-    chosen = Filter.of(task, topic, error, since, job.clock.now_ms())
-    _check_choice(which, everything, chosen, "replay")
+    chosen = filter_of(task, topic, error, since, job.clock.now_ms())
+    check_choice(which, everything, chosen, "replay")
     with _opened(job, are_checked=not to_all_tasks, may_have_new_time=new_time) as letters:
-        found = letters.read()
-        wanted = None if not which else [e.letter.origin for text in which for e in found.named(text)]
-        if wanted is None and chosen.is_any:  # of those that can be sent, the chosen ones
-            wanted = [e.letter.origin for e in letters.waiting(found, None) if chosen.takes(e)]
-        named = found.entries if wanted is None else found.of(wanted)
-        for origin in dict.fromkeys(e.letter.origin for e in found.shortened(wanted)):
+        plan = replay_of(letters, letters.read(), which, chosen)
+        waiting = list(plan.waiting)
+        for origin in plan.shortened:
             say(f"{origin} is not sent back: its dead letter is shortened. The whole record is at {origin}, as long as the topic keeps it")
-        if wanted is None:
-            _tell_passed_by(letters.passed_by(found))
-        waiting = letters.waiting(found, wanted)
-        for why, origins in letters.with_new_time(waiting).items():
+        _tell_passed_by(plan.passed_by)
+        for why, origins in plan.new_time.items():
             say(f"{len(origins)} with the present time instead of their own: {why}; the first: {origins[0]}")
         if execute:
-            waiting = send_back(letters, wanted)
+            waiting = send_back(letters, plan.wanted)
             say(f"{_records(waiting)} sent back" if waiting else "nothing to send back")
         else:
             for origin in dict.fromkeys(e.letter.origin for e in waiting):
                 say(f"would send back {origin}")
-            for entry in () if wanted is None else named:
-                if not entry.is_waiting:
-                    say(f"{entry.letter.origin} was {'sent back' if entry.replayed_ms is not None else 'discarded'} before")
+            for entry in plan.done_before:
+                say(f"{entry.letter.origin} was {'sent back' if entry.replayed_ms is not None else 'discarded'} before")
             say("nothing was changed; do it with --execute" if waiting else "nothing to send back")
     _print_done(waiting, "replayed", execute, as_json)
 
@@ -173,12 +164,10 @@ def discard(
 ) -> None:
     """Mark dead letters as dealt with: no replay sends them back. They stay in the topic, as long as it keeps them."""
     job = Job(file, more, sets)
-    chosen = Filter.of(task, topic, error, since, job.clock.now_ms())
-    _check_choice(which, everything, chosen, "discard")
+    chosen = filter_of(task, topic, error, since, job.clock.now_ms())
+    check_choice(which, everything, chosen, "discard")
     with _opened(job) as letters:
-        found = letters.read()
-        entries = [e for text in which for e in found.named(text)] if which else [e for e in found.entries if chosen.takes(e)]
-        waiting = [e for e in entries if e.is_waiting]
+        waiting = discard_of(letters.read(), which, chosen)
         if execute and waiting:
             waiting = letters.discard({e.place for e in waiting}, say)
         elif waiting:
@@ -190,13 +179,6 @@ def discard(
     _print_done(waiting, "discarded", execute, as_json)
 
 
-def _check_choice(which: Sequence[str] | None, everything: bool, chosen: Filter, doing: str) -> None:
-    if bool(which) + everything + chosen.is_any != 1:
-        raise ConfigurationError(
-            f"give either --all, or the records to {doing}, or options that choose them.", "`samzapy dlq list JOB.yaml` shows their numbers."
-        )
-
-
 def _print_done(entries: Sequence[Entry], done: str, execute: bool, as_json: bool) -> None:
     if as_json:
         for entry in entries:
@@ -205,10 +187,7 @@ def _print_done(entries: Sequence[Entry], done: str, execute: bool, as_json: boo
 
 def _tell_passed_by(why: Sequence[SamzapyError]) -> None:
     """Those that stay, counted by kind, each kind with its first one."""
-    kinds: dict[type[SamzapyError], list[SamzapyError]] = {}
-    for error in why:
-        kinds.setdefault(type(error), []).append(error)
-    for errors in kinds.values():
+    for errors in by_kind(why):
         say(f"{len(errors)} dead letter{'' if len(errors) == 1 else 's'} skipped; the first: {errors[0]}")
 
 
@@ -232,21 +211,8 @@ def send_back(letters: DeadLetters, wanted: Sequence[Origin] | None) -> list[Ent
 def _opened(job: Job, are_checked: bool = False, may_have_new_time: bool = False) -> Iterator[Any]:
     """`are_checked`: refuse what tasks that processed it would process again."""
     with job:
-        readers = _readers(job) if are_checked else {}
+        readers = readers_of(job.settings, job.log) if are_checked else {}
         yield DeadLetters(job.names, [i.topic for i in job.settings.inputs], job.log, job.clock, readers, may_have_new_time)
-
-
-def _readers(job: Job) -> dict[str, int]:
-    """By broadcast input, how many tasks read each of its records."""
-    names = JobTopics.of(job.settings)
-    if not names.broadcast:
-        return {}
-    with job.log.admin() as admin:
-        facts = admin.topics(names.inputs)
-    missing = [topic for topic in names.inputs if topic not in facts]
-    if missing:
-        raise TopicMissing(f"input topic {', '.join(missing)} does not exist: how many tasks there are is not known.", "Create it.")
-    return dict.fromkeys(names.broadcast, len(tasks_of(job.settings, facts)))
 
 
 def _records(entries: Sequence[Any]) -> str:
@@ -264,24 +230,11 @@ def _summary(entry: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Undecoded:
-    """Bytes that are none of their serde, so that they cannot be taken for something that it read."""
-
-    data: bytes
-
-
 def _decoded(job: Job, letter: Any) -> tuple[Any, Any]:
     """Key and value by the serdes of the input, each as its bytes if there is no such input."""
     spec = next((i for i in job.settings.inputs if i.topic == letter.origin.topic), None)
-    found = []
-    for name, data in (("bytes" if spec is None else spec.key, letter.key), ("bytes" if spec is None else spec.value, letter.value)):
-        try:
-            value = None if data is None else serde_named(name, [Path(f) for f in job.loaded.folders]).decode(data)
-        except Exception:  # noqa: BLE001  whatever a serde raises; that it did not decode may be why the record is here
-            value = _Undecoded(data or b"")
-        found.append(value)
-    return found[0], found[1]
+    names = ("bytes", "bytes") if spec is None else (spec.key, spec.value)
+    return decoded(names[0], letter.key, job.loaded.folders), decoded(names[1], letter.value, job.loaded.folders)
 
 
 def _print_letter(entry: Any, key: Any, value: Any) -> None:
@@ -316,7 +269,7 @@ def _time(ms: int | None) -> str:
 
 
 def _shown(value: Any) -> str:
-    data = value.data if isinstance(value, _Undecoded) else value
+    data = value.data if isinstance(value, Undecoded) else value
     return json.dumps(_escaped(data) if isinstance(data, bytes) else data, ensure_ascii=False, default=repr)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from samzapy.cli.checkpoint import milliseconds
 from samzapy.config.units import parse_duration
-from samzapy.ops.letters import Entry
+from samzapy.ops.letter_choice import Filter
 
 OfTask = Annotated[str | None, typer.Option("--task", metavar="NAME", help='Only of this task, e.g. "Partition 0".', show_default=False)]
 OfTopic = Annotated[str | None, typer.Option("--topic", help="Only from this input.", show_default=False)]
@@ -20,36 +19,12 @@ Since = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which dead letters are meant; None: whichever."""
+def filter_of(task: str | None, topic: str | None, error: str | None, since: str | None, now_ms: int) -> Filter:
+    """As the options say.
 
-    task: str | None
-    topic: str | None
-    error: str | None
-    since_ms: int | None
-
-    @classmethod
-    def of(cls, task: str | None, topic: str | None, error: str | None, since: str | None, now_ms: int) -> Filter:
-        """As the options say.
-
-        Raises:
-            ConfigurationError: a time that cannot be read.
-        """
-        ago_ms = None if since is None else parse_duration(since)
-        since_ms = None if since is None else now_ms - ago_ms if ago_ms is not None else milliseconds(since, "--since")
-        return cls(task, topic, error, since_ms)
-
-    @property
-    def is_any(self) -> bool:
-        """Whether it chooses at all."""
-        return any(part is not None for part in (self.task, self.topic, self.error, self.since_ms))
-
-    def takes(self, entry: Entry) -> bool:
-        letter = entry.letter
-        return (
-            self.task in (None, letter.task)
-            and self.topic in (None, letter.origin.topic)
-            and (self.error is None or self.error in letter.error)
-            and (self.since_ms is None or letter.time_ms >= self.since_ms)
-        )
+    Raises:
+        ConfigurationError: a time that cannot be read.
+    """
+    ago_ms = None if since is None else parse_duration(since)
+    since_ms = None if since is None else now_ms - ago_ms if ago_ms is not None else milliseconds(since, "--since")
+    return Filter(task, topic, error, since_ms)

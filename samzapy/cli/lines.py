@@ -13,7 +13,8 @@ from typing import Any
 
 from samzapy.api.errors import SerdeError
 from samzapy.api.serde import Serde
-from samzapy.cli.exact_json import exact, header
+from samzapy.ops.exact_json import exact, header
+from samzapy.ops.shown import text_of
 from samzapy.ports import Message
 from samzapy.printable import printable
 
@@ -147,10 +148,3 @@ def _read(serde: Serde | None, data: bytes | None) -> Any:
 
 def _decoded(serde: Serde | None, data: bytes) -> Any:
     return data.decode("utf-8", "backslashreplace") if serde is None else serde.decode(data)
-
-
-def text_of(value: Any) -> str:
-    """A value on one line."""
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "backslashreplace")
-    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr))

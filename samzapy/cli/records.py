@@ -26,12 +26,13 @@ from samzapy.config.schema import Settings
 from samzapy.kafka.log import KafkaLog
 from samzapy.model.names import TOPIC_NAME
 from samzapy.model.offsets import TopicPartition
+from samzapy.ops.shown import serdes_by_topic
 from samzapy.plan.topics import command_that_makes
 from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec
 from samzapy.readers import read_ranges
 from samzapy.serde.registry import serde_named
 from samzapy.wiring.clients import kafka_log
-from samzapy.wiring.job_topics import JobTopics
+from samzapy.wiring.job_topics import job_of
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)]
 Servers = Annotated[str, typer.Option("--kafka", metavar="HOST:PORT", envvar="KAFKA_BOOTSTRAP", help="The brokers.")]
@@ -173,12 +174,10 @@ def serdes_of(settings: Settings, topic: str) -> tuple[str, str]:
     Raises:
         ConfigurationError: the job has no such topic.
     """
-    names = JobTopics.of(settings)
-    found = {names.changelogs[name]: (store.key, store.value) for name, store in settings.stores.items() if name in names.changelogs}
-    found |= {o.topic: (o.key, o.value) for o in settings.outputs} | {i.topic: (i.key, i.value) for i in settings.inputs}
+    found = serdes_by_topic(settings)
     if topic not in found:
         raise ConfigurationError(
-            f"{names.job} has no topic {topic} with serdes.", f"It has: {', '.join(sorted(found))}. For others leave --job out; see --value-serde."
+            f"{job_of(settings)} has no topic {topic} with serdes.", f"It has: {', '.join(sorted(found))}. For others leave --job out; see --value-serde."
         )
     return found[topic]
 

@@ -36,6 +36,7 @@ from samzapy.plan.assignment import check_slots
 from samzapy.ports import Launcher, Log
 from samzapy.web.about import about_of
 from samzapy.web.app import web_app
+from samzapy.web.contents import Contents
 from samzapy.web.live import Live
 from samzapy.wiring.coordinator import (
     container_payload,
@@ -137,8 +138,9 @@ class Run:
         web = self._settings.web
         control_host = str(getattr(launcher, "driver_host", LOOPBACK))  # where containers can reach this driver
         live = Live(coordinator, about_of(self._job.loaded), notes)
+        contents = Contents(self._settings, self._job.loaded.folders, self._job.log, self._job.clock, live.note)
         listeners = [
-            Listener(web_app(live, live, token, HostNames(web.host, web.names)), web.host, web.port),
+            Listener(web_app(live, live, contents, token, HostNames(web.host, web.names)), web.host, web.port),
             Listener(control_app(coordinator.roster, token), control_host, 0, control_connections(tasks)),
         ]
         coordinator.listens_at(listeners[0].url, listeners[1].url)

@@ -13,14 +13,15 @@ import typer
 from samzapy.api.errors import ConfigurationError, SamzapyError
 from samzapy.cli import forget
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
-from samzapy.cli.exact_json import exact, from_base64
 from samzapy.cli.job import Job
-from samzapy.cli.lines import text_of, value_of
+from samzapy.cli.lines import value_of
 from samzapy.cli.output import unescaped
 from samzapy.cli.tables import print_table
 from samzapy.model.names import task_name
+from samzapy.ops.exact_json import exact, from_base64
 from samzapy.ops.inspection import changelog_of, committed_entries
 from samzapy.ops.local_stores import LocalState, StoreReport
+from samzapy.ops.shown import text_of
 from samzapy.printable import printable
 from samzapy.serde.registry import serde_named
 

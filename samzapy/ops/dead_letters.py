@@ -16,7 +16,6 @@ present time.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 from samzapy.api.errors import (
@@ -34,16 +33,13 @@ from samzapy.api.errors import (
 from samzapy.model.dead_letter import (
     BARRIER,
     Origin,
-    is_internal,
-    read_letter,
-    read_trace,
     record_size,
     replay_headers,
     trace_headers,
 )
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition, next_offset
-from samzapy.ops.letters import Entry, Found
+from samzapy.ops.letters import Entry, Found, Sorting
 from samzapy.ops.replay_time import is_given_by, time_to_send, why_not_own
 from samzapy.ports import Clock, Consumer, Log, Message, TopicFacts, TransactionalProducer
 from samzapy.readers import read_ranges
@@ -67,6 +63,7 @@ class DeadLetters:
         readers: by broadcast input, how many tasks read each of its records. All of them read what is sent back, so a record that failed in
             some of them only is refused. An input that is not there is not checked.
         may_have_new_time: records whose own timestamp their topic refuses, or removes soon, get the present time; else they are refused.
+        limit_bytes: dead letters of more bytes are not read; 0: of any.
     """
 
     def __init__(
@@ -77,6 +74,7 @@ class DeadLetters:
         clock: Clock,
         readers: Mapping[str, int] = MappingProxyType({}),
         may_have_new_time: bool = False,
+        limit_bytes: int = 0,
     ) -> None:
         self._job = job
         self._readers = readers
@@ -84,6 +82,7 @@ class DeadLetters:
         self._log = log
         self._clock = clock
         self._may_have_new_time = may_have_new_time
+        self._limit_bytes = limit_bytes
         with log.admin() as admin:
             self._facts: Mapping[str, TopicFacts] = admin.topics([job.dead_letter_topic, *self._inputs])
 
@@ -245,22 +244,17 @@ class DeadLetters:
             return self._read(consumer, ends)
 
     def _read(self, consumer: Consumer, ends: Mapping[TopicPartition, int]) -> Found:
-        letters: list[Entry] = []
-        traces: dict[tuple[int, int], tuple[int, bool]] = {}
-        strangers = 0
+        sorting = Sorting()
         ranges = {p: (bounds.start, ends[p]) for p, bounds in consumer.bounds_of(ends).items()}
         for batch in _told(read_ranges(consumer, ranges, self._clock, PATIENCE_S)):
             for message in batch:
-                headers = message.headers()
-                letter, trace = read_letter(message.key(), message.value(), headers), read_trace(headers)
-                if letter is not None:
-                    letters.append(Entry(Origin(message.topic(), message.partition(), message.offset()), letter))
-                elif trace is not None:
-                    traces[message.partition(), trace[0]] = trace[1:]
-                elif not is_internal(headers):
-                    strangers += 1
-        letters.sort(key=lambda e: (e.letter.time_ms, e.place))
-        return Found([_dealt_with(e, traces.get((e.place.partition, e.place.offset))) for e in letters], strangers)
+                sorting.take(message)
+                if self._limit_bytes and sorting.size > self._limit_bytes:
+                    raise ConfigurationError(
+                        f"the dead letters hold more than {self._limit_bytes >> 20} MiB, which is too much to look through from here.",
+                        "Use the command: `samzapy dlq list JOB.yaml`, `samzapy dlq replay JOB.yaml --all`.",
+                    )
+        return sorting.found()
 
     def _mark(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:
         """Send traces alone. False: as `_send`."""
@@ -287,13 +281,6 @@ class DeadLetters:
             producer.send(entry.place.topic, None, None, entry.place.partition, headers=trace_headers(entry.place.offset, now_ms))
         producer.flush()
         return producer.commit()
-
-
-def _dealt_with(entry: Entry, trace: tuple[int, bool] | None) -> Entry:
-    if trace is None:
-        return entry
-    time_ms, is_discarded = trace
-    return replace(entry, discarded_ms=time_ms) if is_discarded else replace(entry, replayed_ms=time_ms)
 
 
 def _told(batches: Iterable[Sequence[Message]]) -> Iterator[Sequence[Message]]:

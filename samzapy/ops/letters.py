@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from samzapy.api.errors import ConfigurationError, shortened
-from samzapy.model.dead_letter import DeadLetter, Origin
+from samzapy.api.errors import ConfigurationError, OffsetOutOfRange, shortened
+from samzapy.model.dead_letter import DeadLetter, Origin, is_internal, read_letter, read_trace
+from samzapy.model.offsets import TopicPartition
+from samzapy.ports import Clock, Consumer, Message
+from samzapy.readers import read_ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +68,72 @@ class Found:
         if missing:
             raise ConfigurationError(f"there is no dead letter of {', '.join(missing)}.", "`samzapy dlq list JOB.yaml` lists them.")
         return [e for e in self.entries if e.letter.origin in wanted]
+
+
+class Sorting:
+    """Tells the records of a dead-letter topic apart: dead letters, and traces of those that were dealt with.
+
+    Attributes:
+        size: bytes of the dead letters so far.
+    """
+
+    def __init__(self, keep_bytes: int | None = None) -> None:
+        """`keep_bytes`: of each key, value, header and stack no more is kept; None: all of it."""
+        self._keep = keep_bytes
+        self._letters: list[Entry] = []
+        self._traces: dict[tuple[int, int], tuple[int, bool]] = {}
+        self._strangers = 0
+        self.size = 0
+
+    def take(self, message: Message) -> None:
+        """One record, in the order of its partition."""
+        headers = message.headers()
+        letter, trace = read_letter(message.key(), message.value(), headers), read_trace(headers)
+        if letter is not None:
+            self.size += letter.size
+            kept = letter if self._keep is None else _begun(letter, self._keep)
+            self._letters.append(Entry(Origin(message.topic(), message.partition(), message.offset()), kept))
+        elif trace is not None:
+            self._traces[message.partition(), trace[0]] = trace[1:]
+        elif not is_internal(headers):
+            self._strangers += 1
+
+    def found(self) -> Found:
+        """All of them, in the order of their times."""
+        self._letters.sort(key=lambda e: (e.letter.time_ms, e.place))
+        return Found([_dealt_with(e, self._traces.get((e.place.partition, e.place.offset))) for e in self._letters], self._strangers)
+
+
+def _dealt_with(entry: Entry, trace: tuple[int, bool] | None) -> Entry:
+    if trace is None:
+        return entry
+    time_ms, is_discarded = trace
+    return replace(entry, discarded_ms=time_ms) if is_discarded else replace(entry, replayed_ms=time_ms)
+
+
+def _begun(letter: DeadLetter, keep: int) -> DeadLetter:
+    """With no more than the beginning of the record."""
+    return replace(letter, key=letter.key and letter.key[:keep], value=letter.value and letter.value[:keep], headers=(), stack="")
+
+
+RECENT, RECENT_BYTES, KEPT_BYTES = 10_000, 64 << 20, 1024
+
+
+def recent(consumer: Consumer, topic: str, partitions: int, clock: Clock) -> tuple[Found, bool]:
+    """The newest dead letters, as they are committed now, each with the beginning of its record; and whether these are all.
+
+    Bounded: the last RECENT offsets, in RECENT_BYTES. A trace is always after its dead letter, so what is known of those is whole.
+    """
+    bounds = consumer.bounds_of(TopicPartition(topic, n) for n in range(partitions))
+    share = max(1, RECENT // max(1, partitions))
+    ranges = {p: (max(b.start, b.end - share), b.end) for p, b in bounds.items()}
+    sorting, is_all = Sorting(KEPT_BYTES), all(ranges[p][0] == b.start for p, b in bounds.items())
+    try:
+        for batch in read_ranges(consumer, ranges, clock):
+            for message in batch:
+                sorting.take(message)
+            if sorting.size > RECENT_BYTES:
+                return sorting.found(), False
+    except OffsetOutOfRange:  # removed by age just now: what was read so far
+        return sorting.found(), False
+    return sorting.found(), is_all

@@ -21,12 +21,15 @@ from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
 from samzapy.printable import printable_json
 from samzapy.signing import NOT_SIGNED, is_signed_body
 from samzapy.web.access import Access, Caller, May, Refused
+from samzapy.web.contents import Contents
 from samzapy.web.exposition import metrics_text
 from samzapy.web.facts import Actions, Facts
 from samzapy.web.files import PageFiles
 from samzapy.web.frames import Streams
 from samzapy.web.openapi import document
-from samzapy.web.routes import TABLE, Asked, J, NotFound, Route, checked_query
+from samzapy.web.route import Asked, J, Route, checked_query
+from samzapy.web.route_errors import NotFound
+from samzapy.web.routes import TABLE
 
 MAX_REQUEST_BYTES = 64 << 10
 MAX_ANSWER_BYTES = 8 << 20
@@ -46,7 +49,7 @@ HEADERS = (
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def web_app(facts: Facts, actions: Actions, token: str, names: HostNames | None = None) -> Starlette:
+def web_app(facts: Facts, actions: Actions, contents: Contents, token: str, names: HostNames | None = None) -> Starlette:
     """The application. `names`: the host names that requests may use; None: loopback's."""
     names = names or HostNames()
     access = Access(token, names)
@@ -74,10 +77,10 @@ def web_app(facts: Facts, actions: Actions, token: str, names: HostNames | None 
             return problem(NOT_FOUND, "there is no such job here")
         return streams.open(request)
 
-    table = [Path(row.path, _endpoint(row, facts, actions, access, problem), methods=[row.method]) for row in TABLE]
+    table = [Path(row.path, _endpoint(row, facts, actions, contents, access, problem), methods=[row.method]) for row in TABLE]
     rows = {row.name: row for row in TABLE}
     old = [
-        Path(f"/api/v1/{path}", _endpoint(rows[name], facts, actions, access, old_error), methods=[rows[name].method])
+        Path(f"/api/v1/{path}", _endpoint(rows[name], facts, actions, contents, access, old_error), methods=[rows[name].method])
         for path, name in (("status", "status"), ("stop", "stop"), ("scale", "scale"), ("restart", "restart"))
     ]
     model = Path("/api/v1/job-model", _open(lambda: facts.model()))
@@ -118,7 +121,7 @@ def _is_this_job(facts: Facts, path: Mapping[str, str]) -> bool:
     return "job" not in path or (path["job"], path["id"]) == (about["job"], about["id"])
 
 
-def _endpoint(row: Route, facts: Facts, actions: Actions, access: Access, error: Callable[..., Response]) -> Endpoint:
+def _endpoint(row: Route, facts: Facts, actions: Actions, contents: Contents, access: Access, error: Callable[..., Response]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         try:
             found = access.caller(request, row.who, changes=row.changes)
@@ -129,7 +132,7 @@ def _endpoint(row: Route, facts: Facts, actions: Actions, access: Access, error:
             body = await body_of(request, MAX_REQUEST_BYTES) if row.changes else b""
             if found.is_signed and not is_signed_body(request.headers, body):
                 return error(FORBIDDEN, f"{NOT_SIGNED}: the body does not match the signature")
-            asked = _asked(row, request, found, body, facts, actions)
+            asked = _asked(row, request, found, body, facts, actions, contents)
             return await run_in_threadpool(lambda: _answered(row.act(asked)))
         except TooLarge as too_large:
             await throw_away(request)
@@ -149,10 +152,10 @@ def _endpoint(row: Route, facts: Facts, actions: Actions, access: Access, error:
     return endpoint
 
 
-def _asked(row: Route, request: Request, caller: Caller, body: bytes, facts: Facts, actions: Actions) -> Asked:
+def _asked(row: Route, request: Request, caller: Caller, body: bytes, facts: Facts, actions: Actions, contents: Contents) -> Asked:
     query = checked_query(row, request.query_params)
     content = row.body.model_validate(read_object(body or b"{}", MAX_REQUEST_BYTES)) if row.body is not None else None
-    return Asked(facts, actions, caller, request.path_params, query, content)
+    return Asked(facts, actions, contents, caller, request.path_params, query, content)
 
 
 def _answered(content: Any) -> Response:

@@ -69,7 +69,7 @@ class Live:
         running = sum(1 for task in self._roster.task_states() if task == "RUNNING")
         effect = f"{running} tasks commit what they have done and stop; start the job again with `samzapy run JOB.yaml`"
         if not dry_run:
-            self._note("stop", by, effect)
+            self.note("stop", by, effect)
             self._coordinator.request_stop(by)
         return {"state": self._roster.state, "effect": effect}
 
@@ -82,7 +82,7 @@ class Live:
             return {"containers": wanted, "before": before, "tasks": tasks, "effect": _scaled(before, wanted, tasks)}
         done = self._coordinator.changes.scale(containers)
         effect = _scaled(done["before"], done["containers"], done["tasks"])
-        self._note("scale", by, effect)
+        self.note("scale", by, effect)
         return {**done, "effect": effect}
 
     def restart(self, container: int | None, by: str, dry_run: bool) -> dict[str, Any]:
@@ -97,10 +97,11 @@ class Live:
         if dry_run:
             return {"containers": chosen, "effect": effect}
         done = self._coordinator.changes.restart(container)
-        self._note("restart", by, effect)
+        self.note("restart", by, effect)
         return {**done, "effect": effect}
 
-    def _note(self, what: str, by: str, effect: str) -> None:
+    def note(self, what: str, by: str, effect: str) -> None:
+        """Something was done that somebody asked for."""
         LOG.info("%s, asked for by %s: %s", what, by, effect)
         with self._roster.lock:
             self._roster.events.add(PEOPLE, what, f"{by} asked for: {what}; {effect}", by=by)

@@ -14,7 +14,8 @@ from pydantic.json_schema import models_json_schema
 
 from samzapy.web import schemas
 from samzapy.web.access import NAMES, May
-from samzapy.web.routes import TABLE, J, Query, Route
+from samzapy.web.route import J, Query, Route
+from samzapy.web.routes import TABLE
 
 FILE = Path(__file__).parent / "openapi.json"
 REF = "#/components/schemas/{model}"

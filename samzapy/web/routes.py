@@ -2,73 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
-
 from samzapy.web import schemas as s
-from samzapy.web.access import NAMES, Caller, May
-from samzapy.web.facts import Actions, Facts, filtered, ordered
+from samzapy.web.access import NAMES, May
+from samzapy.web.facts import filtered, ordered
 from samzapy.web.graph import graph_of
+from samzapy.web.route import Asked, J, Query, Route
+from samzapy.web.route_errors import NotFound
+from samzapy.web.routes_contents import CONTENTS
 
-J = "/v1/jobs/{job}/{id}"
 MAX_PAGE = 1000
 SORTS = ("name", "state", "container", "lag", "behind_s", "rate", "busy", "us", "processed")
-
-
-class NotFound(Exception):
-    """There is no such thing in this job."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request, checked: `path` and `query` have what the route names, `body` is of the route's model."""
-
-    facts: Facts
-    actions: Actions
-    caller: Caller
-    path: Mapping[str, str]
-    query: Mapping[str, Any]
-    body: Any = None
-
-    @property
-    def by(self) -> str:
-        return str(self.caller)
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A parameter after the `?`. `kind`: int, float or str; `least`, `most`: of a number. `choices`: of a text."""
-
-    name: str
-    kind: type
-    default: Any
-    summary: str
-    least: float = 0
-    most: float = 1e15
-    choices: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One row. `act` gives the answer's document."""
-
-    method: str
-    path: str
-    name: str
-    who: May
-    summary: str
-    answer: type[BaseModel] | list[type[BaseModel]]
-    act: Callable[[Asked], Any]
-    query: tuple[Query, ...] = ()
-    body: type[BaseModel] | None = None
-
-    @property
-    def changes(self) -> bool:
-        return self.method != "GET"
 
 
 def _me(asked: Asked) -> dict[str, Any]:
@@ -139,6 +84,7 @@ PAGE = (
 )
 OPEN, VIEW, OPERATE = May.ANYTHING_OPEN, May.VIEW, May.OPERATE
 TABLE: tuple[Route, ...] = (
+    *CONTENTS,
     Route("GET", "/v1/me", "me", OPEN, "What this token may do", s.Me, _me),
     Route("GET", "/v1/jobs", "jobs", OPEN, "The jobs that this driver knows", s.Jobs, _jobs),
     Route("GET", J, "status", OPEN, "The status document", s.Status, lambda a: a.facts.status()),
@@ -171,29 +117,3 @@ TABLE: tuple[Route, ...] = (
           lambda a: a.actions.restart(a.body.container, a.by, a.body.dry_run), (), s.Restart),
     Route("POST", f"{J}/stop", "stop", OPERATE, "Stop after a final commit", s.Effect, lambda a: a.actions.stop(a.by, a.body.dry_run), (), s.Stop),
 )  # fmt: skip
-
-
-def checked_query(route: Route, given: Mapping[str, str]) -> dict[str, Any]:
-    """The values of the route's parameters.
-
-    Raises:
-        ValueError: one is none of its kind; says which.
-    """
-    values: dict[str, Any] = {}
-    for query in route.query:
-        text = given.get(query.name)
-        values[query.name] = query.default if text is None else _value(query, text)
-    return values
-
-
-def _value(query: Query, text: str) -> Any:
-    if query.kind is str:
-        if query.choices and text not in query.choices:
-            raise ValueError(f"{query.name}={text[:50]!r}: one of {', '.join(query.choices)}")
-        return text[:200]
-    if not re.fullmatch(r"\d{1,15}" if query.kind is int else r"\d{1,12}(\.\d{1,6})?", text, re.ASCII):
-        raise ValueError(f"{query.name}={text[:50]!r}: not a number")
-    value = query.kind(text)
-    if not query.least <= value <= query.most:
-        raise ValueError(f"{query.name}={text}: from {query.least:g} to {query.most:g}")
-    return value

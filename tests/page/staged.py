@@ -5,18 +5,24 @@ from __future__ import annotations
 import sys
 import threading
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from samzapy.clock import SystemClock
+from samzapy.config.schema import Settings
 from samzapy.coordinator.http import Listener
 from samzapy.coordinator.membership import RUNNING, Member, Owner
 from samzapy.coordinator.roster import Roster
+from samzapy.model.dead_letter import DeadLetter, Origin
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.members import Phase
+from samzapy.ports import TopicSpec
+from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from samzapy.web.access import May, derived_token
 from samzapy.web.app import web_app
+from samzapy.web.contents import Contents
 from samzapy.web.live import Live
 
 TOKEN = "a-token-of-a-run"
@@ -32,6 +38,11 @@ ABOUT: dict[str, Any] = {
         {"key": "commit.interval", "value": "500ms", "from": "--set 1:1"}, {"key": "containers.standby", "value": "0", "from": "default"},
     ],
 }  # fmt: skip
+SETTINGS = Settings.model_validate({
+    "job": "visits", "task": "visits:VisitCounter", "kafka": {"bootstrap.servers": "h:1"},
+    "inputs": ({"topic": "visits", "key": "string", "value": "json"},), "outputs": ({"topic": "visit-counts", "key": "string", "value": "integer"},),
+    "stores": {"counts": {"key": "string", "value": "integer"}}, "on_error": {"then": "dead_letter"},
+})
 HEADERS = {"Authorization": f"Bearer {VIEW}"}
 J = "/v1/jobs/visits/1"
 
@@ -62,6 +73,10 @@ class Stage:
         self.changes = Changes()
         self.is_stopped = False
         self._names, self._containers, self._beat = names, containers, 0
+        self.cluster = MemoryCluster(SystemClock())
+        self.log = MemoryLog(self.cluster)
+        letters = TopicSpec(self.roster.job.dead_letter_topic, 2)
+        self.log.admin().create([TopicSpec("visits", tasks), TopicSpec("visit-counts", 2), letters, TopicSpec(self.roster.job.coordinator_topic, 1)])
         for n in range(containers):
             owner = Owner(incarnation=f"i{n}", tasks=tuple(names[n::containers]), host=f"host-{n % hosts}", pid=4000 + n)
             self.roster.members.add(Member(number=n, phase=Phase.LIVE, state=RUNNING, owner=owner, preferred_host=f"host-{n % hosts}"))
@@ -83,6 +98,17 @@ class Stage:
             self.roster.heartbeat(n, f"i{n}", {**report, "news": news or [], "memory_bytes": (600 + n) << 20})
         self.roster.look()
 
+    def set_aside(self, offset: int, error: str, value: bytes = b"{}", key: bytes | None = b"ada", topic: str = "visits", **more: Any) -> None:
+        """A dead letter of visits[0]@offset."""
+        at_ms = SystemClock().now_ms()
+        letter = DeadLetter(
+            origin=Origin(topic, 0, offset), key=key, value=value, headers=[("trace", b"\xff1")], task="Partition 0", error=error,
+            stack=f"counts.py:31 in process: {error}", attempts=4, timestamp_ms=at_ms - 1000, time_ms=at_ms, **more,
+        )  # fmt: skip
+        producer = self.log.plain_producer("stage")
+        producer.send(self.roster.job.dead_letter_topic, letter.value, letter.key, offset % 2, at_ms, letter.to_headers())
+        producer.flush()
+
     def _task(self, name: str, done: float, lag: int, state: str, now_ms: int) -> dict[str, Any]:
         number = int(name.split()[1])
         restore = {"source": "changelog", "reason": "no local store on this host", "records": 7000, "seconds": 2.0, "remaining": 0, "needed": 10_000}
@@ -99,13 +125,17 @@ def live(stage: Stage) -> Live:
     return Live(stage, ABOUT, lambda: ["a note"])  # type: ignore[arg-type]  # as much of a coordinator as it takes
 
 
+def contents(stage: Stage) -> Contents:
+    return Contents(SETTINGS, [Path.cwd()], stage.log, SystemClock(), live(stage).note)
+
+
 class Served:
     """A stage behind a real listener."""
 
     def __init__(self, stage: Stage, port: int = 0) -> None:
         self.stage = stage
         facts = live(stage)
-        self._listener = Listener(web_app(facts, facts, TOKEN), "127.0.0.1", port)
+        self._listener = Listener(web_app(facts, facts, contents(stage), TOKEN), "127.0.0.1", port)
         self.url = self._listener.url
 
     def __enter__(self) -> Served:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -149,3 +150,54 @@ def test_when_the_driver_is_gone_it_says_so_and_comes_back_by_itself(browser: An
     assert page.title().startswith("stale since")
     with Served(stage, port):
         page.wait_for_selector("text=stale since", state="detached", timeout=10_000)
+
+
+def test_a_dead_letter_is_found_shown_sent_back_once_and_another_discarded(browser: Any, served: Served) -> None:
+    for n in range(60):
+        served.stage.set_aside(n, ("ValueError: bad price", "KeyError: 'user'", f"Odd: {EVIL}")[n % 3], b'{"price": "1,50", "n": %d}' % n, EVIL.encode())
+    watched = Watched(browser)
+    page = watched.open(served.url, OPERATE)
+    watched.go("Errors")
+    page.wait_for_selector("h2:has-text('60 of 60 wait')")
+    assert ["20", "20", "20"] == re.findall(r"^\S+ (\d+)", "\n".join(page.locator(".group").all_inner_texts()), re.MULTILINE)
+    page.click(".group:has-text('KeyError')")
+    page.wait_for_selector("text=20 found")
+    page.fill("input[type=search]", '"n": 16}')
+    page.wait_for_selector("text=1 found")
+    page.click("button:has-text('show')")
+    for words in (EVIL, '{"price": "1,50", "n": 16}', "trace: \\xff1", "counts.py:31 in process", "visits[0]@16"):
+        page.wait_for_selector(f"dl.facts :text({json.dumps(words)})")
+
+    page.focus("input[aria-label='choose visits[0]@16']")
+    page.keyboard.press("Space")
+    page.click("button:has-text('Send back 1')")
+    page.wait_for_selector(".effect:has-text('1 record is sent back to visits')")
+    assert not [e for e in served.stage.roster.events.since() if e["kind"] == "people"], "it was only asked what that would do"
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Done: 1 record is sent back")
+    page.wait_for_selector("h2:has-text('59 of 60 wait')")
+    page.wait_for_selector("text=0 found")
+    page.check("text=also those dealt with")
+    page.wait_for_selector("td:has-text('sent back')")
+    assert page.locator("input[aria-label='choose visits[0]@16']").is_disabled()
+
+    page.fill("input[type=search]", '"n": 19}')
+    page.check("input[aria-label='choose visits[0]@19']")
+    page.click("button:has-text('Discard 1')")
+    page.wait_for_selector(".effect:has-text('1 dead letter is marked')")
+    page.click("dialog button.main")
+    page.wait_for_selector("h2:has-text('58 of 60 wait')")
+    assert page.evaluate("window.hit === undefined")
+    assert [] == watched.wrong
+    watched.go("Timeline")
+    page.wait_for_selector(".events li:has-text('asked for: dead letters: replay; 1 record is sent back')")
+
+
+def test_who_may_only_look_is_offered_no_dead_letters_to_send(browser: Any, served: Served) -> None:
+    served.stage.set_aside(1, "ValueError: bad price")
+    watched = Watched(browser)
+    page = watched.open(served.url, VIEW)
+    watched.go("Errors")
+    page.wait_for_selector("h2:has-text('1 of 1 wait')")
+    assert 0 == page.locator("text=Send back").count() == page.locator("input[aria-label^=choose]").count()

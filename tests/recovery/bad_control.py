@@ -18,6 +18,8 @@ from samzapy.plan.grouping import group
 from samzapy.signing import BODY, NONCE, SIGNATURE, TIME, sign
 from samzapy.web.app import web_app
 from samzapy.web.live import Live
+from tests.page.staged import Stage as PageStage
+from tests.page.staged import contents
 from tests.unit.coordinator.test_job_coordinator import JOB, Stage
 
 LIMIT_S = 30.0
@@ -32,7 +34,7 @@ class Listening:
         stage = Stage()  # not started: only the web listener runs
         self._control = Listener(control_app(roster, self.token), "127.0.0.1", 0, **limits)  # type: ignore[arg-type]
         live = Live(stage.coordinator, {"job": JOB.name, "id": JOB.id})
-        self._web = Listener(web_app(live, live, self.token), "127.0.0.1", 0, **limits)  # type: ignore[arg-type]
+        self._web = Listener(web_app(live, live, contents(PageStage()), self.token), "127.0.0.1", 0, **limits)  # type: ignore[arg-type]
 
         self.control_url, self.web_url = self._control.url, self._web.url
 

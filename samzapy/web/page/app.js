@@ -122,7 +122,7 @@ function App() {
       ${at.name === "" && html`<${Overview} state=${state} series=${series} graph=${graph} recent=${events} />`}
       ${at.name === "tasks" && html`<${Tasks} state=${state} view=${view} look=${look} />`}
       ${at.name === "timeline" && html`<${Timeline} events=${events} commits=${commits} series=${series} />`}
-      ${at.name === "errors" && html`<${Errors} job=${state.job} />`}
+      ${at.name === "errors" && html`<${Errors} job=${state.job} may=${known.may} view=${at.view} look=${look} />`}
       ${at.name === "config" && html`<${Config} />`}
     </main>`}
   </div>`;

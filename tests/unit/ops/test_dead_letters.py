@@ -12,7 +12,7 @@ import pytest
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.api.errors import ConfigurationError, Fenced, LogError, RecordTooLarge, TopicMissing
 from samzapy.cli.dlq import _tell_passed_by, send_back
-from samzapy.cli.dlq_filter import Filter
+from samzapy.cli.dlq_filter import filter_of
 from samzapy.container.container import Container
 from samzapy.model.dead_letter import Origin, parse_origin
 from samzapy.model.offsets import TopicPartition
@@ -463,10 +463,10 @@ def test_options_choose_by_task_topic_error_and_time(options: tuple[str | None, 
     bench.clock.passed += 3600
     bench.feed(("boom", 1), partition=0)
     bench.drain(container)
-    chosen = Filter.of(*options, bench.clock.now_ms())  # type: ignore[call-arg,arg-type]
+    chosen = filter_of(*options, bench.clock.now_ms())  # type: ignore[call-arg,arg-type]
     assert expected == len([e for e in letters_of(bench).read().entries if chosen.takes(e)])
 
 
 def test_a_time_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="--since yesterday"):
-        Filter.of(None, None, None, "yesterday", 0)
+        filter_of(None, None, None, "yesterday", 0)

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from samzapy.web.app import web_app
 from samzapy.web.files import PAGE
-from tests.page.staged import OPERATE, TOKEN, Stage, live
+from tests.page.staged import OPERATE, TOKEN, Stage, contents, live
 from tests.page.vendor import VENDOR, rewritten
 
 OURS = [path for path in PAGE.rglob("*") if path.suffix in (".js", ".css", ".html", ".svg") and VENDOR not in path.parents]
@@ -23,8 +23,9 @@ FORBIDDEN = ("innerHTML", "outerHTML", "insertAdjacentHTML", "dangerouslySetInne
 
 @pytest.fixture
 def client() -> TestClient:
-    facts = live(Stage())
-    return TestClient(web_app(facts, facts, TOKEN), base_url="http://127.0.0.1:1")
+    stage = Stage()
+    facts = live(stage)
+    return TestClient(web_app(facts, facts, contents(stage), TOKEN), base_url="http://127.0.0.1:1")
 
 
 def loaded(client: TestClient, path: str, seen: dict[str, int]) -> None:

@@ -14,29 +14,32 @@ from samzapy.signing import signed_headers
 from samzapy.web.access import MAX_CHANGES, MAX_WRONG, May, derived_token
 from samzapy.web.app import web_app
 from samzapy.web.openapi import FILE, document, text
-from samzapy.web.routes import TABLE, Route
-from tests.page.staged import OPERATE, TOKEN, VIEW, J, Stage, live
+from samzapy.web.route import Route
+from samzapy.web.routes import TABLE
+from tests.page.staged import OPERATE, TOKEN, VIEW, J, Stage, contents, live
 
 BEARER = {VIEW: {"Authorization": f"Bearer {VIEW}"}, OPERATE: {"Authorization": f"Bearer {OPERATE}"}}
 URL = "http://127.0.0.1:1"
+BODIES: dict[str, Any] = {"scale": {"containers": 3}, "replay": {"all": True}, "discard": {"all": True}}
 
 
 @pytest.fixture
 def stage() -> Stage:
     stage = Stage()
     stage.beat(lag=3)
+    stage.set_aside(2, "ValueError: bad price '1,50'")
     return stage
 
 
 @pytest.fixture
 def client(stage: Stage) -> TestClient:
     facts = live(stage)
-    return TestClient(web_app(facts, facts, TOKEN), base_url=URL)
+    return TestClient(web_app(facts, facts, contents(stage), TOKEN), base_url=URL)
 
 
 def ask(client: TestClient, row: Route, token: str | None = OPERATE, **more: Any) -> Any:
-    path = row.path.format(job="visits", id="1", task="Partition 1")
-    body = {"json": {"containers": 3, "dry_run": True}} if row.body is not None and row.name == "scale" else {"json": {"dry_run": True}} if row.body else {}
+    path = row.path.format(job="visits", id="1", task="Partition 1", which="0.0")
+    body = {"json": {**BODIES.get(row.name, {}), "dry_run": True}} if row.body else {}
     headers = BEARER[token] if token else {}
     return client.request(row.method, path, headers={**headers, **more.pop("headers", {})}, **body, **more)
 
@@ -74,7 +77,7 @@ def test_every_path_of_the_file_is_there(client: TestClient) -> None:
         if path.endswith("/stream"):
             continue
         for method in methods:
-            answer = client.request(method.upper(), re.sub(r"{job}/{id}", "visits/1", path).replace("{task}", "Partition 0"))
+            answer = client.request(method.upper(), re.sub(r"{job}/{id}", "visits/1", path).replace("{task}", "Partition 0").replace("{which}", "0.0"))
             assert answer.status_code in (200, 401), path
 
 

@@ -47,6 +47,12 @@ export function clock(ms) {
   return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 }
 
+/** The time of day, and the day if it is not this one. */
+export function when(ms) {
+  const d = new Date(ms);
+  return d.toDateString() === new Date().toDateString() ? clock(ms) : `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${clock(ms)}`;
+}
+
 /** Here and in UTC, for what is shown on hover. */
 export const moment = (ms) => `${new Date(ms).toLocaleString()} (${new Date(ms).toISOString()})`;
 

@@ -4,8 +4,9 @@ import { useEffect, useState } from "../vendor/hooks.js";
 import { get } from "../lib/api.js";
 import { clock, moment, number } from "../lib/format.js";
 import { html } from "../lib/parts.js";
+import { Letters } from "./letters.js";
 
-export function Errors({ job }) {
+export function Errors({ job, may, view, look }) {
   const [groups, setGroups] = useState(null), [open, setOpen] = useState({});
   useEffect(() => {
     let is_over = false;
@@ -21,6 +22,6 @@ export function Errors({ job }) {
           <td>${g.tasks.slice(0, 4).join(", ")}${g.tasks.length > 4 ? ` and ${g.tasks.length - 4} more` : ""}</td><td class="mono nw">${g.record}</td><td class="nw">${g.action}</td>
           <td><button class="plain" aria-expanded=${!!open[key]} onClick=${() => setOpen({ ...open, [key]: !open[key] })}>stack</button></td></tr>
         ${open[key] && html`<tr key=${key + "stack"}><td colspan="9"><pre>${g.stack}</pre></td></tr>`}`; })}</tbody></table></div>`}
-    ${job.set_aside > 0 && html`<p>${number(job.set_aside)} records were set aside. In a terminal: <code>samzapy dlq list JOB.yaml</code>, and <code>samzapy dlq replay JOB.yaml --all</code> once the task is fixed.</p>`}
-  </section>`;
+  </section>
+  <${Letters} may=${may} set_aside=${job.set_aside} view=${view} look=${look} />`;
 }

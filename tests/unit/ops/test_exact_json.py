@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samzapy.api.errors import SerdeError
-from samzapy.cli.exact_json import exact, from_base64, header
+from samzapy.ops.exact_json import exact, from_base64, header
 from samzapy.serde.basic import BytesSerde, IntegerSerde, JsonSerde, StringSerde
 
 SERDES: dict[str, Any] = {"string": StringSerde, "integer": IntegerSerde, "json": JsonSerde, "bytes": BytesSerde}

@@ -1,0 +1,56 @@
+"""Keys and values of records as people read them: by their serdes, bounded, and as text that does nothing to a terminal or a page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from samzapy.config.schema import Settings
+from samzapy.config.secrets import without_secrets
+from samzapy.printable import printable
+from samzapy.serde.registry import serde_named
+from samzapy.wiring.job_topics import JobTopics
+
+BYTES = "bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Undecoded:
+    """Bytes that are none of their serde, so that they cannot be taken for something that it read."""
+
+    data: bytes
+    why: str
+
+
+def text_of(value: Any) -> str:
+    """A value on one line."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "backslashreplace")
+    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr))
+
+
+def decoded(serde: str, data: bytes | None, folders: Sequence[Path]) -> Any:
+    """What the serde of that name reads; what it cannot read is `Undecoded`."""
+    try:
+        return None if data is None else serde_named(serde, list(folders)).decode(data)
+    except Exception as error:  # noqa: BLE001  whatever a serde raises
+        return Undecoded(data or b"", f"{type(error).__name__}: {error}")
+
+
+def serdes_by_topic(settings: Settings) -> dict[str, tuple[str, str]]:
+    """The serdes of keys and values of each topic that the job reads or writes."""
+    names = JobTopics.of(settings)
+    found = {names.changelogs[name]: (store.key, store.value) for name, store in settings.stores.items() if name in names.changelogs}
+    return found | {o.topic: (o.key, o.value) for o in settings.outputs} | {i.topic: (i.key, i.value) for i in settings.inputs}
+
+
+def field(value: Any, data: bytes | None, limit: int) -> dict[str, Any]:
+    """For a document: the text of what a serde read, at most `limit` characters of it, how many bytes it is, and why it could not be read."""
+    if data is None:
+        return {"text": None, "bytes": 0, "is_cut": False, "problem": ""}
+    why = value.why if isinstance(value, Undecoded) else ""
+    text = without_secrets(text_of(value.data[: 4 * limit] if isinstance(value, Undecoded) else value))
+    return {"text": text[:limit], "bytes": len(data), "is_cut": len(text) > limit, "problem": without_secrets(printable(why))[:300]}

@@ -1,0 +1,27 @@
+"""The rows of the table that show what the job's topics hold."""
+
+from __future__ import annotations
+
+from samzapy.web import schemas_contents as s
+from samzapy.web.access import May
+from samzapy.web.route import J, Query, Route
+
+VIEW, OPERATE = May.VIEW, May.OPERATE
+OF_LETTERS = (
+    Query("task", str, "", "Only of this task."),
+    Query("topic", str, "", "Only from this input."),
+    Query("error", str, "", "Only those whose error has this text."),
+    Query("find", str, "", "Only those in whose error, task, origin, or beginning of key or value this text is."),
+    Query("state", str, "waiting", "Only those that were neither sent back nor discarded, or all.", choices=("waiting", "all")),
+    Query("limit", int, 50, "How many at most.", 1, 500),
+    Query("offset", int, 0, "How many to pass over; `next` has it for the next page.", 0, 1_000_000),
+)
+CONTENTS: tuple[Route, ...] = (
+    Route("GET", f"{J}/dead-letters", "dead-letters", VIEW, "The newest dead letters", s.DeadLetters, lambda a: a.contents.letters.rows(a.query), OF_LETTERS),
+    Route("GET", f"{J}/dead-letters/{{which}}", "dead-letter", VIEW, "A dead letter with its record: by its number, or as TOPIC[PARTITION]@OFFSET",
+          s.ShownDeadLetter, lambda a: a.contents.letters.one(a.path["which"])),
+    Route("POST", f"{J}/dead-letters/replay", "replay", OPERATE, "Send records back to where they came from, each at most once", s.Dealt,
+          lambda a: a.contents.letters.replay(a.body, a.by), (), s.Replay),
+    Route("POST", f"{J}/dead-letters/discard", "discard", OPERATE, "Mark dead letters as dealt with", s.Dealt,
+          lambda a: a.contents.letters.discard(a.body, a.by), (), s.Discard),
+)  # fmt: skip
