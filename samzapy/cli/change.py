@@ -18,6 +18,7 @@ from samzapy.cli.inspect import NOT_RUNNING, last_run
 from samzapy.cli.job import SILENT_REMEDY, Job
 from samzapy.config.schema import Settings
 from samzapy.coordinator.token import read_token, token_path
+from samzapy.wiring.job_topics import JobTopics
 
 Timeout = Annotated[float, typer.Option(help="How long to wait for it to finish, in seconds; 5 more if Kafka does not answer.", min=0)]
 TokenFile = Annotated[
@@ -121,7 +122,7 @@ def refuse_other_program(settings: Settings, status: Mapping[str, Any]) -> None:
         return
     topics = {partition.partition(".")[2].rpartition(".")[0] for task in tasks for partition in task["partitions"]}
     stores = {store for task in tasks for store in task["stores"]}
-    for what, runs, is_now in (("inputs", topics, {i.topic for i in settings.inputs}), ("stores", stores, set(settings.stores))):
+    for what, runs, is_now in (("inputs", topics, set(JobTopics.of(settings).read)), ("stores", stores, set(settings.stores))):
         if runs != is_now:
             raise ConfigurationError(
                 f"the program has the {what} {', '.join(sorted(is_now)) or 'none'}, the one that runs has {', '.join(sorted(runs)) or 'none'}.",

@@ -165,7 +165,13 @@ def _checkpoint_set(job: Job) -> CheckpointSet:
             f"not all of the input topics {', '.join(i.topic for i in settings.inputs)} exist.",
             "See `samzapy topics JOB.yaml`, and create those that are missing.",
         )
-    changelogs = JobTopics.of(settings).changelogs
+    names = JobTopics.of(settings)
+    if names.internal:
+        raise ConfigurationError(
+            f"the program has internal topics ({', '.join(names.internal)}): what was sent through them would be counted again, or not at all.",
+            "To read the inputs again from the beginning, with empty state: `samzapy reset JOB.yaml`, then `samzapy run JOB.yaml`.",
+        )
+    changelogs = names.changelogs
     return CheckpointSet(job.names, tasks, changelogs, coordinator_settings(settings), job.log, job.clock, this_process(), job.answers)
 
 

@@ -14,6 +14,7 @@ from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
 from samzapy.coordinator.forgetting import Forgetting, Forgotten
 from samzapy.ops.topics import changelogs
 from samzapy.wiring.coordinator import coordinator_settings
+from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.local_state import refuse_unremovable, remove_local_state
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")]
@@ -63,7 +64,7 @@ def forget(
 ) -> None:
     """Forget a stopped job's offsets in a topic that is not an input any more: if it is added again, it begins as a new input."""
     job = Job(file, more, sets)
-    if topic in {i.topic for i in job.settings.inputs}:
+    if topic in JobTopics.of(job.settings).read:
         raise ConfigurationError(
             f"{topic} is an input of the job.",
             "To change its offset, use `samzapy checkpoint set JOB.yaml --to-earliest`, for example; to forget it, remove it from `inputs:` first.",

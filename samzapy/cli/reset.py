@@ -51,7 +51,7 @@ def reset(
             refuse_unremovable(job.local_state(), settings.state.dir)
         with job.log.admin() as admin:
             foreign = {} if coordinator else foreign_changelogs(settings, job.log, admin)
-            forgotten = [] if coordinator else [*(t for t in changelogs(settings) if t not in foreign), job.names.checkpoint_topic]
+            forgotten = [] if coordinator else [*(t for t in changelogs(settings) if t not in foreign), *JobTopics.of(settings).internal, job.names.checkpoint_topic]
             for topic, why in foreign.items():
                 say(f"topic {topic} stays: {why}")
             topics = sorted(admin.topics([*forgotten, job.names.coordinator_topic]))

@@ -47,6 +47,7 @@ from samzapy.wiring.coordinator import (
     process_launcher,
     spark_launcher,
 )
+from samzapy.wiring.job_topics import JobTopics
 
 LOG = logging.getLogger("samzapy")
 KILLED = 128
@@ -96,7 +97,7 @@ class Run:
         warn_of_missing(settings, log)
         wanted = coordinator_settings(settings, len(tasks), takeover=self._how.takeover)
         self._warn_of_idle(wanted.containers)
-        ends = ends_now([p for t in tasks.values() for p in t.inputs], log) if self._how.until_end else None
+        ends = ends_now([p for t in tasks.values() for p in t.inputs if p.topic in JobTopics.of(settings).inputs], log) if self._how.until_end else None
 
         run_id, cluster_id = self._run_id, self._job.cluster_id()
         token_file = token_path(Path(settings.state.dir), cluster_id, str(self._job.names), run_id)

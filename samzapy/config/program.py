@@ -7,7 +7,7 @@ from typing import Any
 
 from samzapy.config.findings import Finding, example
 
-OF_PROGRAMS = ("inputs", "outputs")
+OF_PROGRAMS = ("inputs", "outputs", "stages")
 
 
 def check_program(document: Mapping[str, Any]) -> Iterator[Finding]:
@@ -22,6 +22,8 @@ def check_program(document: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(("inputs",), "missing required key 'inputs'", example(("inputs",)))
     elif not app and document["inputs"] == []:
         yield Finding(("inputs",), "expected at least one entry, found none", example(("inputs",)))
+    if task and document.get("stages") is not None:
+        yield Finding(("stages",), "`stages` is what a program says", "Remove it.", at_key=True)
     if task and document.get("streams") is not None:
         yield Finding(("streams",), "`streams` belongs to a job with `app`", "Write the topics under `inputs` and `outputs`.", at_key=True)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from samzapy.config.fields import (
     Ahead,
@@ -155,6 +156,31 @@ class StreamSettings(Section):
     on_out_of_range: OutOfRange | None = Field(None, description="As of `inputs[]`.")
 
 
+class InternalSettings(Section):
+    """An internal topic between two stages of an `app`."""
+
+    topic: Topic
+    key: Serde = "bytes"
+    value: Serde = "bytes"
+    partitions: Partitions | None = None
+    timed: Flag = False
+    sources: tuple[str, ...] = ()
+
+
+class StageSettings(Section):
+    """What an `app` says of its stages; nobody writes it.
+
+    Attributes:
+        internal: the internal topics, by name; `sources`: the topics that the tasks read which write them.
+        together: topics whose records meet by key in one task, so that they must have equally many partitions.
+        timed: topics over which a time goes: that of windows, or of what is written into an internal topic.
+    """
+
+    internal: dict[str, InternalSettings] = Field(default_factory=dict)
+    together: tuple[tuple[str, ...], ...] = ()
+    timed: tuple[tuple[str, ...], ...] = ()
+
+
 class CommitSettings(Section):
     """When and how work is committed."""
 
@@ -251,6 +277,7 @@ class Settings(Section):
     outputs: tuple[OutputSettings, ...] = Field((), description="Topics that tasks may send to.")
     stores: dict[str, StoreSettings] = Field(default_factory=dict, description="Stores by name. With `app`: which engine its stores have.")
     streams: dict[str, StreamSettings] = Field(default_factory=dict, description="With `app`: where its streams are, by the names that it has for them.")
+    stages: SkipJsonSchema[StageSettings | None] = None
     commit: CommitSettings = Field(default_factory=lambda: CommitSettings.model_validate({}), description="Commits.")
     window_ms: Duration | None = Field(None, alias="window", description="How often `window()` is called; never by default.")
     on_error: OnErrorSettings = Field(default_factory=lambda: OnErrorSettings.model_validate({}), description="What to do about exceptions in `process`.")
@@ -276,8 +303,8 @@ class Settings(Section):
 
 
 def known_keys(model: type[BaseModel]) -> dict[str, str]:
-    """The YAML keys of a section, each with its attribute."""
-    return {field.alias or name: name for name, field in model.model_fields.items()}
+    """The YAML keys of a section, each with its attribute. What has no description is not a person's to write."""
+    return {field.alias or name: name for name, field in model.model_fields.items() if field.description is not None}
 
 
 SECTIONS: dict[str, type[Section]] = {

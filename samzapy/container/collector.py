@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from _thread import get_ident
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -122,7 +122,7 @@ class Collector:
 
     def release(self, send_all: SendAll) -> int:
         """Hand the records of hooks that have returned to the producer, in order. Returns their bytes."""
-        topic, _, _, _, timestamp, _ = self.pending[0]  # one of each batch is looked at
+        topic, _, _, _, timestamp, _ = self.pending[0] if self.pending else ("", None, None, 0, 0, None)  # one of each batch is looked at
         if 0 < timestamp < self._keeps_from[topic]:
             self._tell_of_old_times(topic, timestamp)
         send_all(self.pending)
@@ -133,6 +133,15 @@ class Collector:
         size = self._size
         self.clear()
         return size
+
+    def take(self, topics: Collection[str]) -> list[Outgoing]:
+        """The records for these topics, which are released in another way, in order; all hooks have returned."""
+        taken = [record for record in self.pending if record[0] in topics]
+        if taken:
+            self.sent.update(map(TOPIC, taken))
+            self.pending[:] = [record for record in self.pending if record[0] not in topics]
+            self.kept = len(self.pending)
+        return taken
 
     def _tell_of_old_times(self, topic: str, timestamp: int) -> None:
         """Once: Kafka takes such records, and deletes them some minutes later."""

@@ -21,7 +21,7 @@ from samzapy.ports import Clock
 
 COMMIT = "commit"  # the row of the table of duties
 # Why one was made.
-INTERVAL, SIZE, ASKED, START, MOVE, END, RECORD = "interval", "size", "asked", "start", "move", "end", "record"
+INTERVAL, SIZE, ASKED, START, MOVE, END, RECORD, EARLY = "interval", "size", "asked", "start", "move", "end", "record", "early"
 
 
 class Commits:
@@ -53,6 +53,7 @@ class Commits:
         self._max_uncommitted_bytes = max_uncommitted_bytes
         self._facts = told
         self._clock = clock
+        self.last_at = float("-inf")  # when the last one was made, in monotonic seconds
 
     def commit(self, why: str = RECORD, is_last: bool = False) -> None:
         """Commit now, between two records. `why`: what people are told. `is_last`: no other follows.
@@ -91,6 +92,7 @@ class Commits:
                 for task_input in task.inputs:
                     task_input.counts_stand()
         self._transaction.committed()
+        self.last_at = self._clock.monotonic()
         self._schedule.put_off(COMMIT)
 
     def _tell(self, why: str, tasks: Sequence[TaskInstance]) -> None:

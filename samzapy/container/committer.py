@@ -21,6 +21,7 @@ from typing import Protocol
 
 from samzapy import failpoints
 from samzapy.api.errors import InDoubt, LogError, RecordTooLarge, SamzapyError, TransactionAborted, check
+from samzapy.container.marks import Marks, Said
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
@@ -50,6 +51,7 @@ class Cut:
     times: Mapping[str, LaneMark]  # by str(TopicPartition)
     watermarks: Mapping[str, int]
     condemned: Mapping[str, tuple[int, ...]]  # by str(TopicPartition)
+    said: Said  # what it tells those behind internal topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,14 @@ class Committer:
     """
 
     def __init__(
-        self, spec: ContainerSpec, ownership: Ownership, outputs: PlainProducer | None, mirror: Mirror, clock: Clock, run_id: str
+        self,
+        spec: ContainerSpec,
+        ownership: Ownership,
+        outputs: PlainProducer | None,
+        mirror: Mirror,
+        clock: Clock,
+        run_id: str,
+        marks: Marks,
     ) -> None:
         self._spec = spec
         self._own = ownership
@@ -78,6 +87,7 @@ class Committer:
         self._mirror = mirror
         self._clock = clock
         self._run_id = run_id
+        self._marks = marks
         self.commits = self.changes = 0
         self.last_seconds = 0.0
         self.total_seconds = 0.0
@@ -94,6 +104,7 @@ class Committer:
         if not cuts and not self._own.in_transaction:
             return False
         failpoints.hit("commit.C0.cut")
+        self._marks.send((cut.task, cut.said) for cut in cuts)
         self._send_changes(cuts)
         self._flush()
         failpoints.hit("commit.C2.flushed")
@@ -134,7 +145,9 @@ class Committer:
             moved = moved or watermarks != committed.watermarks or any(not is_same(mark, committed.inputs[p].time) for p, mark in times.items())
         condemned = task.condemned()
         moved = moved or any(offsets != committed.inputs[p].condemned for p, offsets in condemned.items())
-        return Cut(task, positions, changes, {}, times, watermarks, condemned) if changes or moved or ended else None
+        told = self._marks.of(task)
+        moved = moved or self._marks.is_news(task, told)
+        return Cut(task, positions, changes, {}, times, watermarks, condemned, told) if changes or moved or ended else None
 
     # -- C1, C2 ------------------------------------------------------------------------------------------------------------------
 
@@ -217,7 +230,8 @@ class Committer:
                 stamp = self._spec.stores[name].stamp(self._spec.job, cut.task.name, position, checkpoint.sequence, now_ms)
                 cut.task.stores[name].apply(stamp)
                 failpoints.hit("commit.C5.between_stores")
-            cut.task.checkpoint = checkpoint
+            cut.task.checkpoint, cut.task.said = checkpoint, dict(cut.said)
+            cut.task.announced.clear()
             mirrored.update(cut.positions)
         failpoints.hit("commit.C5.applied")
         self._mirror.mirror(mirrored)

@@ -24,6 +24,7 @@ from samzapy.container.careful import Careful
 from samzapy.container.commits import END, START, Commits
 from samzapy.container.committer import Committer
 from samzapy.container.duties import Duties
+from samzapy.container.early import EARLY_S, Early
 from samzapy.container.facts import OTHER, PROCESS, RESTORE, WAIT_INPUT, Facts
 from samzapy.container.failure import DEAD_LETTER, FAIL
 from samzapy.container.flushing import Flushing
@@ -32,6 +33,7 @@ from samzapy.container.growth import Growth
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.joining import Joining
+from samzapy.container.marks import Marks
 from samzapy.container.ownership import Ownership
 from samzapy.container.partitioners import Partitioners
 from samzapy.container.poison_search import PoisonSearch
@@ -90,8 +92,7 @@ class Container:
         if spec.on_error == DEAD_LETTER and spec.dead_letters is None:
             raise TopicMissing(f"the dead-letter topic {spec.job.dead_letter_topic} does not exist.", "`samzapy topics JOB.yaml --create`.")
         line, name = supervision or Supervision(), f"container-{spec.number}"
-        self._spec, self._clock = spec, clock
-        self._poll_records, self._on_error = spec.poll_records, spec.on_error
+        self._spec, self._clock, self._poll_records, self._on_error = spec, clock, spec.poll_records, spec.on_error
         self.tasks: dict[str, TaskInstance] = {}
 
         # What is read, and what is written: the inputs' consumer, the one transactional producer, and with `at_least_once` one for outputs.
@@ -100,21 +101,23 @@ class Container:
         self._outputs = None if spec.exactly_once else log.plain_producer(name)
         self._consumer = consumer = RenewableConsumer(lambda fetch: log.consumer(spec.job.group_id, name, fetch), caution, clock, spec.number)
         self._inputs = inputs = Inputs(consumer, spec.commit_timeout_s)
-        self._partitioners = Partitioners(spec.keyed_inputs)
+        self._partitioners = Partitioners({topic: count for topic, count in spec.keyed_inputs.items() if topic not in spec.between})
         self._standbys = standbys = Standbys(spec, log, clock)
 
-        # Committing: everything that follows commits through `commits`, at points between two records.
+        # Everything that follows commits through `commits`, at points between two records.
         facts = Facts(clock)
         self._schedule = schedule = Schedule(clock, facts.loop)
         self._search = search = PoisonSearch(spec.retries)
         self._growth = growth = Growth(spec.keyed_inputs, spec.topic_ids, spec.number, log, clock)
         hooks = Hooks(spec, run_id, own, transaction, self._outputs, facts.loop)
-        self._times = times = Times(spec, inputs, clock, hooks.requests)
-        committer = Committer(spec, own, self._outputs, consumer, clock, run_id)
+        marks = Marks(spec, run_id, own)
+        self._times = times = Times(spec, run_id, inputs, clock, hooks.requests, marks)
+        committer = Committer(spec, own, self._outputs, consumer, clock, run_id, marks)
         self._commits = commits = Commits(
             transaction=transaction, inputs=inputs, hooks=hooks, committer=committer, growth=growth, search=search, schedule=schedule,
             tasks=self.tasks, max_uncommitted_bytes=spec.max_uncommitted_bytes, told=facts, clock=clock,
         )  # fmt: skip
+        self._early = Early(spec, marks, inputs, hooks.collector, commits, clock)
 
         # Tasks: they join in steps, run, are released or stop; after an abort they begin again.
         self._tasks = tasks = Tasks(
@@ -152,7 +155,6 @@ class Container:
             standbys=standbys, facts=facts, hooks=hooks, clock=clock,
         )  # fmt: skip
         self._line, self._number, self._facts = line, spec.number, facts
-        self._tolerant = {topic for topic, one in spec.inputs.items() if one.on_out_of_range != FAIL}
         self._next_advance, self._copies_lag = 0.0, False
 
     # -- starting ------------------------------------------------------------------------------------------------------------------------
@@ -191,7 +193,7 @@ class Container:
             return self._skip_unreadable(error)
         except OffsetOutOfRange as error:
             self._growth.look()  # the topic may have been made again
-            if error.topic not in self._tolerant:
+            if self._spec.inputs[error.topic].on_out_of_range == FAIL:
                 raise
             return self._start_in_range(error)
         except TransactionAborted as error:
@@ -206,7 +208,8 @@ class Container:
 
         # Nobody waits for records while something else gets on without them: a restore, a warm copy with lag.
         is_busy = self._joining.is_on or self._copies_lag
-        timeout_s = 0.0 if is_busy else max(0.0, min(wait_s, self._schedule.next_at - now, WATCH_S if are_watched else wait_s))
+        most_s = WATCH_S if are_watched else EARLY_S if self._early.is_on else wait_s
+        timeout_s = 0.0 if is_busy else max(0.0, min(wait_s, self._schedule.next_at - now, most_s))
         self._facts.loop.to(WAIT_INPUT)
         batch = self._inputs.poll(min(self._poll_records, self._search.room(self._transaction.records)), timeout_s)
         if batch and not self._partitioners.is_done:
@@ -215,6 +218,7 @@ class Container:
         if self._times.is_on:
             self._times.before(batch)
         self._processing.run(batch)
+        self._early.after(batch)
         self._facts.loop.to(OTHER)
 
         # Gates and ends are reached by positions, not by records, so they are looked at also when nothing came.

@@ -51,6 +51,7 @@ class Hooks:
         self._outputs = outputs
         self._loop = loop
         self.collector = Collector(spec.outputs)
+        self._between = {topic: one.partitions for topic, one in spec.between.items()}
         self.requests = Requests()
         self.take_batches = False
         watch(self.requests)
@@ -58,7 +59,7 @@ class Hooks:
     def init(self, task: TaskInstance) -> None:
         """A new task object, and its `init`."""
         user = self._call(task, "the constructor", self._spec.make_task)
-        context = Context(task.model, self._spec.params, self._job, task.stores, task.metrics, task.time, task.counts)
+        context = Context(task.model, self._spec.params, self._job, task.stores, task.metrics, task.time, task.counts, self._between)
         task.user = user
         task.takes_batches = type(user).process_batch is not StreamTask.process_batch
         task.takes_raw_records = getattr(user, "takes_raw_records", False)
@@ -107,6 +108,10 @@ class Hooks:
             failpoints.hit("release.before")
             producer = self._own.open() if self._outputs is None else self._outputs
             waited_s = producer.waited_s
+            if self._outputs is not None and self._between:  # what goes to a following stage is in the transaction, whatever the guarantee
+                inside = self.collector.take(self._between)
+                if inside:
+                    self._own.open().send_all(inside)
             self._transaction.sent_bytes += self.collector.release(producer.send_all)
             if producer.waited_s > waited_s:
                 self._loop.waited(producer.waited_s - waited_s)

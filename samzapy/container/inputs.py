@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from samzapy import failpoints
-from samzapy.api.errors import ClusterUnreachable, OffsetOutOfRange
+from samzapy.api.errors import ClusterUnreachable, OffsetOutOfRange, StateRefused
 from samzapy.container.spec import InputSpec
 from samzapy.container.task_instance import BOOTSTRAPPING, RUNNING, TaskInput, TaskInstance
 from samzapy.model.checkpoint import InputMark
@@ -40,7 +40,7 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
     """The checkpoint's next offset, or the one that the input's policy chooses if the topic no longer has it.
 
     Raises:
-        OffsetOutOfRange: the topic was replaced or does not reach to the offset, and the policy is `fail`.
+        OffsetOutOfRange: the topic was replaced or does not reach to the offset, and the policy is `fail`. StateRefused: the same of an internal topic.
     """
     if mark.topic_id != spec.topic_id:
         what = "the topic was deleted and created again after the checkpoint"
@@ -50,6 +50,11 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
         what = f"the checkpoint's next offset {mark.next_offset} is after the topic's end {bounds.end}"
     else:
         return mark.next_offset
+    if spec.between is not None:
+        raise StateRefused(
+            f"internal topic {partition}: {what}. Records on their way to the following stage are lost.",
+            "Bring the topic back with its records, or run `samzapy reset JOB.yaml` to start over.",
+        )
     if spec.on_out_of_range == "fail":
         raise OffsetOutOfRange(
             f"input {partition}: {what}.",
@@ -197,6 +202,8 @@ class Inputs:
                     task_input.ended = True
                     if task_input.lane is not None:
                         task_input.lane.ended = True
+                if task_input.spec.between is not None and task_input.lane is not None and task_input.lane.ended:
+                    task_input.ended = True
             if task.state == BOOTSTRAPPING and all(task_input.gate is None for task_input in task.inputs):
                 task.state = RUNNING
                 opened.append(task)

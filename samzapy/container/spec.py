@@ -28,8 +28,26 @@ class TimeSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Between:
+    """What makes an input a topic between two stages of a program.
+
+    Attributes:
+        sources: the topics that the tasks read which write it.
+        writers: these tasks' names.
+        partitions: how many it has.
+        timed: whether its records have an event time.
+    """
+
+    sources: tuple[str, ...]
+    writers: tuple[str, ...]
+    partitions: int
+    timed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class InputSpec:
-    """An input topic: its id now, its serdes, where a first start begins, what to do when the next offset is gone, and its event time."""
+    """An input topic: its id now, its serdes, where a first start begins, what to do when the next offset is gone, its event time, and whether it is
+    an internal one."""
 
     topic: str
     topic_id: str
@@ -39,6 +57,7 @@ class InputSpec:
     bootstrap: bool = False
     on_out_of_range: str = "fail"
     time: TimeSpec | None = None
+    between: Between | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +139,7 @@ class DeadLetterSpec:
 class ContainerSpec:
     """One container of one run. Durations in seconds.
 
+    `timed`: of a program, the topics over which its times go; None: one time goes over all inputs that have one.
     `keyed_inputs` are those whose keys decide which task's state a record meets, with their partition counts when the run was planned.
     `sweep(held)` removes stores of tasks that are not `held` and left this host long ago; returns whose.
     """
@@ -149,7 +169,13 @@ class ContainerSpec:
     poll_records: int = 500
     fingerprint: Mapping[str, str] = field(default_factory=dict)
     keyed_inputs: Mapping[str, int] = field(default_factory=dict)
+    timed: Sequence[Sequence[str]] | None = None
     sweep: Callable[[Collection[str]], Collection[str]] = lambda held: ()
+
+    @property
+    def between(self) -> dict[str, Between]:
+        """The topics between the stages of a program."""
+        return {topic: spec.between for topic, spec in self.inputs.items() if spec.between is not None}
 
     @property
     def topic_ids(self) -> dict[str, str]:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from samzapy.container.lane_time import ADVANCE, LEAP_RECORDS, LaneTime
+from samzapy.container.marked_lane import MarkedLane
 from samzapy.model.event_time import END, NEVER
+
+Lane = LaneTime | MarkedLane
 
 
 class StageTime:
-    """The event time of a task.
+    """The event time of a stage of a task: of what its inputs, or some of them, feed. Most tasks have one.
 
     Args:
         name: of the stage: its timed inputs.
@@ -19,7 +22,7 @@ class StageTime:
 
     def __init__(self, name: str, watermark: int = NEVER) -> None:
         self.name = name
-        self.lanes: list[LaneTime] = []
+        self.lanes: list[Lane] = []
         self._reached = watermark
         self._was_quiet = False  # no lane was active when the watermark was last looked at
         self._pace_ms: int | None = None  # with ADVANCE: the wall clock up to which a quiet stage has followed it
@@ -33,6 +36,11 @@ class StageTime:
     def is_by_clock(self) -> bool:
         """Whether it is the clock's time: that moves by itself, and is no reason for a commit."""
         return all(lane.rules.by_clock for lane in self.lanes)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether none of its lanes has anything to read, as the broker said."""
+        return bool(self.lanes) and all(lane.idle and lane.proved for lane in self.lanes)
 
     @property
     def watermark(self) -> int:
@@ -56,15 +64,13 @@ class StageTime:
             for lane in self.lanes:
                 lane.doubt()
 
-    def save(self) -> tuple[object, ...]:
-        """The time as it is, for `go_back`."""
-        return self._reached, self._was_quiet, [lane.save() for lane in self.lanes]
+    def save_own(self) -> tuple[object, ...]:
+        """Its own time as it is, without its lanes', for `go_back_own`."""
+        return self._reached, self._was_quiet
 
-    def go_back(self, saved: Any) -> None:
-        """The records since `save` were undone, and will come again."""
-        self._reached, self._was_quiet, lanes = saved
-        for lane, one in zip(self.lanes, lanes, strict=True):
-            lane.go_back(one)
+    def go_back_own(self, saved: Any) -> None:
+        """The records since `save_own` were undone, and will come again."""
+        self._reached, self._was_quiet = saved
 
     def _look(self) -> None:
         lanes = self.lanes
@@ -119,8 +125,10 @@ class StageTime:
         return _why(slowest, now_s)
 
 
-def _why(lane: LaneTime, now_s: float) -> str:
+def _why(lane: Lane, now_s: float) -> str:
     """What is to be said of the lane that holds the watermark."""
+    if isinstance(lane, MarkedLane):
+        return f"{lane.partition}, which has records to be read" if lane.has_more else f"{lane.held_by()}, which writes {lane.partition}"
     if lane.has_more:
         return f"{lane.partition}, which has records to be read"
     idle = "never counts as idle" if lane.rules.idle_ms is None else f"idle after {lane.rules.idle_ms / 1000:g} s"

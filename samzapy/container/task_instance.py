@@ -15,13 +15,14 @@ from samzapy.api.envelope import SystemStreamPartition
 from samzapy.api.errors import TaskError
 from samzapy.api.store import KeyValueStore
 from samzapy.api.task import StreamTask
-from samzapy.container.lane_time import LaneTime
 from samzapy.container.metrics import OperatorCounts, TaskMetrics
 from samzapy.container.spec import InputSpec
-from samzapy.container.stage_time import StageTime
+from samzapy.container.stage_time import Lane
+from samzapy.container.task_time import TaskTime
 from samzapy.model.checkpoint import MAX_CONDEMNED, Checkpoint
-from samzapy.model.event_time import NEVER, LaneMark
+from samzapy.model.event_time import LaneMark
 from samzapy.model.job_model import TaskModel
+from samzapy.model.marks import Mark
 from samzapy.model.names import KAFKA
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Message, TaskStore
@@ -58,9 +59,11 @@ class Context:
         job: JobInfo,
         stores: Mapping[str, TaskStore],
         metrics: TaskMetrics,
-        time: StageTime | None = None,
+        time: TaskTime | None = None,
         counts: OperatorCounts | None = None,
+        between: Mapping[str, int] | None = None,
     ) -> None:
+        self.between = between or {}  # how many partitions the internal topics have
         self.counts = counts or OperatorCounts()  # for the task objects of programs
         self.task_name = model.name
         self.partitions = tuple(SystemStreamPartition(KAFKA, p.topic, p.partition) for p in model.inputs)
@@ -68,17 +71,17 @@ class Context:
         self.job = job
         self.metrics: Metrics = metrics
         self._stores = stores
-        self.stage = time  # for programs of streams
+        self.time = time  # for programs of streams
 
     @property
     def watermark(self) -> int:
         """How far the task's event time has come (api.context)."""
-        if self.stage is None:
+        if self.time is None:
             raise TaskError(
                 f"{self.task_name} asks for the watermark, and no input has a time.",
                 "Say it in the job file: `inputs: [{topic: …, time: {from: record, watermark_delay: 5s}}]`.",
             )
-        return self.stage.watermark
+        return self.time.watermark
 
     def get_store(self, name: str) -> KeyValueStore:
         """The task's store of that name."""
@@ -148,7 +151,7 @@ class TaskInput:
         self.resume_at = 0
         self.again_until = 0
         self.condemned: set[int] = set()
-        self.lane: LaneTime | None = None
+        self.lane: Lane | None = None
         self.process: Callable[[Any, Any, Any], Any]
         self.processed = 0
         self.skipped = 0
@@ -207,7 +210,9 @@ class TaskInstance:
     ended: bool = False  # end_of_stream has returned, or it asked for shutdown(); its checkpoint carries the run's id
     closing: bool = False  # shutdown was asked for
     takes_batches: bool = False  # its class defines process_batch
-    time: StageTime | None = None  # None: no input has a time
+    time: TaskTime | None = None  # None: no input has a time, and none is an internal topic
+    said: dict[str, Mark] = field(default_factory=dict)  # by internal topic, what those behind it know of this task: as committed, since it started
+    announced: set[str] = field(default_factory=set)  # internal topics whose readers were told in the open transaction that it is idle no more
     takes_raw_records: bool = False  # its process_batch takes records that are not decoded: a program of streams
     counts: OperatorCounts = field(default_factory=OperatorCounts)
 
@@ -252,9 +257,7 @@ class TaskInstance:
         """For its checkpoint: by str(TopicPartition) the time of its inputs that have one, and by stage its watermark, once there is one."""
         if self.time is None:
             return {}, {}
-        reached = self.time.kept
-        marks = {str(i.partition): i.lane.mark for i in self.inputs if i.lane is not None}
-        return marks, {} if reached == NEVER else {self.time.name: reached}
+        return {str(i.partition): i.lane.mark for i in self.inputs if i.lane is not None}, self.time.kept
 
     def condemned(self) -> dict[str, tuple[int, ...]]:
         """For its checkpoint: by str(TopicPartition) the condemned records, where there are any."""

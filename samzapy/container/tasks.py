@@ -61,7 +61,10 @@ class Tasks:
         model, ends = self.models[name], self._end_offsets
         stores = {store: s.make(name, None) for store, s in self._spec.stores.items()}
         task = TaskInstance(model=model, stores=stores, metrics=self._metrics.setdefault(name, TaskMetrics()), scratch=self._scratch, state=RESTORING)
-        task.inputs = [TaskInput(p, self._spec.inputs[p.topic], task, None if ends is None else ends[str(p)]) for p in model.inputs]
+        specs = self._spec.inputs
+        task.inputs = [
+            TaskInput(p, specs[p.topic], task, None if ends is None or specs[p.topic].between else ends[str(p)]) for p in model.inputs
+        ]
         self.held[name] = task
         return task
 
@@ -141,7 +144,8 @@ class Tasks:
     @property
     def are_watched(self) -> bool:
         """Whether a task waits for a bootstrap gate, or reads towards an end."""
-        return any(i.gate is not None or (i.end is not None and not t.ended) for t in self._inputs.tasks() for i in t.inputs)
+        is_bounded = self._end_offsets is not None
+        return any(i.gate is not None or (is_bounded and not t.ended) for t in self._inputs.tasks() for i in t.inputs)
 
     def advance(self) -> None:
         """Open bootstrap gates; call end_of_stream where all inputs have ended, and commit that with the run's id."""

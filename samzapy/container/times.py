@@ -9,11 +9,14 @@ from collections.abc import Sequence
 
 from samzapy.container.inputs import Inputs
 from samzapy.container.lane_time import LaneTime
+from samzapy.container.marked_lane import MarkedLane
+from samzapy.container.marks import Marks
 from samzapy.container.requests import Requests
 from samzapy.container.spec import ContainerSpec
-from samzapy.container.stage_time import StageTime, stage_name
-from samzapy.container.task_instance import TaskInstance
-from samzapy.model.event_time import NEVER, LaneMark
+from samzapy.container.stage_time import Lane
+from samzapy.container.task_instance import TaskInput, TaskInstance
+from samzapy.container.task_time import TaskTime
+from samzapy.model.event_time import LaneMark
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Clock, Message
 
@@ -25,42 +28,53 @@ class Times:
         is_on: whether any input has a time.
     """
 
-    def __init__(self, spec: ContainerSpec, inputs: Inputs, clock: Clock, requests: Requests) -> None:
-        self.is_on = any(one.time is not None for one in spec.inputs.values())
+    def __init__(self, spec: ContainerSpec, run_id: str, inputs: Inputs, clock: Clock, requests: Requests, marks: Marks) -> None:
+        self.is_on = any(one.time is not None or one.between is not None for one in spec.inputs.values())
+        self._sets = spec.timed
+        self._run_id = run_id
+        self._marks = marks
         self._inputs = inputs
         self._requests = requests
         self._clock = clock
 
     def begin(self, task: TaskInstance) -> None:
         """The task's time is that of its checkpoint. Before its `init`."""
-        timed = [i for i in task.inputs if i.spec.time is not None]
+        timed = [i for i in task.inputs if i.spec.time is not None or i.spec.between is not None]
+        task.said, task.announced = {}, set()
         if not timed:
             return
-        topics = [i.partition.topic for i in timed]
-        known = [w for name, w in task.committed.watermarks.items() if not set(name.split("+")).isdisjoint(topics)]
-        task.time = stage = StageTime(stage_name(topics), max(known, default=NEVER))
-        for task_input in timed:
-            mark = task.committed.inputs[str(task_input.partition)].time or LaneMark()
-            rules = task_input.spec.time.rules  # type: ignore[union-attr]  # `timed`
-            task_input.lane = LaneTime(task_input.partition, rules, mark, self._clock.now_ms, stage.before_return)
-            stage.lanes.append(task_input.lane)
+        task.time = time = TaskTime()
+        lanes = [self._lane(one, task.committed.inputs[str(one.partition)].time or LaneMark(), time) for one in timed]
+        time.begin(lanes, self._sets, dict(task.committed.watermarks))
+
+    def _lane(self, task_input: TaskInput, mark: LaneMark, time: TaskTime) -> Lane:
+        spec, partition, now_ms = task_input.spec, task_input.partition, self._clock.now_ms
+        if spec.between is not None:
+            task_input.lane = MarkedLane(partition, spec.between.writers, mark, self._run_id, now_ms, time.before_return)
+        elif spec.time is not None:
+            task_input.lane = LaneTime(partition, spec.time.rules, mark, now_ms, time.before_return)
+        if task_input.lane is None:
+            raise AssertionError(f"{partition} has no time")
+        return task_input.lane
 
     def before(self, batch: Sequence[Message]) -> None:
         """These records are processed next: idle lanes that have something to read count again, and where that is in doubt the broker is asked."""
         now_ms = self._clock.now_ms()
         in_doubt = False
         read: set[tuple[str, int]] | None = None
-        for stage in self._stages():
-            for lane in stage.lanes:
+        for time in self._times():
+            for lane in time.lanes:
                 if lane.rules.by_clock:
                     lane.clock_is(now_ms)
                 if lane.idle:
                     read = {(m.topic(), m.partition()) for m in batch} if read is None else read
                     if (lane.partition.topic, lane.partition.partition) in read or self._inputs.high_watermark(lane.partition) > lane.position >= 0:
                         lane.active()
-            in_doubt = in_doubt or any(lane.idle and not lane.proved for lane in stage.lanes)
+            in_doubt = in_doubt or any(lane.idle and not lane.proved for lane in time.lanes)
         if in_doubt:
             self.look(batch)
+        if self._marks.is_on:
+            self._marks.announce(self._tasks())
         if any(task.is_due for task in self._tasks()):
             self._requests.fire()
 
@@ -68,7 +82,7 @@ class Times:
         """Once a second: who stands where; and the broker is asked about those that may be idle. `unprocessed`: of the batch."""
         now_s, now_ms = self._clock.monotonic(), self._clock.now_ms()
         positions = self._inputs.positions(unprocessed)
-        asked: dict[TopicPartition, list[LaneTime]] = {}
+        asked: dict[TopicPartition, list[Lane]] = {}
         for task in self._tasks():
             here = positions[task.name]
             for task_input in task.inputs:
@@ -85,11 +99,12 @@ class Times:
             for partition, end in self._inputs.ends_now(list(asked), asked_s).items():
                 for lane in asked[partition]:
                     lane.answered(end, asked_s)
-        for stage in self._stages():
-            stage.follow(now_ms)
+        for time in self._times():
+            for stage in time.stages:
+                stage.follow(now_ms)
 
     def _tasks(self) -> list[TaskInstance]:
         return [task for task in self._inputs.tasks() if task.time is not None]
 
-    def _stages(self) -> list[StageTime]:
+    def _times(self) -> list[TaskTime]:
         return [task.time for task in self._inputs.tasks() if task.time is not None]

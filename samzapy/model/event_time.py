@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from samzapy.model.marks import Mark, mark_from_json
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 NEVER = -(1 << 63)  # before every time: nothing is known yet
@@ -40,14 +42,18 @@ class LaneMark:
         idle: whether it is left out of the minimum, because it was at its end for long enough.
         seen_ms: when `newest` last moved, by the wall clock.
         leap: a record that does not count yet.
+        marks: of an internal topic, the newest mark of each task that writes it, by task; the rest is not used then. None: it is no such topic.
     """
 
     newest: int = NEVER
     idle: bool = False
     seen_ms: int = 0
     leap: Leap | None = None
+    marks: Mapping[str, Mark] | None = None
 
     def to_json(self) -> dict[str, Any]:
+        if self.marks is not None:
+            return {"marks": {task: mark.to_json() for task, mark in sorted(self.marks.items())}}
         leap = None if self.leap is None else [self.leap.time, self.leap.since_ms, self.leap.records, self.leap.low]
         newest = None if self.newest == NEVER else self.newest
         return {"newest": newest, "idle": self.idle, "seen_ms": self.seen_ms, "leap": leap}
@@ -64,6 +70,8 @@ def lane_mark_from_json(raw: Mapping[str, Any]) -> LaneMark:
     Raises:
         TypeError, ValueError, KeyError: it is something else.
     """
+    if "marks" in raw:
+        return LaneMark(marks={str(task): mark_from_json(mark) for task, mark in dict(raw["marks"]).items()})
     newest, idle, seen_ms, leap = raw["newest"], raw["idle"], raw["seen_ms"], raw["leap"]
     if not isinstance(idle, bool):
         raise TypeError("expected true or false for `idle`")

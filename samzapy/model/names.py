@@ -50,13 +50,17 @@ class Job:
     def container_transactional_id(self, container: int) -> str:
         return f"{self}-container-{container}"
 
+    def internal_topic(self, name: str) -> str:
+        """A topic between two stages of a program."""
+        return f"{self}-{name}"
+
     def changelog_topic(self, store: str) -> str:
         return f"{self}-{store}-changelog"
 
 
 KAFKAS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"})
 _JOBS_OWN = ("__samza_checkpoint_", "__samza_coordinator_")
-_SUFFIXES = ("-changelog", "-dead-letter")
+SUFFIXES = ("-changelog", "-dead-letter")
 
 
 def job_of_coordinator_topic(topic: str) -> Job | None:
@@ -73,7 +77,7 @@ def is_a_jobs_own(topic: str) -> bool:
 
 def possible_owners(topic: str) -> list[Job]:
     """The jobs whose changelog or dead-letter topic this may be by its name. Others may have such a name too: `orders-1-eu-changelog`."""
-    suffix = next((suffix for suffix in _SUFFIXES if topic.endswith(suffix)), None)
+    suffix = next((suffix for suffix in SUFFIXES if topic.endswith(suffix)), None)
     if suffix is None:
         return []
     parts = topic.removesuffix(suffix).split("-")

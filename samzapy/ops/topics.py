@@ -18,8 +18,15 @@ from samzapy.model.names import possible_owners
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun, Ledger
 from samzapy.ops.transactions import refuse_too_long, try_init
-from samzapy.plan.first_run import changelog_gone, checkpoints_gone, coordinator_emptied, differs_from_first_run, grown_inputs
-from samzapy.plan.topics import command_that_makes, internal_topics, what_is_wrong
+from samzapy.plan.first_run import (
+    changelog_gone,
+    checkpoints_gone,
+    coordinator_emptied,
+    differs_from_first_run,
+    grown_inputs,
+    internal_gone,
+)
+from samzapy.plan.topics import command_that_makes, internal_topics, is_between, what_is_wrong
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec, no_leader
 from samzapy.readers import read_checkpoint, read_ledger
 from samzapy.wiring.job_topics import JobTopics, job_of
@@ -39,7 +46,9 @@ def internal_specs(settings: Settings, facts: Mapping[str, TopicFacts]) -> list[
     """The internal topics of the job as they must be, given its inputs. Raises as `tasks_of`."""
     largest = min(max((facts[i.topic].max_message_bytes for i in settings.inputs), default=0), MAX_LARGEST)
     names = JobTopics.of(settings)
-    return internal_topics(names.job, len(tasks_of(settings, facts)), changelogs(settings), names.dead_letters is not None, largest)
+    counts = names.counts({topic: f.partitions for topic, f in facts.items()})
+    between = {topic: asked or counts[topic] for topic, asked in names.internal.items()}
+    return internal_topics(names.job, len(tasks_of(settings, facts)), changelogs(settings), names.dead_letters is not None, largest, between)
 
 
 def tasks_of(settings: Settings, facts: Mapping[str, TopicFacts]) -> dict[str, TaskModel]:
@@ -76,7 +85,8 @@ def refuse_to_make_again(settings: Settings, log: Log, clock: Clock) -> None:
         StateRefused: the checkpoint topic of a job that has begun, or a changelog that a checkpoint names.
     """
     job = job_of(settings)
-    wanted = [job.coordinator_topic, job.checkpoint_topic, *changelogs(settings)]
+    between = JobTopics.of(settings).internal
+    wanted = [job.coordinator_topic, job.checkpoint_topic, *changelogs(settings), *between]
     admin, consumer = log.admin(), log.restore_consumer("made-again")
     try:
         there = admin.topics(wanted)
@@ -89,6 +99,9 @@ def refuse_to_make_again(settings: Settings, log: Log, clock: Clock) -> None:
                 for store, mark in (found.stores if found else {}).items():
                     if mark.topic in missing:
                         raise changelog_gone(mark.topic, store, f"{job.checkpoint_topic}[{partition}]")
+                for place in found.inputs if found else ():
+                    if (topic := place.rpartition("[")[0]) in between and topic in missing:
+                        raise internal_gone(topic, f"{job.checkpoint_topic}[{partition}]")
         elif job.coordinator_topic in there and read_ledger(consumer, job.coordinator_topic, clock).first_run is not None:
             raise checkpoints_gone(job)
     finally:
@@ -124,7 +137,7 @@ def _checked(settings: Settings, admin: Admin) -> tuple[dict[str, TaskModel], li
     """The job's tasks, and the internal topics that are to be created. Raises as `prepare_topics`."""
     names = JobTopics.of(settings)
     users = [*names.inputs, *names.outputs]
-    facts = admin.topics(users)
+    facts = admin.topics([*users, *names.internal])
     _refuse_missing(settings, facts)
     tasks = tasks_of(settings, facts)
     wanted = internal_specs(settings, facts)
@@ -152,7 +165,7 @@ def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
         StateMismatch: the job has stores, so that it cannot go on with other partitions. ConfigurationError: unequal partition counts.
     """
     with log.admin() as admin:
-        facts = admin.topics([i.topic for i in settings.inputs])
+        facts = admin.topics(JobTopics.of(settings).read)
         _refuse_missing(settings, facts, inputs_only=True)
         tasks = tasks_of(settings, facts)
         _follow_growth(settings, admin, len(tasks))
@@ -239,7 +252,7 @@ def topic_rows(settings: Settings, log: Log) -> list[Row]:
     """Every topic of the job: expected against actual."""
     with log.admin() as admin:
         users = [(i.topic, "input", None) for i in settings.inputs] + [(o.topic, "output", o.partitions) for o in settings.outputs]
-        facts = admin.topics([t for t, _, _ in users])
+        facts = admin.topics([*(t for t, _, _ in users), *JobTopics.of(settings).internal])
         rows = [_user_row(topic, role, partitions, facts.get(topic)) for topic, role, partitions in users]
         if not {i.topic for i in settings.inputs} <= set(facts):
             return rows
@@ -276,14 +289,14 @@ def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None,
     """`begun_with`: the number of tasks before the inputs grew, if they did."""
     job = job_of(settings)
     roles = {job.coordinator_topic: "coordinator", job.checkpoint_topic: "checkpoint", job.dead_letter_topic: "dead letters"}
-    role = roles.get(spec.name, "changelog")
+    role = roles.get(spec.name, "internal" if is_between(spec) else "changelog")
     expected = f"{spec.partitions} partitions, {spec.config['cleanup.policy']}"
     if facts is None:
         return ABSENT, (spec.name, role, expected, "-", "will be created by run")
     if facts.leaderless:
         return LEADERLESS, (spec.name, role, expected, _told(facts), _without_leader(facts))
     wrong = what_is_wrong(spec, facts)
-    if begun_with == facts.partitions and spec.name != job.coordinator_topic:
+    if begun_with == facts.partitions and spec.name != job.coordinator_topic and not is_between(spec):
         if not settings.stores:
             return OK, (spec.name, role, expected, _told(facts), "grows with the next run, as the inputs did")
         wrong = (
@@ -314,7 +327,7 @@ def create_topics(settings: Settings, log: Log, clock: Clock) -> list[str]:
                 f"there is no input topic {', '.join(missing)}.",
                 f"Create the inputs first, their partitions decide the number of tasks: {made_by_hand(settings, *missing)}",
             )
-        facts = admin.topics([i.topic for i in settings.inputs])
+        facts = admin.topics(JobTopics.of(settings).read)
         wanted = internal_specs(settings, facts)
         there = admin.topics([s.name for s in wanted])
         new = [s for s in wanted if s.name not in there]

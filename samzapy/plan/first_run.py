@@ -53,6 +53,15 @@ def changelog_gone(topic: str, store: str, checkpoint: str) -> StateRefused:
     )
 
 
+def internal_gone(topic: str, checkpoint: str) -> StateRefused:
+    """The error if a topic between two stages that a checkpoint names does not exist."""
+    return StateRefused(
+        f"internal topic {topic} was deleted, but the checkpoint in {checkpoint} names it: records on their way to the following stage are lost with it, "
+        "so samzapy does not create it again.",
+        "Bring the topic back with its records, or run `samzapy reset JOB.yaml` to start over.",
+    )
+
+
 def lost_while_running(topics: Iterable[str], what: str, more: str = "") -> StateRefused:
     """The error if topics of a running job were deleted, or deleted and made again. `more`: a sentence on what was committed."""
     gone = sorted(topics)

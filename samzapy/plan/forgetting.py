@@ -8,6 +8,7 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.ownership import Startpoint
 
 OPERATOR = "operator "
+INTERNAL = "internal topic "
 
 
 def store_subject(store: str, what: str) -> str:
@@ -18,6 +19,11 @@ def store_subject(store: str, what: str) -> str:
 def operator_subject(name: str) -> str:
     """The fingerprint's name for what an operator of a program does with the store of that name."""
     return f"{OPERATOR}{name}"
+
+
+def topic_subject(name: str) -> str:
+    """The fingerprint's name for an internal topic of a program, between two stages."""
+    return f"{INTERNAL}{name}"
 
 
 def without_store(checkpoint: Checkpoint, store: str) -> Checkpoint:
@@ -34,8 +40,10 @@ def without_input(checkpoint: Checkpoint, topic: str) -> Checkpoint:
     """The task's next checkpoint, without offsets of the topic; the same checkpoint, if it has none."""
     inputs = {partition: mark for partition, mark in checkpoint.inputs.items() if not is_of(partition, topic)}
     left = {partition: mark for partition, mark in checkpoint.left.items() if not is_of(partition, topic)}
-    same = len(inputs) + len(left) == len(checkpoint.inputs) + len(checkpoint.left)
-    return checkpoint if same else checkpoint.advanced(inputs=inputs, left=left)
+    internal = {s for s in checkpoint.fingerprint if s.startswith(INTERNAL) and topic == f"{checkpoint.job}-{checkpoint.id}-{s.removeprefix(INTERNAL)}"}
+    subjects = {s: how for s, how in checkpoint.fingerprint.items() if s not in internal}
+    same = not internal and len(inputs) + len(left) == len(checkpoint.inputs) + len(checkpoint.left)
+    return checkpoint if same else checkpoint.advanced(inputs=inputs, left=left, fingerprint=subjects)
 
 
 def without_order(order: Startpoint, topic: str) -> Startpoint | None:

@@ -1,4 +1,4 @@
-"""Which task reads which partitions: task i reads partition i of every input, and every partition of a broadcast input."""
+"""Which task reads which partitions: task i reads partition i of every input and every internal topic, and every partition of a broadcast input."""
 
 from __future__ import annotations
 
@@ -10,22 +10,48 @@ from samzapy.model.names import task_name
 from samzapy.model.offsets import TopicPartition
 
 
-def group(partitions: Mapping[str, int], broadcast: Collection[str], has_stores: bool) -> dict[str, TaskModel]:
-    """Tasks by name, in order, from the partition count of each input topic.
+def group(
+    partitions: Mapping[str, int], broadcast: Collection[str], has_stores: bool, together: Collection[Collection[str]] | None = None
+) -> dict[str, TaskModel]:
+    """Tasks by name, in order, from the partition count of each topic that is read.
+
+    Args:
+        has_stores: whether tasks keep state.
+        together: topics whose records meet the same state; None: if there is state, those of all inputs do.
 
     Raises:
-        ConfigurationError: inputs of unequal partition counts in a job with stores (records of one key would meet different stores).
+        ConfigurationError: unequal partition counts of topics that are read together (records of one key would meet different stores).
     """
     counts = {topic: n for topic, n in partitions.items() if topic not in broadcast}
-    if has_stores and len(set(counts.values())) > 1:
-        counted = ", ".join(f"{topic} has {n}" for topic, n in sorted(counts.items()))
-        raise ConfigurationError(
-            f"inputs of unequal partition counts: {counted}; task i reads partition i of each, and the job has stores.",
-            "Give the topics the same number of partitions, or mark the small one `broadcast: true`.",
-        )
+    for met in [counts] if together is None else together:
+        if has_stores:
+            _refuse_unequal({topic: counts[topic] for topic in met if topic in counts})
     tasks = max(counts.values(), default=1)
     everywhere = tuple(TopicPartition(topic, p) for topic in partitions if topic in broadcast for p in range(partitions[topic]))
     return {
         task_name(i): TaskModel(task_name(i), i, (*(TopicPartition(topic, i) for topic, n in counts.items() if i < n), *everywhere))
         for i in range(tasks)
     }
+
+
+def _refuse_unequal(counts: Mapping[str, int]) -> None:
+    if len(set(counts.values())) > 1:
+        counted = ", ".join(f"{topic} has {n}" for topic, n in sorted(counts.items()))
+        raise ConfigurationError(
+            f"inputs of unequal partition counts: {counted}; task i reads partition i of each, and the job has stores.",
+            "Give the topics the same number of partitions, or mark the small one `broadcast: true`.",
+        )
+
+
+def internal_counts(
+    inputs: Mapping[str, int], broadcast: Collection[str], asked: Mapping[str, int | None], together: Collection[Collection[str]]
+) -> dict[str, int]:
+    """How many partitions internal topics get that are not there yet: as asked for, or as the topics whose records they meet, or as the largest
+    input."""
+    largest = max((count for topic, count in inputs.items() if topic not in broadcast), default=1)
+    found: dict[str, int] = {}
+    for topic, partitions in asked.items():
+        beside = sorted({other for met in together if topic in met for other in met})
+        known = [inputs[other] for other in beside if other in inputs] + [count for other in beside if (count := asked.get(other)) is not None]
+        found[topic] = partitions or (known[0] if known else largest)
+    return found

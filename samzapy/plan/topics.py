@@ -7,7 +7,8 @@ by key.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from samzapy.model.names import Job
 from samzapy.ports import TopicFacts, TopicSpec
@@ -19,28 +20,41 @@ CHANGELOG = {
 }  # fmt: skip
 DELETE = "delete"
 DEAD_LETTERS = {"cleanup.policy": DELETE}  # retention as the brokers have it
+FOR_EVER = str((1 << 63) - 1)
+INTERNAL = {  # its records are removed once they are read and committed; their times are event times, which may be of any year
+    "cleanup.policy": DELETE, "retention.ms": "-1", "retention.bytes": "-1", "segment.bytes": str(64 << 20), "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": FOR_EVER, "message.timestamp.after.max.ms": FOR_EVER,
+}  # fmt: skip
+KEEPS_ALL = ("retention.ms", "retention.bytes", "message.timestamp.type", "message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
 DEAD_LETTER_HEADROOM = 64 << 10  # bytes that a dead letter may have beyond its record: error, stack, origin
 METADATA = {
     "cleanup.policy": COMPACT, "segment.bytes": str(8 << 20), "segment.ms": "600000", "min.compaction.lag.ms": str(READ_IN_MS),
 }  # fmt: skip
 
 
-def internal_topics(job: Job, tasks: int, changelogs: Iterable[str], dead_letters: bool = False, largest_input: int = 0) -> list[TopicSpec]:
-    """Coordinator (one partition), checkpoints, each changelog, and dead letters if there may be some (one partition a task).
+def internal_topics(
+    job: Job, tasks: int, changelogs: Iterable[str], dead_letters: bool = False, largest_input: int = 0, between: Mapping[str, int] = MappingProxyType({})
+) -> list[TopicSpec]:
+    """Coordinator (one partition), checkpoints, each changelog, and dead letters if there may be some (one partition a task); and `between`: the
+    topics between the stages of a program, with their partitions.
 
     `largest_input`: bytes that a record of an input may have at most; the dead-letter topic takes more. 0: as the brokers have it.
     """
-    letters = {**DEAD_LETTERS, **({"max.message.bytes": str(largest_input + DEAD_LETTER_HEADROOM)} if largest_input else {})}
+    size = {"max.message.bytes": str(largest_input + DEAD_LETTER_HEADROOM)} if largest_input else {}
+    letters = {**DEAD_LETTERS, **size}
     return [
         TopicSpec(job.coordinator_topic, 1, METADATA),
         TopicSpec(job.checkpoint_topic, tasks, METADATA),
         *(TopicSpec(topic, tasks, CHANGELOG) for topic in changelogs),
         *([TopicSpec(job.dead_letter_topic, tasks, letters)] if dead_letters else []),
+        *(TopicSpec(topic, partitions, {**INTERNAL, **size}) for topic, partitions in between.items()),
     ]
 
 
 def what_is_wrong(spec: TopicSpec, facts: TopicFacts) -> str:
     """Why an existing internal topic cannot be used, with the command that corrects it; "" if it can."""
+    if is_between(spec):
+        return _wrong_between(spec, facts) or wrong_policy(spec, facts)
     if spec.config.get("cleanup.policy") == DELETE and facts.partitions >= spec.partitions:  # dead letters of an earlier run may lie in more
         return wrong_policy(spec, facts)
     if facts.partitions != spec.partitions:
@@ -52,11 +66,37 @@ def what_is_wrong(spec: TopicSpec, facts: TopicFacts) -> str:
 
 def wrong_policy(spec: TopicSpec, facts: TopicFacts) -> str:
     """What an existing internal topic would lose by its cleanup policy, with the command that corrects it; "" if nothing."""
+    if is_between(spec):
+        return _not_kept(spec, facts)
     wanted, policy = spec.config.get("cleanup.policy", COMPACT), facts.config.get("cleanup.policy", DELETE)
     if policy == wanted:
         return ""
     loss = "dead letters would be lost" if wanted == DELETE else "Kafka would delete state"
     return f"has cleanup.policy={policy}, under which {loss}; {_set_policy(spec, wanted)}"
+
+
+def is_between(spec: TopicSpec) -> bool:
+    """Whether it is a topic between two stages of a program."""
+    return spec.config.get("retention.ms") == INTERNAL["retention.ms"]
+
+
+def _wrong_between(spec: TopicSpec, facts: TopicFacts) -> str:
+    if facts.partitions == spec.partitions:
+        return ""
+    return (
+        f"has {facts.partitions} partitions, the program says {spec.partitions}: keys would go to other tasks than their state; say "
+        f"partitions={facts.partitions}, give it another name, or run `samzapy reset JOB.yaml`"
+    )
+
+
+def _not_kept(spec: TopicSpec, facts: TopicFacts) -> str:
+    """Settings of a topic between two stages with which Kafka would delete or refuse records; "" if there are none."""
+    names = ["cleanup.policy", *(name for name in KEEPS_ALL if name in facts.config)]
+    wrong = {name: facts.config.get(name, "?") for name in names if facts.config.get(name, DELETE) != spec.config[name]}
+    if not wrong:
+        return ""
+    has, wanted = ", ".join(f"{name}={value}" for name, value in wrong.items()), ",".join(f"{name}={spec.config[name]}" for name in wrong)
+    return f"has {has}, under which Kafka would delete or refuse records that are still to be read; with Kafka's own tools, set {wanted} for {spec.name}"
 
 
 def _set_policy(spec: TopicSpec, policy: str) -> str:

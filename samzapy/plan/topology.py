@@ -5,6 +5,7 @@
     store: new                   goes on; it begins empty
     store: gone                  refused: its state would be forgotten without a word; `samzapy state drop` deletes it for good
     store: scratch now           refused: its state would be emptied
+    internal topic: gone         refused: records that wait in it would be lost; `samzapy checkpoint forget` gives them up
     other subject: new or gone   goes on
 """
 
@@ -14,7 +15,8 @@ import difflib
 from collections.abc import Mapping
 
 from samzapy.model.checkpoint import Checkpoint
-from samzapy.plan.forgetting import OPERATOR
+from samzapy.model.names import Job
+from samzapy.plan.forgetting import INTERNAL, OPERATOR
 from samzapy.plan.restore import Refuse
 
 
@@ -26,20 +28,44 @@ def refusal(checkpoint: Checkpoint, fingerprint: Mapping[str, str], stores: Mapp
         return _gone_of_program(checkpoint, gone, stores)
     different = next((s for s in sorted(checkpoint.fingerprint) if fingerprint.get(s, checkpoint.fingerprint[s]) != checkpoint.fingerprint[s]), None)
     if different is not None:
-        return _different(different, checkpoint.fingerprint[different], fingerprint[different])
-    return None if gone is None else _gone(checkpoint, gone, stores)
+        return _different(checkpoint, different, fingerprint[different])
+    if gone is not None:
+        return _gone(checkpoint, gone, stores)
+    lost = next((s for s in sorted(checkpoint.fingerprint) if s.startswith(INTERNAL) and s not in fingerprint), None)
+    return None if lost is None else _lost(checkpoint, lost.removeprefix(INTERNAL), fingerprint)
 
 
-def _different(subject: str, old: str, new: str) -> Refuse:
+def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
+    old = checkpoint.fingerprint[subject]
     if subject.startswith(OPERATOR):
         name = subject.removeprefix(OPERATOR)
         return Refuse(
             f"{subject} was {old!r} when its state was written; the program now says {new!r}, which cannot go on with that state.",
             f"Change it back; or give it another name, under which it begins empty, and {_drop(name)}",
         )
+    if subject.startswith(INTERNAL):
+        name, topic = subject.removeprefix(INTERNAL), Job(checkpoint.job, checkpoint.id).internal_topic(subject.removeprefix(INTERNAL))
+        return Refuse(
+            f"{subject} was {old!r} when records were written there; the program now says {new!r}, which cannot read them.",
+            f"Change {name!r} back; or give it another name, and, to give up what waits in the old topic, `samzapy checkpoint forget JOB.yaml {topic}`, "
+            "which shows what it would do; run it again with `--execute`.",
+        )
     return Refuse(
         f"{subject} was {old!r} when its state was written; the job file now says {new!r}.",
         "Change it back, give the job a new id, or run `samzapy reset JOB.yaml` to start over.",
+    )
+
+
+def _lost(checkpoint: Checkpoint, name: str, fingerprint: Mapping[str, str]) -> Refuse:
+    """An internal topic that the program had."""
+    new = [s.removeprefix(INTERNAL) for s in sorted(fingerprint) if s.startswith(INTERNAL) and s not in checkpoint.fingerprint]
+    near = difflib.get_close_matches(name, new, 1, 0.0)
+    renamed = f"; is it {near[0]!r}, which is new?" if near else "."
+    topic = Job(checkpoint.job, checkpoint.id).internal_topic(name)
+    return Refuse(
+        f"the internal topic {name!r} ({topic}), through which records go to a following stage, is not in the program any more{renamed}",
+        f"{f'Name it {name!r}' if near else f'Put {name!r} back'}, so that what waits in it is read; or, to give that up, `samzapy checkpoint forget "
+        f"JOB.yaml {topic}`, which shows what it would do; run it again with `--execute`.",
     )
 
 

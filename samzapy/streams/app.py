@@ -10,9 +10,9 @@ from typing_extensions import TypeVar as DefaultTypeVar
 
 from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
 from samzapy.config.units import format_duration
-from samzapy.model.names import TOPIC_NAME
+from samzapy.model.names import SUFFIXES, TOPIC_NAME
 from samzapy.streams.functions import function
-from samzapy.streams.graph import Keeps, Node, Source, TableSource, Timing, To, keepers, sources
+from samzapy.streams.graph import Keeps, Node, Repartition, Source, TableSource, Timing, To, sources
 from samzapy.streams.kinds import JSON, Kind, kind_of
 from samzapy.streams.places import place, refused
 from samzapy.streams.stream import Stream
@@ -144,10 +144,25 @@ class App:
         if not isinstance(name, str) or not STORE_NAME.fullmatch(name) or len(name) > MAX_STORE_NAME:
             rule = f"letters, digits, '-' and '_', at most {MAX_STORE_NAME}"
             raise refused(f"{what}: {name!r} cannot be a store's name", hint or f"A name has {rule}.", where)
-        other = next((node for node in keepers(self._nodes) if node.name == name), None)
-        if other is not None:
-            raise refused(f"{what}: {name!r} is the name of the {other.word} at {other.where}", hint or "Give it a name of its own.", where)
+        self._refuse_taken(name, what, where, hint)
         return name
+
+    def topic_name(self, name: object, what: str, where: str) -> str:
+        """A name that is free, and fit to be an internal topic's. Raises as `store_name`."""
+        if isinstance(name, str) and name.endswith(SUFFIXES):
+            raise refused(f"{what}: {name!r} ends as the names of changelogs and dead letters do", "Give it another name.", where)
+        return self.store_name(name, what, where)
+
+    def _refuse_taken(self, name: str, what: str, where: str, hint: str) -> None:
+        for other in self._nodes:
+            if isinstance(other, Keeps | Repartition) and other.name == name:
+                raise refused(f"{what}: {name!r} is the name of the {other.word} at {other.where}", hint or "Give it a name of its own.", where)
+
+    @staticmethod
+    def refuse_no_count(partitions: object, what: str, where: str) -> None:
+        """Refuse what is no number of partitions."""
+        if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
+            raise refused(f"{what}: partitions={partitions!r}", "It is a whole number, from 1 on.", where)
 
     @staticmethod
     def refuse_key(key: Any, what: str, where: str) -> None:
@@ -175,7 +190,7 @@ class App:
         _refuse_no_topic(topic, where)
         if timestamps not in ("time", "send"):
             raise refused(f"{what}: timestamps={timestamps!r}", "It is 'time' or 'send'.", where)
-        _refuse_no_count(partitions, what, where)
+        self.refuse_no_count(partitions, what, where)
         key_kind = node.key if key is None else kind_of(key, f"{what}, key=…")
         value_kind = node.value or Kind(JSON) if value is None else kind_of(value, f"{what}, value=…")
         by = None if partition is None else function(partition, f"{what}, partition=…", where)
@@ -211,8 +226,3 @@ def _timing(what: str, delay: Any, idle: Any, when_idle: str, ahead: Any, by_clo
 def _refuse_no_topic(topic: object, where: str) -> None:
     if not isinstance(topic, str) or not TOPIC_NAME.fullmatch(topic):
         raise refused(f"{topic!r} is not a Kafka topic name", "Kafka allows letters, digits, '.', '_' and '-', at most 249.", where)
-
-
-def _refuse_no_count(partitions: object, what: str, where: str) -> None:
-    if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
-        raise refused(f"{what}: partitions={partitions!r}", "It is a whole number, from 1 on.", where)

@@ -10,7 +10,7 @@ operator that takes several streams. Such a function of a run gets (v, k, t, h):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
@@ -18,6 +18,7 @@ from typing import Any
 
 from samzapy.model.event_time import LARGEST
 from samzapy.streams.compile_parts import NAMES, PARTS, functions_of, parts_needed
+from samzapy.streams.compile_through import reader_lines, reader_names, writer_lines, writer_names
 from samzapy.streams.compile_windows import head_of_run, made_of_panes, window_lines, written_with_time
 from samzapy.streams.functions import Function
 from samzapy.streams.graph import (
@@ -32,6 +33,8 @@ from samzapy.streams.graph import (
     Merge,
     Node,
     Peek,
+    Reader,
+    Repartition,
     Rolling,
     Sink,
     Source,
@@ -40,7 +43,8 @@ from samzapy.streams.graph import (
     Way,
     takers,
 )
-from samzapy.streams.windowed import PANE, Late, WindowAggregate, late_of
+from samzapy.streams.windowed import Late, WindowAggregate, late_of
+from samzapy.streams.windows import PANE
 
 FILE = str(Path(__file__).parent / "<program>")
 MAX_DEPTH, MAX_STRAIGHT = 8, 40  # Python allows 20 blocks in each other
@@ -101,11 +105,11 @@ class _Writer:
         self._write: Mapping[type[Node], Callable[[Any, str], None]] = {
             Map: self._map, Peek: self._peek, Filter: self._filter, FilterMap: self._filter_map, FlatMap: self._flat_map, Branch: self._branch,
             Merge: self._merge, Rolling: self._rolling, Lookup: self._lookup, To: self._to, Sink: self._sink,
-            WindowAggregate: self._window,
+            WindowAggregate: self._window, Repartition: self._repartition,
         }  # fmt: skip
 
     def write(self) -> Compiled:
-        first = [node for node in self._graph if isinstance(node, Source | TableSource | WindowAggregate | Late)]
+        first = [node for node in self._graph if isinstance(node, Source | TableSource | Reader | WindowAggregate | Late)]
         body = [line for source in first for line in self._run(source)]
         names = sorted({*self._bound, *self._functions, *self._reads, *self._writes})
         text = [f"def make({', '.join(names)}):"]
@@ -122,16 +126,20 @@ class _Writer:
         self._apart, counters = [], set[str]()
         loop = self._scope = _Scope(depth=1)
         self._node = source
-        is_timed = isinstance(source, Source) and source.timing is not None
+        moves_time = isinstance(source, Source) and source.timing is not None
+        is_timed = moves_time or isinstance(source, Reader)
         each = "for i, r in enumerate(records, 1):" if is_timed else "for r in records:"
         if isinstance(source, Source | TableSource):
             self._take(source)
+        elif isinstance(source, Reader):
+            self._scope.counters.add(f"n{source.number}")
+            self._lines(reader_lines(source), reader_names(source))
         else:
             each, begin = head_of_run(source)
             for line in begin:
                 self._line(line)
         self._keep_and_give(source)
-        if is_timed:
+        if moves_time:
             self._line(f"if t > lane.quiet and {self._bind('moved')}(t): break")
         local: list[tuple[str, Node]] = []
         written: set[Node] = set()
@@ -142,7 +150,7 @@ class _Writer:
                 local += self._local(node, counters)
         counters |= loop.counters
         zero = [(f"{' = '.join(sorted(counters, key=lambda n: int(n[1:])))} = 0", source)] if counters else []
-        ends = [(f"counts[{source.number}] += {'i' if is_timed else 'len(records)'}", source)]
+        ends = [] if isinstance(source, Reader) else [(f"counts[{source.number}] += {'i' if is_timed else 'len(records)'}", source)]
         ends += [(f"counts[{name[1:]}] += {name}", source) for name in sorted(counters, key=lambda n: int(n[1:]))]
         ends += [("return i", source)] if is_timed else []
         head = [(f"    def {function_name(source)}(records, send, counts{', lane' if is_timed else ''}):", source)]
@@ -186,6 +194,10 @@ class _Writer:
                 self._line(f"if not 0 <= t <= {LARGEST}: {self._bind('no_time')}({n}, t)")
         if "h" in needs:
             self._line("h = r.headers()")
+
+    def _repartition(self, node: Repartition, value: str) -> None:
+        called = "" if node.function is None else self._call(node, value)
+        self._lines(writer_lines(node, value, called, "h" in self._needs[self._takers[node][0]]), writer_names(node))
 
     def _keep_and_give(self, source: Node) -> None:
         n = source.number
@@ -269,10 +281,8 @@ class _Writer:
             self._give(node, f"v{n}")
 
     def _window(self, node: WindowAggregate, value: str) -> None:
-        for name in ("no_key", f"add{node.number}", "too_late", "before_1970"):
-            self._bind(name)
-        for line in window_lines(node, value, late_of(self._graph, node), "h" in self._needs[node], node in self._with_time):
-            self._line(line)
+        lines = window_lines(node, value, late_of(self._graph, node), "h" in self._needs[node], node in self._with_time)
+        self._lines(lines, ["no_key", f"add{node.number}", "too_late", "before_1970"])
 
     def _lookup(self, node: Lookup, value: str) -> None:
         n = node.number
@@ -327,6 +337,12 @@ class _Writer:
     def _bind(self, name: str) -> str:
         self._bound.add(name)
         return name
+
+    def _lines(self, lines: Iterable[str], names: Iterable[str]) -> None:
+        for name in names:
+            self._bind(name)
+        for line in lines:
+            self._line(line)
 
     def _line(self, text: str) -> None:
         self._scope.lines.append(("    " * self._scope.depth + text, self._node))

@@ -3,7 +3,25 @@
 from __future__ import annotations
 
 from samzapy.streams.functions import Function
-from samzapy.streams.graph import Branch, Filter, FilterMap, FlatMap, Graph, Lookup, Map, Merge, Node, Peek, Rolling, Sink, To, Way, takers
+from samzapy.streams.graph import (
+    Branch,
+    Filter,
+    FilterMap,
+    FlatMap,
+    Graph,
+    Lookup,
+    Map,
+    Merge,
+    Node,
+    Peek,
+    Reader,
+    Repartition,
+    Rolling,
+    Sink,
+    To,
+    Way,
+    takers,
+)
 from samzapy.streams.windowed import Late, WindowAggregate
 
 NAMES = {"key": "k", "time": "t", "headers": "h"}
@@ -19,7 +37,12 @@ def parts_needed(graph: Graph) -> dict[Node, Parts]:
     for node in reversed(graph):
         passed = frozenset(part for taker in below[node] for part in found[taker])
         if isinstance(node, WindowAggregate):
-            found[node] = frozenset("vkt") | (passed & {"h"})
+            late = next(taker for taker in below[node] if isinstance(taker, Late))
+            found[node] = frozenset("vkt") | (found[late] & {"h"})
+        elif isinstance(node, Repartition):
+            found[node] = frozenset("vt") | (passed & {"h"}) | _own_parts(node, True) | (frozenset() if node.how == "key_by" else frozenset("k"))
+        elif isinstance(node, Reader):
+            found[node] = passed
         else:
             found[node] = _own_parts(node, bool(below[node])) | (passed if isinstance(node, PASSES) else passed - {"v"})
     return found
@@ -48,6 +71,8 @@ def functions_of(node: Node) -> dict[str, Function | None]:
         return {f"f{number}": node.on}
     if isinstance(node, To):
         return {f"f{number}": node.partition}
+    if isinstance(node, Repartition):
+        return {f"f{number}": node.function}
     if isinstance(node, Map | Peek | Filter | FilterMap | FlatMap | Sink):
         return {f"f{number}": node.function}
     return {}

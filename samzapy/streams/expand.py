@@ -9,8 +9,9 @@ from typing import Any
 from samzapy.api.errors import ConfigurationError
 from samzapy.config.findings import Finding
 from samzapy.config.scalars import near
-from samzapy.plan.forgetting import operator_subject
-from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, Way, keepers, sources, tables_read, takers
+from samzapy.plan.forgetting import operator_subject, topic_subject
+from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, Way, keepers, readers, sources, tables_read, takers
+from samzapy.streams.internal import operators, stages
 from samzapy.streams.kinds import Kind
 from samzapy.streams.places import refused
 
@@ -33,14 +34,15 @@ class Sections:
     stores: dict[str, dict[str, Any]]
     operators: dict[str, str]
     topics: dict[str, str]
+    stages: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """The sections of the job file."""
-        return {"inputs": self.inputs, "outputs": self.outputs, "stores": self.stores}
+        return {"inputs": self.inputs, "outputs": self.outputs, "stores": self.stores, "stages": self.stages}
 
 
-def sections(graph: Graph, streams: Mapping[str, Mapping[str, Any]], stores: Mapping[str, Mapping[str, Any]]) -> Sections:
-    """What a program says. `streams`, `stores`: the job file's own sections, where it runs.
+def sections(graph: Graph, streams: Mapping[str, Mapping[str, Any]], stores: Mapping[str, Mapping[str, Any]], job: str = "test-1") -> Sections:
+    """What a program says. `streams`, `stores`: the job file's own sections, where it runs; `job`: its name and id.
 
     Raises:
         ConfigurationError: the program has no use: nothing is read, or something goes nowhere.
@@ -51,8 +53,12 @@ def sections(graph: Graph, streams: Mapping[str, Mapping[str, Any]], stores: Map
         inputs=[_input(source, streams.get(source.topic, {}), topics) for source in sources(graph)],
         outputs=list(_outputs(graph, topics).values()),
         stores={node.name: {**_store(node), **stores.get(node.name, {})} for node in keepers(graph)},
-        operators={operator_subject(node.name): node.identity for node in keepers(graph) if not is_scratch(node)},
-        topics=topics,
+        operators={
+            **{operator_subject(node.name): node.identity for node in keepers(graph) if not is_scratch(node)},
+            **{topic_subject(name): identity for name, identity in operators(graph).items()},
+        },
+        topics={**topics, **{node.name: f"{job}-{node.name}" for node in readers(graph)}},
+        stages=stages(graph, topics, job),
     )
 
 

@@ -140,6 +140,61 @@ class TableSource(Keeps):
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Repartition(Node):
+    """Sends to an internal topic, of the job's own; what it gives on is read there, by the `Reader` behind it.
+
+    Attributes:
+        name: of the topic, in the program.
+        how: key_by, repartition or broadcast.
+        function: of key_by the new key, of repartition the number of the partition; None: the key stays and chooses the partition.
+        partitions: how many the topic has; None: as many as what it is used with, or as the largest input.
+    """
+
+    name: str
+    how: str
+    function: Function | None = None
+    partitions: int | None = None
+
+    @property
+    def word(self) -> str:
+        return self.how
+
+    @property
+    def title(self) -> str:
+        return f"{self.how} {self.name}"
+
+    @property
+    def address(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Reader(Node):
+    """Reads an internal topic: a following stage begins here. Its one input is the `Repartition` that writes the topic."""
+
+    name: str
+
+    @property
+    def writer(self) -> Repartition:
+        writer = self.inputs[0]
+        if not isinstance(writer, Repartition):
+            raise AssertionError(f"operator {self.number} does not read an internal topic")
+        return writer
+
+    @property
+    def word(self) -> str:
+        return "read"
+
+    @property
+    def title(self) -> str:
+        return f"read {self.name}"
+
+    @property
+    def address(self) -> str:
+        return f"{self.number}-read-{self.name}"
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Map(Node):
     function: Function
 
@@ -288,6 +343,18 @@ def sources(graph: Graph) -> Iterator[Source | TableSource]:
     for node in graph:
         if isinstance(node, Source | TableSource):
             yield node
+
+
+def readers(graph: Graph) -> list[Reader]:
+    """The operators that read internal topics."""
+    return [node for node in graph if isinstance(node, Reader)]
+
+
+def roots_of(node: Node) -> set[Node]:
+    """The operators that read the topics from which an operator's records come: where its stage begins."""
+    if isinstance(node, Reader) or not node.inputs:
+        return {node}
+    return {root for before in node.inputs for root in roots_of(before)}
 
 
 def keepers(graph: Graph) -> Iterator[Keeps]:

@@ -6,23 +6,30 @@ import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import cycle
 from typing import Any, NoReturn, cast
 
 from samzapy.api.context import MessageCollector, TaskContext, TaskCoordinator
 from samzapy.api.errors import RecordTooLarge, SamzapyError, SerdeError, TaskError
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
-from samzapy.model.event_time import LARGEST
+from samzapy.model.event_time import LARGEST, NEVER
+from samzapy.model.marks import MARKS_KEY
 from samzapy.ports import Message
 from samzapy.serde.basic import shown
 from samzapy.streams.compile import FILE, Compiled, compiled
-from samzapy.streams.graph import FlatMap, Graph, Lookup, Node, Rolling, Sink, Source, To, Way, sources
+from samzapy.streams.compile_through import early, early_time
+from samzapy.streams.graph import FlatMap, Graph, Lookup, Node, Reader, Repartition, Rolling, Sink, Source, To, Way, readers, sources
+from samzapy.streams.internal import topics_of
 from samzapy.streams.operators.slices import LATE
 from samzapy.streams.places import OURS
-from samzapy.streams.stage import TaskWindows
+from samzapy.streams.scattered import ROUND_ROBIN
+from samzapy.streams.stage import Stage, TaskWindows
 from samzapy.streams.unchanged import unchanged
-from samzapy.streams.windowed import PANE, Late, WindowAggregate, late_of, pane_json, windows_of
+from samzapy.streams.windowed import Late, WindowAggregate, late_of, pane_json, windows_of
+from samzapy.streams.windows import PANE
 
+OF_TIME = ("moved", "heard", "written_at")
 Run = Callable[[Sequence[Message], Callable[..., None], list[int]], None]
 
 
@@ -39,17 +46,21 @@ class Program:
         graph: its operators.
         compiled: its code.
         runs: of each topic that is read, the number of its operator.
+        writers: of each internal topic, the operator that sends to it.
     """
 
     def __init__(self, graph: Graph, topics: Mapping[str, str], serde: Callable[[str], Serde], *, check: bool = False) -> None:
         self.graph = graph
         self.serde = serde
+        self.topics = topics_of(graph, topics)
         self.compiled: Compiled = compiled(graph)
         self.runs = {topics.get(source.topic, source.topic): source.number for source in sources(graph)}
+        self.runs |= {topics[reader.name]: reader.number for reader in readers(graph)}
+        self.writers = {topics[reader.name]: reader.writer for reader in readers(graph)}
         self._bound: dict[str, Any] = {
             "no_key": self._no_key, "no_value": self._no_value, "wrong_kind": self._wrong_kind, "milliseconds": self._milliseconds,
             "found": self._found, "no_time": self._no_time, "before_1970": self._before_1970,
-            "too_late": LATE,
+            "too_late": LATE, "marks_key": MARKS_KEY, "early": early, "early_time": early_time, "no_new_key": self._no_new_key,
         }  # fmt: skip
         for node in graph:
             self._bind(node, topics, serde)
@@ -71,8 +82,13 @@ class Program:
         """The functions of all runs, for a task with these stores and windows."""
         stores = {name: context.get_store(node.name).get for name, node in self.compiled.reads.items()}
         puts = {name: context.get_store(node.name).put for name, node in self.compiled.writes.items()}
-        adds = {} if windows is None else {"moved": windows.moved, "written_at": windows.written_at, **windows.adds}
-        return self._make(**self._bound, **stores, **puts, **{name: adds[name] for name in self._wanted if name in adds})
+        between = getattr(context, "between", {})
+        turns = {
+            f"in_turn{node.number}": cycle(range(between[topic])).__next__ for topic, node in self.writers.items() if node.how == ROUND_ROBIN
+        }
+        adds: dict[str, Any] = {} if windows is None else {"moved": windows.moved, "heard": windows.heard, "written_at": windows.written_at, **windows.adds}
+        nobodys = {name: _no_part for name in self._wanted if name in OF_TIME or name.startswith("add")}
+        return self._make(**self._bound, **stores, **puts, **turns, **nobodys | {name: adds[name] for name in self._wanted if name in adds})
 
     def at(self, error: BaseException) -> tuple[Node | None, bool]:
         """The operator in which an error was raised, and whether a line of the user's own was being executed."""
@@ -93,14 +109,14 @@ class Program:
         found = {}
         for node in self.graph:
             taken = sum(out[before] for before in node.inputs) if node.inputs else counts[node.number]
-            out[node] = given = counts[node.number] if node.drops or not node.inputs else taken
-            if isinstance(node, Way):
+            out[node] = given = counts[node.number] if node.drops or not node.inputs or isinstance(node, Reader) else taken
+            if isinstance(node, Way | Reader):
                 taken = given
             if isinstance(node, WindowAggregate):
                 found[node.address] = {"in": taken, "out": given, "late": counts[late_of(self.graph, node).number]}
             if isinstance(node, WindowAggregate | Late):
                 continue
-            ends = isinstance(node, To | Sink)
+            ends = isinstance(node, To | Sink | Repartition)
             rest = {} if ends else {"out": given}
             found[node.address] = {"in": taken, **rest, **({"dropped": taken - given} if node.drops and not isinstance(node, FlatMap | Way) else {})}
         return found
@@ -115,6 +131,10 @@ class Program:
             if node.inputs[0].value == PANE:
                 is_aggregate = isinstance(node.inputs[0], WindowAggregate) and node.inputs[0].how == "aggregate"
                 self._bound[f"json{n}"] = lambda pane, beside=is_aggregate: pane_json(pane, beside)
+        elif isinstance(node, Repartition):
+            self._bound |= {f"topic{n}": topics[node.name]}
+        elif isinstance(node, Reader) and node.writer.value is not None:
+            self._bound |= {f"key{n}": serde(node.key.serde).decode, f"value{n}": serde(node.writer.value.serde).decode}
         elif isinstance(node, Rolling):
             self._bound |= {f"zero{n}": node.zero, f"result{n}": node.result}
 
@@ -123,6 +143,9 @@ class Program:
     def _no_key(self, number: int) -> NoReturn:
         remedy = "Drop such records before it: .filter(lambda value, key: key is not None)."
         raise TaskError("the record has no key, and this operator keeps state by key.", remedy)
+
+    def _no_new_key(self, number: int) -> NoReturn:
+        raise TaskError("its function gave None, and a record needs a key.", "Drop such records before it: .filter(…).")
 
     def _no_value(self, number: int) -> NoReturn:
         raise TaskError("its function gave None, which a table cannot keep.", "Return the new accumulator.")
@@ -176,10 +199,10 @@ class GraphTask(StreamTask):
 
     def init(self, context: TaskContext) -> None:
         """Binds the code to the task's stores."""
-        stage = getattr(context, "stage", None)
+        time = getattr(context, "time", None)
         graph = self._program.graph
-        if stage is not None:
-            self._windows = TaskWindows(graph, stage, context.get_store, self._program.serde)
+        if time is not None:
+            self._windows = TaskWindows(graph, time, self._program.topics, context.get_store, self._program.serde)
         functions = self._program.functions(context, self._windows)
         self.counts = cast(Any, context).counts.of(len(self.counts))
         self._runs = {topic: functions[number] for topic, number in self._program.runs.items()}
@@ -189,6 +212,12 @@ class GraphTask(StreamTask):
     def is_due(self) -> bool:
         """Whether a window is to be fired."""
         return self._windows is not None and self._windows.is_due
+
+    def reached(self, topic: str, stage: Stage) -> tuple[int, bool]:
+        """How far it is with what it sends to an internal topic, in this stage; and whether windows before that have still to fire."""
+        if self._windows is None:
+            return NEVER, False
+        return self._windows.reached(self._program.writers[topic], stage)
 
     @property
     def late(self) -> dict[str, int]:
@@ -244,6 +273,10 @@ class GraphTask(StreamTask):
             if placed is error:
                 raise
             raise placed from error
+
+
+def _no_part(*given: Any) -> NoReturn:
+    raise AssertionError("a record of a stage in which this task has no part")
 
 
 def _placed(node: Node, error: Exception) -> Exception:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from samzapy.api.errors import TaskError
 from samzapy.api.serde import Serde
 from samzapy.model.event_time import END, NEVER
 from samzapy.serde.basic import shown
-from samzapy.streams.graph import Graph, Node
+from samzapy.streams.graph import Graph, Node, Reader, roots_of
 from samzapy.streams.operators.slices import Slices, Sums
 from samzapy.streams.windowed import WindowAggregate, windows_of
 from samzapy.streams.windows import Pane
@@ -35,7 +36,7 @@ class Lane(Protocol):
 
 
 class Stage(Protocol):
-    """The event time of a task, as the container keeps it."""
+    """The event time of a stage of a task, as the container keeps it."""
 
     lanes: Sequence[Lane]
 
@@ -43,6 +44,14 @@ class Stage(Protocol):
     def watermark(self) -> int: ...
     @property
     def kept(self) -> int: ...
+
+
+class Times(Protocol):
+    """The event time of a task, as the container keeps it."""
+
+    lanes: Sequence[Lane]
+
+    def of(self, topics: Sequence[str]) -> Stage | None: ...
     def save(self) -> Any: ...
     def go_back(self, saved: Any) -> None: ...
 
@@ -51,18 +60,19 @@ class Now:
     """The time of windows that are fed by records.
 
     Attributes:
+        stage: what it is the time of.
         bound: the watermark is not beyond this.
     """
 
-    __slots__ = ("_stage", "bound")
+    __slots__ = ("bound", "stage")
 
     def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+        self.stage = stage
         self.bound = NEVER
 
     @property
     def watermark(self) -> int:
-        return self._stage.watermark
+        return self.stage.watermark
 
 
 class Held:
@@ -94,53 +104,63 @@ class TaskWindows:
     """The windows of one task.
 
     Args:
-        stage: the task's event time.
+        times: the task's event time.
+        topics: by operator, the topic that it reads.
         store: gives a store by its name.
         serde: gives a serde by its name.
     """
 
-    def __init__(self, graph: Graph, stage: Stage, store: Callable[[str], Any], serde: Callable[[str], Serde]) -> None:
-        self._stage = stage
-        self._now = Now(stage)
-        self._lanes = {(lane.partition.topic, lane.partition.partition): lane for lane in stage.lanes}
+    def __init__(
+        self, graph: Graph, times: Times, topics: Mapping[Node, str], store: Callable[[str], Any], serde: Callable[[str], Serde]
+    ) -> None:
+        self._times = times
+        self._now_ms = times.lanes[0].now_ms
+        self._lanes = {(lane.partition.topic, lane.partition.partition): lane for lane in times.lanes}
+        self._nows: dict[int, Now] = {}  # by the identity of a stage
+        self._fed: list[Now] = []  # the times that the lane under way moves
         self._lane: Lane | None = None
         self.failed = ""  # the pane with which firing failed, in words
-        self._windows: list[tuple[WindowAggregate, Slices]] = []
+        self._windows: list[tuple[WindowAggregate, Slices, Now]] = []
         for node in windows_of(graph):
+            stage = times.of(sorted({topics[root] for root in roots_of(node)}))
+            if stage is None:
+                continue  # this task has no part in what feeds it
+            now, held = self._nows.setdefault(id(stage), Now(stage)), Held()
             key = serde(node.key.serde)
-            is_fed = any(isinstance(before, WindowAggregate) for before in _before(node))
-            held = Held()
+            is_fed = any(isinstance(before, WindowAggregate) for before in before_of(node))
             slices = Slices(
-                store(node.name), node.window, sums_of(node, serde), key.encode, key.decode, held if is_fed else self._now,
+                store(node.name), node.window, sums_of(node, serde), key.encode, key.decode, held if is_fed else now,
                 lateness_ms=node.lateness_ms, each=node.emit.each,
             )  # fmt: skip
             held.slices = slices
             slices.start()
-            self._windows.append((node, slices))
+            self._windows.append((node, slices, now))
 
     @property
     def adds(self) -> dict[str, Callable[..., Any]]:
         """By the name in the source, what takes a record into a window."""
-        return {f"add{node.number}": slices.add for node, slices in self._windows}
+        return {f"add{node.number}": slices.add for node, slices, _ in self._windows}
 
     def written_at(self, time: int) -> int:
         """The time that a pane's record is written with: the pane's own, or now where that is still to come, since Kafka refuses records that are
         far ahead. At least 1, the first time that a record can have."""
-        return max(1, min(time, self._stage.lanes[0].now_ms()))
+        return max(1, min(time, self._now_ms()))
 
     def lane(self, topic: str, partition: int) -> Lane | None:
         """The time of a partition whose records are next; None: it has none."""
         lane = self._lane = self._lanes.get((topic, partition))
         if lane is not None:
-            self._now.bound = max(self._stage.kept, lane.watermark)
+            self._fed = [now for now in self._nows.values() if lane in now.stage.lanes]
+            for now in self._fed:
+                now.bound = max(now.stage.kept, lane.watermark)
         return lane
 
     def save(self) -> Any:
         """The time as it is, for `go_back` if a run fails."""
-        return self._stage.save()
+        return self._times.save()
 
     def go_back(self, saved: Any) -> None:
-        self._stage.go_back(saved)
+        self._times.go_back(saved)
 
     def moved(self, time: int) -> bool:
         """A record of this time was processed, and its lane moves. Returns whether a window is due."""
@@ -148,25 +168,50 @@ class TaskWindows:
         if lane is None:
             return False
         lane.advance(time)
-        reached, now = lane.watermark, self._now
-        if reached > now.bound:
-            now.bound = reached
-        return reached >= self.wake and self.is_due
+        return self._has_come(lane)
+
+    def heard(self, data: bytes | None) -> bool:
+        """A mark in an internal topic. Returns whether a window is due."""
+        lane = self._lane
+        if lane is None:
+            return False
+        try:
+            lane.heard(data)  # type: ignore[attr-defined]  # that of an internal topic
+        except ValueError as error:
+            raise TaskError(f"{error}.", "Let samzapy alone write its internal topics.") from None
+        return self._has_come(lane)
+
+    def _has_come(self, lane: Lane) -> bool:
+        reached = lane.watermark
+        for now in self._fed:
+            if reached > now.bound:
+                now.bound = reached
+        return reached >= self._wake and self.is_due
 
     @property
-    def wake(self) -> int:
+    def _wake(self) -> int:
         """The watermark at which something is to be done."""
-        return min([slices.wake for _, slices in self._windows], default=END)
+        return min([slices.wake for _, slices, _ in self._windows], default=END)
 
     @property
     def is_due(self) -> bool:
         """Whether a window is to be fired."""
-        return self.wake <= self._stage.watermark
+        return any(slices.is_due(now.stage.watermark) for _, slices, now in self._windows)
+
+    def reached(self, node: Node, stage: Stage) -> tuple[int, bool]:
+        """How far an operator of a stage is that gives on what windows before it may give: all from there on is still to come; and whether
+        they have still to fire."""
+        watermark, at, is_firing = stage.watermark, stage.kept, False
+        before = before_of(node)
+        for window, slices, _ in self._windows:
+            if window in before and slices.is_due(watermark):
+                at, is_firing = min(at, slices.at), True
+        return at, is_firing
 
     def fire(self, runs: Mapping[int, Callable[..., Any]], send: Callable[..., None], counts: list[int]) -> None:
         """One unit: of the first windows that are due, since what they give may be for those behind them."""
-        watermark = self._stage.watermark
-        for node, slices in self._windows:
+        for node, slices, now in self._windows:
+            watermark = now.stage.watermark
             if slices.is_due(watermark):
                 given, _ = slices.fire(watermark, UNIT)
                 if given:
@@ -208,6 +253,8 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _before(node: Node) -> set[Node]:
-    """All operators whose records, or what was made of them, an operator takes."""
-    return {each for before in node.inputs for each in (before, *_before(before))}
+def before_of(node: Node) -> set[Node]:
+    """All operators of its stage whose records, or what was made of them, an operator takes."""
+    if isinstance(node, Reader):
+        return set()
+    return {each for before in node.inputs for each in (before, *before_of(before))}

@@ -10,6 +10,7 @@ from samzapy.streams.functions import Function, function
 from samzapy.streams.graph import Keeps, Lookup, Rolling, TableSource
 from samzapy.streams.kinds import DICT, INTEGER, Kind, kind_of
 from samzapy.streams.places import place, refused
+from samzapy.streams.scattered import refuse_scattered
 
 if TYPE_CHECKING:
     from samzapy.streams.stream import Stream
@@ -113,6 +114,8 @@ def lookup(stream: Stream[Any, Any], table: Table[Any, Any], on: Any, how: str) 
         )
     if found is None:
         _refuse_other_keys(stream, keeper, f"lookup of {keeper.name!r}", where)
+        if not is_whole:
+            refuse_scattered(stream.node, f"lookup of {keeper.name!r}", where)
     node = stream.node
     return stream.app.add(Lookup, inputs=(node,), key=node.key, value=None, table=keeper, on=found, inner=how == "inner")
 
@@ -126,6 +129,7 @@ def _refuse_other_keys(stream: AnyStream, keeper: Keeps, what: str, where: str) 
 def _rolling(stream: AnyStream, name: str, how: str, value: Kind, kept: Kind, **rest: Any) -> Table[Any, Any]:
     where, app, key = place(), stream.app, stream.node.key
     app.refuse_key(key, f"{how}({name!r})", where)
+    refuse_scattered(stream.node, f"{how}({name!r})", where)
     app.store_name(name, how, where)
     node = app.add(Rolling, inputs=(stream.node,), key=key, value=value, store_value=kept, name=name, how=how, **rest)
     return app.table_of(node)  # type: ignore[no-any-return]

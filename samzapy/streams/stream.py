@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from samzapy.streams import stateful
+from samzapy.streams import stateful, through
 from samzapy.streams.agg import Aggregate
 from samzapy.streams.emit import FINAL, Emit
 from samzapy.streams.functions import OfBoth, OfHeaders, OfKey, OfTime, function
@@ -118,6 +118,44 @@ class Stream(Generic[K, V]):
                 raise refused(f"merge: keys are {self.node.key} in one stream and {node.key} in another", "Merge streams with keys of one kind.")
         same = all(node.value == self.node.value for node in nodes)
         return Stream(self.app, self.app.add(Merge, inputs=tuple(nodes), key=self.node.key, value=self.node.value if same else None))
+
+    # -- through a topic of the job's own ----------------------------------------------------------------------------------------------
+
+    @overload
+    def key_by(
+        self, fn: Callable[[V], L] | Named[V, K, L], name: str, /, *, key: type[L], value: Kinds[V] = ..., partitions: int | None = ...
+    ) -> Stream[L, V]: ...
+    @overload
+    def key_by(
+        self, fn: Callable[[V], Any] | Named[V, K, Any], name: str, /, *, key: str, value: Kinds[V] = ..., partitions: int | None = ...
+    ) -> Stream[Any, V]: ...
+    def key_by(self, fn: Any, name: str, /, *, key: Any, value: Any = None, partitions: int | None = None) -> Stream[Any, V]:
+        """The same records under the key that the function gives; what follows has all records of a key in one task.
+
+        They go through an internal topic, which samzapy makes, and are read there by the tasks of the following stage.
+
+        Args:
+            fn: gives the new key; None is the record's error.
+            name: of the topic: `<job>-<id>-<name>`. Each checkpoint remembers it.
+            key, value: the kinds of keys and values; `value` where it is not known.
+            partitions: how many the topic has; by default as many as the topics that it is used together with, or as the largest input.
+        """
+        return through.key_by(self, fn, name, key, value, partitions)
+
+    def repartition(
+        self,
+        name: str,
+        /,
+        *,
+        by: Literal["key", "round_robin"] | Callable[[V], int] | Named[V, K, int] = "key",
+        value: Kinds[V] = None,
+        partitions: int | None = None,
+    ) -> Stream[K, V]:
+        """The same records through an internal topic, where the key, a function, or each partition in turn says which task has them next.
+
+        Only with `by="key"` may operators that keep state by key follow. Otherwise as `key_by`.
+        """
+        return through.repartition(self, name, by, value, partitions)
 
     # -- with state ------------------------------------------------------------------------------------------------------------------
 

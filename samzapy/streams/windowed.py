@@ -13,9 +13,10 @@ from samzapy.streams.functions import Function, function
 from samzapy.streams.graph import Graph, Keeps, Node, Source
 from samzapy.streams.kinds import BYTES, DICT, INTEGER, JSON, Kind, kind_of, plain
 from samzapy.streams.places import place, refused
+from samzapy.streams.scattered import refuse_scattered
 from samzapy.streams.stateful import added_up, checked_aggregates
 from samzapy.streams.stream import Stream
-from samzapy.streams.windows import Duration, Pane, Window, milliseconds
+from samzapy.streams.windows import PANE, Duration, Pane, Window, milliseconds
 
 if TYPE_CHECKING:
     from samzapy.streams.app import App
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 A = TypeVar("A")
-PANE = Kind(JSON, Pane)
 LAYOUT = "slices 1"  # of the store; part of what must not change while there is state
 
 
@@ -148,6 +148,7 @@ class Windowed(Generic[K, V]):
         where, stream = place(), self._stream
         app, node = stream.app, stream.node
         app.refuse_key(node.key, f"window {how}({name!r})", where)
+        refuse_scattered(node, f"window {how}({name!r})", where)
         refuse_timeless(node, f"window {how}({name!r})", where)
         refuse_corrected(node, f"window {how}({name!r})", where)
         app.store_name(name, f"window {how}", where)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, Generic, Literal, TypeVar
 
 from samzapy.config.units import format_duration, parse_duration
+from samzapy.streams.kinds import JSON, Kind
 from samzapy.streams.places import place, refused
 
 A = TypeVar("A")
@@ -31,6 +32,9 @@ class Pane(Generic[A]):
     value: A
     kind: PaneKind
     index: int
+
+
+PANE = Kind(JSON, Pane)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class EventTime:
         """
         named("input with a `time`", topic, {i.topic: i for i in self._job.settings.inputs if i.time is not None})
         at = in_ms(until) if isinstance(until, datetime) else until
-        self.run(commit=False)  # what was sent before comes before
+        self.run(commit=bool(self._job.topics.internal))  # what was sent before comes before, in each stage
         for task in self.container.tasks.values():
             for task_input in task.inputs:
                 if task_input.lane is not None and task_input.partition.topic == topic:

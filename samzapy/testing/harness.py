@@ -197,16 +197,21 @@ class Harness(EventTime):
     # -- time, crashes ---------------------------------------------------------------------------------------------------------------
 
     def run(self, commit: bool = True) -> None:
-        """Process every record and, unless `commit` is False, commit. Errors of the task are raised here.
+        """Process every record and, unless `commit` is False, commit; a program through all its stages. Errors of the task are raised here.
 
         Uncommitted changes are visible to the task only; `crash()` loses them, the next `run()` commits them.
         """
         container = self.container
-        idle = 0
-        while idle < TURNS_WITHOUT_PROGRESS and not container.finished:
-            idle = 0 if container.step(0.0) else idle + 1
-        if commit and not container.finished:
+        commits = -1
+        while not container.finished:
+            idle = 0
+            while idle < TURNS_WITHOUT_PROGRESS and not container.finished:
+                idle = 0 if container.step(0.0) else idle + 1
+            if not commit or container.finished:
+                return
             container.commit()
+            if not self._job.topics.internal or commits == (commits := container.status()["commits"]):
+                return  # else a following stage has something to read
 
     def advance(self, time: float | str) -> None:
         """Advance the clock by so many seconds, or by a duration as in the job file ("10s", "7d"), then do what is due (window, commit).

@@ -14,6 +14,7 @@ from samzapy.api.task import StreamTask
 from samzapy.config.load import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.config.units import parse_duration
+from samzapy.plan.topics import INTERNAL
 from samzapy.ports import Log, TopicSpec
 from samzapy.serde.registry import serde_named
 from samzapy.streams.app import App
@@ -85,12 +86,15 @@ class HarnessJob:
         """Create those of the job's topics that are not there yet, inputs with `tasks` partitions. Returns the names of all."""
         inputs = self.settings.inputs
         with log.admin() as admin:
-            there = admin.topics([i.topic for i in inputs])
-            counts = [there[i.topic].partitions if i.topic in there else tasks for i in inputs if not i.broadcast]
-            count = max(counts, default=tasks)
+            there = admin.topics(self.topics.read)
+            known = {i.topic: tasks for i in inputs} | {topic: facts.partitions for topic, facts in there.items()}
+            between = {topic: partitions for topic, partitions in self.topics.counts(known).items() if topic in self.topics.internal}
+            counts = [known[i.topic] for i in inputs if not i.broadcast]
+            count = max([*counts, *between.values()], default=tasks)
             job, logs = self.topics.job, self.topics.changelogs.values()
             specs = [TopicSpec(i.topic, tasks) for i in inputs]
             specs += [TopicSpec(o.topic, o.partitions or tasks) for o in self.settings.outputs]
+            specs += [TopicSpec(topic, partitions, INTERNAL) for topic, partitions in between.items()]
             specs += [TopicSpec(topic, count, COMPACTED) for topic in [*logs, job.checkpoint_topic]]
             specs += [TopicSpec(job.dead_letter_topic, count), TopicSpec(job.coordinator_topic, 1, COMPACTED)]
             wanted = {spec.name: spec for spec in reversed(specs)}

@@ -22,13 +22,14 @@ from samzapy.container.container import Container
 from samzapy.container.control_client import HttpControl
 from samzapy.container.profile import LoopProfile
 from samzapy.container.runner import ContainerRunner
-from samzapy.container.spec import ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
+from samzapy.container.spec import Between, ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
 from samzapy.container.trace import Trace
 from samzapy.kafka.making import LONGEST_S, guard_clients
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.ports import Assignment, Clock, StoreDirectory, StoreEngine, Supervision, TaskStore, TopicFacts
 from samzapy.serde.registry import serde_named
+from samzapy.serde.unreserved import UnreservedKeys
 from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path, sweep, tasks_there
 from samzapy.store.overlay import OverlayStore
 from samzapy.store.rocks import RocksEngine, SharedMemory
@@ -87,14 +88,14 @@ def container_spec(
                 i.topic, topics[i.topic].topic_id, serde(i.key), serde(i.value), i.start, i.bootstrap, i.on_out_of_range, time_spec(i, folders)
             )
             for i in settings.inputs
-        },
+        } | _internal_inputs(settings, tasks, topics, serde),
         outputs={
             o.topic: OutputSpec(
                 o.topic, serde(o.key), serde(o.value), topics[o.topic].partitions, topics[o.topic].max_message_bytes,
                 0 if (kept := topics[o.topic].retention_ms) is None else max(0, now_ms() - kept),
             )
             for o in settings.outputs
-        },
+        } | _internal_outputs(settings, topics, serde),
         stores=stores,
         exactly_once=settings.commit.guarantee == "exactly_once",
         commit_interval_s=settings.commit.interval_ms / seconds,
@@ -108,13 +109,36 @@ def container_spec(
         lease_s=settings.containers.lease_ms / seconds,
         heartbeat_s=settings.containers.heartbeat_ms / seconds,
         fingerprint={**fingerprint(settings, len(tasks)), **(operators or {})},
-        keyed_inputs={
-            i.topic: sum(any(p.topic == i.topic for p in task.inputs) for task in tasks.values())  # as planned: it may have grown since
-            for i in settings.inputs
-            if settings.stores and not i.broadcast
+        keyed_inputs={  # as planned: it may have grown since
+            topic: sum(any(p.topic == topic for p in task.inputs) for task in tasks.values()) for topic in names.keyed
         },
+        timed=() if settings.stages is None else settings.stages.timed,
         sweep=lambda held: sweep(job_folder, held, time.time() - MOVED_AWAY_S, lambda path: RocksEngine(path, None)),
     )
+
+
+def _internal_inputs(
+    settings: Settings, tasks: Mapping[str, TaskModel], topics: Mapping[str, TopicFacts], serde: Callable[[str], Serde]
+) -> dict[str, InputSpec]:
+    """The topics between the stages of a program, as its tasks read them."""
+    found = {}
+    for one in settings.stages.internal.values() if settings.stages is not None else ():
+        writers = tuple(name for name, task in tasks.items() if any(p.topic in one.sources for p in task.inputs))
+        facts = topics[one.topic]
+        found[one.topic] = InputSpec(
+            one.topic, facts.topic_id, serde(one.key), serde(one.value), between=Between(one.sources, writers, facts.partitions, one.timed)
+        )
+    return found
+
+
+def _internal_outputs(settings: Settings, topics: Mapping[str, TopicFacts], serde: Callable[[str], Serde]) -> dict[str, OutputSpec]:
+    """The same, as its tasks write them."""
+    return {
+        one.topic: OutputSpec(
+            one.topic, UnreservedKeys(serde(one.key)), serde(one.value), topics[one.topic].partitions, topics[one.topic].max_message_bytes
+        )
+        for one in (settings.stages.internal.values() if settings.stages is not None else ())
+    }
 
 
 def _store_specs(

@@ -111,9 +111,10 @@ def input_topics(
     names = JobTopics.of(settings)
     with log.admin() as admin:
         facts = admin.topics([*names.all, names.job.checkpoint_topic, names.job.coordinator_topic])
-    inputs = {topic: facts[topic] for topic in names.inputs}
+    inputs = {topic: facts[topic] for topic in names.read}
     first_run = FirstRun(facts[names.job.checkpoint_topic].topic_id, tasks if names.has_stores else 0)
-    internal = internal_topics(names.job, tasks, names.changelogs.values(), names.dead_letters is not None)
+    between = {topic: facts[topic].partitions for topic in names.internal}
+    internal = internal_topics(names.job, tasks, names.changelogs.values(), names.dead_letters is not None, between=between)
     watch = TopicWatch(log, clock, {t: f.topic_id for t, f in facts.items()}, {t: f.partitions for t, f in inputs.items()}, internal)
     known = {f.topic_id: (f.name, f.partitions) for f in inputs.values()}
     return InputTopics(known, lambda: watch.grown(find_tasks), first_run, watch.check)

@@ -11,7 +11,7 @@ from samzapy.container.failure import DEAD_LETTER
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.plan.forgetting import store_subject
-from samzapy.plan.grouping import group
+from samzapy.plan.grouping import group, internal_counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,8 @@ class JobTopics:
         job: name and id, and the names of the checkpoint and the coordinator topic.
         inputs, outputs: in the order of the job file.
         broadcast: the inputs that every task reads whole.
+        internal: topics between the stages of a program, with how many partitions they are to have, if that is said.
+        together: of a program, topics whose records meet by key; None: it is none, and all inputs may.
         changelogs: by store, in the order of the job file; scratch stores have none.
         dead_letters: where failed records are set aside; None: they are not.
         has_stores: whether tasks keep state, so that inputs must have equal partition counts.
@@ -31,6 +33,8 @@ class JobTopics:
     inputs: tuple[str, ...]
     broadcast: frozenset[str]
     outputs: tuple[str, ...]
+    internal: Mapping[str, int | None]
+    together: tuple[tuple[str, ...], ...] | None
     changelogs: Mapping[str, str]
     dead_letters: str | None
     has_stores: bool
@@ -38,12 +42,15 @@ class JobTopics:
     @classmethod
     def of(cls, settings: Settings) -> Self:
         job = job_of(settings)
+        stages = settings.stages
         named = {name: store.changelog for name, store in settings.stores.items() if store.changelog is not False}
         return cls(
             job=job,
             inputs=tuple(i.topic for i in settings.inputs),
             broadcast=frozenset(i.topic for i in settings.inputs if i.broadcast),
             outputs=tuple(o.topic for o in settings.outputs),
+            internal={} if stages is None else {one.topic: one.partitions for one in stages.internal.values()},
+            together=None if stages is None else stages.together,
             changelogs={name: topic if isinstance(topic, str) else job.changelog_topic(name) for name, topic in named.items()},
             dead_letters=job.dead_letter_topic if settings.on_error.then == DEAD_LETTER else None,
             has_stores=bool(settings.stores),
@@ -51,21 +58,41 @@ class JobTopics:
 
     @property
     def written(self) -> list[str]:
-        """Outputs, changelogs, dead letters: what containers write besides checkpoints."""
-        return [*self.outputs, *self.changelogs.values(), *([self.dead_letters] if self.dead_letters else [])]
+        """Outputs, internal topics, changelogs, dead letters: what containers write besides checkpoints."""
+        return [*self.outputs, *self.internal, *self.changelogs.values(), *([self.dead_letters] if self.dead_letters else [])]
 
     @property
     def all(self) -> list[str]:
         """Inputs and what is written: the topics whose facts a container needs, besides the checkpoint topic's."""
         return [*self.inputs, *self.written]
 
+    @property
+    def read(self) -> list[str]:
+        """What tasks read: inputs, and internal topics."""
+        return [*self.inputs, *self.internal]
+
+    @property
+    def keyed(self) -> list[str]:
+        """The topics whose keys decide which task's state a record meets."""
+        if not self.has_stores:
+            return []
+        met = self.inputs if self.together is None else {topic for topics in self.together for topic in topics}
+        return [topic for topic in self.read if topic in met and topic not in self.broadcast]
+
+    def counts(self, partitions: Mapping[str, int]) -> dict[str, int]:
+        """How many partitions each topic has that is read. `partitions`: of those that exist; internal topics that do not are given what they get."""
+        inputs = {topic: partitions[topic] for topic in self.inputs}
+        missing = {topic: asked for topic, asked in self.internal.items() if topic not in partitions}
+        there = {topic: partitions[topic] for topic in self.internal if topic in partitions}
+        return {**inputs, **there, **internal_counts({**inputs, **there}, self.broadcast, missing, self.together or ())}
+
     def tasks(self, partitions: Mapping[str, int]) -> dict[str, TaskModel]:
-        """The job's tasks, where each input has so many partitions.
+        """The job's tasks, where the topics that exist have so many partitions.
 
         Raises:
-            ConfigurationError: unequal partition counts in a job with stores.
+            ConfigurationError: unequal partition counts of topics whose records meet by key.
         """
-        return group({topic: partitions[topic] for topic in self.inputs}, self.broadcast, self.has_stores)
+        return group(self.counts(partitions), self.broadcast, self.has_stores, self.together)
 
 
 def job_of(settings: Settings) -> Job:

@@ -12,13 +12,15 @@ from samzapy.api.task import StreamTask
 from samzapy.config.errors import ConfigError
 from samzapy.config.findings import Finding
 from samzapy.config.load import LoadedJob, load_job
-from samzapy.config.schema import InputSettings, OutputSettings, Settings, StoreSettings
+from samzapy.config.schema import InputSettings, OutputSettings, Settings, StageSettings, StoreSettings
 from samzapy.config.task_class import import_program, import_task_class
+from samzapy.model.names import Job
 from samzapy.serde.registry import serde_named
 from samzapy.streams.app import App
 from samzapy.streams.expand import Sections, check_names, sections
 from samzapy.streams.graph import Graph
 from samzapy.streams.program import Program
+from samzapy.wiring.job_topics import job_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def expand(document: Mapping[str, Any], folders: Sequence[Path]) -> tuple[dict[s
     try:
         app = import_app(name, folders)
         findings = list(check_names(app.graph, streams, stores))
-        return ({}, findings) if findings else (sections(app.graph, streams, stores).to_json(), [])
+        return ({}, findings) if findings else (sections(app.graph, streams, stores, _job_of(document)).to_json(), [])
     except ConfigError as error:
         return {}, [Finding(("app",), problem.message.rstrip("."), problem.hint) for problem in error.problems]
     except ConfigurationError as error:
@@ -86,10 +88,16 @@ def tasks_of(settings: Settings, folders: Sequence[Path], app: App | None = None
         return Tasks(import_task_class(settings.task, folders))
     app = import_app(str(settings.app), folders) if app is None else app
     streams = {name: given.model_dump(exclude_none=True) for name, given in settings.streams.items()}
-    found = sections(app.graph, streams, {name: {"engine": store.engine} for name, store in settings.stores.items()})
+    stores = {name: {"engine": store.engine} for name, store in settings.stores.items()}
+    found = sections(app.graph, streams, stores, str(job_of(settings)))
     _refuse_other_program(settings, found)
     program = Program(app.graph, found.topics, lambda name: serde_named(name, folders), check=check)
     return Tasks(program.task, found.operators)
+
+
+def _job_of(document: Mapping[str, Any]) -> str:
+    """The job's name and id."""
+    return str(Job(str(document["job"]), str(document.get("id") or "1")))
 
 
 def _refuse_other_program(settings: Settings, found: Sections) -> None:
@@ -98,8 +106,10 @@ def _refuse_other_program(settings: Settings, found: Sections) -> None:
         tuple(InputSettings.model_validate(entry) for entry in found.inputs),
         tuple(OutputSettings.model_validate(entry) for entry in found.outputs),
         {name: StoreSettings.model_validate(entry) for name, entry in found.stores.items()},
+        StageSettings.model_validate(found.stages),
     )
-    for what, own, theirs in zip(("inputs", "outputs", "stores"), here, (settings.inputs, settings.outputs, settings.stores), strict=True):
+    there = (settings.inputs, settings.outputs, settings.stores, settings.stages or StageSettings.model_validate({}))
+    for what, own, theirs in zip(("inputs", "outputs", "stores", "stages"), here, there, strict=True):
         if own != theirs:
             raise ConfigurationError(
                 f"{settings.app}: the program on this host has other {what} than the one that the run was started with.",

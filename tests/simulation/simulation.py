@@ -222,7 +222,7 @@ class Simulation:
         self._spec = self._adjust(spec)
 
     def _input_topics(self) -> InputTopics:
-        facts = [f for i in self.settings.inputs if (f := self.cluster.facts(i.topic))]
+        facts = [f for topic in JobTopics.of(self.settings).read if (f := self.cluster.facts(topic))]
         checkpoints = self.cluster.facts(self.job.checkpoint_topic)
         first_run = FirstRun(checkpoints.topic_id if checkpoints else "", max(f.partitions for f in facts) if self.settings.stores else 0)
         return InputTopics({f.topic_id: (f.name, f.partitions) for f in facts}, first_run=first_run)
@@ -234,7 +234,8 @@ class Simulation:
         changelogs = list(names.changelogs.values())
         for name, partitions in topics.items():
             self.cluster.create(TopicSpec(name, partitions))
-        for spec in internal_topics(self.job, len(self.models), changelogs, False):
+        counts = names.counts(inputs)
+        for spec in internal_topics(self.job, len(self.models), changelogs, False, between={topic: counts[topic] for topic in names.internal}):
             self.cluster.create(replace(spec, config={**spec.config, "min.compaction.lag.ms": "0"}))  # else no history is long enough
 
     def _coordinator_settings(self, tick_s: float) -> CoordinatorSettings:
@@ -253,7 +254,8 @@ class Simulation:
 
     def start(self, until_end: bool = False, takeover: bool = False) -> SimDriver:
         """`samzapy run`."""
-        ends = {str(p): self.cluster.bounds(p).end for m in self.models.values() for p in m.inputs} if until_end else None
+        inputs = JobTopics.of(self.settings).inputs
+        ends = {str(p): self.cluster.bounds(p).end for m in self.models.values() for p in m.inputs if p.topic in inputs} if until_end else None
         driver = SimDriver(self, len(self.drivers) + 1, ends, takeover)
         self.drivers.append(driver)
         return driver

@@ -11,6 +11,7 @@ import pytest
 
 from samzapy.api.errors import ConfigurationError, TaskError
 from samzapy.container.stage_time import StageTime
+from samzapy.container.task_time import TaskTime
 from samzapy.container.times import Times
 from samzapy.ports import TopicSpec
 from samzapy.streams import FINAL, App, Pane, agg, hopping, stage, tumbling, updates
@@ -679,7 +680,7 @@ BUGS: dict[str, tuple[type, str, Any, Callable[[pytest.MonkeyPatch], object]]] =
         lambda patch: test_a_window_that_was_flushed_by_a_bounded_run_gives_a_second_pane_for_later_records(),
     ),
     "undo leaves time where it was": (
-        StageTime, "go_back", lambda time, saved: None,
+        TaskTime, "go_back", lambda time, saved: None,
         lambda patch: test_a_record_that_is_given_up_after_all_has_moved_no_time(),
     ),
     "the cursor is lost": (

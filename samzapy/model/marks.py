@@ -1,0 +1,68 @@
+"""Marks: what a task tells those behind an internal topic of how far it has come. They are records of that topic, under a key of their own, in the
+transaction of the records that they follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from samzapy.model.bounded_json import read_object, to_bytes
+
+MARKS_KEY = b"\x00samzapy/times\x00\x00"  # 16 bytes; a record of a program that has it as its key is refused
+assert len(MARKS_KEY) == 16
+MAX_BYTES = 1 << 20
+ACTIVE, IDLE, ENDED = "active", "idle", "ended"
+STATES = (ACTIVE, IDLE, ENDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a task is with what it sends into an internal topic.
+
+    Attributes:
+        time: all that it still sends is of this time or later, or was late already; None: nothing is known.
+        state: ACTIVE; IDLE: it has nothing to read and is not waited for; ENDED: a bounded run has brought all that it will bring.
+        run: of ENDED, the run's id.
+    """
+
+    time: int | None = None
+    state: str = ACTIVE
+    run: str = ""
+
+    def to_json(self) -> list[Any]:
+        return [self.time, self.state, self.run]
+
+
+def mark_from_json(raw: object) -> Mark:
+    """What `to_json` made. A state that is not known is one in which the task is waited for.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if not isinstance(raw, list | tuple) or len(raw) != 3:
+        raise TypeError("expected a mark: time, state, run")
+    time, state, run = raw
+    if not (time is None or type(time) is int) or not isinstance(state, str) or not isinstance(run, str):
+        raise TypeError("expected a mark: a whole number or null, and two texts")
+    return Mark(time, state if state in STATES else ACTIVE, run if state == ENDED else "")
+
+
+def marks_to_bytes(marks: Mapping[str, Mark]) -> bytes:
+    """The value of a record with these marks, by task."""
+    return to_bytes({"v": 1, "marks": {task: mark.to_json() for task, mark in sorted(marks.items())}})
+
+
+def marks_from_bytes(data: bytes | None) -> dict[str, Mark]:
+    """The marks that a record's value holds, by task.
+
+    Raises:
+        ValueError: it holds none of a known version.
+    """
+    try:
+        raw = read_object(data, MAX_BYTES)
+        if raw.get("v") != 1:
+            raise ValueError("an unknown version")
+        return {str(task): mark_from_json(mark) for task, mark in dict(raw["marks"]).items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"a record with the key of marks, which samzapy alone writes, holds none: {error}") from None

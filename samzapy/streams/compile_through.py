@@ -1,0 +1,79 @@
+"""Internal topics in a program's source: what is sent there, and what is read there in the following stage.
+
+A record goes with its own time as its Kafka timestamp. Kafka's clients cannot write times before 2 ms after 1970: those are in a header, which is
+looked for only where the timestamp is `EARLIEST`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from samzapy.streams.graph import Reader, Repartition
+from samzapy.streams.scattered import ROUND_ROBIN
+
+EARLIEST = 1
+TIME_HEADER = "samzapy-time"
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+def writer_lines(node: Repartition, value: str, called: str, needs_headers: bool) -> list[str]:
+    """What a record comes to. `called`: the call of the operator's function, if it has one."""
+    n = node.number
+    headers = "h" if needs_headers else "None"
+    key, partition, lines = "k", "", []
+    if node.how == "key_by":
+        lines, key = [f"x = {called}", f"if x is None: no_new_key({n})"], "x"
+    elif node.how == ROUND_ROBIN:
+        partition = f", partition=in_turn{n}()"
+    elif node.function is not None:
+        partition = f", partition={called}"
+    else:
+        lines = [f"if k is None: no_key({n})"]
+    return [
+        *lines,
+        f"if t > {EARLIEST}: send(topic{n}, {value}, {key}{partition}, timestamp=t, headers={headers})",
+        f"else: send(topic{n}, {value}, {key}{partition}, timestamp={EARLIEST}, headers=early({headers}, t))",
+    ]
+
+
+def writer_names(node: Repartition) -> list[str]:
+    """The names that these lines need."""
+    n = node.number
+    own = {"key_by": ["no_new_key"], ROUND_ROBIN: [f"in_turn{n}"], "repartition": ["no_key"]}.get(node.how, [])
+    return [f"topic{n}", "early", *own]
+
+
+def reader_lines(node: Reader) -> list[str]:
+    """What a record is that was read: a mark of how far somebody is, or key, value, time and headers."""
+    n = node.number
+    return [
+        "x = r.key()",
+        "if x == marks_key:",
+        "    if heard(r.value()): break",
+        "    continue",
+        f"n{n} += 1",
+        f"k = None if x is None else key{n}(x)",
+        "x = r.value()",
+        f"v{n} = None if x is None else value{n}(x)",
+        "t = r.timestamp()[1]",
+        "h = r.headers()",
+        f"if t <= {EARLIEST}: t, h = early_time(t, h)",
+    ]
+
+
+def reader_names(node: Reader) -> list[str]:
+    """The names that these lines need."""
+    return ["marks_key", "heard", "early_time", f"key{node.number}", f"value{node.number}"]
+
+
+def early(headers: Headers | None, time: int) -> list[tuple[str, bytes | None]]:
+    """The headers of a record whose time cannot be its timestamp."""
+    return [*(one for one in headers or () if one[0] != TIME_HEADER), (TIME_HEADER, str(time).encode())]
+
+
+def early_time(timestamp: int, headers: Headers | None) -> tuple[int, Any]:
+    """The record's own time and headers, of what `early` made of them."""
+    times = [value for name, value in headers or () if name == TIME_HEADER and value is not None]
+    rest = [one for one in headers or () if one[0] != TIME_HEADER]
+    return (int(times[-1]) if times else timestamp), (rest or None)

@@ -1,0 +1,55 @@
+"""`key_by` and `repartition`: streams that go through an internal topic, to the tasks of a following stage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from samzapy.streams.functions import function
+from samzapy.streams.graph import Reader, Repartition
+from samzapy.streams.kinds import Kind, kind_of
+from samzapy.streams.places import place, refused
+from samzapy.streams.scattered import DIRECT, ROUND_ROBIN
+from samzapy.streams.windows import PANE
+
+if TYPE_CHECKING:
+    from samzapy.streams.stream import Stream
+
+KEY = "key"
+PANES = Kind("record:samzapy.streams.windows:Pane", PANE.cls)
+
+
+def key_by(stream: Stream[Any, Any], fn: Any, name: str, key: Any, value: Any, partitions: int | None) -> Stream[Any, Any]:
+    """What `Stream.key_by` gives."""
+    where, what = place(), f"key_by({name!r})"
+    found = function(fn, what, where)
+    key_kind = kind_of(key, f"{what}, key=…")
+    stream.app.refuse_key(key_kind, what, where)
+    return _through(stream, name, "key_by", found, key_kind, value, partitions, where)
+
+
+def repartition(stream: Stream[Any, Any], name: str, by: Any, value: Any, partitions: int | None) -> Stream[Any, Any]:
+    """What `Stream.repartition` gives."""
+    where, what = place(), f"repartition({name!r})"
+    if isinstance(by, str) and by not in (KEY, ROUND_ROBIN):
+        raise refused(f"{what}: by={by!r}", f"It is {KEY!r}, {ROUND_ROBIN!r}, or a function that gives the number of the partition.", where)
+    found = None if isinstance(by, str) else function(by, f"{what}, by=…", where)
+    how = "repartition" if by == KEY else ROUND_ROBIN if by == ROUND_ROBIN else DIRECT
+    return _through(stream, name, how, found, stream.node.key, value, partitions, where)
+
+
+def _through(
+    stream: Stream[Any, Any], name: str, how: str, found: Any, key: Kind, value: Any, partitions: int | None, where: str
+) -> Stream[Any, Any]:
+    from samzapy.streams.stream import Stream as Made
+
+    app, node = stream.app, stream.node
+    what = f"{how}({name!r})"
+    app.topic_name(name, what, where)
+    app.refuse_no_count(partitions, what, where)
+    kind = node.value if value is None else kind_of(value, f"{what}, value=…")
+    if kind is None:
+        raise refused(f"{what}: the kind of its values is not known, and they go through a topic", "Say it: value=dict, say.", where)
+    writer = app.add(
+        Repartition, inputs=(node,), key=key, value=PANES if kind == PANE else kind, name=name, how=how, function=found, partitions=partitions
+    )
+    return Made(app, app.add(Reader, inputs=(writer,), key=key, value=kind, name=name))

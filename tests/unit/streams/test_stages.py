@@ -1,0 +1,295 @@
+"""Programs of several stages on the in-memory log: what goes through internal topics, the time behind them, and what is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused, TaskError
+from samzapy.model.marks import MARKS_KEY
+from samzapy.model.murmur2 import murmur2
+from samzapy.streams import App, Stream, agg, hopping, tumbling
+from samzapy.testing import Harness
+
+T0 = 1_600_041_600_000
+SENTENCE = "NE Scala 2016 Apache Apache Spark Storm Apache Trident Flink Streaming Samza Scala 2016 Streaming"
+ONCE = ("NE", "Spark", "Storm", "Trident", "Flink", "Samza")
+
+
+def words(app: App, **time: Any) -> Stream[str, str]:
+    return app.stream("lines", key=str, value=str, **time).flat_map(str.split, value=str)
+
+
+def crash(h: Harness, crashes: bool, keep: bool = True) -> None:
+    """With `crashes`, all that was done since the last commit is lost."""
+    if crashes:
+        h.run(commit=False)
+        h.crash(keep_state=keep)
+
+
+# -- counts ----------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_words_are_counted_in_a_following_stage(crashes: bool) -> None:
+    """J1, without its snapshot."""
+    app = App()
+    words(app).key_by(lambda word: word, "by-word", key=str).count("counts").to("counts")
+    with Harness(app, tasks=3) as h:
+        for number, word in enumerate(SENTENCE.split()):
+            h.send("lines", word, partition=number % 3)
+            crash(h, crashes and number % 5 == 0, keep=number != 5)
+        h.run()
+        found = h.output("counts")
+        assert 15 == len(found)
+        newest = dict(found)
+        assert {"Apache": 3, "Scala": 2, "2016": 2, "Streaming": 2, **dict.fromkeys(ONCE, 1)} == newest == h.store("counts")
+        assert Counter(SENTENCE.split()) == Counter(key for key, _ in found)
+
+
+def test_a_tumbling_window_of_them_gives_ten_panes_at_its_end() -> None:
+    app = App()
+    words(app, watermark_delay="0s").key_by(lambda word: word, "by-word", key=str).window(tumbling("10s")).count("panes").to("panes")
+    with Harness(app, tasks=2) as h:
+        h.send("lines", SENTENCE, partition=0, timestamp=T0)
+        h.run()
+        assert [] == h.output("panes")
+        h.time_passes("lines", T0 + 10_000)
+        h.run()
+        found = {key: (pane["start"], pane["value"]) for key, pane in h.output("panes")}
+        assert 10 == len(h.output("panes")) == len(found)
+        assert (T0, 3) == found["Apache"]
+
+
+def test_a_bounded_run_goes_through_all_stages_and_a_later_one_goes_on() -> None:
+    app = App()
+    longer = words(app).key_by(lambda word: word, "by-word", key=str).count("counts").updates().filter(lambda n: n == 2)
+    longer.key_by(lambda n, key: len(key), "by-length", key=int, partitions=5).count("twice").to("twice")
+    with Harness(app, tasks=2) as h:
+        h.send("lines", "a b a b", partition=1)
+        h.end()
+        assert {1: 2} == h.store("twice")
+        h.restart()
+        h.send("lines", "cc cc", partition=0)
+        h.end()
+        assert {1: 2, 2: 1} == h.store("twice")
+        assert [(1, 1), (1, 2), (2, 1)] == sorted(h.output("twice"))
+
+
+def test_an_empty_input_ends_too() -> None:
+    app = App()
+    words(app, watermark_delay="0s").key_by(lambda word: word, "by-word", key=str).window(tumbling("1s")).count("n").to("out")
+    with Harness(app, tasks=2) as h:
+        h.end()
+        assert [] == h.output("out")
+
+
+@pytest.mark.parametrize("time", [0, -1, 1, 2, -(10**14), 10**14])
+def test_any_time_and_all_headers_go_through(time: int) -> None:
+    app = App()
+    stream = app.stream("in", key=str, value=int, time=lambda n: time)
+    seen: list[Any] = []
+    stream.repartition("again").peek(lambda n, key, time, headers: seen.append((n, key, time, list(headers)))).count("n")
+    with Harness(app) as h:
+        h.send("in", 7, key="k", headers=[("a", b"1"), ("samzapy-time", b"5"), ("a", None)])
+        h.send("in", 8, key="k")
+        h.run()
+    kept = [("a", b"1"), ("a", None)]
+    assert [(7, "k", time, kept if time < 2 else [kept[0], ("samzapy-time", b"5"), kept[1]]), (8, "k", time, [])] == seen
+
+
+def test_keys_lie_where_javas_clients_put_them() -> None:
+    """P5, without its join."""
+    app = App()
+    app.stream("in", value=int).key_by(lambda n: f"key-{n}", "by-name", key=str, partitions=8).to("out")
+    with Harness(app) as h:
+        for n in range(1000):
+            h.send("in", n)
+        h.run()
+        found = {m.key(): m.partition() for m in h.records("test-1-by-name") if m.key() != MARKS_KEY}
+    assert {key: murmur2(key) % 8 for key in (f"key-{n}".encode() for n in range(1000))} == found
+
+
+def test_who_gets_what_with_other_groupings() -> None:
+    """P6, without `broadcast` and `choices`."""
+    app = App()
+    stream = app.stream("in", key=str, value=int)
+    stream.repartition("shuffled", by="round_robin", partitions=8).to("shuffled-out")
+    stream.repartition("direct", by=lambda n: n % 3, partitions=8).to("direct-out")
+    stream.key_by(lambda n: 0, "global", key=int, partitions=8).to("global-out")
+    with Harness(app) as h:
+        for n in range(1000):
+            h.send("in", n, key="k")
+        h.run()
+        shares = {name: Counter(m.partition() for m in h.records(f"test-1-{name}") if m.key() != MARKS_KEY) for name in ("shuffled", "direct", "global")}
+    assert {125} == set(shares["shuffled"].values())
+    assert {0: 334, 1: 333, 2: 333} == shares["direct"]
+    assert [1000] == list(shares["global"].values())
+
+
+# -- time behind an internal topic -----------------------------------------------------------------------------------------------------------
+
+
+def tagged(app: App, window: Any) -> None:
+    tweets = app.stream("tweets", value=str, watermark_delay="0s").flat_map(str.split, value=str)
+    tweets.key_by(lambda tag: tag, "by-tag", key=str).window(window).count("tags").to("tags")
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_hopping_windows_by_tag(tasks: int, crashes: bool) -> None:
+    """J10."""
+    app = App()
+    tagged(app, hopping("60s", every="5s"))
+    with Harness(app, tasks=tasks) as h:
+        for second, text in ((0, "#cat #dog"), (7, "#cat"), (58, "#dog")):
+            h.send("tweets", text, partition=0, timestamp=T0 + second * 1000)
+            h.time_passes("tweets", T0 + second * 1000)
+            crash(h, crashes)
+        h.end()
+        found: dict[int, dict[str, int]] = {}
+        for tag, pane in h.output("tags"):
+            found.setdefault((pane["end"] - T0) // 1000, {})[tag] = pane["value"]
+        assert 36 == len(h.output("tags"))
+    both, early, late = {"#cat": 2, "#dog": 1}, {"#cat": 1, "#dog": 1}, {"#dog": 1}
+    wanted = {5: early, **dict.fromkeys(range(10, 60, 5), both), 60: {"#cat": 2, "#dog": 2}, 65: early, **dict.fromkeys(range(70, 120, 5), late)}
+    assert wanted == found
+    assert 48 == sum(n for tags in found.values() for n in tags.values())
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_tumbling_windows_by_word(crashes: bool) -> None:
+    """J11."""
+    app = App()
+    tagged(app, tumbling("5s"))
+    with Harness(app, tasks=2) as h:
+        for number, (ms, text) in enumerate(((0, "a b a"), (4999, "b"), (5000, "a"), (11000, "c"))):
+            h.send("tweets", text, partition=number % 2, timestamp=T0 + ms)
+            crash(h, crashes, keep=number != 2)
+        h.end()
+        found = sorted(((pane["start"] - T0) // 1000, tag, pane["value"]) for tag, pane in h.output("tags"))
+    assert [(0, "a", 2), (0, "b", 2), (5, "a", 1), (10, "c", 1)] == found
+
+
+def test_a_window_waits_for_every_task_of_the_stage_before() -> None:
+    app = App()
+    stream = app.stream("in", value=int, watermark_delay="0s", idle_timeout="5s")
+    stream.key_by(lambda n: "all", "one", key=str).window(tumbling("10s")).count("n").to("out")
+    with Harness(app, tasks=3) as h:
+        for partition in (0, 1):
+            h.send("in", 1, partition=partition, timestamp=T0 + 1)
+            h.send("in", 1, partition=partition, timestamp=T0 + 20_000)
+        h.run()
+        assert [] == h.output("out")  # nobody knows of the third
+        told = [t.time.status(0.0, 0) for t in h.container.tasks.values() if t.time is not None]
+        assert any("Partition 2, which writes test-1-one" in str(stage["test-1-one"]["waits_for"]) for stage in told if "test-1-one" in stage)
+        for _ in range(12):
+            h.advance("1s")
+        h.run()
+        assert [2] == [pane["value"] for _, pane in h.output("out")]  # the broker has said that it has nothing
+
+        # It comes back: what it sends is in time as long as the others have not gone on.
+        h.send("in", 1, partition=2, timestamp=T0 + 20_001)
+        h.run()
+        for partition in (0, 1):
+            h.send("in", 1, partition=partition, timestamp=T0 + 40_000)
+        h.run()
+        assert 1 == len(h.output("out"))
+        h.send("in", 1, partition=2, timestamp=T0 + 40_000)
+        h.run()
+        assert [2, 3] == [pane["value"] for _, pane in h.output("out")]
+        assert 0 == h.late("n")
+
+
+def test_panes_go_through_an_internal_topic_too() -> None:
+    app = App()
+    stream = app.stream("in", key=str, value=int, watermark_delay="0s")
+    sums = stream.window(tumbling("10s")).aggregate("sums", total=agg.sum())
+    best = sums.key_by(lambda pane: "all", "one", key=str).window(tumbling("10s"))
+    best.aggregate("best", most=agg.max(lambda pane: pane.value["total"])).to("best")
+    with Harness(app, tasks=2) as h:
+        for partition, key, n in ((0, "a", 1), (0, "b", 5), (1, "c", 2), (1, "c", 2)):
+            h.send("in", n, key=key, partition=partition, timestamp=T0)
+        for partition in (0, 1):
+            h.send("in", 9, key="z", partition=partition, timestamp=T0 + 10_000)
+        h.run()
+        assert [5] == [pane["most"] for _, pane in h.output("best")]
+        h.end()
+        assert [5, 9] == [pane["most"] for _, pane in h.output("best")]
+
+
+# -- what is refused -------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("define", "said"),
+    [
+        (lambda s: s.map(lambda n: n).key_by(lambda n: n, "x", key=int), "the kind of its values is not known"),
+        (lambda s: s.key_by(lambda n: n, "x", key=float), "cannot be looked up"),
+        (lambda s: s.key_by(lambda n: n, "x", key=int, partitions=0), "partitions=0"),
+        (lambda s: s.key_by(lambda n: n, "n-changelog", key=int), "ends as the names of changelogs"),
+        (lambda s: (s.count("x"), s.key_by(lambda n: n, "x", key=int)), "is the name of the count"),
+        (lambda s: (s.key_by(lambda n: n, "x", key=int), s.count("x")), "is the name of the key_by"),
+        (lambda s: s.repartition("x", by="round_robin").count("n"), "the records of one key may be in several tasks"),
+        (lambda s: s.repartition("x", by="random"), "by='random'"),
+    ],
+)
+def test_what_cannot_be_is_refused_when_it_is_defined(define: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        define(App().stream("in", key=str, value=int))
+
+
+def test_a_topic_that_nobody_reads_goes_nowhere() -> None:
+    app = App()
+    app.stream("in", key=str, value=int).key_by(lambda n: n, "x", key=int)
+    with pytest.raises(ConfigurationError, match="read x goes nowhere"):
+        Harness(app)
+
+
+def counting(name: str, **more: Any) -> App:
+    app = App()
+    app.stream("in", key=str, value=int).key_by(lambda n: n, name, key=more.pop("key", int), **more).count("n")
+    return app
+
+
+def test_a_renamed_internal_topic_is_refused_with_both_names() -> None:
+    with Harness(counting("by-number")) as h:
+        h.send("in", 1, key="k")
+        h.run()
+        with pytest.raises(StateMismatch, match=r"'by-number' \(test-1-by-number\).*is it 'by-n', which is new") as refused:
+            h.restart(counting("by-n"))
+        assert "checkpoint forget" in refused.value.remedy
+
+
+def test_another_kind_of_key_in_an_internal_topic_is_refused() -> None:
+    with Harness(counting("by-number")) as h:
+        h.send("in", 1, key="k")
+        h.run()
+        with pytest.raises((StateMismatch, StateRefused), match=r"keys integer.*keys string"):
+            h.restart(counting("by-number", key=str))
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (lambda s: s.key_by(lambda v: v, "x", key=bytes).count("n"), "is samzapy's own in internal topics"),
+        (lambda s: s.key_by(lambda v: None, "x", key=bytes).count("n"), "its function gave None, and a record needs a key"),
+        (lambda s: s.repartition("x").count("n"), "the record has no key"),
+    ],
+)
+def test_what_cannot_be_a_key_is_the_records_error(program: Any, said: str) -> None:
+    app = App()
+    program(app.stream("in", value=bytes))
+    with Harness(app) as h:
+        h.send("in", MARKS_KEY)
+        with pytest.raises(TaskError, match=said):
+            h.run()
+
+
+def test_who_writes_marks_by_hand_stops_the_job() -> None:
+    with Harness(counting("by-number")) as h:
+        h.send_raw("test-1-by-number", b"{}", MARKS_KEY)
+        with pytest.raises(TaskError, match="which samzapy alone writes"):
+            h.run()
