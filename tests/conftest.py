@@ -10,6 +10,7 @@ Where tests run side by side (`pytest -n 5`), they share the one broker; `tests/
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import secrets
@@ -17,7 +18,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,17 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, IN_PROCESS_OF_MANY):
         config.pluginmanager.register(Figures())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """Thousands of tests that stay until the end are not looked through for garbage, neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,7 +1,7 @@
 """Which tests stay together where tests run in several processes (`pytest -n 5`).
 
 Everything else is given out test by test, in the order of collection. What is in one group runs in one process, so what its module starts
-(Spark sessions, a cluster, a secured broker) is started once. pytest-xdist's own `--dist loadgroup` cannot be used: with pytest 9.2 it
+(Spark sessions, a cluster, a secured broker, a type checker) is started once. pytest-xdist's own `--dist loadgroup` cannot be used: with pytest 9.2 it
 groups nothing, and says nothing.
 """
 
@@ -15,6 +15,7 @@ GROUPS = {
     "tests/integration/test_launchers_stay_flat.py": "spark",
     "tests/integration/test_secured_kafka.py": "secured",
     "tests/integration/test_other_logins.py": "logins",
+    "tests/unit/test_public_names.py": "types",
     "tests/recovery/test_a_broker_is_down.py": "three brokers",
     "tests/recovery/test_hosts.py": "three hosts",
     "tests/recovery/test_scale.py": "three hosts",

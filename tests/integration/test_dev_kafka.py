@@ -45,7 +45,8 @@ def place(tmp_path: Path) -> Iterator[Path]:
         cluster.stop(timeout_s=0)
 
 
-def test_start_answers_and_data_outlives_stop(place: Path) -> None:
+def test_start_answers_and_data_outlives_stop(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")  # it runs for seconds
     started = dev_kafka("start", place, "--port", "0")
     assert 0 == started.exit_code, started.stderr
     bootstrap = started.stdout.strip()

@@ -245,6 +245,7 @@ def test_changed_serdes_are_refused_over_state(kafka: str, tmp_path: Path, name:
     assert "'json'" in done.stderr
 
 
+@pytest.mark.prove
 @pytest.mark.spark
 def test_the_same_on_spark_with_a_killed_container(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name)

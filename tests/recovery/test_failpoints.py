@@ -201,8 +201,7 @@ LIVES = 4
 TWICE_AT_MOST = {"start.first_checkpoint.before", "start.first_checkpoint.after"}  # the first start of each container, and never again
 INSIDE_C4_S = (0.0005, 0.001, 0.002, 0.004)
 HANDFUL = (
-    "start.barrier.sent", "restore.batch.applied", "commit.C3.sent", "store.apply.done", "move.released.before_ack",
-    "coordinator.moved.after", "end.final_commit.after", "end.report.before",
+    "restore.batch.applied", "commit.C3.sent", "move.released.before_ack", "coordinator.moved.after", "end.report.before",
 )  # fmt: skip
 
 
