@@ -6,10 +6,26 @@ from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any, Generic, NamedTuple
 
+from samzapy.api.errors import SerdeError
 from samzapy.api.type_variables import K, V
 
 Headers = Sequence[tuple[str, bytes | None]]
 HeadersToSend = Sequence[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None]
+
+
+def headers_of(record: Any) -> list[tuple[str, bytes | None]]:
+    """The headers of a record as the Kafka client gives it, in order.
+
+    Raises:
+        SerdeError: the name of one is not UTF-8. Kafka takes any bytes; the client then gives none of the record's headers.
+    """
+    try:
+        return record.headers() or []
+    except (SystemError, UnicodeDecodeError) as error:  # what the client's C code leaves behind
+        raise SerdeError(
+            f"the headers of {record.topic()}[{record.partition()}]@{record.offset()} cannot be read: the name of one is not UTF-8.",
+            "Correct whatever writes that header. A task that does not ask for the headers is not concerned.",
+        ) from error
 
 
 class SystemStream(NamedTuple):
@@ -58,8 +74,12 @@ class IncomingMessageEnvelope(Generic[K, V]):
 
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
-        """The record's headers, in order; decoded at each access."""
-        return self._record.headers() or []
+        """The record's headers, in order; decoded at each access.
+
+        Raises:
+            SerdeError: the client cannot read them, because the name of one is not UTF-8.
+        """
+        return headers_of(self._record)
 
     @property
     def system(self) -> str:

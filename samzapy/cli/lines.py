@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from samzapy.api.envelope import headers_of
 from samzapy.api.errors import SerdeError
 from samzapy.api.serde import Serde
 from samzapy.ops.exact_json import exact, header
@@ -112,14 +113,14 @@ class Shown:
         """partition@offset, key, value and headers, with tabs between.
 
         Raises:
-            SerdeError: key or value are none of the serde.
+            SerdeError: key or value are none of the serde, or the headers cannot be read.
         """
         raw_key, raw = message.key(), message.value()
         cells = [
             f"{message.partition()}@{message.offset()}",
             NO_KEY if raw_key is None else text_of(_decoded(self.key, raw_key)),
             TOMBSTONE if raw is None else text_of(_decoded(self.value, raw)),
-            *(f"{printable(name)}={'' if value is None else text_of(value)}" for name, value in message.headers() or ()),
+            *(f"{printable(name)}={'' if value is None else text_of(value)}" for name, value in headers_of(message)),
         ]
         return "\t".join(cells)
 
@@ -138,7 +139,7 @@ class Shown:
             **exact("key", raw_key, _read(self.key, raw_key)),
             **exact("value", raw, _read(self.value, raw)),
             "tombstone": raw is None,
-            "headers": [[name, header(value)] for name, value in message.headers() or ()],
+            "headers": [[name, header(value)] for name, value in headers_of(message)],
         }
 
 

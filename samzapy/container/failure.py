@@ -15,11 +15,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from samzapy import failpoints
-from samzapy.api.envelope import OutgoingMessageEnvelope
+from samzapy.api.envelope import OutgoingMessageEnvelope, headers_of
 from samzapy.api.errors import BatchUnreadable, LogError, RecordTooLarge, SamzapyError, SerdeError, TaskError
 from samzapy.config.secrets import without_secrets
 from samzapy.container.spec import DeadLetterSpec
-from samzapy.model.dead_letter import NOT_READ, DeadLetter, Origin
+from samzapy.model.dead_letter import HEADERS_NOT_READ, NOT_READ, DeadLetter, Origin
 from samzapy.ports import Message
 from samzapy.printable import printable
 
@@ -68,18 +68,23 @@ def dead_letter_of(message: Message, task: str, error: BaseException, attempts: 
         RecordTooLarge: the topic takes less than its origin and a few words.
     """
     origin = origin_of(message)
+    truncated = NOT_READ if isinstance(error, BatchUnreadable) else ""
+    try:
+        headers = headers_of(message)
+    except SerdeError:
+        headers, truncated = [], truncated or HEADERS_NOT_READ
     letter = DeadLetter(
         origin=origin,
         key=message.key(),
         value=message.value(),
-        headers=message.headers() or (),
+        headers=headers,
         task=task,
         error=described(error),
         stack=stack_of(error),
         attempts=attempts,
         timestamp_ms=message.timestamp()[1],
         time_ms=now_ms,
-        truncated=NOT_READ if isinstance(error, BatchUnreadable) else "",
+        truncated=truncated,
     )
     fitted = letter.fitted(spec.max_record_bytes)
     if fitted is None:

@@ -26,6 +26,7 @@ REPLAY_OF = "samzapy-replay-of"  # of a record that was sent back: the dead lett
 MAX_ERROR_BYTES = 1000
 MAX_STACK_BYTES = 8000
 NOT_READ = "key=? value=? headers=?"  # what `samzapy-truncated` says of a record that no client could read
+HEADERS_NOT_READ = "headers=?"  # … of one whose headers the client cannot read; key and value are whole
 OVERHEAD_BYTES, HEADER_OVERHEAD_BYTES = 100, 10  # batch and record headers, varints: rounded up
 _ORIGIN = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})\[(?P<partition>[0-9]{1,9})\]@(?P<offset>[0-9]{1,18})")
 

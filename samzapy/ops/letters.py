@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from samzapy.api.errors import ConfigurationError, OffsetOutOfRange, shortened
+from samzapy.api.envelope import headers_of
+from samzapy.api.errors import ConfigurationError, OffsetOutOfRange, SerdeError, shortened
 from samzapy.model.dead_letter import DeadLetter, Origin, is_internal, read_letter, read_trace
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Clock, Consumer, Message
@@ -87,7 +88,11 @@ class Sorting:
 
     def take(self, message: Message) -> None:
         """One record, in the order of its partition."""
-        headers = message.headers()
+        try:
+            headers = headers_of(message)
+        except SerdeError:  # not of samzapy's making: a dead letter has no such headers
+            self._strangers += 1
+            return
         letter, trace = read_letter(message.key(), message.value(), headers), read_trace(headers)
         if letter is not None:
             self.size += letter.size

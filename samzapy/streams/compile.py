@@ -193,7 +193,7 @@ class _Writer:
             if is_timed:
                 self._line(f"if not 0 <= t <= {LARGEST}: {self._bind('no_time')}({n}, t)")
         if "h" in needs:
-            self._line("h = r.headers()")
+            self._line(f"h = {self._bind('headers_of')}(r)")
 
     def _repartition(self, node: Repartition, value: str) -> None:
         called = "" if node.function is None else self._call(node, value)

@@ -10,6 +10,7 @@ from itertools import cycle
 from typing import Any, NoReturn, cast
 
 from samzapy.api.context import MessageCollector, TaskContext, TaskCoordinator
+from samzapy.api.envelope import headers_of
 from samzapy.api.errors import RecordTooLarge, SamzapyError, SerdeError, TaskError
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
@@ -60,7 +61,7 @@ class Program:
         self._bound: dict[str, Any] = {
             "no_key": self._no_key, "no_value": self._no_value, "wrong_kind": self._wrong_kind, "milliseconds": self._milliseconds,
             "found": self._found, "no_time": self._no_time, "before_1970": self._before_1970,
-            "too_late": LATE, "marks_key": MARKS_KEY, "early": early, "early_time": early_time, "no_new_key": self._no_new_key,
+            "too_late": LATE, "marks_key": MARKS_KEY, "early": early, "early_time": early_time, "no_new_key": self._no_new_key, "headers_of": headers_of,
         }  # fmt: skip
         for node in graph:
             self._bind(node, topics, serde)

@@ -94,7 +94,13 @@ class MemoryMessage:
         return CREATE_TIME, self._timestamp_ms
 
     def headers(self) -> list[tuple[str, bytes | None]] | None:
-        return list(self._headers) if self._headers else None
+        """As the client does, it raises SystemError for a name that is not UTF-8."""
+        headers = list(self._headers or ())
+        try:
+            b"".join(name.encode() for name, _ in headers)
+        except UnicodeEncodeError as error:
+            raise SystemError("a header's name is not UTF-8") from error
+        return headers or None
 
     @property
     def state(self) -> State:

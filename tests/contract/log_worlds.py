@@ -31,7 +31,7 @@ CLEANER_PATIENCE_S = 120.0
 CLEANED_OFTEN = {
     "cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001", "max.compaction.lag.ms": "100",
 }  # fmt: skip
-DESCRIBE_TRANSACTIONS, END_TXN = 65, 26
+PRODUCE, DESCRIBE_TRANSACTIONS, END_TXN = 0, 65, 26
 ANSWERS = {0: "", 47: "PRODUCER_FENCED", 48: "INVALID_TXN_STATE", 51: "CONCURRENT_TRANSACTIONS", 90: "PRODUCER_FENCED"}
 
 
@@ -53,6 +53,9 @@ class World(Protocol):
 
     def send_unreadable(self, place: TopicPartition, records: int) -> None:
         """Write a batch of so many records, of which some thousand bytes become more than a client's receive.message.max.bytes."""
+
+    def send_with_bad_header(self, place: TopicPartition, value: bytes) -> None:
+        """Write a record with a header whose name is not UTF-8."""
 
     def add_partitions(self, name: str, count: int) -> None: ...
 
@@ -84,6 +87,11 @@ class MemoryWorld:
             producer.send(place.topic, b"", None, place.partition)
         producer.flush()
         self.cluster.spoil(place, begin, begin + records)
+
+    def send_with_bad_header(self, place: TopicPartition, value: bytes) -> None:
+        producer = self.log.plain_producer("bad header")
+        producer.send(place.topic, value, None, place.partition, headers=[("\udcff", b"")])
+        producer.flush()
 
     def compact(self, place: TopicPartition, gone: bytes) -> None:
         until(lambda: _compacted(self, place, gone))
@@ -140,6 +148,13 @@ class KafkaWorld:
             producer.produce(place.topic, value=b"" if number else bytes(90_000_000), partition=place.partition)
         assert 0 == producer.flush(PATIENCE_S)
 
+    def send_with_bad_header(self, place: TopicPartition, value: bytes) -> None:
+        topic, batch = place.topic.encode(), _batch_of_one(value, header=b"\xff")
+        # Produce v3: no transaction, acks of all, 10 s; one topic, one partition
+        body = struct.pack(">hhi", -1, -1, 10_000) + struct.pack(">ih", 1, len(topic)) + topic + struct.pack(">iii", 1, place.partition, len(batch))
+        answer = self._ask(PRODUCE, 3, body + batch, flexible=False)
+        assert 0 == struct.unpack_from(">h", answer, 4 + 2 + len(topic) + 4 + 4)[0]
+
     def add_partitions(self, name: str, count: int) -> None:
         for future in self._admin.create_partitions([NewPartitions(name, count)]).values():
             future.result()
@@ -153,6 +168,28 @@ class KafkaWorld:
         plain.flush()
         plain.close()
         return gone not in values(self.log, place.topic, place.partition)
+
+
+def _batch_of_one(value: bytes, header: bytes) -> bytes:
+    """A record batch (version 2) of one record without a key, with one empty header."""
+    # no attributes, no difference of time and offset, no key; then the value, and how many headers. Every number is below 64: one byte.
+    record = bytes([0, 0, 0, _zigzag(-1), _zigzag(len(value))]) + value + bytes([_zigzag(1), _zigzag(len(header))]) + header + bytes([0])
+    now_ms = int(time.time() * 1000)
+    body = struct.pack(">hiqqqhii", 0, 0, now_ms, now_ms, -1, -1, -1, 1) + bytes([_zigzag(len(record))]) + record
+    return struct.pack(">qiibI", 0, 4 + 1 + 4 + len(body), 0, 2, _crc32c(body)) + body
+
+
+def _zigzag(number: int) -> int:
+    return number << 1 ^ number >> 63
+
+
+def _crc32c(data: bytes) -> int:
+    sum_ = 0xFFFFFFFF
+    for byte in data:
+        sum_ ^= byte
+        for _ in range(8):
+            sum_ = sum_ >> 1 ^ 0x82F63B78 * (sum_ & 1)
+    return sum_ ^ 0xFFFFFFFF
 
 
 def until(holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:

@@ -75,13 +75,15 @@ class Sums:
 
 
 class _Cursor(msgspec.Struct, array_like=True):
-    """How far firing is: windows that end before or at `at` have fired, `to` is the aim; under way is `what` at `end`, up to `key`."""
+    """How far firing is: windows that end before or at `at` have fired, `to` is the aim; under way is `what` at `end`, up to `key`. Windows that
+    end before or at `closed` take no records any more: what they had is deleted, or a bounded run closed them."""
 
     at: int
     to: int
     what: str
     end: int
     key: bytes
+    closed: int = NEVER
 
 
 class Slices:
@@ -124,7 +126,7 @@ class Slices:
         self._has_key = False
         self._list: list[bytes] | None = None  # the keys of the work, if they are known
         self._to = NEVER  # firing that a crash interrupted leads to this
-        self._is_written = False  # whether there is a cursor; without one no window has fired
+        self._closed = NEVER  # as in the cursor: it outlives a lateness that is raised later
         self.at = self.wake = NEVER
 
     def start(self) -> None:
@@ -138,16 +140,17 @@ class Slices:
         row = self._get(CURSOR)
         if row is not None:
             cursor = msgspec.msgpack.decode(row, type=_Cursor)
-            self.at, self._to, self._key = cursor.at, cursor.to, cursor.key
+            self.at, self._to, self._key, self._closed = cursor.at, cursor.to, cursor.key, cursor.closed
             is_gone = cursor.what == EXPIRE and cursor.end not in self._keys
             self._work = (cursor.what, cursor.end) if cursor.what and not is_gone else None
-            self._has_key = self._is_written = True
+            self._has_key = True
         self._look()
 
     def _write(self) -> None:
         what, end = self._work or ("", NEVER)
-        self._put(CURSOR, msgspec.msgpack.encode(_Cursor(self.at, self._to, what, end, self._key)))
-        self._is_written = True
+        if self.at != NEVER and self._to != END:
+            self._closed = max(self._closed, self.at - self._lateness)
+        self._put(CURSOR, msgspec.msgpack.encode(_Cursor(self.at, self._to, what, end, self._key, self._closed)))
 
     # -- records ---------------------------------------------------------------------------------------------------------------------
 
@@ -160,7 +163,7 @@ class Slices:
         if is_late:
             watermark = self._now.watermark
             is_late = end <= watermark
-            if is_late and end + self._stays <= watermark:
+            if is_late and (end + self._stays <= watermark or end + self._size - self._every <= self._closed):
                 return LATE
             self.at = max(self.at, watermark)  # nothing was due until then, so it was not told
             self._write()
@@ -183,7 +186,7 @@ class Slices:
             if window_end > watermark:
                 if self._each:
                     given += self._pane(key, data, window_end, "early")
-            elif window_end + self._lateness > watermark:
+            elif window_end > max(watermark - self._lateness, self._closed):
                 given += self._pane(key, data, window_end, "late")
         return given or None
 
@@ -212,6 +215,8 @@ class Slices:
     def fire(self, watermark: int, limit: int) -> tuple[list[Given], bool]:
         """Windows that the watermark has passed, in order, and deletions: `limit` steps at most. Returns the panes, and whether that was all."""
         to = max(watermark, self._to)
+        if to == END and self._to != END:
+            self._closed = max(self._closed, self.at)  # their slices go with those of the windows that the end of the run closes
         given: list[Given] = []
         while limit > 0:
             if self._work is None:
@@ -237,14 +242,11 @@ class Slices:
         if not is_done:
             self._to = to
             self._write()
-        elif to < END:
-            self.at, self._to = watermark, NEVER
+        else:
+            # After the end of a bounded run there is no slice any more. A later run begins anew the windows that had not fired before that.
+            self.at, self._to = watermark if to < END else self._closed, NEVER
             self._write()
-        else:  # the end of a bounded run: there is no slice any more, and a later run begins anew
-            self.at, self._to = watermark, NEVER
-            if self._is_written:
-                self._put(CURSOR, None)
-                self._is_written = False
+            self.at = watermark
         self._look()
         return given, is_done
 

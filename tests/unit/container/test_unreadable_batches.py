@@ -1,4 +1,4 @@
-"""A batch of an input that cannot be decompressed: on_error applies to it, and its offsets are named."""
+"""What cannot be read of an input: a batch that does not decompress, headers whose names are not UTF-8. on_error applies, and offsets are named."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.api.errors import BatchUnreadable
-from samzapy.model.dead_letter import NOT_READ, Origin
+from samzapy.model.dead_letter import HEADERS_NOT_READ, NOT_READ, Origin
 from samzapy.model.offsets import TopicPartition
 from tests.unit.container.bench import Bench
 
@@ -52,3 +52,26 @@ def test_a_batch_that_cannot_be_read_stops_the_job_by_name_where_errors_do(tmp_p
         bench.drain(bench.start())
     assert "receive.message.max.bytes" in caught.value.remedy
     assert [0, 1] == [value for _, value in bench.read("out")]
+
+
+class Refusing(StreamTask):
+    def process(self, envelope, collector, coordinator):
+        if envelope.message == 1:
+            raise ValueError("never one")
+        if envelope.message == 2:
+            collector.send(OutgoingMessageEnvelope(SystemStream("kafka", "out"), key=envelope.key, message=len(envelope.headers)))
+
+
+def test_a_record_whose_headers_cannot_be_read_is_set_aside_without_them(tmp_path: Path) -> None:
+    """Whether the task asked for them, or failed for another reason. Making the dead letter must not fail, or the record would end the job."""
+    bench = Bench(tmp_path, Refusing, on_error="dead_letter")
+    feed = bench.log.plain_producer("feed")
+    for value in range(4):
+        feed.send("in", value.to_bytes(8, "big"), b"k", 0, headers=[("\udcff", b"x")])
+    bench.drain(bench.start())
+    plain, asked = bench.letters()
+    assert [1, 2] == [letter.origin.offset for letter in (plain, asked)]
+    assert {((), HEADERS_NOT_READ)} == {(tuple(letter.headers), letter.truncated) for letter in (plain, asked)}
+    assert "never one" in plain.error
+    assert "headers of in[0]@2 cannot be read" in asked.error
+    assert [1, 2] == [int.from_bytes(letter.value or b"", "big") for letter in (plain, asked)]
