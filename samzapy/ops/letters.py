@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from samzapy.api.envelope import headers_of
+from samzapy.api.envelope import Headers, headers_of
 from samzapy.api.errors import ConfigurationError, OffsetOutOfRange, SerdeError, shortened
 from samzapy.model.dead_letter import DeadLetter, Origin, is_internal, read_letter, read_trace
 from samzapy.model.offsets import TopicPartition
@@ -88,11 +88,7 @@ class Sorting:
 
     def take(self, message: Message) -> None:
         """One record, in the order of its partition."""
-        try:
-            headers = headers_of(message)
-        except SerdeError:  # not of samzapy's making: a dead letter has no such headers
-            self._strangers += 1
-            return
+        headers = _headers_of(message)
         letter, trace = read_letter(message.key(), message.value(), headers), read_trace(headers)
         if letter is not None:
             self.size += letter.size
@@ -107,6 +103,19 @@ class Sorting:
         """All of them, in the order of their times."""
         self._letters.sort(key=lambda e: (e.letter.time_ms, e.place))
         return Found([_dealt_with(e, self._traces.get((e.place.partition, e.place.offset))) for e in self._letters], self._strangers)
+
+
+def letter_of(message: Message) -> DeadLetter | None:
+    """The dead letter in a record of the topic; None if the record is not one."""
+    return read_letter(message.key(), message.value(), _headers_of(message))
+
+
+def _headers_of(message: Message) -> Headers:
+    """A record's headers; none where the client cannot read them: no dead letter has such headers."""
+    try:
+        return headers_of(message)
+    except SerdeError:
+        return ()
 
 
 def _dealt_with(entry: Entry, trace: tuple[int, bool] | None) -> Entry:

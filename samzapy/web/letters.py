@@ -11,11 +11,11 @@ from typing import Any
 from samzapy.api.errors import ClusterUnreachable
 from samzapy.config.schema import Settings
 from samzapy.config.secrets import without_secrets
-from samzapy.model.dead_letter import Origin, read_letter
+from samzapy.model.dead_letter import Origin
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.dead_letters import DeadLetters
 from samzapy.ops.letter_choice import Filter, Replay, by_kind, check_choice, discard_of, readers_of, replay_of
-from samzapy.ops.letters import Entry, Found, recent
+from samzapy.ops.letters import Entry, Found, letter_of, recent
 from samzapy.ops.shown import BYTES, decoded, field, serdes_by_topic, text_of
 from samzapy.ports import Clock, Log
 from samzapy.printable import printable
@@ -167,7 +167,7 @@ class Letters:
                 return None
             for batch in read_ranges(consumer, {partition: (place.offset, place.offset + 1)}, self._clock):
                 for message in batch:
-                    return read_letter(message.key(), message.value(), message.headers())
+                    return letter_of(message)
         return None
 
     def _words(self, entry: Entry) -> str:
