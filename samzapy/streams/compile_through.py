@@ -57,14 +57,14 @@ def reader_lines(node: Reader) -> list[str]:
         "x = r.value()",
         f"v{n} = None if x is None else value{n}(x)",
         "t = r.timestamp()[1]",
-        "h = r.headers()",
+        "h = headers_of(r)",
         f"if t <= {EARLIEST}: t, h = early_time(t, h)",
     ]
 
 
 def reader_names(node: Reader) -> list[str]:
     """The names that these lines need."""
-    return ["marks_key", "heard", "early_time", f"key{node.number}", f"value{node.number}"]
+    return ["marks_key", "heard", "headers_of", "early_time", f"key{node.number}", f"value{node.number}"]
 
 
 def early(headers: Headers | None, time: int) -> list[tuple[str, bytes | None]]:
