@@ -14,6 +14,7 @@ import contextlib
 import functools
 import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
@@ -26,11 +27,17 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol
 
 ROOT = Path(__file__).parents[1]
 LARGEST_REQUEST = 1 << 17  # bytes: arguments and environment
-READ_AT_START = ("PYTHONHASHSEED", "PYTHONIOENCODING", "PYTHONUTF8", "LC_ALL", "LANG")  # variables that a running Python does not look at again
+READ_AT_START = (
+    "PYTHONHASHSEED",
+    "PYTHONIOENCODING",
+    "PYTHONUTF8",
+    "LC_ALL",
+    "LANG",
+)  # variables that a running Python does not look at again
 BESIDE_THE_COMMANDS = ("samzapy.coordinator.job_coordinator", "samzapy.local.launcher", "samzapy.wiring.coordinator")
 
 
@@ -48,22 +55,84 @@ def run_samzapy(
         return subprocess.run(
             command, capture_output=True, text=True, timeout=limit_s, stdin=subprocess.DEVNULL, cwd=folder, env=variables, check=False
         )
-    request = json.dumps({"arguments": list(arguments), "folder": str(folder), "environment": variables}).encode()
-    ours, theirs = os.pipe()
-    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr, open(ours, "rb", buffering=0) as answers:
-        with open(theirs, "wb") as writing:
-            socket.send_fds(_server(), [request], [writing.fileno(), stdout.fileno(), stderr.fileno()])
-        pid = int(answers.readline())
-        if not select.select([answers], [], [], limit_s)[0]:
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        process = _asked(arguments, folder, variables, (stdout, stderr), own_session=False)
+        try:
+            code = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise subprocess.TimeoutExpired(command, limit_s, _written(stdout), _written(stderr)) from None
+        return subprocess.CompletedProcess(command, code, _written(stdout), _written(stderr))
+
+
+def start_samzapy(arguments: Sequence[str], folder: Path, log: Path) -> Process:
+    """`samzapy` with these arguments, in a session of its own. What it says is added to the log; what it prints goes nowhere."""
+    with log.open("ab") as said, open(os.devnull, "ab") as nowhere:
+        if sys.platform == "linux":
+            return _asked(arguments, folder, dict(os.environ), (nowhere, said), own_session=True)
+        return subprocess.Popen(
+            [sys.executable, "-m", "samzapy", *arguments],
+            stdin=subprocess.DEVNULL, stdout=nowhere, stderr=said, cwd=folder, start_new_session=True,
+        )  # fmt: skip
+
+
+class Process(Protocol):
+    """What a `subprocess.Popen` and a `Forked` have in common."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, sig: int, /) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+class Forked:
+    """A command's process. `answers`: where its pid is told, and how it ended."""
+
+    def __init__(self, answers: io.FileIO) -> None:
+        self._answers = answers
+        self._code: int | None = None
+        self.pid = int(answers.readline())
+
+    def poll(self) -> int | None:
+        try:
+            return self.wait(0.0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self._code is None:
+            if not select.select([self._answers], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("samzapy", timeout or 0.0)
+            self._code = int(self._answers.readline())
+            self._answers.close()
+        return self._code
+
+    def send_signal(self, sig: int, /) -> None:
+        if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            raise subprocess.TimeoutExpired(command, limit_s, _written(stdout.fileno()), _written(stderr.fileno()))
-        code = int(answers.readline())
-        return subprocess.CompletedProcess(command, code, _written(stdout.fileno()), _written(stderr.fileno()))
+                os.kill(self.pid, sig)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
-def _written(file: int) -> str:
-    return os.pread(file, os.fstat(file).st_size, 0).decode()
+def _asked(
+    arguments: Sequence[str], folder: Path, environment: dict[str, str], output: tuple[IO[bytes], IO[bytes]], own_session: bool
+) -> Forked:
+    request = {"arguments": list(arguments), "folder": str(folder), "environment": environment, "own session": own_session}
+    ours, theirs = os.pipe()
+    with open(theirs, "wb") as answers:
+        socket.send_fds(_server(), [json.dumps(request).encode()], [answers.fileno(), *(file.fileno() for file in output)])
+    return Forked(io.FileIO(ours))
+
+
+def _written(file: IO[bytes]) -> str:
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
 
 
 @functools.cache
@@ -125,6 +194,8 @@ def _guarded(request: dict[str, Any], answers: int, stdout: int, stderr: int) ->
         _, status = os.waitpid(pid, 0)
         os.write(answers, f"{os.waitstatus_to_exitcode(status)}\n".encode())
         os._exit(0)
+    if request["own session"]:
+        os.setsid()
     for number, file in ((1, stdout), (2, stderr)):
         os.dup2(file, number)
     for file in (answers, stdout, stderr):

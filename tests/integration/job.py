@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.broker import create_topic, produce, read_all
-from tests.command_server import run_samzapy
+from tests.command_server import Process, run_samzapy, start_samzapy
 from tests.commands import PLACEHOLDER, what_does_not_run
 
 PATIENCE_S = 180.0
@@ -172,14 +172,18 @@ class Job:
     def running(self, *arguments: str, limit: str = "") -> Iterator[Running]:
         """`samzapy run` in the background; killed with all it started when the block is left. `limit`: for example "ulimit -n 512; "."""
         self._coordinator.follow(self.folder / "run.log")
-        process = subprocess.Popen(
-            ["sh", "-c", f'{limit}exec "$@"', "sh", sys.executable, "-m", "samzapy", "run", str(self.file), *arguments],
-            stdout=subprocess.DEVNULL,
-            stderr=(self.folder / "run.log").open("ab"),
-            stdin=subprocess.DEVNULL,
-            cwd=self.folder,
-            start_new_session=True,
-        )
+        command = ["run", str(self.file), *arguments]
+        if limit:
+            process: Process = subprocess.Popen(
+                ["sh", "-c", f'{limit}exec "$@"', "sh", sys.executable, "-m", "samzapy", *command],
+                stdout=subprocess.DEVNULL,
+                stderr=(self.folder / "run.log").open("ab"),
+                stdin=subprocess.DEVNULL,
+                cwd=self.folder,
+                start_new_session=True,
+            )
+        else:
+            process = start_samzapy(command, self.folder, self.folder / "run.log")
         try:
             yield Running(self, process)
         finally:
@@ -233,7 +237,7 @@ class Observed(Protocol):
 class Running:
     """A running job."""
 
-    def __init__(self, job: Observed, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, job: Observed, process: Process) -> None:
         self.job, self.process = job, process
 
     def until(self, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
