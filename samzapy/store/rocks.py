@@ -82,6 +82,7 @@ class RocksEngine:
     def __init__(self, path: Path, memory: SharedMemory | None = None) -> None:
         self.path = path
         self._in_doubt = False
+        self._told: type[StoreProblem] | None = None  # what the last failure in use was
         self._closed = False
         self._unlogged = WriteOptions()
         self._unlogged.disable_wal = True  # type: ignore[method-assign,assignment]  # a property; its stub says method
@@ -157,7 +158,8 @@ class RocksEngine:
                 mark_set_aside(self.path, found.message)
             elif not self._in_doubt and not isinstance(found, StoreCorrupt):
                 raise found from error
-            LOG.warning("%s", found)  # told already, or no loss: what it held is committed, and restored from the changelog
+            if type(found) is not self._told:  # no loss: what it held is committed, and restored from the changelog
+                LOG.warning("%s", found)
 
     def _entries(self, cursor: RdictIter, end: ReadOptions) -> Generator[tuple[bytes, bytes], None, None]:
         """The cursor's entries. `end` is only held: RocksDB reads the bound from its memory (measured:
@@ -189,6 +191,7 @@ class RocksEngine:
     def _failed(self, doing: str, error: Exception) -> SamzapyError:
         """What a failure in use means: no room to write stops the job; anything else leaves this store in doubt."""
         found: StoreProblem = problem(self.path, doing, str(error))
+        self._told = type(found)
         if isinstance(found, StoreDiskFull) and doing in ("writing", "flushing"):
             self._in_doubt = True  # it stops the job: closing, which flushes again, must not hide that it was this
             return found

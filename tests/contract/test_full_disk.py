@@ -27,7 +27,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(disk)], check=True, stdin=subprocess.DEVNULL)
 
 
-def test_a_full_disk_is_told_by_the_flush_and_closing_does_not_hide_it(small_disk: Path) -> None:
+def test_a_full_disk_is_told_by_the_flush_and_closing_does_not_hide_it(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
     engine = RocksEngine(small_disk / "store")
     engine.write([(b"before", b"1")], stamp(1))
     engine.flush()
@@ -38,6 +38,7 @@ def test_a_full_disk_is_told_by_the_flush_and_closing_does_not_hide_it(small_dis
     with pytest.raises(StoreDiskFull, match="flushing: the disk is full"):
         engine.flush()
     engine.close()
+    assert [] == caplog.messages, "said a second time"
     ballast.unlink()
 
     again = RocksEngine(small_disk / "store")
