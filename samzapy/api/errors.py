@@ -110,6 +110,12 @@ class NoLeader(ClusterUnreachable):
     code = "SZ307"
 
 
+class RegistryUnreachable(ClusterUnreachable):
+    """The Schema Registry did not answer, or not as one does. No record is at fault: containers begin again at the last commit until it answers."""
+
+    code = "SZ308"
+
+
 class TopicMissing(LogError):
     """A required topic does not exist."""
 

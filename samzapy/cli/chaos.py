@@ -25,10 +25,10 @@ from samzapy.cli.loading import load
 from samzapy.cli.tables import print_table
 from samzapy.config.load import LoadedJob
 from samzapy.dev.kafka import LocalKafka
-from samzapy.serde.registry import serde_named
 from samzapy.testing.chaos import Asked, Chaos
 from samzapy.testing.chaos_compare import CLEAN
 from samzapy.testing.chaos_plan import Recorded, row
+from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
 HEADER = ("#", "AT S", "FAULT", "TARGET", "WHOLE AGAIN S", "NOTE")
 MOST_BAD_LINES = 5
@@ -144,23 +144,25 @@ def _opened(source: Path) -> Iterator[IO[bytes]]:
 
 def _of_text(lines: Iterable[bytes], loaded: LoadedJob, bad: list[BadLine]) -> Iterator[Any]:
     spec = loaded.settings.inputs[0]
-    form = LineForm((spec.value, serde_named(spec.value, loaded.folders)), (spec.key, serde_named(spec.key, loaded.folders)))
+    serdes = Serdes(loaded.settings, loaded.folders)
+    form = LineForm((spec.value, serdes.of(spec.value, spec.topic, VALUE)), (spec.key, serdes.of(spec.key, spec.topic, KEY)))
     for key, value in records_of(lines, form, bad.append):
         yield Recorded(spec.topic, key, value)
 
 
 def _of_json(lines: Iterable[bytes], loaded: LoadedJob, bad: list[BadLine]) -> Iterator[Any]:
+    serdes = Serdes(loaded.settings, loaded.folders)
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                yield _of_document(line, loaded)
+                yield _of_document(line, loaded, serdes)
             except (ValueError, RecursionError) as error:
                 bad.append(BadLine(number, str(error)))
             except SerdeError as error:
                 bad.append(BadLine(number, error.message.rstrip(".")))
 
 
-def _of_document(line: bytes, loaded: LoadedJob) -> Any:
+def _of_document(line: bytes, loaded: LoadedJob, serdes: Serdes) -> Any:
     """One line of `samzapy tail --json`.
 
     Raises:
@@ -176,10 +178,11 @@ def _of_document(line: bytes, loaded: LoadedJob) -> Any:
     partition, timestamp = record.get("partition"), record.get("timestamp", 0)
     if not (partition is None or (isinstance(partition, int) and partition >= 0)) or not isinstance(timestamp, int):
         raise ValueError("partition and timestamp must be numbers")
-    key = None if record.get("key") is None else _encoded(spec.key, record["key"], loaded)
-    value = None if record.get("tombstone") or record.get("value") is None else _encoded(spec.value, record["value"], loaded)
+    key = None if record.get("key") is None else _encoded(spec.key, record["key"], serdes.of(spec.key, topic, KEY))
+    value = None if record.get("tombstone") or record.get("value") is None else _encoded(spec.value, record["value"], serdes.of(spec.value, topic, VALUE))
     return Recorded(topic, key, value, partition, max(0, timestamp))
 
 
-def _encoded(serde: str, value: Any, loaded: LoadedJob) -> bytes:
-    return serde_named(serde, loaded.folders).encode(value.encode() if serde == "bytes" and isinstance(value, str) else value)
+def _encoded(name: str, value: Any, serde: Any) -> bytes:
+    data: bytes = serde.encode(value.encode() if name == "bytes" and isinstance(value, str) else value)
+    return data

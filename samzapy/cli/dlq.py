@@ -23,6 +23,7 @@ from samzapy.ops.letter_choice import by_kind, check_choice, discard_of, readers
 from samzapy.ops.letters import Entry
 from samzapy.ops.shown import Undecoded, decoded
 from samzapy.printable import printable
+from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
 app = typer.Typer(help="Show dead letters, replay or discard them.", no_args_is_help=True)
 MAX_ERROR = 100
@@ -234,7 +235,8 @@ def _decoded(job: Job, letter: Any) -> tuple[Any, Any]:
     """Key and value by the serdes of the input, each as its bytes if there is no such input."""
     spec = next((i for i in job.settings.inputs if i.topic == letter.origin.topic), None)
     names = ("bytes", "bytes") if spec is None else (spec.key, spec.value)
-    return decoded(names[0], letter.key, job.loaded.folders), decoded(names[1], letter.value, job.loaded.folders)
+    serdes, topic = Serdes(job.settings, job.loaded.folders), letter.origin.topic
+    return decoded(serdes, names[0], topic, KEY, letter.key), decoded(serdes, names[1], topic, VALUE, letter.value)
 
 
 def _print_letter(entry: Any, key: Any, value: Any) -> None:

@@ -36,6 +36,7 @@ from samzapy.ops import doctor as rules
 from samzapy.ops.access import missing_access
 from samzapy.ops.doctor import Check, State
 from samzapy.ops.inspection import job_facts
+from samzapy.ops.schemas import what_schemas_lack
 from samzapy.ops.topics import made_by_hand, topic_rows, what_run_refuses
 from samzapy.ops.transactions import limit_ms, try_init
 from samzapy.ports import Log
@@ -95,6 +96,7 @@ def _checks(job: Path | None, more: list[Path] | None, sets: list[str] | None) -
     yield _state_dir(Path(settings.state.dir), _is_here(settings.spark.master))
     kafka, tasks = _kafka(loaded, job)
     yield from kafka
+    yield from _schemas(loaded)
     containers = min(settings.containers.count, tasks) if tasks else settings.containers.count
     yield _open_files(len(settings.stores) * -(-(tasks or 1) // containers))
     yield from _spark(settings, containers)
@@ -135,6 +137,13 @@ def _state_dir(directory: Path, is_here: bool) -> Check:
 def _open_files(stores: int) -> Check:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)  # to which each process of a job raises its own limit
     return rules.check_open_files(sys.maxsize if hard == resource.RLIM_INFINITY else hard, stores, MAX_OPEN_FILES)
+
+
+def _schemas(loaded: LoadedJob) -> Iterator[Check]:
+    found = loaded.settings.schema_registry
+    if found is not None:
+        lacks = what_schemas_lack(loaded.settings, loaded.folders)
+        yield Check("schemas", State.OK, found.url) if lacks is None else Check("schemas", State.FAIL, lacks.message, lacks.remedy)
 
 
 # -- Kafka -------------------------------------------------------------------------------------------------------------------------------

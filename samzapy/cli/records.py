@@ -22,6 +22,7 @@ from samzapy.cli.common import AsJson, print_json, say
 from samzapy.cli.lines import BadLine, LineForm, Record, Shown, records_of
 from samzapy.cli.loading import load
 from samzapy.clock import SystemClock
+from samzapy.config.registered import is_registered
 from samzapy.config.schema import Settings
 from samzapy.kafka.log import KafkaLog
 from samzapy.model.names import TOPIC_NAME
@@ -33,10 +34,12 @@ from samzapy.readers import read_ranges
 from samzapy.serde.registry import serde_named
 from samzapy.wiring.clients import kafka_log
 from samzapy.wiring.job_topics import job_of
+from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)]
 Servers = Annotated[str, typer.Option("--kafka", metavar="HOST:PORT", envvar="KAFKA_BOOTSTRAP", help="The brokers.")]
-SERDES = "string, integer, json, bytes, avro:<schema file>, record:module:Class, or module:Class"
+SERDES = "string, integer, json, bytes, avro:<schema file>, record:module:Class, or module:Class; with --job also registry and registry:<schema file>"
+Find = Callable[[str, str, str], Any]  # a serde by its name, for a topic's keys or values
 MESSAGE_TIMEOUT_MS = 30_000
 SERVE_EVERY = 100
 BATCH = 500
@@ -52,13 +55,18 @@ def send(
     keyed: Annotated[bool, typer.Option("--key", help="Lines are key<TAB>value; without this, values only.")] = False,
     key_serde: Annotated[str | None, typer.Option(help=f"How keys are written: {SERDES}; string by default.", show_default=False)] = None,
     value_serde: Annotated[
-        str, typer.Option(help=f"How values are written: {SERDES}. All but string and bytes are read as JSON.")
-    ] = "string",
+        str | None,
+        typer.Option(help=f"How values are written: {SERDES}; string by default. All but string and bytes are read as JSON.", show_default=False),
+    ] = None,
     null_marker: Annotated[
         str | None, typer.Option(metavar="TEXT", help="A value of exactly this text is a tombstone.", show_default=False)
     ] = None,
     partitions: Annotated[
         int | None, typer.Option(min=1, help="If the topic does not exist, create it with this many partitions.", show_default=False)
+    ] = None,
+    job_file: Annotated[
+        Path | None,
+        typer.Option("--job", metavar="JOB.yaml", help="A job that has this topic: its Kafka, and its serdes for the topic.", show_default=False),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -67,13 +75,14 @@ def send(
         raise ConfigurationError("--key-serde without --key: the lines have no keys.", "Add --key, and write key<TAB>value.")
     if not TOPIC_NAME.fullmatch(topic):
         raise ConfigurationError(f"{topic!r} is not a topic name.", "Letters, digits, '.', '_' and '-', at most 249 of them.")
-    log = log_of(servers)
+    log, servers, names, find = _of_job(job_file, topic, servers)
+    key_serde, value_serde = key_serde or names[0] or "string", value_serde or names[1] or "string"
     facts = _facts(log, topic, servers, partitions)
     if "compact" in facts.config.get("cleanup.policy", "") and not keyed:
         raise ConfigurationError(f"{topic} is compacted: its records need a key.", "Add --key, and write key<TAB>value.")
     form = LineForm(
-        (value_serde, _serde(value_serde)),
-        (key_serde or "string", _serde(key_serde or "string")) if keyed else None,
+        (value_serde, find(value_serde, topic, VALUE)),
+        (key_serde, find(key_serde, topic, KEY)) if keyed else None,
         None if null_marker is None else null_marker.encode(),
         facts.max_message_bytes,
     )
@@ -151,16 +160,9 @@ def tail(
 
     With --json, `key` and `value` hold what the serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or
     `value_base64` instead: the bytes as Kafka has them. A header that is no text is {"base64": …}."""
-    folders: Sequence[Path] = [Path.cwd()]
-    if job_file is None:
-        log = log_of(servers)
-    else:
-        loaded = load(job_file, None, None)
-        serdes = serdes_of(loaded.settings, topic)
-        key_serde, value_serde = key_serde or serdes[0], value_serde or serdes[1]
-        log, folders = kafka_log(loaded.settings), loaded.folders
-        servers = str(loaded.settings.kafka_client["bootstrap.servers"])
-    shown = Shown(*(None if name is None else serde_named(name, folders) for name in (key_serde, value_serde)))
+    log, servers, names, find = _of_job(job_file, topic, servers)
+    key_serde, value_serde = key_serde or names[0], value_serde or names[1]
+    shown = Shown(*(None if name is None else find(name, topic, part) for name, part in ((key_serde, KEY), (value_serde, VALUE))))
     facts = _facts(log, topic, servers)
     partitions = [TopicPartition(topic, p) for p in range(facts.partitions)]
     with log.consumer("samzapy-tail", "samzapy-tail") as consumer:
@@ -254,5 +256,19 @@ def _facts(log: Log, topic: str, servers: str, partitions: int | None = None) ->
     return facts
 
 
-def _serde(name: str) -> Any:
+def _of_job(file: Path | None, topic: str, servers: str) -> tuple[Log, str, tuple[str | None, str | None], Find]:
+    """Kafka, its servers, the names of the topic's serdes, and what finds those: as a job has them, if one is given."""
+    if file is None:
+        return log_of(servers), servers, (None, None), _serde
+    loaded = load(file, None, None)
+    names = serdes_of(loaded.settings, topic)
+    servers = str(loaded.settings.kafka_client["bootstrap.servers"])
+    return kafka_log(loaded.settings), servers, names, Serdes(loaded.settings, loaded.folders).of
+
+
+def _serde(name: str, topic: str, part: str) -> Any:
+    if is_registered(name):
+        raise ConfigurationError(
+            f"serde {name} needs a Schema Registry, and only a job file names one.", "Give a job that has the topic: `--job JOB.yaml`."
+        )
     return serde_named(name, [Path.cwd()])

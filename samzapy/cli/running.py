@@ -31,6 +31,7 @@ from samzapy.log_form import TEXT
 from samzapy.log_output import notes
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.access import warn_of_missing
+from samzapy.ops.schemas import prepare_schemas
 from samzapy.ops.topics import grown_tasks, prepare_topics, refuse_to_make_again
 from samzapy.plan.assignment import check_slots
 from samzapy.ports import Launcher, Log
@@ -94,6 +95,7 @@ class Run:
             _check_folder(self._how.profile)
         refuse_to_make_again(settings, log, self._job.clock)
         tasks = prepare_topics(settings, log)
+        prepare_schemas(settings, self._job.loaded.folders)
         warn_of_missing(settings, log)
         wanted = coordinator_settings(settings, len(tasks), takeover=self._how.takeover)
         self._warn_of_idle(wanted.containers)

@@ -23,7 +23,7 @@ from samzapy.ops.inspection import changelog_of, committed_entries
 from samzapy.ops.local_stores import LocalState, StoreReport
 from samzapy.ops.shown import text_of
 from samzapy.printable import printable
-from samzapy.serde.registry import serde_named
+from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
 app = typer.Typer(help="Show and restore stores.", no_args_is_help=True)
 StoreName = Annotated[str, typer.Argument(metavar="STORE", help="The store's name in the job file.", show_default=False)]
@@ -150,10 +150,10 @@ def _entries(job: Job, store: str) -> list[Entry]:
 
 
 def _serdes(job: Job, store: str) -> tuple[Any, Any]:
-    changelog_of(job.settings, store)
+    topic = changelog_of(job.settings, store)
     spec = job.settings.stores[store]
-    folders = [Path(f) for f in job.loaded.folders]
-    return serde_named(spec.key, folders), serde_named(spec.value, folders)
+    serdes = Serdes(job.settings, [Path(f) for f in job.loaded.folders])
+    return serdes.of(spec.key, topic, KEY), serdes.of(spec.value, topic, VALUE)
 
 
 def _order(job: Job, store: str) -> Any:

@@ -1,4 +1,4 @@
-"""What `samzapy validate --connect` finds: what Kafka lacks, or what a run would be refused for."""
+"""What `samzapy validate --connect` finds: what Kafka or the Schema Registry lacks, or what a run would be refused for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from samzapy.api.errors import NotAuthorized, SamzapyError, TopicMisconfigured, TopicMissing
 from samzapy.cli.job import Job
 from samzapy.ops.access import missing_access
+from samzapy.ops.schemas import what_schemas_lack
 from samzapy.ops.topics import topic_rows, what_run_refuses
 
 
@@ -21,6 +22,9 @@ def problems_of(file: Path, more: list[Path] | None, sets: list[str] | None) -> 
             if not lacking:
                 raise
             problems, refused = [], error
+    lacks = what_schemas_lack(job.settings, job.loaded.folders)
+    if lacks is not None:
+        problems, refused = [*problems, str(lacks)], refused or lacks
     if lacking:
         problems, refused = [*lacking, *problems], NotAuthorized("", "")
     return problems, 0 if refused is None else refused.exit_code

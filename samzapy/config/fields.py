@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from samzapy.config.reader import read_scalar
 from samzapy.config.references import Interpolated
+from samzapy.config.registered import BY_BOTH, BY_RECORD, BY_TOPIC, REGISTRY, is_registered
 from samzapy.config.scalars import choice, duration, flag, near, shown, size, text, whole, wrong
 from samzapy.config.units import DURATION_PATTERN, SIZE_PATTERN
 from samzapy.model.names import JOB_ID, JOB_NAME, TOPIC_NAME
@@ -72,9 +73,9 @@ def topic(value: Any) -> str:
 
 def serde(value: Any) -> str:
     name = text(value, "a serde")
-    if name in SERDES or CLASS.fullmatch(name.removeprefix(RECORD)) or (name.startswith("avro:") and len(name) > 5):
+    if name in SERDES or CLASS.fullmatch(name.removeprefix(RECORD)) or (name.startswith("avro:") and len(name) > 5) or is_registered(name):
         return name
-    known = f"{', '.join(SERDES)}, avro:<schema file>, record:module:Class, or module:Class"
+    known = f"{', '.join(SERDES)}, avro:<schema file>, registry, registry:<schema file>, record:module:Class, or module:Class"
     aliases = {
         "str": "string",
         "text": "string",
@@ -84,11 +85,13 @@ def serde(value: Any) -> str:
         "bytearray": "bytes",
         "binary": "bytes",
     }
-    meant = aliases.get(name.lower()) or near(name, SERDES)
+    meant = aliases.get(name.lower()) or near(name, (*SERDES, REGISTRY))
     if name.partition(":")[0] == "record":
         raise wrong(f"serde {shown(name)} names no class", "Write record:module:Class, a dataclass, msgspec.Struct, TypedDict or pydantic model.")
     if name in ("avro", "avro:"):
         raise wrong(f"serde {shown(name)} names no schema file", "Write avro:<schema file>, the path from the job file's folder.")
+    if name.partition(":")[0] == REGISTRY:
+        raise wrong(f"serde {shown(name)} names no schema file", "Write registry:<schema file>, whose name ends in .avsc or .json, or registry alone.")
     raise wrong(f"unknown serde {shown(name)}", f"did you mean {meant!r}? Known are {known}." if meant else f"Known are {known}.")
 
 
@@ -221,7 +224,11 @@ JobId = Annotated[str, BeforeValidator(job_id), _schema({"type": ["string", "int
 ClassName = Annotated[str, BeforeValidator(class_name), _schema({"type": "string", "pattern": r"^[\w.]+:[\w.]+$"})]
 Topic = Annotated[str, BeforeValidator(topic), _schema(_TOPIC_SCHEMA)]
 Changelog = Annotated[bool | str, BeforeValidator(changelog), _schema({"type": "boolean"}, _TOPIC_SCHEMA)]
-Serde = Annotated[str, BeforeValidator(serde), _schema({"enum": list(SERDES)}, {"type": "string", "pattern": r"^avro:.+|^(record:)?[\w.]+:[\w.]+$"})]
+_SERDE_SCHEMA: tuple[dict[str, Any], ...] = (
+    {"enum": [*SERDES, REGISTRY]},
+    {"type": "string", "pattern": r"^(avro|registry):.+|^(record:)?[\w.]+:[\w.]+$"},
+)
+Serde = Annotated[str, BeforeValidator(serde), _schema(*_SERDE_SCHEMA)]
 Directory = Annotated[Path, BeforeValidator(directory), WithJsonSchema({"type": "string", "minLength": 1})]
 SparkMaster = Annotated[str, BeforeValidator(spark_master), WithJsonSchema({"type": "string", "minLength": 1})]
 Host = Annotated[str, BeforeValidator(host), WithJsonSchema({"type": "string", "minLength": 1})]
@@ -231,6 +238,17 @@ SparkProperties = Annotated[
     dict[str, str],
     BeforeValidator(spark_properties),
     WithJsonSchema({"type": "object", "propertyNames": {"pattern": r"^spark\."}, "additionalProperties": {"type": _SCALARS}}),
+]
+Subjects = Annotated[
+    Literal["topic", "record", "topic_record"],
+    BeforeValidator(choice(BY_TOPIC, BY_RECORD, BY_BOTH)),
+    _schema({"enum": [BY_TOPIC, BY_RECORD, BY_BOTH]}),
+]
+RegistryUrl = Annotated[str, BeforeValidator(text), WithJsonSchema({"type": "string", "minLength": 1})]
+RegistryProperties = Annotated[
+    dict[str, Any],
+    BeforeValidator(properties),
+    WithJsonSchema({"type": "object", "propertyNames": {"pattern": r"^(basic\.auth|bearer\.auth|ssl)\.|^proxy$"}, "additionalProperties": {"type": _SCALARS}}),
 ]
 Start = Annotated[Literal["earliest", "latest"], BeforeValidator(choice("earliest", "latest")), _schema({"enum": ["earliest", "latest"]})]
 OutOfRange = Annotated[

@@ -24,6 +24,7 @@ from samzapy.config.overrides import apply_set
 from samzapy.config.program import OF_PROGRAMS, check_written
 from samzapy.config.reader import Stop, parse, read_file, read_scalar
 from samzapy.config.references import Interpolated, resolve, secret_params, secret_texts, written_secrets
+from samzapy.config.registered import is_registered
 from samzapy.config.scalars import shown
 from samzapy.config.schema import Settings, known_keys, section_at
 from samzapy.config.secrets import is_secret, keep_out
@@ -177,7 +178,7 @@ def _check_classes(values: Mapping[str, Any], folders: Sequence[Path], wrong: se
         except ConfigError as error:
             findings += [Finding(("task",), problem.message, problem.hint) for problem in error.problems]
     for path, name in serdes(values):
-        if path not in wrong and not name.startswith("avro:") and CLASS.fullmatch(name.removeprefix(RECORD)):
+        if path not in wrong and not name.startswith("avro:") and not is_registered(name) and CLASS.fullmatch(name.removeprefix(RECORD)):
             check = task_class.import_record_class if name.startswith(RECORD) else task_class.import_serde_class
             try:
                 check(name.removeprefix(RECORD), folders)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
 from samzapy.config.fields import (
@@ -45,6 +45,9 @@ from samzapy.config.fields import (
     properties,
 )
 from samzapy.config.kafka_keys import GROUPS, JAVA, LOADS_CODE, OWNED
+from samzapy.config.registry_settings import SchemaRegistrySettings
+from samzapy.config.section import Section as Section
+from samzapy.config.section import known_keys as known_keys
 
 DEFAULT_STATE_DIR = "~/.samzapy/state"
 
@@ -64,17 +67,6 @@ KafkaProperties = Annotated[
         }
     ),
 ]
-
-
-class Section(BaseModel):
-    """A part of the job file. A key without a value (`stores:` with nothing below) is as good as absent."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_empty(cls, value: Any) -> Any:
-        return {k: v for k, v in value.items() if v is not None or k not in known_keys(cls)} if isinstance(value, dict) else value
 
 
 class TimeSettings(Section):
@@ -107,7 +99,9 @@ class InputSettings(Section):
     """A topic that tasks read."""
 
     topic: Topic = Field(description="The topic.", examples=["page-views"])
-    key: Serde = Field("bytes", description="Serde of keys: string, integer, json, bytes, avro:<schema file>, record:module:Class, module:Class.")
+    key: Serde = Field(
+        "bytes", description="Serde of keys: string, integer, json, bytes, avro:<schema file>, registry, registry:<schema file>, record:module:Class, module:Class."
+    )
     value: Serde = Field("bytes", description="Serde of values.")
     start: Start = Field("earliest", description="Where to start without a checkpoint: earliest or latest.")
     bootstrap: Flag = Field(
@@ -278,6 +272,7 @@ class Settings(Section):
     stores: dict[str, StoreSettings] = Field(default_factory=dict, description="Stores by name. With `app`: which engine its stores have.")
     streams: dict[str, StreamSettings] = Field(default_factory=dict, description="With `app`: where its streams are, by the names that it has for them.")
     stages: SkipJsonSchema[StageSettings | None] = None
+    schema_registry: SchemaRegistrySettings | None = Field(None, description="The Schema Registry, if serdes name it.")
     commit: CommitSettings = Field(default_factory=lambda: CommitSettings.model_validate({}), description="Commits.")
     window_ms: Duration | None = Field(None, alias="window", description="How often `window()` is called; never by default.")
     on_error: OnErrorSettings = Field(default_factory=lambda: OnErrorSettings.model_validate({}), description="What to do about exceptions in `process`.")
@@ -302,16 +297,12 @@ class Settings(Section):
         return {**self.kafka_client, **self.kafka.get("consumer", {})}
 
 
-def known_keys(model: type[BaseModel]) -> dict[str, str]:
-    """The YAML keys of a section, each with its attribute. What has no description is not a person's to write."""
-    return {field.alias or name: name for name, field in model.model_fields.items() if field.description is not None}
-
-
 SECTIONS: dict[str, type[Section]] = {
     "inputs": InputSettings,
     "outputs": OutputSettings,
     "stores": StoreSettings,
     "streams": StreamSettings,
+    "schema_registry": SchemaRegistrySettings,
     "commit": CommitSettings,
     "on_error": OnErrorSettings,
     "containers": ContainerSettings,

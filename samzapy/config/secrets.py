@@ -1,6 +1,6 @@
 """Which keys hold secrets, and copies of a document without them.
 
-Only `kafka`, `params` and `spark` can hold secrets; there, whatever a key's words say (`sasl.password`, `apiToken`, `db.secret`) is taken
+Only `kafka`, `params`, `spark` and `schema_registry` can hold secrets; there, whatever a key's words say (`sasl.password`, `apiToken`, `db.secret`) is taken
 for one too often rather than too rarely: what is taken for a secret is not shown, and travels unresolved.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 HIDDEN = "***"
 SHORTEST = 6  # a shorter text is in many a message by itself
-SECTIONS = frozenset({"kafka", "params", "spark"})
+SECTIONS = frozenset({"kafka", "params", "spark", "schema_registry"})
 WORDS = frozenset(
     {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "token", "tokens", "credential", "credentials", "jaas", "apikey"}
 )
@@ -44,7 +44,7 @@ def is_written_secret(path: Sequence[str | int], text: str) -> bool:
     """Whether a text of a job file is a password itself: its key ends in such a word, and it refers to nothing."""
     key = path[-1] if path and path[0] in SECTIONS else ""
     words = [word.lower() for word in _SPLIT.split(_CAMEL.sub("_", str(key))) if word]
-    return bool(words) and words[-1] in WORDS and str(key) not in PUBLIC and bool(text.strip()) and "${" not in text
+    return bool(words) and (words[-1] in WORDS or words[-2:] == ["user", "info"]) and str(key) not in PUBLIC and bool(text.strip()) and "${" not in text
 
 
 def is_secret_name(variable: str) -> bool:

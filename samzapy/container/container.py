@@ -163,19 +163,16 @@ class Container:
         """O1, O2, then begin to start every task that the coordinator topic gives to this container. Also called to recover from doubt.
 
         Raises:
-            Superseded: another incarnation owns these tasks. LogError: Kafka could not be asked.
+            Superseded: another incarnation owns these tasks. LogError: Kafka, or what serdes need, could not be asked.
         """
         self.drop_all()
+        self._spec.prepare()
         self._own.take()
         self._rollback.reset_timers()
         self._assigned.apply_instructions()
 
     def start(self) -> None:
-        """`own`, and all tasks started.
-
-        Raises:
-            StateRefused, StateMismatch, OffsetOutOfRange, TaskError (init); and what `own` raises.
-        """
+        """`own`, and all tasks started. Raises StateRefused, StateMismatch, OffsetOutOfRange, TaskError (init); and what `own` raises."""
         self.own()
         while self.is_starting:
             self.step()

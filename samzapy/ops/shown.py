@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from samzapy.config.schema import Settings
 from samzapy.config.secrets import without_secrets
 from samzapy.printable import printable
-from samzapy.serde.registry import serde_named
 from samzapy.wiring.job_topics import JobTopics
+from samzapy.wiring.serdes import Serdes
 
 BYTES = "bytes"
 
@@ -32,10 +30,10 @@ def text_of(value: Any) -> str:
     return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr))
 
 
-def decoded(serde: str, data: bytes | None, folders: Sequence[Path]) -> Any:
-    """What the serde of that name reads; what it cannot read is `Undecoded`."""
+def decoded(serdes: Serdes, serde: str, topic: str, part: str, data: bytes | None) -> Any:
+    """What the serde of that name reads of a topic's keys or values (`part`); what it cannot read is `Undecoded`."""
     try:
-        return None if data is None else serde_named(serde, list(folders)).decode(data)
+        return None if data is None else serdes.of(serde, topic, part).decode(data)
     except Exception as error:  # noqa: BLE001  whatever a serde raises
         return Undecoded(data or b"", f"{type(error).__name__}: {error}")
 

@@ -24,6 +24,7 @@ from samzapy.ports.log import (
     assigned_already,
     no_leader,
 )
+from samzapy.ports.schemas import RegisteredSchema, SchemaRegistry
 from samzapy.ports.stores import Change, Claim, Scan, StoreDirectory, StoreEngine, TaskStore
 
 __all__ = [
@@ -46,7 +47,9 @@ __all__ = [
     "Message",
     "Outgoing",
     "PlainProducer",
+    "RegisteredSchema",
     "Scan",
+    "SchemaRegistry",
     "Spawn",
     "StoreDirectory",
     "StoreEngine",

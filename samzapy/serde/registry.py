@@ -83,7 +83,7 @@ def serde_named(name: str, folders: Sequence[Path]) -> NamedSerde:
     if name.startswith("avro:"):
         from samzapy.serde.avro import avro_serde  # imports fastavro, which a process without Avro need not wait for
 
-        return avro_serde(name, _found(name, name.removeprefix("avro:"), folders))
+        return avro_serde(name, found_file(name, name.removeprefix("avro:"), folders))
     if name.startswith(PREFIX) and _REFERENCE.fullmatch(name.removeprefix(PREFIX)):
         return record_serde(name, folders)
     if _REFERENCE.fullmatch(name):
@@ -92,7 +92,7 @@ def serde_named(name: str, folders: Sequence[Path]) -> NamedSerde:
     raise ConfigurationError(f"unknown serde {name!r}{f'; did you mean {near[0]!r}?' if near else '.'}", _REMEDY)
 
 
-def _found(name: str, file: str, folders: Sequence[Path]) -> Path:
+def found_file(name: str, file: str, folders: Sequence[Path]) -> Path:
     places = [folder / file for folder in folders] or [Path(file)]
     for place in places:
         if place.is_file():

@@ -13,6 +13,7 @@ import msgspec
 
 from samzapy.api.serde import holds_records
 from samzapy.config.fields import CLASS, SERDES
+from samzapy.config.registered import is_registered
 from samzapy.streams.places import refused
 
 JSON, RECORD = "json", "record:"
@@ -54,6 +55,8 @@ class Kind:
     def why_no_key(self) -> str:
         """Why state cannot have keys of this kind; "" if it can: equal keys must be equal bytes."""
         if self.cls is None or self.cls in (str, int, bytes):
+            if is_registered(self.serde):
+                return "the bytes of a key of the Schema Registry change with its schema"
             return "JSON has many forms of one key" if self.serde == JSON else ""
         if not self.is_record:
             return f"{self.cls.__name__} has more than one form in bytes"
@@ -75,7 +78,7 @@ def kind_of(given: Any, what: str) -> Kind:
     if isinstance(given, Kind):
         return given
     if isinstance(given, str):
-        if given in SERDES or given.startswith("avro:") or CLASS.fullmatch(given.removeprefix(RECORD)):
+        if given in SERDES or given.startswith("avro:") or is_registered(given) or CLASS.fullmatch(given.removeprefix(RECORD)):
             return Kind(given)
         raise refused(f"{what}: there is no serde {given!r}", "Name a type, or a serde as in a job file: avro:<schema file>, module:Class.")
     found = kind_of_type(given)

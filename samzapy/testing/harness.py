@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import Any
 
 from samzapy.api.errors import ConfigurationError
+from samzapy.config.registered import PREFIX
 from samzapy.container.container import Container
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
@@ -31,12 +32,16 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, container_key
 from samzapy.ports import Message
 from samzapy.readers import read_to_end
+from samzapy.serde.registered import RegistrySerde
+from samzapy.serde.registry import NamedSerde
 from samzapy.testing.event_time import EventTime
 from samzapy.testing.harness_job import AnyJob, HarnessJob, named, seconds_of
 from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from samzapy.testing.memory_registry import MemoryRegistry
 from samzapy.testing.seen import Records, SeenDeadLetter, seen_letter
 from samzapy.wiring.container import container_spec
+from samzapy.wiring.serdes import KEY, VALUE
 
 CONTAINER = 0
 HOST = "localhost"
@@ -55,13 +60,17 @@ class Harness(EventTime):
             sections; for a file or document they replace its own.
         sets: overrides of the job file's keys, as with `--set`.
         over: another harness, whose Kafka and clock this job shares; see `then`.
+
+    Attributes:
+        registry: the Schema Registry of the job, in memory: schemas that are written with are registered by themselves.
     """
 
     def __init__(
         self, job: AnyJob, /, tasks: int = 1, sets: Sequence[str] = (), *, over: Harness | None = None, **sections: Any
     ) -> None:
         self._new_scratch()
-        self._job = HarnessJob.of(job, sets, sections)
+        self.registry: MemoryRegistry = MemoryRegistry() if over is None else over.registry
+        self._job = HarnessJob.of(job, sets, sections, self.registry)
         self.clock: ManualClock = ManualClock() if over is None else over.clock
         self.cluster: MemoryCluster = MemoryCluster(self.clock) if over is None else over.cluster
         self.log = MemoryLog(self.cluster)
@@ -89,16 +98,18 @@ class Harness(EventTime):
     # -- records, stores, metrics -----------------------------------------------------------------------------------------------------------
 
     def send(
-        self, topic: str, value: Any, key: Any = None, partition: int | None = None, timestamp: int | None = None, headers: Any = None
+        self, topic: str, value: Any, key: Any = None, partition: int | None = None, timestamp: int | None = None, headers: Any = None,
+        schema: str | None = None,
     ) -> None:
-        """Send a record to an input topic, encoded by the input's serdes. Without a partition the key chooses it; without both it is 0.
+        """Send a record to an input topic, encoded by the input's serdes. Without a partition the key chooses it; without both it is 0. `schema`: with a
+        Schema Registry, the schema file by which its writer wrote the value, where that is not the input's own.
 
         Raises:
             ConfigurationError: no input has that name. ValueError: a timestamp below 1 (Kafka's client treats 0 as now).
         """
         spec = named("input", topic, {i.topic: i for i in self._job.settings.inputs})
-        raw_key = None if key is None else self._job.serde(spec.key).encode(key)
-        raw = None if value is None else self._job.serde(spec.value).encode(value)
+        raw_key = None if key is None else self._writing(spec.key, topic, KEY).encode(key)
+        raw = None if value is None else self._writing(PREFIX + schema if schema else spec.value, topic, VALUE).encode(value)
         self.send_raw(
             topic, raw, raw_key, 0 if partition is None and key is None else -1 if partition is None else partition, timestamp, headers
         )
@@ -128,7 +139,7 @@ class Harness(EventTime):
             ConfigurationError: no output has that name, or no such partition.
         """
         spec = named("output", topic, {o.topic: o for o in self._job.settings.outputs})
-        key, value = self._job.serde(spec.key), self._job.serde(spec.value)
+        key, value = self._job.serdes.of(spec.key, topic, KEY), self._job.serdes.of(spec.value, topic, VALUE)
         result = Records(topic)
         for message in self.records(topic, partition):
             raw_key, raw = message.key(), message.value()
@@ -163,7 +174,7 @@ class Harness(EventTime):
         if topic is None:
             raise ValueError(f"store {name!r} has no changelog: nothing of it is committed")
         spec = self._job.settings.stores[name]
-        key, value = self._job.serde(spec.key), self._job.serde(spec.value)
+        key, value = self._job.serdes.of(spec.key, topic, KEY), self._job.serdes.of(spec.value, topic, VALUE)
         newest: dict[bytes, bytes | None] = {}
         oldest_ms = -1 if spec.ttl_ms is None else self.clock.now_ms() - spec.ttl_ms
         for message in self.records(topic, task):
@@ -238,7 +249,7 @@ class Harness(EventTime):
         self.stop()
         self._run += 1
         if job is not None or sets or sections:
-            self._job = HarnessJob.of(self._job.document if job is None else job, sets, sections, self._job)
+            self._job = HarnessJob.of(self._job.document if job is None else job, sets, sections, self.registry, self._job)
             self._specs = self._job.create_topics(self.log, self._tasks)
         self._container = self._start()
 
@@ -286,6 +297,13 @@ class Harness(EventTime):
         self._scratch = Path(tempfile.mkdtemp(prefix="samzapy-harness-"))
         self._drop_scratch = weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
 
+    def _writing(self, name: str, topic: str, part: str) -> NamedSerde:
+        """A serde that may write: what it needs in the registry is registered there."""
+        serde = self._job.serdes.of(name, topic, part)
+        if isinstance(serde, RegistrySerde):
+            serde.ready(register=True)
+        return serde
+
     def _known(self, topic: str) -> int:
         """How many partitions a topic of the job has.
 
@@ -303,9 +321,10 @@ class Harness(EventTime):
         topics = admin.topics(self._job.topics.all)
         model = self._job.topics.tasks({topic: facts.partitions for topic, facts in topics.items()})
         self._name_owner(incarnation, run_id, tuple(model))
+        self._job.serdes.ready(register=True)
         spec = container_spec(
             self._job.settings, model, topics, CONTAINER, HOST, self._scratch, "memory", self._job.user.make, self._job.folders,
-            self.clock.now_ms, self._job.user.operators,
+            self.clock.now_ms, self._job.user.operators, self._job.serdes,
         )  # fmt: skip
         ends = self._ends() if self._until_end else None
         container = Container(spec, incarnation, run_id, ends, self.log, self.clock)

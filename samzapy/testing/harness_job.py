@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
 from samzapy.config.load import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.config.units import parse_duration
 from samzapy.plan.topics import INTERNAL
-from samzapy.ports import Log, TopicSpec
-from samzapy.serde.registry import serde_named
+from samzapy.ports import Log, SchemaRegistry, TopicSpec
 from samzapy.streams.app import App
 from samzapy.streams.expand import sections as sections_of
 from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.program import Tasks, load_program, tasks_of
+from samzapy.wiring.serdes import Serdes
 
 AnyJob = str | Path | Mapping[str, Any] | type[StreamTask] | App
 COMPACTED = {"cleanup.policy": "compact"}
@@ -42,10 +41,12 @@ class HarnessJob:
     topics: JobTopics
     folders: Sequence[Path]
     user: Tasks
-    _serdes: dict[str, Serde] = field(default_factory=dict)
+    serdes: Serdes
 
     @classmethod
-    def of(cls, job: AnyJob, sets: Sequence[str], sections: Mapping[str, Any], before: HarnessJob | None = None) -> HarnessJob:
+    def of(
+        cls, job: AnyJob, sets: Sequence[str], sections: Mapping[str, Any], registry: SchemaRegistry, before: HarnessJob | None = None
+    ) -> HarnessJob:
         """A job file, a document or a class, with sections that replace its own. `before`: the job that it is a change of, if it is one.
 
         Raises:
@@ -68,19 +69,14 @@ class HarnessJob:
             document = {"job": "test", "task": f"{job.__module__}:{job.__name__}", "kafka": {"bootstrap.servers": "memory:9092"}}
         document.update(sections)
         settings = settings_from_document(document, environ)
+        serdes = Serdes(settings, folders, lambda: registry)
         if isinstance(job, type):
             user = Tasks(job)
         elif before is not None and not isinstance(job, App) and (before.settings.task, before.settings.app) == (settings.task, settings.app):
             user = before.user
         else:
-            user = tasks_of(settings, folders, job if isinstance(job, App) else None, check=True)
-        return cls(document, settings, JobTopics.of(settings), folders, user)
-
-    def serde(self, name: str) -> Serde:
-        """The serde of that name."""
-        if name not in self._serdes:
-            self._serdes[name] = serde_named(name, self.folders)
-        return self._serdes[name]
+            user = tasks_of(settings, folders, job if isinstance(job, App) else None, check=True, serdes=serdes)
+        return cls(document, settings, JobTopics.of(settings), folders, user, serdes)
 
     def create_topics(self, log: Log, tasks: int) -> list[str]:
         """Create those of the job's topics that are not there yet, inputs with `tasks` partitions. Returns the names of all."""

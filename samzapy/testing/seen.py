@@ -10,6 +10,7 @@ from typing import Any
 from samzapy.api.errors import SamzapyError
 from samzapy.model.dead_letter import DeadLetter
 from samzapy.testing.harness_job import HarnessJob
+from samzapy.wiring.serdes import KEY, VALUE
 
 MAX_LINES = 20
 
@@ -70,7 +71,10 @@ def seen_letter(letter: DeadLetter, job: HarnessJob) -> SeenDeadLetter:
     spec = next((i for i in job.settings.inputs if i.topic == letter.origin.topic), None)
     key, value = letter.key, letter.value
     if spec is not None:
-        key, value = _decoded(key, job.serde(spec.key).decode), _decoded(value, job.serde(spec.value).decode)
+        key, value = (
+            _decoded(key, job.serdes.of(spec.key, spec.topic, KEY).decode),
+            _decoded(value, job.serdes.of(spec.value, spec.topic, VALUE).decode),
+        )
     origin = letter.origin
     return SeenDeadLetter(origin.topic, origin.partition, origin.offset, key, value, letter.error, letter.attempts, letter.task)
 

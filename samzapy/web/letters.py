@@ -22,6 +22,7 @@ from samzapy.printable import printable
 from samzapy.readers import read_ranges
 from samzapy.web.route_errors import NotFound
 from samzapy.wiring.job_topics import job_of
+from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
 FRESH_S = 2.0  # a list is read again after so long
 WAIT_S = 20.0  # for another request that reads or sends
@@ -35,9 +36,9 @@ class Letters:
     """A job's dead letters. `note`: is told of each change: what, by whom, with which effect."""
 
     def __init__(self, settings: Settings, folders: Sequence[Path], log: Log, clock: Clock, note: Note) -> None:
-        self._settings, self._folders, self._log, self._clock, self._note = settings, folders, log, clock, note
+        self._settings, self._log, self._clock, self._note = settings, log, clock, note
         self._names = job_of(settings)
-        self._serdes = serdes_by_topic(settings)
+        self._named, self._serdes = serdes_by_topic(settings), Serdes(settings, folders)
         self._lock = threading.Lock()
         self._read_at, self._found, self._is_all = float("-inf"), Found(()), True
 
@@ -71,12 +72,13 @@ class Letters:
             letter = None if place is None else self._letter(place)
         if letter is None or place is None:
             raise NotFound(f"there is no dead letter {which[:100]!r}")
-        key, value = self._serdes.get(letter.origin.topic, (BYTES, BYTES))
+        topic = letter.origin.topic
+        key, value = self._named.get(topic, (BYTES, BYTES))
         whole = Entry(place, letter, entry.replayed_ms if entry else None, entry.discarded_ms if entry else None)
         return {
             **self._row(whole), "is_known": entry is not None,
-            "key": field(decoded(key, letter.key, self._folders), letter.key, MAX_TEXT),
-            "value": field(decoded(value, letter.value, self._folders), letter.value, MAX_TEXT),
+            "key": field(decoded(self._serdes, key, topic, KEY, letter.key), letter.key, MAX_TEXT),
+            "value": field(decoded(self._serdes, value, topic, VALUE, letter.value), letter.value, MAX_TEXT),
             "headers": [[printable(name)[:MAX_SHORT], None if data is None else text_of(data)[:MAX_SHORT]] for name, data in letter.headers[:MAX_HEADERS]],
             "stack": without_secrets(letter.stack)[-MAX_STACK:], "shortened": letter.truncated,
         }  # fmt: skip

@@ -17,6 +17,7 @@ from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
 from samzapy.clock import SystemClock
 from samzapy.config.load import settings_from_document
+from samzapy.config.registered import stored_form
 from samzapy.config.schema import Settings
 from samzapy.container.container import Container
 from samzapy.container.control_client import HttpControl
@@ -28,7 +29,6 @@ from samzapy.kafka.making import LONGEST_S, guard_clients
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.ports import Assignment, Clock, StoreDirectory, StoreEngine, Supervision, TaskStore, TopicFacts
-from samzapy.serde.registry import serde_named
 from samzapy.serde.unreserved import UnreservedKeys
 from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path, sweep, tasks_there
 from samzapy.store.overlay import OverlayStore
@@ -39,6 +39,7 @@ from samzapy.wiring.event_time import time_spec
 from samzapy.wiring.job_topics import JobTopics, fingerprint
 from samzapy.wiring.local_state import local_state
 from samzapy.wiring.program import tasks_of
+from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
 LOG = logging.getLogger("samzapy")
 ENTRY = "samzapy.wiring.container:run_container"
@@ -64,18 +65,16 @@ def container_spec(
     folders: Sequence[Path],
     now_ms: Callable[[], int] = CLOCK.now_ms,
     operators: Mapping[str, str] | None = None,
+    serdes: Serdes | None = None,
 ) -> ContainerSpec:
     """The values that one container needs. `topics` holds the facts of `JobTopics.all`, and of the checkpoint topic. `now_ms`: the time for `ttl`;
-    `operators`: what of a program's operators must not change."""
-
-    def serde(name: str) -> Serde:
-        return serde_named(name, folders)
-
+    `operators`: what of a program's operators must not change; `serdes`: the job's, if there are some already."""
+    serde = (serdes := serdes or Serdes(settings, folders)).of
     names = JobTopics.of(settings)
     job, letters = names.job, names.dead_letters
     seconds = 1000.0
     job_folder = state.expanduser() / cluster_id / host / str(job)
-    stores = _store_specs(settings, names, topics, len(tasks), host, state, cluster_id, serde, now_ms)
+    stores = _store_specs(settings, names, topics, len(tasks), host, state, cluster_id, serdes, now_ms)
     return ContainerSpec(
         job=job,
         number=number,
@@ -85,17 +84,18 @@ def container_spec(
         tasks=tasks,
         inputs={
             i.topic: InputSpec(
-                i.topic, topics[i.topic].topic_id, serde(i.key), serde(i.value), i.start, i.bootstrap, i.on_out_of_range, time_spec(i, folders)
+                i.topic, topics[i.topic].topic_id, serde(i.key, i.topic, KEY), serde(i.value, i.topic, VALUE), i.start, i.bootstrap,
+                i.on_out_of_range, time_spec(i, folders),
             )
             for i in settings.inputs
-        } | _internal_inputs(settings, tasks, topics, serde),
+        } | _internal_inputs(settings, tasks, topics, serdes),
         outputs={
             o.topic: OutputSpec(
-                o.topic, serde(o.key), serde(o.value), topics[o.topic].partitions, topics[o.topic].max_message_bytes,
+                o.topic, serde(o.key, o.topic, KEY), serde(o.value, o.topic, VALUE), topics[o.topic].partitions, topics[o.topic].max_message_bytes,
                 0 if (kept := topics[o.topic].retention_ms) is None else max(0, now_ms() - kept),
             )
             for o in settings.outputs
-        } | _internal_outputs(settings, topics, serde),
+        } | _internal_outputs(settings, topics, serdes),
         stores=stores,
         exactly_once=settings.commit.guarantee == "exactly_once",
         commit_interval_s=settings.commit.interval_ms / seconds,
@@ -113,12 +113,13 @@ def container_spec(
             topic: sum(any(p.topic == topic for p in task.inputs) for task in tasks.values()) for topic in names.keyed
         },
         timed=() if settings.stages is None else settings.stages.timed,
+        prepare=serdes.ready,
         sweep=lambda held: sweep(job_folder, held, time.time() - MOVED_AWAY_S, lambda path: RocksEngine(path, None)),
     )
 
 
 def _internal_inputs(
-    settings: Settings, tasks: Mapping[str, TaskModel], topics: Mapping[str, TopicFacts], serde: Callable[[str], Serde]
+    settings: Settings, tasks: Mapping[str, TaskModel], topics: Mapping[str, TopicFacts], serdes: Serdes
 ) -> dict[str, InputSpec]:
     """The topics between the stages of a program, as its tasks read them."""
     found = {}
@@ -126,16 +127,18 @@ def _internal_inputs(
         writers = tuple(name for name, task in tasks.items() if any(p.topic in one.sources for p in task.inputs))
         facts = topics[one.topic]
         found[one.topic] = InputSpec(
-            one.topic, facts.topic_id, serde(one.key), serde(one.value), between=Between(one.sources, writers, facts.partitions, one.timed)
+            one.topic, facts.topic_id, serdes.of(one.key, one.topic, KEY), serdes.of(one.value, one.topic, VALUE),
+            between=Between(one.sources, writers, facts.partitions, one.timed)
         )
     return found
 
 
-def _internal_outputs(settings: Settings, topics: Mapping[str, TopicFacts], serde: Callable[[str], Serde]) -> dict[str, OutputSpec]:
+def _internal_outputs(settings: Settings, topics: Mapping[str, TopicFacts], serdes: Serdes) -> dict[str, OutputSpec]:
     """The same, as its tasks write them."""
     return {
         one.topic: OutputSpec(
-            one.topic, UnreservedKeys(serde(one.key)), serde(one.value), topics[one.topic].partitions, topics[one.topic].max_message_bytes
+            one.topic, UnreservedKeys(serdes.of(one.key, one.topic, KEY)), serdes.of(one.value, one.topic, VALUE),
+            topics[one.topic].partitions, topics[one.topic].max_message_bytes
         )
         for one in (settings.stages.internal.values() if settings.stages is not None else ())
     }
@@ -149,7 +152,7 @@ def _store_specs(
     host: str,
     state: Path,
     cluster_id: str,
-    serde: Callable[[str], Serde],
+    serdes: Serdes,
     now_ms: Callable[[], int],
 ) -> dict[str, StoreSpec]:
     stores = len(settings.stores) * max(1, -(-task_count // settings.containers.count))
@@ -160,7 +163,8 @@ def _store_specs(
     for name, store in settings.stores.items():
         topic = names.changelogs.get(name)
         facts = topics[topic] if topic else None
-        key, value = serde(store.key), serde(store.value)
+        log = topic or job.changelog_topic(name)
+        key, value = serdes.of(store.key, log, KEY), serdes.of(store.value, log, VALUE)
         limit = facts.max_message_bytes if facts else 1 << 30
 
         def open_directory(task: str, name: str = name, engine: str = store.engine) -> StoreDirectory:
@@ -188,7 +192,7 @@ def _store_specs(
             topic_id=topic_id,
             delete_retention_ms=retention,
             key_serde=store.key,
-            value_serde=store.value,
+            value_serde=stored_form(store.value),
             open_directory=open_directory,
             make=make,
             ttl_ms=store.ttl_ms,
@@ -224,9 +228,11 @@ def run_container(payload: Mapping[str, Any]) -> int:
             raise TopicMissing(
                 f"there is no topic {', no topic '.join(gone)}: deleted after the job started.", "Stop the job and find out who deleted it."
             )
-        user = tasks_of(settings, folders)
+        serdes = Serdes(settings, folders)
+        user = tasks_of(settings, folders, serdes=serdes)
         spec = container_spec(
-            settings, tasks, topics, number, host, Path(settings.state.dir), str(payload["cluster_id"]), user.make, folders, operators=user.operators
+            settings, tasks, topics, number, host, Path(settings.state.dir), str(payload["cluster_id"]), user.make, folders,
+            operators=user.operators, serdes=serdes,
         )
         return Container(spec, incarnation, assignment.run_id, assignment.end_offsets, log, clock, supervision=supervision, caution=assignment.caution)
 

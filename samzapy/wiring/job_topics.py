@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from samzapy.config.registered import stored_form
 from samzapy.config.schema import Settings
 from samzapy.container.failure import DEAD_LETTER
 from samzapy.model.job_model import TaskModel
@@ -107,6 +108,6 @@ def fingerprint(settings: Settings, tasks: int) -> dict[str, str]:
     for name, topic in sorted(JobTopics.of(settings).changelogs.items()):
         store = settings.stores[name]
         result[store_subject(name, "key serde")] = store.key
-        result[store_subject(name, "value serde")] = store.value
+        result[store_subject(name, "value serde")] = stored_form(store.value)
         result[store_subject(name, "changelog")] = topic
     return result

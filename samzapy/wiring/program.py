@@ -15,12 +15,12 @@ from samzapy.config.load import LoadedJob, load_job
 from samzapy.config.schema import InputSettings, OutputSettings, Settings, StageSettings, StoreSettings
 from samzapy.config.task_class import import_program, import_task_class
 from samzapy.model.names import Job
-from samzapy.serde.registry import serde_named
 from samzapy.streams.app import App
 from samzapy.streams.expand import Sections, check_names, sections
 from samzapy.streams.graph import Graph
 from samzapy.streams.program import Program
 from samzapy.wiring.job_topics import job_of
+from samzapy.wiring.serdes import VALUE, Serdes
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,9 @@ def graph_of(settings: Settings, folders: Sequence[Path]) -> tuple[Graph, Mappin
     return import_app(settings.app, folders).graph, streams
 
 
-def tasks_of(settings: Settings, folders: Sequence[Path], app: App | None = None, *, check: bool = False) -> Tasks:
-    """What a job runs. `app`: its program, where that is not imported by its name; `check`: functions are checked for changing what they are given.
+def tasks_of(settings: Settings, folders: Sequence[Path], app: App | None = None, *, check: bool = False, serdes: Serdes | None = None) -> Tasks:
+    """What a job runs. `app`: its program, where that is not imported by its name; `check`: functions are checked for changing what they are given;
+    `serdes`: the job's, if there are some already.
 
     Raises:
         ConfigurationError: it cannot be imported, or is not the program that the settings were made of.
@@ -91,7 +92,8 @@ def tasks_of(settings: Settings, folders: Sequence[Path], app: App | None = None
     stores = {name: {"engine": store.engine} for name, store in settings.stores.items()}
     found = sections(app.graph, streams, stores, str(job_of(settings)))
     _refuse_other_program(settings, found)
-    program = Program(app.graph, found.topics, lambda name: serde_named(name, folders), check=check)
+    found_serdes = serdes or Serdes(settings, folders)
+    program = Program(app.graph, found.topics, lambda name: found_serdes.of(name, "", VALUE), check=check)
     return Tasks(program.task, found.operators)
 
 

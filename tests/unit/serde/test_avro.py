@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samzapy.api.errors import ConfigurationError, SerdeError
-from samzapy.serde.avro import MAX_EMPTY_ITEMS, AvroSerde, avro_serde
+from samzapy.serde.avro import AvroSchema, AvroSerde, avro_serde
+from samzapy.serde.avro_walk import MAX_EMPTY_ITEMS
 
 EVERYTHING = {
     "type": "record",
@@ -61,7 +62,7 @@ ENTRIES = st.fixed_dictionaries(
 
 
 def serde_of(schema: Any) -> AvroSerde:
-    return AvroSerde("avro:test.avsc", fastavro.parse_schema(schema, named_schemas={}))
+    return AvroSerde("avro:test.avsc", AvroSchema(schema))
 
 
 SERDE = serde_of(EVERYTHING)

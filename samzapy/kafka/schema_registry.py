@@ -1,0 +1,146 @@
+"""A Schema Registry, asked through the Kafka client's own `SchemaRegistryClient`.
+
+The client keeps what it has fetched, and what it was told of a login stays in it: errors name the registry's address and what it answered. What is no
+clear answer (no connection, a proxy's page, an error of the server) is RegistryUnreachable, so that no record is blamed for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnreachable, SamzapyError
+from samzapy.config.extras import line_for
+from samzapy.config.secrets import keep_out
+from samzapy.ports import RegisteredSchema
+
+TIMEOUT_S = 5.0
+RETRIES = {"max.retries": 2, "retries.wait.ms": 200, "retries.max.wait.ms": 1000, "cache.capacity": 1000}
+MAX_SCHEMA_BYTES = 1 << 20
+MAX_NAMED = 100  # schemas that one schema refers to, and those to others
+NOT_FOUND = 404
+REFUSED = (409, 422)  # not compatible; no schema
+AVRO = "AVRO"
+T = TypeVar("T")
+
+
+class ConfluentRegistry:
+    """The registry at a URL (several, with commas: they are tried in turn). `conf`: the client's own keys."""
+
+    def __init__(self, url: str, conf: Mapping[str, Any]) -> None:
+        try:
+            from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
+        except ImportError as error:
+            raise ConfigurationError(
+                f"a serde of the Schema Registry is named, and what asks it is not installed: {error}.", f"Install it: {line_for('registry')}"
+            ) from None
+        for name in ("httpx", "httpx2"):
+            logging.getLogger(name).setLevel(logging.WARNING)  # it logs each request
+        keep_out([str(conf.get("basic.auth.user.info", "")).partition(":")[2]])
+        self._url, self._schema, self._refusal = url, Schema, SchemaRegistryError
+        try:
+            self._client = SchemaRegistryClient({"timeout": TIMEOUT_S, **RETRIES, **conf, "url": url})
+        except (ValueError, TypeError, OSError) as error:  # keys that it does not know, files that are not there
+            raise ConfigurationError(f"schema_registry: {error}.", "See `schema_registry.conf` of the job file: its keys are the client's own.") from None
+
+    def by_id(self, number: int) -> RegisteredSchema | None:
+        try:
+            return self._asked(lambda: self._read(number, self._client.get_schema(number)))
+        except _Refused:
+            return None
+
+    def newest(self, subject: str) -> RegisteredSchema | None:
+        def ask() -> RegisteredSchema:
+            found = self._client.get_latest_version(subject)
+            return self._read(int(found.schema_id or 0), found.schema)
+
+        return self._asked(ask)
+
+    def id_of(self, subject: str, kind: str, text: str) -> int | None:
+        try:
+            return self._asked(lambda: int(self._client.lookup_schema(subject, self._schema(text, kind)).schema_id or 0))
+        except _Refused as refused:
+            raise self._unfit(subject, refused) from None
+
+    def register(self, subject: str, kind: str, text: str) -> int:
+        try:
+            number = self._asked(lambda: int(self._client.register_schema(subject, self._schema(text, kind))))
+        except _Refused as refused:
+            raise self._unfit(subject, refused) from None
+        if number is None:
+            raise self._strange("it does not find where to register a schema")
+        return number
+
+    def is_compatible(self, subject: str, kind: str, text: str) -> bool:
+        try:
+            found = self._asked(lambda: bool(self._client.test_compatibility(subject, self._schema(text, kind))))
+        except _Refused:
+            return False
+        return True if found is None else found
+
+    def _unfit(self, subject: str, refused: _Refused) -> ConfigurationError:
+        return ConfigurationError(
+            f"the Schema Registry at {self._url} refuses the schema for subject {subject}: {refused}.",
+            "Change the schema so that it is compatible with the subject's versions, or change the subject's compatibility rule.",
+        )
+
+    def _read(self, number: int, schema: Any) -> RegisteredSchema:
+        if not isinstance(schema.schema_str, str):
+            raise TypeError("an answer without a schema")
+        named: dict[tuple[str, int], str] = {}
+        self._follow(schema, named)
+        return RegisteredSchema(number, schema.schema_type or AVRO, _bounded(schema.schema_str), tuple(named.values()))
+
+    def _follow(self, schema: Any, named: dict[tuple[str, int], str]) -> None:
+        """The schemas that one refers to, and those to others; each after those that it needs."""
+        for reference in schema.references or ():
+            place = (str(reference.subject), int(reference.version))
+            if place not in named:
+                if len(named) >= MAX_NAMED:
+                    raise ValueError(f"a schema with more than {MAX_NAMED} references")
+                named[place] = ""  # so that a circle ends
+                found = self._client.get_version(*place).schema
+                self._follow(found, named)
+                del named[place]  # after what it needs
+                named[place] = _bounded(str(found.schema_str))
+
+    def _asked(self, ask: Callable[[], T]) -> T | None:
+        try:
+            return ask()
+        except self._refusal as error:
+            self._raise(error)
+            return None
+        except SamzapyError:
+            raise
+        except Exception as error:  # noqa: BLE001  the HTTP client has many, and an answer that is none of a registry's may fail anywhere
+            raise self._strange(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from None
+
+    def _raise(self, error: Any) -> None:
+        """What a refusal means; nothing if it says that there is no such thing."""
+        status, text = int(error.http_status_code), str(error.error_message)[:300]
+        if status == NOT_FOUND and error.error_code not in (None, -1):  # a registry's own: a wrong address has a page of another kind
+            return
+        if status in REFUSED:
+            raise _Refused(text)
+        if status in (401, 403):
+            raise NotAuthenticated(
+                f"the Schema Registry at {self._url} refuses the login: {text}.",
+                "Check `basic.auth.user.info` (or `bearer.auth.…`) in `schema_registry.conf`, and that the login may read the job's subjects.",
+            )
+        raise self._strange(f"HTTP {status}: {text}")
+
+    def _strange(self, what: str) -> RegistryUnreachable:
+        return RegistryUnreachable(
+            f"the Schema Registry at {self._url} does not answer, or not as one does: {what}.", "Check `schema_registry.url`, and that the registry runs."
+        )
+
+
+class _Refused(Exception):
+    """The registry refuses a schema; its text says why."""
+
+
+def _bounded(text: str) -> str:
+    if len(text) > MAX_SCHEMA_BYTES:
+        raise ValueError(f"a schema of {len(text)} characters, more than {MAX_SCHEMA_BYTES}")
+    return text

@@ -1,0 +1,53 @@
+"""One JSON Schema: JSON that it allows is written, and read."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import jsonschema
+import orjson
+import referencing
+
+from samzapy.api.errors import SerdeError
+from samzapy.serde.basic import MAX_JSON_BYTES, JsonSerde
+
+
+class JsonSchema:
+    """One schema, by the package `jsonschema`, which fetches nothing: what a schema refers to must be in it.
+
+    Raises:
+        jsonschema.SchemaError: it is none.
+    """
+
+    kind = "JSON"
+
+    def __init__(self, document: Any) -> None:
+        checker = jsonschema.validators.validator_for(document, default=jsonschema.Draft7Validator)
+        checker.check_schema(document)
+        self._checker = checker(document, registry=referencing.Registry())
+
+    def check(self, value: Any) -> None:
+        """Raises ValueError: the schema does not allow it; the message names the field."""
+        try:
+            wrong = jsonschema.exceptions.best_match(self._checker.iter_errors(value))
+        except referencing.exceptions.Unresolvable as error:
+            raise ValueError(f"the schema refers to {error}, which is not in it") from None
+        if wrong is not None:
+            raise ValueError(f"{wrong.json_path}: {wrong.message}")
+
+    def write(self, out: io.BytesIO, value: Any) -> None:
+        self.check(value)
+        try:
+            out.write(JsonSerde.encode(value))
+        except SerdeError as error:
+            raise ValueError(error.message) from None
+
+    def read(self, data: bytes, at: int = 0, wanted: JsonSchema | None = None) -> Any:
+        """The value, if the schema `wanted` allows it; without one whatever it is."""
+        if len(data) > MAX_JSON_BYTES:
+            raise ValueError(f"{len(data)} bytes, more than {MAX_JSON_BYTES}")
+        value = orjson.loads(data[at:])
+        if wanted is not None:
+            wanted.check(value)
+        return value

@@ -1,0 +1,110 @@
+"""A job's serdes: by the names in its file, and for those of the Schema Registry by what they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from samzapy.config.registered import BY_BOTH, BY_RECORD, BY_TOPIC, is_registered, schema_file
+from samzapy.config.registry_settings import SchemaRegistrySettings
+from samzapy.config.schema import Settings
+from samzapy.ports import SchemaRegistry
+from samzapy.serde.registered import RegistrySerde, Schemas, registry_serde
+from samzapy.serde.registry import NamedSerde, found_file, serde_named
+from samzapy.wiring.job_topics import JobTopics
+
+KEY, VALUE = "key", "value"
+Place = tuple[str, str, str]  # serde, topic, key or value
+
+
+class Serdes:
+    """Makes the serdes of one job, each once.
+
+    Args:
+        settings: of the job.
+        folders: where files and modules are looked for.
+        registry: what is asked for schemas, in place of the registry that the job file names, which is connected to at first use.
+    """
+
+    def __init__(self, settings: Settings, folders: Sequence[Path], registry: Callable[[], SchemaRegistry] | None = None) -> None:
+        self._settings = settings
+        self._folders = folders
+        self._connect = registry or (lambda: connected(settings.schema_registry))
+        self._schemas: Schemas | None = None
+        self._made: dict[Place, NamedSerde] = {}
+
+    def of(self, name: str, topic: str, part: str) -> NamedSerde:
+        """The serde of that name for a topic's keys or values (`part`).
+
+        Raises:
+            ConfigurationError: there is none, or its file, class or registry cannot be used.
+        """
+        place = (name, topic, part)
+        if place not in self._made:
+            self._made[place] = self.registered(name, topic, part) if is_registered(name) else serde_named(name, self._folders)
+        return self._made[place]
+
+    def ready(self, register: bool = False) -> None:
+        """Find the schemas in the registry that the job's outputs and stores are written with. `register`: those that are not there are registered.
+
+        Raises:
+            ConfigurationError: a schema is not there, or is refused. RegistryUnreachable, NotAuthenticated.
+        """
+        for place in written(self._settings):
+            serde = self.of(*place)
+            if isinstance(serde, RegistrySerde):  # always: see `written`
+                serde.ready(register)
+
+    def registered(self, name: str, topic: str, part: str) -> RegistrySerde:
+        """A serde of the Schema Registry. Raises as `of`."""
+        if self._schemas is None:
+            self._schemas = Schemas(self._connect())
+        found = self._settings.schema_registry
+        rule = BY_TOPIC if found is None else found.subjects
+        file = schema_file(name)
+        return registry_serde(name, found_file(name, file, self._folders) if file else None, self._schemas, lambda record: subject(rule, topic, part, record))
+
+
+def connected(settings: SchemaRegistrySettings | None) -> SchemaRegistry:
+    """The registry that a job file names."""
+    from samzapy.kafka.schema_registry import ConfluentRegistry  # a second of imports, which a job without a registry need not wait for
+
+    if settings is None:
+        raise AssertionError("`config.registry_check` refuses a serde of the registry in a job without one")
+    return ConfluentRegistry(settings.url, settings.conf)
+
+
+def written(settings: Settings) -> Iterator[Place]:
+    """What the job writes by a serde of the Schema Registry."""
+    return (place for place in (*_of_outputs(settings), *_of_stores(settings), *_of_stages(settings)) if is_registered(place[0]))
+
+
+def read(settings: Settings) -> Iterator[Place]:
+    """What the job reads by a serde of the Schema Registry."""
+    places = [(name, i.topic, part) for i in settings.inputs for name, part in ((i.key, KEY), (i.value, VALUE))]
+    return (place for place in places if is_registered(place[0]))
+
+
+def subject(rule: str, topic: str, part: str, record: str) -> str:
+    """A schema's subject, as Confluent's serializers name it. `record`: what the schema calls its values; without that, its topic names it."""
+    if not topic or (rule == BY_RECORD and record):
+        return record if topic else ""
+    return f"{topic}-{record}" if rule == BY_BOTH and record else f"{topic}-{part}"
+
+
+def _of_outputs(settings: Settings) -> Iterator[Place]:
+    for output in settings.outputs:
+        yield output.key, output.topic, KEY
+        yield output.value, output.topic, VALUE
+
+
+def _of_stores(settings: Settings) -> Iterator[Place]:
+    topics = JobTopics.of(settings)
+    for name, store in settings.stores.items():
+        yield store.value, topics.changelogs.get(name) or topics.job.changelog_topic(name), VALUE
+
+
+def _of_stages(settings: Settings) -> Iterator[Place]:
+    for one in settings.stages.internal.values() if settings.stages is not None else ():
+        yield one.key, one.topic, KEY
+        yield one.value, one.topic, VALUE

@@ -1,0 +1,212 @@
+"""The serdes of a Schema Registry, against a registry of our own on loopback, through the Kafka client's own registry client."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from hypothesis import given
+from hypothesis import strategies as st
+
+from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnreachable, SerdeError
+from samzapy.config.load import settings_from_document
+from samzapy.config.schema import Settings
+from samzapy.serde.registered import MAX_FORMS
+from samzapy.wiring.serdes import VALUE, Serdes
+from tests.registry import Registry
+
+BUY = {"type": "record", "name": "Buy", "namespace": "shop", "fields": [{"name": "user", "type": "string"}, {"name": "cents", "type": "int"}]}
+BUY_2 = {**BUY, "fields": [*BUY["fields"], {"name": "coupon", "type": ["null", "string"], "default": None}]}
+WIDER = {**BUY, "fields": [{"name": "cents", "type": "long"}]}
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with Registry() as found:
+        yield found
+
+
+def settings_of(registry: Registry, **section: Any) -> Settings:
+    document = {
+        "job": "shop", "task": "a:B", "kafka": {"bootstrap.servers": "memory:9092"},
+        "inputs": [{"topic": "buys", "value": "registry"}],
+        "schema_registry": {"url": registry.url, **section},
+    }  # fmt: skip
+    return settings_from_document(document, os.environ)
+
+
+def serde(registry: Registry, tmp_path: Path, schema: Any = None, topic: str = "buys", file: str = "buy.avsc", **section: Any) -> Any:
+    if schema is None:
+        return Serdes(settings_of(registry, **section), [tmp_path]).of("registry", topic, VALUE)
+    (tmp_path / file).write_text(json.dumps(schema))
+    return Serdes(settings_of(registry, **section), [tmp_path]).of(f"registry:{file}", topic, VALUE)
+
+
+def test_it_reads_and_writes_what_the_client_library_writes_and_reads(registry: Registry, tmp_path: Path) -> None:
+    client = SchemaRegistryClient({"url": registry.url})
+    context = SerializationContext("buys", MessageField.VALUE)
+    theirs = AvroSerializer(client, json.dumps(BUY))({"user": "ada", "cents": 7}, context)
+    ours = serde(registry, tmp_path, BUY)
+    assert ours.decode(theirs) == {"user": "ada", "cents": 7}
+    assert ours.encode({"user": "ada", "cents": 7}) == theirs
+    assert AvroDeserializer(client)(ours.encode({"user": "bob", "cents": 1}), context) == {"user": "bob", "cents": 1}
+
+
+def test_values_of_old_and_new_writers_are_read_by_the_schema_in_the_file(registry: Registry, tmp_path: Path) -> None:
+    for schema in (BUY, BUY_2):
+        registry.add("buys-value", schema)
+    old, new = serde(registry, tmp_path, BUY).encode({"user": "ada", "cents": 7}), serde(registry, tmp_path, BUY_2).encode(
+        {"user": "bob", "cents": 8, "coupon": "X"}
+    )
+    assert old[:5] != new[:5]
+    reader = serde(registry, tmp_path, BUY_2)
+    assert [reader.decode(old), reader.decode(new)] == [{"user": "ada", "cents": 7, "coupon": None}, {"user": "bob", "cents": 8, "coupon": "X"}]
+    assert serde(registry, tmp_path, WIDER).decode(new) == {"cents": 8}
+    assert serde(registry, tmp_path).decode(old) == {"user": "ada", "cents": 7}
+    needs_more = serde(registry, tmp_path, {**BUY, "fields": [{"name": "shop", "type": "string"}]})
+    with pytest.raises(SerdeError, match=r"by schema 1: .*shop.*need a default"):
+        needs_more.decode(old)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "it has 0 bytes, and the header alone has 5"),
+        (b"\0\0\0\1", "it has 4 bytes"),
+        (b'{"user": "ada"}', "its first byte is 123"),
+        (b"\0\0\0\0\0abc", "the Schema Registry has no schema 0"),
+        (b"\0\xff\xff\xff\xffabc", "the Schema Registry has no schema 4294967295"),
+        (b"\0\0\0\0\x63abc", "the Schema Registry has no schema 99"),
+        (b"\0\0\0\0\1", "by schema 1: 'a number that does not end'"),
+        (b"\0\0\0\0\1\6ad", "by schema 1: 'a length of 3"),
+        (b"\0\0\0\0\1\6ada\2more", "by schema 1: '4 bytes follow the value'"),
+    ],
+)
+def test_bytes_that_are_no_value_are_an_error_that_names_them(registry: Registry, tmp_path: Path, data: bytes, said: str) -> None:
+    registry.add("buys-value", BUY)
+    with pytest.raises(SerdeError, match="serde registry cannot read") as found:
+        serde(registry, tmp_path).decode(data)
+    assert said in found.value.message
+    assert found.value.remedy
+
+
+@given(data=st.binary(max_size=40), number=st.integers(0, 3))
+def test_no_bytes_do_anything_else_than_a_value_or_a_serde_error(hostile: Any, data: bytes, number: int) -> None:
+    for each in (data, b"\0" + number.to_bytes(4, "big") + data):
+        try:
+            hostile.decode(each)
+        except SerdeError:
+            continue
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    with Registry() as found:
+        found.add("buys-value", BUY_2)
+        found.add("other", {"type": "array", "items": "null"})
+        yield serde(found, tmp_path_factory.mktemp("hostile"), BUY_2)
+
+
+def test_a_schema_is_asked_for_once_and_an_unknown_number_not_for_each_record(registry: Registry, tmp_path: Path) -> None:
+    registry.add("buys-value", BUY)
+    ours = serde(registry, tmp_path, BUY)
+    for _ in range(50):
+        ours.decode(ours.encode({"user": "ada", "cents": 7}))
+    assert [line for line in registry.asked if "ids" in line] == ["GET /schemas/ids/1"]
+    for _ in range(50):
+        with pytest.raises(SerdeError):
+            ours.decode(b"\0\0\0\0\x63abc")
+    assert registry.asked.count("GET /schemas/ids/99") == 1
+    for number in range(100, 100 + MAX_FORMS + 10):  # what is remembered is bounded
+        ours._schemas._unknown[number] = 0.0 if number == 100 else 1e18
+    with pytest.raises(SerdeError):
+        ours.decode(b"\0\0\0\1\0abc")
+
+
+def test_a_registry_that_does_not_answer_is_no_fault_of_the_record(registry: Registry, tmp_path: Path) -> None:
+    registry.add("buys-value", BUY)
+    data = serde(registry, tmp_path, BUY).encode({"user": "ada", "cents": 7})
+    registry.answers = False
+    reader = serde(registry, tmp_path, BUY_2)
+    with pytest.raises(RegistryUnreachable, match=registry.url) as found:
+        reader.decode(data)
+    assert "503" in found.value.message
+    assert not isinstance(found.value, SerdeError)
+    registry.answers = True
+    assert reader.decode(data) == {"user": "ada", "cents": 7, "coupon": None}
+
+
+def test_what_writes_must_be_registered_unless_the_job_registers_it(registry: Registry, tmp_path: Path) -> None:
+    ours = serde(registry, tmp_path, BUY, topic="totals")
+    with pytest.raises(ConfigurationError, match="no version of subject totals-value is the same") as found:
+        ours.ready()
+    assert "register: true" in found.value.remedy
+    ours.ready(register=True)
+    assert ours.encode({"user": "ada", "cents": 7})[:5] == b"\0\0\0\0\1"
+    broken = serde(registry, tmp_path, {**BUY, "fields": [{"name": "shop", "type": "string"}]}, topic="totals")
+    with pytest.raises(ConfigurationError, match="not compatible with the newest version of subject totals-value"):
+        broken.refuse_unfit(may_register=True)
+    with pytest.raises(ConfigurationError, match="refuses the schema for subject totals-value: Schema being registered is incompatible"):
+        broken.ready(register=True)
+
+
+def test_without_a_file_the_newest_schema_of_the_subject_writes(registry: Registry, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no subject buys-value"):
+        serde(registry, tmp_path).encode({})
+    registry.add("buys-value", BUY)
+    newest = registry.add("buys-value", BUY_2)
+    ours = serde(registry, tmp_path)
+    assert ours.encode({"user": "ada", "cents": 7})[:5] == b"\0" + newest.to_bytes(4, "big")
+    with pytest.raises(SerdeError, match="cannot write a dict"):
+        ours.encode({"user": "ada", "cents": "seven"})
+
+
+@pytest.mark.parametrize(("rule", "subject"), [("topic", "totals-value"), ("record", "shop.Buy"), ("topic_record", "totals-shop.Buy")])
+def test_subjects_are_called_as_the_client_library_calls_them(registry: Registry, tmp_path: Path, rule: str, subject: str) -> None:
+    serde(registry, tmp_path, BUY, topic="totals", subjects=rule).ready(register=True)
+    assert f"POST /subjects/{subject}/versions" in registry.asked
+
+
+def test_a_schema_that_refers_to_others_is_read_with_them(registry: Registry, tmp_path: Path) -> None:
+    registry.add("place", {"type": "record", "name": "shop.Place", "fields": [{"name": "city", "type": "string"}]})
+    user = {"type": "record", "name": "shop.User", "fields": [{"name": "at", "type": "shop.Place"}]}
+    number = registry.add("users-value", user, references=[{"name": "shop.Place", "subject": "place", "version": 1}])
+    assert serde(registry, tmp_path).decode(b"\0" + number.to_bytes(4, "big") + b"\x08Rome") == {"at": {"city": "Rome"}}
+
+
+def test_a_login_is_used_and_is_in_no_message(registry: Registry, tmp_path: Path) -> None:
+    registry.login = "ada:a-long-password"
+    registry.add("buys-value", BUY)
+    ours = serde(registry, tmp_path, BUY, conf={"basic.auth.user.info": "ada:a-long-password"})
+    assert ours.encode({"user": "ada", "cents": 7})
+    with pytest.raises(NotAuthenticated, match="refuses the login") as found:
+        serde(registry, tmp_path, BUY, conf={"basic.auth.user.info": "ada:a-wrong-password"}).ready()
+    assert "password" not in str(found.value)
+
+
+def test_json_schema_values_are_checked_by_the_file(registry: Registry, tmp_path: Path) -> None:
+    schema = {"type": "object", "title": "Buy", "required": ["cents"], "properties": {"cents": {"type": "integer", "minimum": 0}}}
+    registry.add("buys-value", schema, kind="JSON")
+    ours = serde(registry, tmp_path, schema, file="buy.json")
+    data = ours.encode({"cents": 7})
+    assert data == b'\0\0\0\0\1{"cents":7}'
+    assert ours.decode(data) == serde(registry, tmp_path).decode(data) == {"cents": 7}
+    with pytest.raises(SerdeError, match=r"\$\.cents"):
+        ours.encode({"cents": -1})
+    with pytest.raises(SerdeError, match=r"\$\.cents"):
+        ours.decode(data.replace(b"7", b"-1"))
+    with pytest.raises(SerdeError, match="schema 1 is of kind JSON, not AVRO"):
+        serde(registry, tmp_path, BUY).decode(data)
+
+
+def test_another_kind_of_schema_is_named(registry: Registry, tmp_path: Path) -> None:
+    registry.add("buys-value", "syntax = 'proto3';", kind="PROTOBUF")
+    with pytest.raises(SerdeError, match="kind PROTOBUF"):
+        serde(registry, tmp_path).decode(b"\0\0\0\0\1\0abc")
