@@ -39,6 +39,7 @@ REMEDIES = {
     "SZ305": "check `sasl.username`, `sasl.password` and `sasl.mechanism` in `kafka:`",
     "SZ306": "as the message says: `ssl.ca.location`, the broker's name in `bootstrap.servers`, its certificate, or `security.protocol`",
     "SZ307": "start the broker that holds the partition; a running job goes on by itself",
+    "SZ308": "check `schema_registry.url` and the registry; a running job goes on by itself",
     "SZ310": "none: the records are read again; if the job ends, the message names what the broker refused",
     "SZ316": "set this host's clock, or the broker's; `date -u` on both shows which is wrong. The job goes on from the last commit",
     "SZ315": "none if `on_error` skips the record; otherwise fix the record that the message names, or the topic's limits",

@@ -40,7 +40,7 @@ class ConfluentRegistry:
         keep_out([str(conf.get("basic.auth.user.info", "")).partition(":")[2]])
         self._url, self._schema, self._refusal = url, Schema, SchemaRegistryError
         try:
-            self._client = SchemaRegistryClient({"timeout": TIMEOUT_S, **RETRIES, **conf, "url": url})
+            self._client = SchemaRegistryClient({"timeout": TIMEOUT_S, **RETRIES, **{k: v for k, v in conf.items() if v != ""}, "url": url})
         except (ValueError, TypeError, OSError) as error:  # keys that it does not know, files that are not there
             raise ConfigurationError(f"schema_registry: {error}.", "See `schema_registry.conf` of the job file: its keys are the client's own.") from None
 
