@@ -38,7 +38,9 @@ class ConfluentRegistry:
         for name in ("httpx", "httpx2"):
             logging.getLogger(name).setLevel(logging.WARNING)  # it logs each request
         keep_out([str(conf.get("basic.auth.user.info", "")).partition(":")[2]])
-        self._url, self._schema, self._refusal = url, Schema, SchemaRegistryError
+        self._url = url
+        self._schema: Any = Schema  # without the extra's packages its types are not known
+        self._refusal = SchemaRegistryError
         try:
             self._client = SchemaRegistryClient({"timeout": TIMEOUT_S, **RETRIES, **{k: v for k, v in conf.items() if v != ""}, "url": url})
         except (ValueError, TypeError, OSError) as error:  # keys that it does not know, files that are not there
