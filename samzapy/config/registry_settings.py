@@ -23,5 +23,5 @@ class SchemaRegistrySettings(Section):
     register_: Flag = Field(
         False,
         alias="register",
-        description="true: `samzapy run` registers the schemas that the job writes, before it starts; false: they must be registered already.",
+        description="true: a run registers the schemas that the job writes, before it starts; false: they must be registered already.",
     )
