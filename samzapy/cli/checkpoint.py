@@ -65,6 +65,11 @@ def checkpoint_show(file: JobFile, more: MoreFiles = None, sets: Sets = None, as
     for c in found.values():
         rows += [(c.task, c.sequence, c.epoch, c.container, f"input {partition}", mark.next_offset) for partition, mark in c.inputs.items()]
         rows += [
+            (c.task, c.sequence, c.epoch, c.container, f"input {partition}, read again for store {store}", at)
+            for partition, mark in c.inputs.items()
+            for store, at in mark.refill.items()
+        ]
+        rows += [
             (c.task, c.sequence, c.epoch, c.container, f"left input {partition}", mark.next_offset) for partition, mark in c.left.items()
         ]
         rows += [(c.task, c.sequence, c.epoch, c.container, f"store {name}", mark.position) for name, mark in c.stores.items()]

@@ -107,7 +107,8 @@ class InputSettings(Section):
     bootstrap: Flag = Field(
         False,
         description="Read to its end before any other input is read. In a job without stores, or with one of `changelog: false`, it is read from its "
-        "start at each start: records that come again fill stores without a changelog, and nothing else that they do is repeated.",
+        "start at each start: records that come again fill stores without a changelog, and nothing else that they do is repeated. For a store with a "
+        "changelog that begins empty later (a new one, say) it is read once more, in the same way.",
     )
     broadcast: Flag = Field(False, description="Every task reads all its partitions.")
     on_out_of_range: OutOfRange = Field(

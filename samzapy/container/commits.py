@@ -83,7 +83,7 @@ class Commits:
 
         # What is read again for a bootstrap is no progress: the search for a poison record would never end.
         gets_on = any(at > t.committed.inputs[str(p)].next_offset for t in tasks for p, at in positions[t.name].items())
-        if self._committer.commit(tasks, positions):
+        if self._committer.commit(tasks, positions, here):
             self._tell(why, tasks)
             if gets_on:
                 self._search.committed(self._transaction.contents())

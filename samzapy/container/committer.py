@@ -52,6 +52,7 @@ class Cut:
     watermarks: Mapping[str, int]
     condemned: Mapping[str, tuple[int, ...]]  # by str(TopicPartition)
     said: Said  # what it tells those behind internal topics
+    refills: Mapping[str, Mapping[str, int]]  # by str(TopicPartition): what is read again for stores that began empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +94,20 @@ class Committer:
         self.total_seconds = 0.0
         self.last = Done({}, 0, 0)
 
-    def commit(self, tasks: Sequence[TaskInstance], positions: Mapping[str, Mapping[TopicPartition, int]]) -> bool:
-        """Commit what changed in these tasks; False: nothing had changed, nothing was done.
+    def commit(
+        self,
+        tasks: Sequence[TaskInstance],
+        positions: Mapping[str, Mapping[TopicPartition, int]],
+        here: Mapping[str, Mapping[TopicPartition, int]],
+    ) -> bool:
+        """Commit what changed in these tasks; False: nothing had changed, nothing was done. By task: its next offsets, and how far it has read, which
+        is before them in what is read again.
 
         Raises:
             TransactionAborted: nothing of it will be seen; abort. Fenced, InDoubt: start over. Superseded: exit.
         """
         started = self._clock.monotonic()
-        cuts = [c for c in (self._cut(t, positions.get(t.name, {})) for t in tasks) if c is not None]
+        cuts = [c for c in (self._cut(t, positions.get(t.name, {}), here.get(t.name, {})) for t in tasks) if c is not None]
         if not cuts and not self._own.in_transaction:
             return False
         failpoints.hit("commit.C0.cut")
@@ -133,7 +140,7 @@ class Committer:
 
     # -- C0 ----------------------------------------------------------------------------------------------------------------------
 
-    def _cut(self, task: TaskInstance, positions: Mapping[TopicPartition, int]) -> Cut | None:
+    def _cut(self, task: TaskInstance, positions: Mapping[TopicPartition, int], here: Mapping[TopicPartition, int]) -> Cut | None:
         committed = task.committed
         changes = {name: store.freeze() for name, store in task.stores.items() if store.changed}
         moved = any(committed.inputs[str(p)].next_offset != offset for p, offset in positions.items())
@@ -147,7 +154,9 @@ class Committer:
         moved = moved or any(offsets != committed.inputs[p].condemned for p, offsets in condemned.items())
         told = self._marks.of(task)
         moved = moved or self._marks.is_news(task, told)
-        return Cut(task, positions, changes, {}, times, watermarks, condemned, told) if changes or moved or ended else None
+        refills = task.refills(here, positions)
+        moved = moved or any(offsets != committed.inputs[p].refill for p, offsets in refills.items())
+        return Cut(task, positions, changes, {}, times, watermarks, condemned, told, refills) if changes or moved or ended else None
 
     # -- C1, C2 ------------------------------------------------------------------------------------------------------------------
 
@@ -203,7 +212,9 @@ class Committer:
             mark = stores[name]
             stores[name] = StoreMark(mark.topic, mark.topic_id, mark.changelog_start, position)
         inputs = {
-            str(p): InputMark(self._spec.inputs[p.topic].topic_id, offset, cut.times.get(str(p)), cut.condemned.get(str(p), ()))
+            str(p): InputMark(
+                self._spec.inputs[p.topic].topic_id, offset, cut.times.get(str(p)), cut.condemned.get(str(p), ()), cut.refills.get(str(p), {})
+            )
             for p, offset in cut.positions.items()
         }
         return old.advanced(

@@ -251,8 +251,8 @@ class Processing:
     def _attempt(self, task_input: TaskInput, records: Sequence[Message]) -> BaseException | None:
         """Outside the hot loop: a record, or several for a task that takes batches; what it raised. What it did is kept, or is to be undone.
 
-        Of a record that has taken effect before, only what it puts into stores without a changelog is kept: the rest would count twice, and
-        a request to stop would stop every later run at this record.
+        Of a record that has taken effect before, only what it puts into stores without a changelog, and into those that began empty since, is kept:
+        the rest would count twice, and a request to stop would stop every later run at this record.
         """
         message, task = records[0], task_input.task
         comes_again = message.offset() < task_input.again_until
@@ -272,7 +272,7 @@ class Processing:
         if self._requests.is_forked:
             end_child(None)
         if comes_again:
-            task.keep_scratch()
+            task.keep_again(task_input, message.offset())
             self._collector.drop()
             self._requests.clear()
         else:

@@ -47,7 +47,10 @@ class Between:
 @dataclass(frozen=True, slots=True)
 class InputSpec:
     """An input topic: its id now, its serdes, where a first start begins, what to do when the next offset is gone, its event time, and whether it is
-    an internal one."""
+    an internal one.
+
+    `fills`: stores with a changelog that are made of this input, and need all of its records from where a first start begins.
+    """
 
     topic: str
     topic_id: str
@@ -57,6 +60,7 @@ class InputSpec:
     bootstrap: bool = False
     on_out_of_range: str = "fail"
     time: TimeSpec | None = None
+    fills: frozenset[str] = frozenset()
     between: Between | None = None
 
 

@@ -22,6 +22,7 @@ from samzapy.ids import random_id
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark, StoreMark
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.model.ownership import Startpoint
+from samzapy.plan.refill import refill_at_start
 from samzapy.plan.startpoints import pending
 from samzapy.ports import Clock, Consumer, Log
 
@@ -53,6 +54,7 @@ class Starter:
         self._commit_others = commit_others
         self._clock = clock
         self._wait_s = 0.0
+        self._logged = {name for name, store in spec.stores.items() if store.changelog}
         self._restorer = Restorer(spec, log, ownership, clock, commit_others, new_id)
 
     def steps(self, tasks: Sequence[TaskInstance]) -> Steps[None]:
@@ -127,6 +129,7 @@ class Starter:
     ) -> tuple[dict[str, InputMark], dict[str, InputMark]]:
         """The next offsets of the task's inputs, and those of its removed inputs."""
         before = {**old.left, **old.inputs} if old is not None else {}
+        empty = self._empty(task, old)
         times = {p: mark.time for p, mark in before.items()}  # under state that stands, time does not go back
         ordered = {p: InputMark(order.topic_ids[p], at, times.get(p)) for p, at in order.offsets.items()} if order is not None else {}
         known = {**before, **ordered}
@@ -138,12 +141,20 @@ class Starter:
                 offset = checked_offset(bounds[task_input.partition], spec, task_input.partition, mark)
             else:
                 offset = first_offset(bounds[task_input.partition], spec, self._has_grown(task_input.partition))
+            begin = first_offset(bounds[task_input.partition], spec)
+            refill = refill_at_start(before.get(partition), spec.topic_id, begin, offset, empty & spec.fills, self._logged)
             inputs[partition] = InputMark(
                 spec.topic_id,
                 offset,
                 mark.time if mark is not None and spec.time is not None else None,
                 condemned_before(offset, spec, before.get(partition)),
+                refill,
             )
+            for store in refill:
+                LOG.info(
+                    "%s: %s is read again from %d to %d for store %r, which began empty; nothing else that these records do is repeated",
+                    task.name, partition, refill[store], offset, store,
+                )  # fmt: skip
             if old is not None and partition not in old.inputs:
                 came = f"is an input again; it left at {before[partition].next_offset}" if partition in before else "is new to this task"
                 LOG.info("%s: %s %s; it is read from %d", task.name, partition, came, offset)
@@ -153,6 +164,10 @@ class Starter:
                 "%s: %s is no longer an input; if it is added again, it is read from %d", task.name, partition, left[partition].next_offset
             )
         return inputs, left
+
+    def _empty(self, task: TaskInstance, old: Checkpoint | None) -> set[str]:
+        """The stores with a changelog that begin empty, though their task does not begin."""
+        return set() if old is None else {name for name in self._logged - old.stores.keys() if not task.restored[name].records}
 
     def _has_grown(self, partition: TopicPartition) -> bool:
         """Whether the partition was added after the job first saw its topic: then all its records are new to the job."""

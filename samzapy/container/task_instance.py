@@ -25,6 +25,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.marks import Mark
 from samzapy.model.names import KAFKA
 from samzapy.model.offsets import TopicPartition
+from samzapy.plan.refill import refill_at_commit
 from samzapy.ports import Message, TaskStore
 
 WAITING, RESTORING, BOOTSTRAPPING, RUNNING, STOPPED = "WAITING", "RESTORING", "BOOTSTRAPPING", "RUNNING", "STOPPED"
@@ -106,7 +107,9 @@ class TaskInput:
         busy_s: how long its records have been processed, in seconds.
         first_ms, last_ms: timestamps of the first record since the last commit, and of the last one, about: of runs of a partition's records the
             first and the last; 0: none.
-        again_until: records before this offset have taken effect once, and come again because no changelog keeps what they put somewhere.
+        again_until: records before this offset have taken effect once, and come again because no changelog keeps what they put somewhere, or for
+            stores that began empty.
+        refill: by such store, the offset from which on it needs the records that come again (`InputMark.refill`).
         condemned: offsets of a bootstrap input's records that are not processed when they come again (`InputMark.condemned`).
         lane: its event time; None: the input has none.
         process: the task object's `process`, with event time where the input has it.
@@ -129,6 +132,7 @@ class TaskInput:
         "partition",
         "process",
         "processed",
+        "refill",
         "resume_at",
         "skipped",
         "spec",
@@ -151,6 +155,7 @@ class TaskInput:
         self.resume_at = 0
         self.again_until = 0
         self.condemned: set[int] = set()
+        self.refill: Mapping[str, int] = {}
         self.lane: Lane | None = None
         self.process: Callable[[Any, Any, Any], Any]
         self.processed = 0
@@ -164,7 +169,8 @@ class TaskInput:
         """Its task begins at its checkpoint and reads from this offset. Records before it are read for other tasks."""
         self.resume_at = offset
         self.again_until = self.committed_offset
-        self.condemned = set(self.task.committed.inputs[str(self.partition)].condemned)
+        mark = self.task.committed.inputs[str(self.partition)]
+        self.condemned, self.refill = set(mark.condemned), mark.refill
         self.ended = False
 
     def condemn(self, offset: int) -> None:
@@ -267,10 +273,16 @@ class TaskInstance:
         for store in self.stores.values():
             store.keep()
 
-    def keep_scratch(self) -> None:
-        """As `keep` for stores without a changelog; the writes to others are undone."""
+    def refills(self, here: Mapping[TopicPartition, int], positions: Mapping[TopicPartition, int]) -> dict[str, Mapping[str, int]]:
+        """For its checkpoint: by str(TopicPartition) what is still read again for stores that began empty, where there was any. `here`: how far each input
+        was read, `positions`: its next offset."""
+        begun = [i for i in self.inputs if i.refill]
+        return {str(i.partition): refill_at_commit(i.refill, here[i.partition], positions[i.partition]) for i in begun}
+
+    def keep_again(self, task_input: TaskInput, offset: int) -> None:
+        """As `keep` for a record that comes again: for stores without a changelog, and those that need it; the writes to others are undone."""
         for name, store in self.stores.items():
-            if name in self.scratch:
+            if name in self.scratch or task_input.refill.get(name, task_input.again_until) <= offset:
                 store.keep()
             else:
                 store.undo()

@@ -82,7 +82,9 @@ class TaskStart:
             self._commits.commit(START)  # what init() put must not be blamed on a record
 
     def _offset_to_read(self, task_input: TaskInput) -> int:
-        """The committed offset; but a bootstrap input that feeds what no changelog keeps is read from its start each time."""
+        """The committed offset, or one before it: a bootstrap input that feeds what no changelog keeps is read from its start each time, and one that
+        fills a store that began empty from where that store has none of it."""
         if task_input.spec.bootstrap and (not self._spec.stores or any(s.changelog is None for s in self._spec.stores.values())):
             return self._consumer.bounds(task_input.partition).start
-        return task_input.task.committed.inputs[str(task_input.partition)].next_offset
+        mark = task_input.task.committed.inputs[str(task_input.partition)]
+        return min([mark.next_offset, *mark.refill.values()])

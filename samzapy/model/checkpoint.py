@@ -17,6 +17,8 @@ from samzapy.model.event_time import LaneMark, lane_mark_from_json, whole
 
 VERSION = 1
 WITH_TIMES = 2  # written only by jobs with event time: an older samzapy refuses it, where it would forget the times
+WITH_REFILL = 3  # likewise, while an input is read again for a store that began empty
+VERSIONS = (VERSION, WITH_TIMES, WITH_REFILL)
 CHECKPOINT_KEY = b"checkpoint"
 MAX_BYTES = 1 << 20
 MAX_CONDEMNED = 100  # of an input partition: they are in each checkpoint
@@ -30,12 +32,15 @@ class InputMark:
         time: of an input with `time`, its time there.
         condemned: of a bootstrap input, offsets before the next one of records that ended their container or that Kafka refused, and to which
             `on_error` was applied: when the input is read again they are passed by. The newest ones, in order.
+        refill: by store, the offset from which on it has no records of this input: it began empty after they were read, and gets those before the
+            next offset again (plan/refill.py). Empty nearly always.
     """
 
     topic_id: str
     next_offset: int
     time: LaneMark | None = None
     condemned: tuple[int, ...] = ()
+    refill: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,12 @@ class Checkpoint:
         """Whether it says anything about event time."""
         return bool(self.watermarks) or any(mark.time is not None for mark in (*self.inputs.values(), *self.left.values()))
 
+    @property
+    def version(self) -> int:
+        """The first version that can say all that it says."""
+        refills = any(mark.refill for mark in (*self.inputs.values(), *self.left.values()))
+        return WITH_REFILL if refills else WITH_TIMES if self.has_times else VERSION
+
     def without_times(self) -> Checkpoint:
         """The same, with nothing known of event time."""
         inputs, left = ({p: replace(m, time=None) for p, m in marks.items()} for marks in (self.inputs, self.left))
@@ -90,7 +101,7 @@ class Checkpoint:
 
     def to_bytes(self) -> bytes:
         body = {
-            "version": WITH_TIMES if self.has_times else VERSION,
+            "version": self.version,
             "job": self.job,
             "id": self.id,
             "task": self.task,
@@ -129,8 +140,8 @@ def checkpoint_from_bytes(data: bytes) -> Checkpoint:
     try:
         raw = read_object(data, MAX_BYTES)
         crc = raw.pop("crc")
-        if raw["version"] not in (VERSION, WITH_TIMES):
-            raise UnreadableCheckpoint(f"version {brief(raw['version'])}, this samzapy reads versions {VERSION} and {WITH_TIMES}")
+        if raw["version"] not in VERSIONS:
+            raise UnreadableCheckpoint(f"version {brief(raw['version'])}, this samzapy reads versions {VERSION} to {VERSIONS[-1]}")
         if crc != _crc(raw):
             raise UnreadableCheckpoint("its CRC does not match its content")
         return Checkpoint(
@@ -165,6 +176,7 @@ def _marks_to_json(marks: Mapping[str, InputMark]) -> dict[str, dict[str, object
         partition: {
             "topic_id": m.topic_id, "next_offset": m.next_offset, **({} if m.time is None else {"time": m.time.to_json()}),
             **({"condemned": list(m.condemned)} if m.condemned else {}),
+            **({"refill": dict(m.refill)} if m.refill else {}),
         }
         for partition, m in sorted(marks.items())
     }
@@ -177,6 +189,7 @@ def _marks(raw: Mapping[str, Mapping[str, Any]]) -> dict[str, InputMark]:
             _number(m["next_offset"]),
             lane_mark_from_json(m["time"]) if "time" in m else None,
             tuple(_number(offset) for offset in m.get("condemned", ())),
+            {_text(store): _number(at) for store, at in m.get("refill", {}).items()},
         )
         for partition, m in raw.items()
     }

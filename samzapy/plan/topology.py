@@ -2,7 +2,7 @@
 
     in both, and equal           goes on
     in both, and different       refused: the state would mean something else
-    store: new                   goes on; it begins empty
+    store: new                   goes on; it begins empty (plan/refill.py: what is read again for it)
     store: gone                  refused: its state would be forgotten without a word; `samzapy state drop` deletes it for good
     store: scratch now           refused: its state would be emptied
     internal topic: gone         refused: records that wait in it would be lost; `samzapy checkpoint forget` gives them up

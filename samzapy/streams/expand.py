@@ -27,6 +27,7 @@ class Sections:
         inputs, outputs, stores: as the job file has them.
         operators: what must not change while there is state: subject → how it is now.
         topics: where streams really are, by the program's names for them.
+        tables: by topic that is a table, its store.
     """
 
     inputs: list[dict[str, Any]]
@@ -35,6 +36,7 @@ class Sections:
     operators: dict[str, str]
     topics: dict[str, str]
     stages: dict[str, Any]
+    tables: dict[str, str]
 
     def to_json(self) -> dict[str, Any]:
         """The sections of the job file."""
@@ -59,6 +61,7 @@ def sections(graph: Graph, streams: Mapping[str, Mapping[str, Any]], stores: Map
         },
         topics={**topics, **{node.name: f"{job}-{node.name}" for node in readers(graph)}},
         stages=stages(graph, topics, job),
+        tables={topics.get(node.topic, node.topic): node.name for node in graph if isinstance(node, TableSource)},
     )
 
 

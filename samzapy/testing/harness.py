@@ -324,7 +324,7 @@ class Harness(EventTime):
         self._job.serdes.ready(register=True)
         spec = container_spec(
             self._job.settings, model, topics, CONTAINER, HOST, self._scratch, "memory", self._job.user.make, self._job.folders,
-            self.clock.now_ms, self._job.user.operators, self._job.serdes,
+            self.clock.now_ms, self._job.user.operators, self._job.serdes, self._job.user.tables,
         )  # fmt: skip
         ends = self._ends() if self._until_end else None
         container = Container(spec, incarnation, run_id, ends, self.log, self.clock)

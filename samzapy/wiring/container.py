@@ -18,7 +18,7 @@ from samzapy.api.task import StreamTask
 from samzapy.clock import SystemClock
 from samzapy.config.load import settings_from_document
 from samzapy.config.registered import stored_form
-from samzapy.config.schema import Settings
+from samzapy.config.schema import InputSettings, Settings
 from samzapy.container.container import Container
 from samzapy.container.control_client import HttpControl
 from samzapy.container.profile import LoopProfile
@@ -66,9 +66,11 @@ def container_spec(
     now_ms: Callable[[], int] = CLOCK.now_ms,
     operators: Mapping[str, str] | None = None,
     serdes: Serdes | None = None,
+    tables: Mapping[str, str] | None = None,
 ) -> ContainerSpec:
     """The values that one container needs. `topics` holds the facts of `JobTopics.all`, and of the checkpoint topic. `now_ms`: the time for `ttl`;
-    `operators`: what of a program's operators must not change; `serdes`: the job's, if there are some already."""
+    `operators`: what of a program's operators must not change; `serdes`: the job's, if there are some already; `tables`: by topic, the store that a
+    program keeps it in as a table (None: no program)."""
     serde = (serdes := serdes or Serdes(settings, folders)).of
     names = JobTopics.of(settings)
     job, letters = names.job, names.dead_letters
@@ -85,7 +87,7 @@ def container_spec(
         inputs={
             i.topic: InputSpec(
                 i.topic, topics[i.topic].topic_id, serde(i.key, i.topic, KEY), serde(i.value, i.topic, VALUE), i.start, i.bootstrap,
-                i.on_out_of_range, time_spec(i, folders),
+                i.on_out_of_range, time_spec(i, folders), fills=_filled(i, stores, tables),
             )
             for i in settings.inputs
         } | _internal_inputs(settings, tasks, topics, serdes),
@@ -142,6 +144,14 @@ def _internal_outputs(settings: Settings, topics: Mapping[str, TopicFacts], serd
         )
         for one in (settings.stages.internal.values() if settings.stages is not None else ())
     }
+
+
+def _filled(of: InputSettings, stores: Mapping[str, StoreSpec], tables: Mapping[str, str] | None) -> frozenset[str]:
+    """The stores that an input fills (`InputSpec.fills`): of a program its table, of a task's bootstrap input any."""
+    logged = {name for name, store in stores.items() if store.changelog}
+    if tables is not None:
+        return frozenset(logged & {tables[of.topic]}) if of.topic in tables else frozenset()
+    return frozenset(logged) if of.bootstrap else frozenset()
 
 
 def _store_specs(
@@ -232,7 +242,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
         user = tasks_of(settings, folders, serdes=serdes)
         spec = container_spec(
             settings, tasks, topics, number, host, Path(settings.state.dir), str(payload["cluster_id"]), user.make, folders,
-            operators=user.operators, serdes=serdes,
+            operators=user.operators, serdes=serdes, tables=user.tables,
         )
         return Container(spec, incarnation, assignment.run_id, assignment.end_offsets, log, clock, supervision=supervision, caution=assignment.caution)
 

@@ -30,10 +30,12 @@ class Tasks:
     Attributes:
         make: makes a task object.
         operators: of a program, what of its operators must not change while there is state: subject → how it is now.
+        tables: of a program, the store that keeps a topic as a table: topic → store. None: it is no program.
     """
 
     make: Callable[[], StreamTask]
     operators: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, str] | None = None
 
 
 def load_program(paths: Sequence[Path], sets: Sequence[str] = (), environ: Mapping[str, str] | None = None, **rest: Any) -> LoadedJob:
@@ -94,7 +96,7 @@ def tasks_of(settings: Settings, folders: Sequence[Path], app: App | None = None
     _refuse_other_program(settings, found)
     found_serdes = serdes or Serdes(settings, folders)
     program = Program(app.graph, found.topics, lambda name: found_serdes.of(name, "", VALUE), check=check)
-    return Tasks(program.task, found.operators)
+    return Tasks(program.task, found.operators, found.tables)
 
 
 def _job_of(document: Mapping[str, Any]) -> str:
