@@ -43,7 +43,7 @@ def _stop(job: Job, timeout: float, token_file: Path | None, known: list[str]) -
     """`known`: how far it came; added to."""
     deadline = time.monotonic() + timeout
     with job:
-        run = _Run.of(job, token_file, deadline)
+        run = Running.of(job, token_file, deadline)
         if isinstance(run, int):
             return run
         run.post("stop", {}, _left(deadline))
@@ -186,13 +186,13 @@ def _target(status: dict[str, Any], unknown: int) -> int:
     return int(status.get("target", unknown))
 
 
-def _found(job: Job, token_file: Path | None, timeout: float) -> _Run | int:
-    """The running job, as `_Run.of`; everything that follows goes to its coordinator and not to Kafka."""
+def _found(job: Job, token_file: Path | None, timeout: float) -> Running | int:
+    """The running job, as `Running.of`; everything that follows goes to its coordinator and not to Kafka."""
     deadline = time.monotonic() + timeout
 
-    def look() -> _Run | int:
+    def look() -> Running | int:
         with job:
-            return _Run.of(job, token_file, deadline)
+            return Running.of(job, token_file, deadline)
 
     return within(timeout, look, _servers(job), lambda: "nothing was changed")
 
@@ -210,7 +210,7 @@ def _is_settled(status: dict[str, Any]) -> bool:
     return status["state"] == "RUNNING" and not status["moves"] and all(c["state"] in AT_WORK for c in status["containers"])
 
 
-class _Run:
+class Running:
     """The running job and the right to change it."""
 
     def __init__(self, job: Job, status: dict[str, Any], token: str) -> None:
@@ -219,7 +219,7 @@ class _Run:
         self.status = status
 
     @classmethod
-    def of(cls, job: Job, token_file: Path | None, deadline: float) -> _Run | int:
+    def of(cls, job: Job, token_file: Path | None, deadline: float) -> Running | int:
         """The running job. One that has begun and cannot be asked yet is waited for.
 
         The exit code, and the reason is said, if it does not run, or still starts when time is up.
@@ -253,7 +253,11 @@ class _Run:
         return status is None or status["run_id"] != run_id
 
     def post(self, verb: str, content: dict[str, Any], timeout_s: float = HTTP_TIMEOUT_S) -> dict[str, Any]:
-        return http_json("POST", f"{self.status['coordinator']}/api/v1/{verb}", self._token, content, timeout_s)
+        return self.post_to(f"api/v1/{verb}", content, timeout_s)
+
+    def post_to(self, path: str, content: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """The path is quoted where it has to be."""
+        return http_json("POST", f"{self.status['coordinator']}/{path}", self._token, content, timeout_s)
 
     def follow(
         self, doing: str, timeout: float, deadline: float, is_done: Callable[[dict[str, Any]], bool]

@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("inspect:status", "Status of the running job; exit code 3 if it is not running, or only starting, 4 if it runs and does not answer."),
     "top": ("top:top", "What the running job does, every second until Ctrl-C: rates, shares of the loop's time, lag; exit code 3 if it is not running."),
     "ui": ("ui:ui", "The running job's page: prints its address, and opens it where there is a display; exit code 3 if the job is not running."),
+    "debug": ("debug:app", "Look inside the running job's containers; nothing is changed by it."),
     "lag": ("lag:lag", "How far behind the job is in each input partition, running or not."),
     "plan": ("plan:plan", "What `run` would do: tasks, containers, hosts, topics to create."),
     "topics": ("inspect:topics", "The topics the job needs, expected against actual; exit code 4 if one is missing that `run` does not create, or is wrong."),
@@ -44,7 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 GROUPS: dict[str, tuple[str, ...]] = {
     "Write a job": ("init", "validate", "schema", "plan", "topics", "doctor"),
     "Run a job": ("run", "stop", "scale", "restart", "reset"),
-    "See what it does": ("status", "top", "ui", "lag", "jobs", "state", "checkpoint", "dlq"),
+    "See what it does": ("status", "top", "ui", "debug", "lag", "jobs", "state", "checkpoint", "dlq"),
     "Records": ("send", "tail"),
     "Try and test": ("demo", "chaos", "dev", "completion"),
 }

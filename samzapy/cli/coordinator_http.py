@@ -6,7 +6,7 @@ import http.client
 import json
 import time
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.http_client import NO_ANSWER, ask
@@ -30,21 +30,21 @@ def http_json(
         sent = b"" if content is None else json.dumps(content).encode()
         now_s, deadline = time.time(), time.monotonic() + timeout_s
         for _ in range(2):
-            headers = signed_headers(token, method, parts.path, sent, now_s) if token else {}
+            headers = signed_headers(token, method, unquote(parts.path), sent, now_s) if token else {}  # as the server sees it
             left_s = max(0.0, deadline - time.monotonic())
             answer = ask(method, parts.hostname or "127.0.0.1", parts.port, parts.path, left_s, sent, headers)
-            told_s = told_time(token, parts.path, headers, answer.headers) if token else None
+            told_s = told_time(token, unquote(parts.path), headers, answer.headers) if token else None
             if told_s is None:
                 break
             now_s = told_s  # the clocks differ; the coordinator's counts
         if answer.status == http.client.FORBIDDEN:
             raise ConfigurationError(
-                f"{method} {url} was refused: {answer.json()['error']}.",
+                f"{method} {url} was refused: {_why(answer.json())}.",
                 "Check that the token is this run's (--token-file).",
             )
-        if answer.status == http.client.CONFLICT:
+        if answer.status in (http.client.CONFLICT, http.client.BAD_REQUEST, http.client.NOT_FOUND) and answer.headers.get_content_subtype().endswith("json"):
             refused = answer.json()
-            raise ConfigurationError(str(refused["error"]), str(refused.get("remedy", "")))
+            raise ConfigurationError(_why(refused), str(refused.get("remedy", "")))
         if not answer.is_ok:
             raise ClusterUnreachable(f"{method} {url}: {answer.status} {answer.reason}.", "See the coordinator's log.")
         found = answer.json()
@@ -53,6 +53,10 @@ def http_json(
         return found
     except (*NO_ANSWER, KeyError, TypeError, AttributeError) as error:
         raise ClusterUnreachable(f"no coordinator answers at {url}: {error}.", "It may have stopped just now.") from None
+
+
+def _why(refused: dict[str, Any]) -> str:
+    return str(refused["error"] if "error" in refused else refused["detail"])
 
 
 def is_status(answer: dict[str, Any]) -> bool:

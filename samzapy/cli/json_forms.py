@@ -260,6 +260,35 @@ class DevSpark(TypedDict):
     workers: list[dict[str, Any]]
 
 
+class Stack(TypedDict):
+    """What a container does now: `now` its loop, `threads` their stacks, outermost frame first; the loop's thread is the first."""
+
+    container: int
+    at_ms: int
+    pid: int
+    now: dict[str, Any]
+    threads: list[dict[str, Any]]
+
+
+class Profile(TypedDict):
+    """Where a container's time went; `folded`: a line for each stack, `frame;frame microseconds`, outermost frame first."""
+
+    container: int
+    at_ms: int
+    seconds: float
+    samples: int
+    folded: str
+
+
+class Trace(TypedDict):
+    """The records of a task that were traced: key, value, microseconds, puts, sends, error."""
+
+    container: int
+    at_ms: int
+    task: str
+    records: list[dict[str, Any]]
+
+
 ONE, LINES = "one document", "one document a line"
 FORMS: dict[str, tuple[str, Any]] = {
     "status": (ONE, Status), "plan": (ONE, Plan), "validate": (ONE, Validated), "doctor": (ONE, Doctor), "stop": (ONE, Done), "scale": (ONE, Done),
@@ -267,7 +296,7 @@ FORMS: dict[str, tuple[str, Any]] = {
     "topics": (LINES, Topic | Access), "jobs": (LINES, Job), "reset": (LINES, Deleted), "tail": (LINES, Record), "checkpoint show": (LINES, Checkpoint),
     "checkpoint set": (LINES, CheckpointStep), "state get": (LINES, Entry), "state scan": (LINES, Entry), "state export": (LINES, Entry),
     "state restore": (LINES, StoreCheck), "state verify": (LINES, StoreCheck), "dlq list": (LINES, DeadLetter), "dlq show": (LINES, ShownDeadLetter),
-    "dlq replay": (LINES, DealtWith), "dlq discard": (LINES, DealtWith),
+    "dlq replay": (LINES, DealtWith), "dlq discard": (LINES, DealtWith), "debug stack": (LINES, Stack), "debug profile": (ONE, Profile), "debug trace": (ONE, Trace),
 }  # fmt: skip
 
 

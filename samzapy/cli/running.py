@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,13 @@ from samzapy.cli.run_watch import RunWatch
 from samzapy.cli.this_process import this_process, this_user
 from samzapy.config.secrets import without_secrets
 from samzapy.container.process import open_files_limit
+from samzapy.container.trace import left_by
 from samzapy.coordinator.control_app import control_app, control_connections
 from samzapy.coordinator.history import RunFacts
 from samzapy.coordinator.host_names import HostNames
 from samzapy.coordinator.http import Listener
 from samzapy.coordinator.job_coordinator import JobCoordinator
+from samzapy.coordinator.switchboard import Switchboard
 from samzapy.coordinator.token import token_path, write_token
 from samzapy.log_form import TEXT
 from samzapy.log_output import notes
@@ -39,7 +41,10 @@ from samzapy.web.about import about_of
 from samzapy.web.app import web_app
 from samzapy.web.contents import Contents
 from samzapy.web.live import Live
+from samzapy.web.looking import Looking
+from samzapy.wiring.container import trace_path
 from samzapy.wiring.coordinator import (
+    LOCALHOST,
     container_payload,
     coordinator_settings,
     inline_launcher,
@@ -97,11 +102,14 @@ class Run:
         tasks = prepare_topics(settings, log)
         prepare_schemas(settings, self._job.loaded.folders)
         warn_of_missing(settings, log)
+        cluster_id = self._job.cluster_id()
         wanted = coordinator_settings(settings, len(tasks), takeover=self._how.takeover)
+        if is_one_host(settings, local=self._how.local):
+            wanted = replace(wanted, last_place=lambda number, pid: left_by(trace_path(settings, cluster_id, LOCALHOST, number), pid))
         self._warn_of_idle(wanted.containers)
         ends = ends_now([p for t in tasks.values() for p in t.inputs if p.topic in JobTopics.of(settings).inputs], log) if self._how.until_end else None
 
-        run_id, cluster_id = self._run_id, self._job.cluster_id()
+        run_id = self._run_id
         token_file = token_path(Path(settings.state.dir), cluster_id, str(self._job.names), run_id)
         token = _new_token(token_file, settings.state.dir)
         launcher = self._launcher()
@@ -140,11 +148,14 @@ class Run:
         """Listen for people and containers while the job runs; the exit code."""
         web = self._settings.web
         control_host = str(getattr(launcher, "driver_host", LOOPBACK))  # where containers can reach this driver
+        switchboard = Switchboard()
         live = Live(coordinator, about_of(self._job.loaded), notes)
         contents = Contents(self._settings, self._job.loaded.folders, self._job.log, self._job.clock, live.note)
         listeners = [
-            Listener(web_app(live, live, contents, token, HostNames(web.host, web.names)), web.host, web.port),
-            Listener(control_app(coordinator.roster, token), control_host, 0, control_connections(tasks)),
+            Listener(
+                web_app(live, live, contents, token, HostNames(web.host, web.names), Looking(coordinator.roster, switchboard)), web.host, web.port
+            ),
+            Listener(control_app(coordinator.roster, token, switchboard), control_host, 0, control_connections(tasks)),
         ]
         coordinator.listens_at(listeners[0].url, listeners[1].url)
         for listener in listeners:
@@ -164,6 +175,7 @@ class Run:
                 say(watch.summary())
         finally:
             token_file.unlink(missing_ok=True)
+            switchboard.close()
             for listener in listeners:
                 listener.stop()
         return KILLED + self._signals[-1] if len(self._signals) > 1 and code == 0 else code

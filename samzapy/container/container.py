@@ -1,8 +1,7 @@
 """A container: owns tasks, starts them, runs them, commits them. One thread; one turn of the loop is `step()`.
 
 Which tasks it owns is what the coordinator topic says, read after its producer was initialised (O1, O2) and again whenever the coordinator says
-that there is a newer record: tasks join and leave while the others run. Everything that was not committed is rebuilt from Kafka, nothing is
-remembered.
+that there is a newer record: tasks join and leave while the others run. All that was not committed is rebuilt from Kafka.
 
     transaction.py    what the open transaction holds        schedule.py, duties.py   what is due, as a table
     processing.py     a batch: the hot loop                  assigned.py              the coordinator topic, instructions
@@ -49,6 +48,7 @@ from samzapy.container.task_instance import STOPPED, TaskInstance
 from samzapy.container.task_start import TaskStart
 from samzapy.container.tasks import Tasks
 from samzapy.container.times import Times
+from samzapy.container.tracing import Tracing
 from samzapy.container.transaction import Transaction
 from samzapy.container.unreadable import skip_unreadable
 from samzapy.ids import random_id
@@ -73,7 +73,7 @@ class Container:
         caution: what is known of records that ended containers.
 
     Attributes:
-        tasks: those it holds: being started, running, or stopped by themselves.
+        tasks: those it holds: being started, running, or stopped by themselves. facts, tracing: for whoever looks inside.
     """
 
     def __init__(
@@ -139,9 +139,10 @@ class Container:
         )  # fmt: skip
 
         # Processing, and what is due in between.
+        self.tracing = Tracing(spec, hooks.collector)
         self._given_up = given_up = GivenUpRecords(spec, own, transaction, commits, clock, facts.errors)
         self._processing = Processing(
-            retries=spec.retries, inputs=inputs, transaction=transaction, hooks=hooks, search=search, commits=commits, tasks=tasks,
+            retries=spec.retries, inputs=inputs, transaction=transaction, hooks=hooks, search=search, commits=commits, tasks=tasks, tracing=self.tracing,
             given_up=given_up, schedule=schedule, careful=Careful(caution, facts.loop.apart(line.announce), clock.monotonic() + caution.watch_s), clock=clock,
         )  # fmt: skip
         schedule.set(
@@ -154,8 +155,7 @@ class Container:
             host=spec.host, tasks=self.tasks, inputs=inputs, consumer=consumer, transaction=transaction, committer=committer, own=own, assigned=assigned,
             standbys=standbys, facts=facts, hooks=hooks, clock=clock,
         )  # fmt: skip
-        self._line, self._number, self._facts = line, spec.number, facts
-        self._next_advance, self._copies_lag = 0.0, False
+        self._line, self._number, self.facts, self._next_advance, self._copies_lag = line, spec.number, facts, 0.0, False
 
     # -- starting ------------------------------------------------------------------------------------------------------------------------
 
@@ -207,16 +207,16 @@ class Container:
         is_busy = self._joining.is_on or self._copies_lag
         most_s = WATCH_S if are_watched else EARLY_S if self._early.is_on else wait_s
         timeout_s = 0.0 if is_busy else max(0.0, min(wait_s, self._schedule.next_at - now, most_s))
-        self._facts.loop.to(WAIT_INPUT)
+        self.facts.loop.to(WAIT_INPUT)
         batch = self._inputs.poll(min(self._poll_records, self._search.room(self._transaction.records)), timeout_s)
         if batch and not self._partitioners.is_done:
             self._partitioners.look(batch)
-        self._facts.loop.to(PROCESS)
+        self.facts.loop.to(PROCESS)
         if self._times.is_on:
             self._times.before(batch)
         self._processing.run(batch)
         self._early.after(batch)
-        self._facts.loop.to(OTHER)
+        self.facts.loop.to(OTHER)
 
         # Gates and ends are reached by positions, not by records, so they are looked at also when nothing came.
         had_some = bool(batch)
@@ -227,11 +227,11 @@ class Container:
             self._outputs.poll()
 
         # Between two batches: here a join may be finished, which changes what is read. A step of it may wait for records if the others have none.
-        self._facts.loop.to(RESTORE)
+        self.facts.loop.to(RESTORE)
         self._joining.restore(0.0, wait_s=0.0 if had_some else JOIN_WAIT_S)
         self._joining.finish()
         self._copies_lag = self._standbys.step()
-        self._facts.loop.to(OTHER)
+        self.facts.loop.to(OTHER)
         if self._clock.monotonic() >= self._schedule.next_at:
             self._schedule.run()
         return had_some or self.is_starting

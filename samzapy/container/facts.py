@@ -41,6 +41,10 @@ class LoopTime:
         self._phase, self._since = phase, now
         return before
 
+    def doing(self) -> tuple[str, float]:
+        """What it does, and for how many seconds as far as this was told; on any thread."""
+        return self._phase, self._clock.monotonic() - self._since
+
     def waited(self, seconds: float) -> None:
         """So much of what is going on was waiting for room in the producer's queue."""
         self._spent[self._phase] -= seconds

@@ -25,6 +25,7 @@ from samzapy.container.requests import Requests
 from samzapy.container.schedule import Schedule
 from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.container.tasks import Tasks
+from samzapy.container.tracing import Process, Tracing
 from samzapy.container.transaction import Transaction
 from samzapy.model.offsets import next_offset
 from samzapy.ports import Clock, Message
@@ -54,6 +55,7 @@ class Processing:
         schedule: Schedule,
         careful: Careful,
         clock: Clock,
+        tracing: Tracing,
     ) -> None:
         self._retries = retries
         self._inputs = inputs
@@ -68,6 +70,7 @@ class Processing:
         self._schedule = schedule
         self._careful = careful
         self._clock = clock
+        self._tracing = tracing
         self._size = BatchSize()
         self.seen_at = clock.monotonic()
 
@@ -102,7 +105,9 @@ class Processing:
 
     def _process_around(self, batch: Sequence[Message], begin: int, end: int) -> None:
         """As `_process`; but poison records are skipped."""
-        process = self._process_batches if self._hooks.take_batches else self._process
+        process: Process = self._process_batches if self._hooks.take_batches else self._process
+        if self._tracing.is_on:
+            process = self._tracing.around(process, self._inputs.readers)
         if not self._search.condemned:
             process(batch, begin, end)
             return

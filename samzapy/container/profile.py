@@ -1,32 +1,21 @@
-"""Where the run loop's time goes: the main thread's stack, sampled by a timer, as a flame graph.
-
-The timer's signal is handled by the main thread itself, at its next bytecode. A sampling thread would have to wait for the interpreter's lock,
-and so would see mostly the calls that release it. A sample counts for the time since the sample before it, so a call that blocks for long counts
-whole, on the line that made it. Code in C has no frame of its own: it counts on the line that called it.
-"""
+"""Where the run loop's time goes, as a flame graph: of samples of its stack, which sampling.py takes."""
 
 from __future__ import annotations
 
 import logging
 import os
-import signal
-import threading
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any, Self
+from types import TracebackType
+from typing import Self
+
+from samzapy.container.sampling import Sampler, Samples, Stack
 
 LOG = logging.getLogger("samzapy.container")
-INTERVAL_S = 0.005
 WRITE_S = 30.0
-MOST_STACKS = 20_000
-DEEPEST = 100
-OTHERS = ("(stacks beyond the first 20,000)",)
 WIDTH, ROW, LETTER, MARGIN = 1200.0, 17, 6.6, 10  # pixels
-Stack = tuple[str, ...]
 
 
 class LoopProfile:
@@ -35,78 +24,52 @@ class LoopProfile:
     Args:
         folder: made if it is not there.
         name: of the files, without ending.
+        sampler: takes the samples; None: one of its own, for the length of the block.
 
     Raises:
         RuntimeError: not called by the main thread. OSError: the folder cannot be made.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, sampler: Sampler | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / name
-        self._microseconds: Counter[Stack] = Counter()
-        self._names: dict[Any, str] = {}  # by code object
-        self._last = self._next_write = 0.0
-        self._before: Any = None
-        self._is_sampling = False
+        self._samples = Samples()
+        self._given, self._sampler = sampler, sampler
+        self._next_write = 0.0
+        self._is_over = False
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is not threading.main_thread():
-            raise RuntimeError("only the main thread can be profiled: its signal handlers take the samples")
-        self._last = time.perf_counter()
-        self._next_write = self._last + WRITE_S
-        self._before = signal.signal(signal.SIGALRM, self._sample)
-        signal.siginterrupt(signal.SIGALRM, False)
-        self._is_sampling = True
-        self._sample_soon()
+        self._sampler = self._given or Sampler()
+        self._next_write = time.perf_counter() + WRITE_S
+        self._sampler.begin(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.end()
 
+    def add(self, stack: Stack, microseconds: int) -> None:
+        """A sample."""
+        self._samples.add(stack, microseconds)
+        if time.perf_counter() >= self._next_write:
+            self._write()
+            self._next_write = time.perf_counter() + WRITE_S
+
     def end(self) -> None:
         """No more samples; the files are written. Once is enough."""
-        if not self._is_sampling:
+        if self._sampler is None or self._is_over:
             return
-        self._is_sampling = False
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, self._before)
+        self._is_over = True
+        self._sampler.end(self)
+        if self._given is None:
+            self._sampler.close()
         self._write()
         LOG.info("profile: %s.svg, and %s.folded for other tools", self._path, self._path)
 
-    def _sample(self, _: int, frame: FrameType | None) -> None:
-        now = time.perf_counter()
-        stack = self._stack(frame)
-        if stack not in self._microseconds and len(self._microseconds) >= MOST_STACKS:
-            stack = OTHERS
-        self._microseconds[stack] += int((now - self._last) * 1e6)
-        self._last = now
-        if now >= self._next_write:
-            self._write()
-            self._last = time.perf_counter()  # writing is not the loop's time
-            self._next_write = self._last + WRITE_S
-        self._sample_soon()
-
-    def _sample_soon(self) -> None:
-        """The timer fires once. A periodic one would fire while a sample is taken or the files are written (a second, where there are many stacks),
-        and each of these samples would begin inside the one before, until the stack is full."""
-        if self._is_sampling:
-            signal.setitimer(signal.ITIMER_REAL, INTERVAL_S)
-
-    def _stack(self, frame: FrameType | None) -> Stack:
-        names = [] if frame is None else [f"line {frame.f_lineno}"]
-        while frame is not None and len(names) < DEEPEST:
-            code = frame.f_code
-            name = self._names.get(code)
-            if name is None:
-                name = self._names[code] = f"{frame.f_globals.get('__name__', '?')}:{code.co_qualname}".replace(";", ",")
-            names.append(name)
-            frame = frame.f_back
-        return tuple(reversed(names))
-
     def _write(self) -> None:
         """Both files, each replaced as a whole; a profile that cannot be written does not end a container."""
+        stacks = self._samples.microseconds
         try:
-            for ending, text in ((".folded", folded(self._microseconds)), (".svg", flame_graph(self._microseconds, self._path.name))):
+            for ending, text in ((".folded", folded(stacks)), (".svg", flame_graph(stacks, self._path.name))):
                 draft = self._path.with_name(f"{self._path.name}{ending}.{os.getpid()}")
                 draft.write_text(text, encoding="utf-8")
                 draft.replace(self._path.with_name(self._path.name + ending))
@@ -114,9 +77,21 @@ class LoopProfile:
             LOG.warning("the profile %s was not written: %s", self._path, error)
 
 
-def folded(stacks: Mapping[Stack, int]) -> str:
-    """A line per stack, outermost frame first: `frame;frame;frame microseconds`, as flame graph tools read it."""
-    return "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items()))
+def folded(stacks: Mapping[Stack, int], most: int | None = None) -> str:
+    """A line per stack, outermost frame first: `frame;frame;frame microseconds`, as flame graph tools read it. `most`: only so many, those that
+    took most."""
+    kept = sorted(stacks.items()) if most is None else sorted(sorted(stacks.items(), key=lambda one: -one[1])[:most])
+    return "".join(f"{';'.join(stack)} {count}\n" for stack, count in kept)
+
+
+def stacks_in(text: str) -> dict[Stack, int]:
+    """What `folded` wrote.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    lines = (line.rpartition(" ") for line in text.splitlines())
+    return {tuple(stack.split(";")): int(count) for stack, _, count in lines}
 
 
 def flame_graph(stacks: Mapping[Stack, int], title: str) -> str:

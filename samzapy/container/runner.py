@@ -33,9 +33,13 @@ from samzapy.api.errors import (
 )
 from samzapy.clock import start_thread
 from samzapy.container.container import Container
+from samzapy.container.facts import PROCESS
 from samzapy.container.failure import stack_of
 from samzapy.container.heartbeat import EXIT, STOP, Heartbeat
+from samzapy.container.inside import Doing, Inside
 from samzapy.container.lags import Lags, Written
+from samzapy.container.line import Line
+from samzapy.container.sampling import Sampler
 from samzapy.container.stuck_hook import user_frames
 from samzapy.ids import random_id
 from samzapy.memory import resident_bytes
@@ -77,6 +81,7 @@ class ContainerRunner:
         die: ends the process at once; called when the lease is over and the loop does not react.
         arm: called on the heartbeat's thread with every heartbeat: if it is not called again for long, something holds that thread up.
         before_end: called before the end is reported; after that this process may be killed.
+        line: by which it is asked what goes on inside. sampler: of its loop.
         resident: how much memory this process has, in bytes; told with every heartbeat.
         spawn, new_id, settle_memory: what a process has for threads, ids, and to set up its memory when the tasks run.
     """
@@ -100,6 +105,8 @@ class ContainerRunner:
         arm: Callable[[], None] = lambda: None,
         resident: Callable[[], int | None] = resident_bytes,
         before_end: Callable[[], None] = lambda: None,
+        line: Line | None = None,
+        sampler: Sampler | None = None,
     ) -> None:
         self._number = number
         self._build = build
@@ -120,8 +127,8 @@ class ContainerRunner:
         self._arm = arm
         self._resident = resident
         self._before_end = before_end
-        self._stuck_logged_at = -1.0
-        self._told_of = "", 0.0
+        self._line, self._sampler = line, sampler
+        self._stuck_logged_at, self._told_of = -1.0, ("", 0.0)
         self._uncommitted: SamzapyError | None = None  # why the final commit failed
         self._lags = Lags(log, heartbeat_s, self._places, clock, spawn, self._waits_for)
         self._heartbeat = Heartbeat(
@@ -143,10 +150,12 @@ class ContainerRunner:
         try:
             assignment = self._control.register(self._incarnation, self._facts)
             supervision = Supervision(self._raise_if_stopped, self._publish, lambda: self._heartbeat.instructions, self._announce)
-            self._container = self._build(assignment, self._incarnation, supervision)
+            self._container = container = self._build(assignment, self._incarnation, supervision)
             self._heartbeat.start()
             self._lags.start()
-            outcome = self._live(self._container)
+            if self._line is not None:
+                self._line.start(self._incarnation, Inside(self._loop_thread, self._doing, lambda: container.tracing, self._sampler))
+            outcome = self._live(container)
         except Superseded as caught:
             outcome, error = SUPERSEDED, caught
         except SamzapyError as caught:
@@ -245,6 +254,8 @@ class ContainerRunner:
             report["error"] = {**error.to_json(), "fatal": is_fatal}
         self._heartbeat.stop()
         self._lags.stop()
+        if self._line is not None:
+            self._line.stop()
         failpoints.hit("end.report.before")
         if not self._control.finished(self._incarnation, report) and is_told_beside and error is not None:
             LOG.error("container %d %s: %s: %s", self._number, outcome, error.code, error)
@@ -297,6 +308,13 @@ class ContainerRunner:
                 for one in status.get(part, ())
             ]
         return status
+
+    def _doing(self) -> Doing:
+        """On the line's thread. A hook goes on since the loop was last seen outside of one."""
+        if (container := self._container) is None:
+            return Doing(self._state.lower(), 0.0)
+        phase, s = container.facts.loop.doing()
+        return Doing(phase, self._clock.monotonic() - container.seen_at if phase == PROCESS else s)
 
     def _now(self) -> dict[str, Any] | None:
         """What the loop does, if that has taken a second already; on the heartbeat's thread."""

@@ -26,10 +26,11 @@ def user_frames(thread_id: int) -> tuple[list[str], str]:
         frame = frame.f_back
     if frame is None or not frames or Path(frames[-1].f_code.co_filename).is_relative_to(PACKAGE):
         return [], ""
-    return [_line(f) for f in reversed(frames)], _record(frame)
+    return [line_of(f) for f in reversed(frames)], _record(frame)
 
 
-def _line(frame: FrameType) -> str:
+def line_of(frame: FrameType) -> str:
+    """Where a frame is: file, line, function, and what stands there."""
     at = traceback.extract_stack(frame, limit=1)[0]
     return f"{Path(at.filename).name}:{at.lineno} in {at.name}: {at.line}"
 

@@ -1,8 +1,9 @@
 """Where a container's code was when its process could not report it: native code that crashed, or that held the interpreter's lock.
 
 Python's faulthandler needs no lock: it writes the stacks of all threads into a file when the process crashes, or when the heartbeat's thread
-has not run for most of the lease. The next container on this host reads the file, says what is in it, and removes it. That may be long after: so
-the file begins with its process's id, and where a container died elsewhere meanwhile, nobody takes an old stack for that death's.
+has not run for half of the lease. Heard again, the process says so itself; else the driver reads the file, if it is on its host. The next container
+on this host reads the file, says what is in it, and removes it. That may be long after: so the file begins with its process's id, and where a
+container died elsewhere meanwhile, nobody takes an old stack for that death's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import faulthandler
 import logging
 import os
 import re
+import time
 from pathlib import Path
+from typing import Any
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.container.stuck_hook import CALLERS, PACKAGE
@@ -25,12 +28,16 @@ MAX_FRAMES = 5
 MAX_DIGITS = 20
 CUT = "..."
 _OF = re.compile(r"process (\d+)\n")
-WRITE_AT = 0.75  # of the lease: the coordinator ends a container that was silent for the whole of it
+WRITE_AT = 0.5  # of the lease: the coordinator ends a container that was silent for the whole of it
+MAX_HELD = 5
 _FRAME = re.compile(r'\s+File "(?P<path>[^"\n]*)", line (?P<line>\d+) in (?P<name>.*)')
 
 
 class Trace:
     """The file of one container on one host.
+
+    Attributes:
+        held: the last times that no other thread could run, for the container's reports: number, milliseconds since 1970, seconds at least, place.
 
     `predecessor_at`: where the process stood that wrote the file before, when it ended; "" where that is not known. `predecessor_pid`: its id; or 0.
 
@@ -41,6 +48,8 @@ class Trace:
     def __init__(self, path: Path, lease_s: float, base: Path | None = None) -> None:
         self._path = path = path.expanduser().absolute()
         self._after_s = lease_s * WRITE_AT
+        self.held: list[dict[str, Any]] = []
+        self._times = 0
         self._file: int | None = None
         self._head = f"process {os.getpid()}\n".encode()
         self.predecessor_at, self.predecessor_pid = "", 0
@@ -59,7 +68,7 @@ class Trace:
             LOG.warning("crashes of this process leave no trace: %s cannot be written: %s", path, error.strerror)
 
     def arm(self) -> None:
-        """From now on the stacks are written if this is not called again for most of the lease."""
+        """From now on the stacks are written if this is not called again for half of the lease."""
         if self._file is None:
             return
         faulthandler.cancel_dump_traceback_later()
@@ -67,9 +76,13 @@ class Trace:
             text = os.pread(self._file, MAX_BYTES, 0).decode("utf-8", "replace")
             os.ftruncate(self._file, len(self._head))
             os.lseek(self._file, 0, os.SEEK_END)
+            place = place_in(text)
+            self._times += 1
+            self.held.append({"n": self._times, "at_ms": time.time_ns() // 1_000_000, "seconds": self._after_s, "at": printable(place)})
+            del self.held[:-MAX_HELD]
             LOG.warning(
                 "for more than %.1f s no other thread of this process could run: its code held the interpreter's lock, or the machine was "
-                "busy or stopped; it was at %s", self._after_s, place_in(text) or "no hook",
+                "busy or stopped; it was at %s", self._after_s, place or "no hook",
             )  # fmt: skip
         faulthandler.dump_traceback_later(self._after_s, file=self._file)
 
@@ -83,6 +96,15 @@ class Trace:
                     self._path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
+
+
+def left_by(path: Path, pid: int) -> str:
+    """Where that process stood when it wrote the file; "": the file does not say. The file stays, for the process that comes after it."""
+    try:
+        text = read_private(path.expanduser().absolute(), is_ours=True, limit_bytes=MAX_BYTES)
+    except (OSError, ConfigurationError):
+        return ""
+    return printable(place_in(text)) if pid and _process_of(text) == pid else ""
 
 
 def _taken(path: Path) -> str:

@@ -3,6 +3,7 @@ otherwise its body is never kept."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from starlette.routing import Route
 from samzapy.api.errors import SamzapyError, Superseded
 from samzapy.coordinator.http import BAD, CONFLICT, FORBIDDEN, TOO_LARGE, UNAVAILABLE, TooLarge, body_of, knows, throw_away
 from samzapy.coordinator.roster import Roster
+from samzapy.coordinator.switchboard import Switchboard
 from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
 from samzapy.signing import NOT_SIGNED, Gate, SteadyTime, is_signed_body, time_headers
 
@@ -24,7 +26,9 @@ MAX_BODY_BYTES = 8 << 20
 MAX_BODIES_BYTES = 64 << 20  # of all requests that are being read
 GONE = Response(status_code=BAD)  # an answer that nobody reads
 STRANGERS = 128
+LONGEST_PARKED_S = 25.0
 Act = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+AsyncAct = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 def control_connections(tasks: int) -> int:
@@ -33,9 +37,9 @@ def control_connections(tasks: int) -> int:
     return STRANGERS + 2 * tasks
 
 
-def control_app(roster: Roster, token: str) -> Starlette:
-    """Registration, heartbeat and final report of each container."""
-    check, room = signature_check(token), _Room(MAX_BODIES_BYTES)
+def control_app(roster: Roster, token: str, switchboard: Switchboard | None = None) -> Starlette:
+    """Registration, heartbeat, final report and line of each container."""
+    check, room, board = signature_check(token), _Room(MAX_BODIES_BYTES), switchboard or Switchboard()
 
     def register(content: Mapping[str, Any]) -> Mapping[str, Any]:
         given = roster.register(int(content["container"]), str(content["launch_id"]), str(content["incarnation"]), dict(content["facts"]))
@@ -51,8 +55,28 @@ def control_app(roster: Roster, token: str) -> Starlette:
         roster.report_final(int(content["container"]), str(content["incarnation"]), dict(content["report"]))
         return {}
 
-    verbs: dict[str, Act] = {"register": register, "heartbeat": heartbeat, "finished": finished}
+    async def line(content: Mapping[str, Any]) -> Mapping[str, Any]:
+        who = int(content["container"]), str(content["incarnation"]), int(content["n"])
+        await run_in_threadpool(roster.refuse_strangers, who[0], who[1])
+        asked, loop = asyncio.Event(), asyncio.get_running_loop()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(asked.set)
+
+        board.arrive(*who, [answer for answer in content["answers"] if isinstance(answer, dict)], wake)
+        try:
+            async with asyncio.timeout(min(max(0.0, float(content["park_s"])), LONGEST_PARKED_S)):
+                await asked.wait()
+        except TimeoutError:
+            pass
+        return {"questions": board.take(*who)}
+
+    verbs: dict[str, AsyncAct] = {"register": _in_thread(register), "heartbeat": _in_thread(heartbeat), "finished": _in_thread(finished), "line": line}
     return Starlette(routes=[Route(f"/control/{verb}", _answering(check, room, act), methods=["POST"]) for verb, act in verbs.items()])
+
+
+def _in_thread(act: Act) -> AsyncAct:
+    return lambda content: run_in_threadpool(act, content)
 
 
 def signature_check(token: str) -> Callable[[Request], tuple[str, dict[str, str]]]:
@@ -88,7 +112,7 @@ class _Room:
             self._left += size if is_there else 0
 
 
-def _answering(check: Callable[[Request], tuple[str, dict[str, str]]], room: _Room, act: Act) -> Callable[[Request], Awaitable[Response]]:
+def _answering(check: Callable[[Request], tuple[str, dict[str, str]]], room: _Room, act: AsyncAct) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         try:
             refused, more = check(request)
@@ -114,11 +138,11 @@ def _expected_bytes(request: Request) -> int:
     return min(int(length), MAX_BODY_BYTES) if length.isdecimal() and len(length) <= 18 else MAX_BODY_BYTES
 
 
-async def _act(request: Request, act: Act, body: bytes) -> Response:
+async def _act(request: Request, act: AsyncAct, body: bytes) -> Response:
     if not is_signed_body(request.headers, body):
         return JSONResponse({"error": f"{NOT_SIGNED}: the body does not match the signature"}, FORBIDDEN)
     try:
-        return JSONResponse(await run_in_threadpool(act, read_object(body, MAX_BODY_BYTES)))
+        return JSONResponse(await act(read_object(body, MAX_BODY_BYTES)))
     except Superseded as error:
         return JSONResponse({"error": error.message}, CONFLICT)
     except SamzapyError as error:

@@ -63,6 +63,17 @@ class Events:
         while len(self._told) > MAX_GROUPS:
             del self._told[next(iter(self._told))]
 
+    def take_held(self, container: int, incarnation: str, held: Sequence[Mapping[str, Any]]) -> None:
+        """The times that a container could not be heard because its code kept the interpreter; it repeats them."""
+        for one in held:
+            number = int(one["n"])
+            if number > self._told.get(f"{incarnation} held", 0):
+                self._told[f"{incarnation} held"] = number
+                place, seconds = str(one.get("at", "")), float(one.get("seconds", 0.0))
+                where = f"its code was at {place}" if place else "none of its hooks ran: the machine was busy, or stopped"
+                text = f"container {container} could not be heard for more than {seconds:.1f} s: {where}"
+                self.add(CONTAINER, "held", text, container=container, at_ms=int(one["at_ms"]), at=place)
+
     def _take(self, container: int, incarnation: str, item: Mapping[str, Any]) -> None:
         facts = {name: value for name, value in item.items() if name not in ("n", "kind")}
         match item.get("kind"):

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from samzapy import failpoints
 from samzapy.coordinator import membership as state
+from samzapy.coordinator.events import CONTAINER
 from samzapy.coordinator.membership import Death, Member
 from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.roster import Roster
@@ -134,6 +135,9 @@ class Liveness:
         if self._roster.failure is None and not self._roster.is_stopping:
             LOG.warning("container %d (%s): %s", member.number, member.where, why)
         self._roster.members.lose(member, why)
+        place = self._settings.last_place(member.number, member.owner.pid or 0)
+        if place:
+            self._roster.events.add(CONTAINER, "held", f"container {member.number} was at {place} when it ended", container=member.number, at=place)
 
     def end_lost(self) -> None:
         """(a) to (c) for lost containers; if this raises, the next turn does it again."""

@@ -230,6 +230,7 @@ class Member:
             "id": self.number, "state": self.state, "host": self.host, "preferred_host": self.preferred_host, "pid": self.owner.pid,
             "restarts": past.restarts, "tasks": list(self.tasks), "reason": self._reason(), "last_error": past.last_error or None,
             "memory_bytes": self.heard.memory_bytes,
+            "now": self.heard.report.get("now"),
             "last_restart": None if past.last_restart is None else past.last_restart.to_json(),
             "affinity": {"hits": self.affinity.hits, "misses": self.affinity.misses, "reason": self.affinity.reason},
             "standby": {c["task"]: c.get("lag") for c in self.heard.report.get("standbys", ())},

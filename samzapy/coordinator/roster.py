@@ -166,6 +166,20 @@ class Roster:
         ]
         return [task for task in member.standby if not any(task in names for names in others)]
 
+    def refuse_strangers(self, container: int, incarnation: str) -> None:
+        """
+        Raises:
+            Superseded: this incarnation was replaced.
+        """
+        with self.lock:
+            self._owner(container, incarnation)
+
+    def incarnation_of(self, container: int) -> str:
+        """The incarnation of a live container; "": there is none."""
+        with self.lock:
+            member = self.members.get(container)
+            return member.owner.incarnation if member is not None and member.is_live else ""
+
     def report_final(self, container: int, incarnation: str, report: Mapping[str, Any]) -> None:
         """Take a container's final report.
 
@@ -181,6 +195,7 @@ class Roster:
         """Keep what a report tells beside the state. A repeated one adds nothing: what it tells of has numbers."""
         news = [item for item in report.get("news", ()) if item["n"] > self.events.told_by(member.owner.incarnation)]
         self.events.take(member.number, member.owner.incarnation, news)
+        self.events.take_held(member.number, member.owner.incarnation, report.get("held", ()))
         self.observed.take(member.number, report)
         self.totals.take({member.number: member.heard.report})
 

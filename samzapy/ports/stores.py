@@ -88,6 +88,9 @@ class TaskStore(KeyValueStore, Protocol):
     writes: list[Change]
     scans: list[StoreIterator[Any, Any]]
 
+    def written(self, limit: int) -> list[tuple[Any, Any, Any]]:
+        """What hooks have written since the last `keep`, at most so many keys: key, value before, value now; None: there is none."""
+
     @property
     def uncommitted_bytes(self) -> int:
         """Bytes of keys and values in the live overlay."""

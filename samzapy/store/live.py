@@ -5,7 +5,7 @@ All of it works on the maps of an OverlayStore. `absent` is what stands for "not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from samzapy.store.committed import CommittedOverlay
@@ -40,6 +40,19 @@ def take_back(
             if key not in frozen:
                 order.remove(key)
     return grown
+
+
+def written(
+    writes: Sequence[tuple[bytes, Any]], live: Entries, below: Callable[[bytes], bytes | None], absent: object, limit: int
+) -> list[tuple[bytes, bytes | None, bytes | None]]:
+    """The first `limit` keys of these writes: key, value before the first of them, value now. `below`: reads what is not in the live overlay."""
+    first: dict[bytes, Any] = {}
+    for key, old in writes:
+        if key not in first:
+            if len(first) >= limit:
+                break
+            first[key] = old
+    return [(key, below(key) if old is absent else old, live.get(key)) for key, old in first.items()]
 
 
 def is_nothing_below(key: bytes, frozen: Entries, committed: CommittedOverlay, cache: ReadCache, absent: object) -> bool:

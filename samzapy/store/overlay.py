@@ -30,7 +30,7 @@ from samzapy.store import misuse
 from samzapy.store.committed import CommittedOverlay, size_of
 from samzapy.store.iterator import OverlayIterator, merged, prefix_end
 from samzapy.store.key_form import key_form
-from samzapy.store.live import is_nothing_below, take_back
+from samzapy.store.live import is_nothing_below, take_back, written
 from samzapy.store.order import KeyOrder
 from samzapy.store.problems import StoreProblem
 from samzapy.store.read_cache import ReadCache
@@ -169,6 +169,14 @@ class OverlayStore(TaskStore):
         self._close_iterators()
         self._bytes += take_back(self.writes, self._live, self._frozen, self._order, _ABSENT)
         self.writes.clear()
+
+    def written(self, limit: int) -> list[tuple[Any, Any, Any]]:
+        def below(key: bytes) -> bytes | None:
+            value = self._committed.newer.get(key, _ABSENT)
+            return self._below(key) if value is _ABSENT or self._frozen else value
+
+        found = written(self.writes, self._live, below, _ABSENT, limit)
+        return [(self._decode_key(key), *(None if v is None else self._decode_value(v) for v in pair)) for key, *pair in found]
 
     # -- around a commit -------------------------------------------------------------------------------------------------------------
 

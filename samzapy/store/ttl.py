@@ -58,6 +58,9 @@ class ExpiringStore(OverlayStore):
         value = super().get(key, _NOTHING)
         return default if value is _NOTHING or value is _EXPIRED else value
 
+    def written(self, limit: int) -> list[tuple[Any, Any, Any]]:
+        return [(key, None if old is _EXPIRED else old, new) for key, old, new in super().written(limit)]
+
     def attach(self, engine: StoreEngine) -> None:
         self._timed_engine = TimedEngine(engine, self._ttl_ms)
         self._after = b""

@@ -77,8 +77,8 @@ class Access:
         self._wrong = Often(MAX_WRONG, clock)
         self._changes = Often(MAX_CHANGES, clock)
 
-    def caller(self, request: Request, needed: May, *, changes: bool) -> Caller | Refused:
-        """Who it is, if that is enough."""
+    def caller(self, request: Request, needed: May, *, changes: bool, is_counted: bool = True) -> Caller | Refused:
+        """Who it is, if that is enough. `changes`: it may not come from another site's page; `is_counted`: nor too often."""
         peer = peer_of(request.client.host) if request.client else ""
         found = self._caller(request, peer)
         if isinstance(found, Refused):
@@ -88,7 +88,7 @@ class Access:
         if changes:
             if self._is_foreign(request):
                 return Refused(403, "another site's page asked for this")
-            if not found.is_signed and self._changes.is_too_often(peer):
+            if is_counted and not found.is_signed and self._changes.is_too_often(peer):
                 return Refused(429, f"more than {MAX_CHANGES} changes in a minute", headers=(("Retry-After", "60"),))
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -26,6 +27,7 @@ from samzapy.web.exposition import metrics_text
 from samzapy.web.facts import Actions, Facts
 from samzapy.web.files import PageFiles
 from samzapy.web.frames import Streams
+from samzapy.web.looking import Inside, Nobody
 from samzapy.web.openapi import document
 from samzapy.web.route import Asked, J, Route, checked_query
 from samzapy.web.route_errors import NotFound
@@ -49,8 +51,11 @@ HEADERS = (
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def web_app(facts: Facts, actions: Actions, contents: Contents, token: str, names: HostNames | None = None) -> Starlette:
-    """The application. `names`: the host names that requests may use; None: loopback's."""
+def web_app(
+    facts: Facts, actions: Actions, contents: Contents, token: str, names: HostNames | None = None, inside: Inside | None = None
+) -> Starlette:
+    """The application. `names`: the host names that requests may use; None: loopback's. `inside`: None: nobody can be asked."""
+    job = _Job(facts, actions, contents, inside or Nobody())
     names = names or HostNames()
     access = Access(token, names)
     streams, files = Streams(facts), PageFiles()
@@ -77,10 +82,10 @@ def web_app(facts: Facts, actions: Actions, contents: Contents, token: str, name
             return problem(NOT_FOUND, "there is no such job here")
         return streams.open(request)
 
-    table = [Path(row.path, _endpoint(row, facts, actions, contents, access, problem), methods=[row.method]) for row in TABLE]
+    table = [Path(row.path, _endpoint(row, job, access, problem), methods=[row.method]) for row in TABLE]
     rows = {row.name: row for row in TABLE}
     old = [
-        Path(f"/api/v1/{path}", _endpoint(rows[name], facts, actions, contents, access, old_error), methods=[rows[name].method])
+        Path(f"/api/v1/{path}", _endpoint(rows[name], job, access, old_error), methods=[rows[name].method])
         for path, name in (("status", "status"), ("stop", "stop"), ("scale", "scale"), ("restart", "restart"))
     ]
     model = Path("/api/v1/job-model", _open(lambda: facts.model()))
@@ -90,6 +95,16 @@ def web_app(facts: Facts, actions: Actions, contents: Contents, token: str, name
         routes=[*fixed, *page, *old, model, Path(f"{J}/stream", stream), *table],
         middleware=[Middleware(_OnlyByName, names=names), Middleware(_SafeHeaders)],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What the routes ask."""
+
+    facts: Facts
+    actions: Actions
+    contents: Contents
+    inside: Inside
 
 
 def _open(read: Callable[[], Any]) -> Endpoint:
@@ -121,18 +136,18 @@ def _is_this_job(facts: Facts, path: Mapping[str, str]) -> bool:
     return "job" not in path or (path["job"], path["id"]) == (about["job"], about["id"])
 
 
-def _endpoint(row: Route, facts: Facts, actions: Actions, contents: Contents, access: Access, error: Callable[..., Response]) -> Endpoint:
+def _endpoint(row: Route, job: _Job, access: Access, error: Callable[..., Response]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         try:
-            found = access.caller(request, row.who, changes=row.changes)
+            found = access.caller(request, row.who, changes=row.changes, is_counted=not row.looks)
             if isinstance(found, Refused):
                 return await _refuse(request, found, error)
-            if not _is_this_job(facts, request.path_params):
+            if not _is_this_job(job.facts, request.path_params):
                 return error(NOT_FOUND, "there is no such job here")
             body = await body_of(request, MAX_REQUEST_BYTES) if row.changes else b""
             if found.is_signed and not is_signed_body(request.headers, body):
                 return error(FORBIDDEN, f"{NOT_SIGNED}: the body does not match the signature")
-            asked = _asked(row, request, found, body, facts, actions, contents)
+            asked = _asked(row, request, found, body, job)
             return await run_in_threadpool(lambda: _answered(row.act(asked)))
         except TooLarge as too_large:
             await throw_away(request)
@@ -152,10 +167,10 @@ def _endpoint(row: Route, facts: Facts, actions: Actions, contents: Contents, ac
     return endpoint
 
 
-def _asked(row: Route, request: Request, caller: Caller, body: bytes, facts: Facts, actions: Actions, contents: Contents) -> Asked:
+def _asked(row: Route, request: Request, caller: Caller, body: bytes, job: _Job) -> Asked:
     query = checked_query(row, request.query_params)
     content = row.body.model_validate(read_object(body or b"{}", MAX_REQUEST_BYTES)) if row.body is not None else None
-    return Asked(facts, actions, contents, caller, request.path_params, query, content)
+    return Asked(job.facts, job.actions, job.contents, job.inside, caller, request.path_params, query, content)
 
 
 def _answered(content: Any) -> Response:

@@ -28,7 +28,7 @@ MAX_STREAMS = 32
 MAX_ROWS, MAX_CONTAINERS, MAX_CELLS = 50, 50, 10_000
 MAX_NEWS, MAX_TEXT = 20, 200
 ROW = ("name", "state", "container", "lag", "behind_s", "rate", "busy", "us", "processed", "skipped", "dead_letters", "reason")
-CONTAINER = ("id", "state", "host", "preferred_host", "pid", "restarts", "reason", "memory_bytes", "loop", "badge")
+CONTAINER = ("id", "state", "host", "preferred_host", "pid", "restarts", "reason", "memory_bytes", "loop", "badge", "now")
 LETTERS = {"RUNNING": "r", "RESTORING": "s", "BOOTSTRAPPING": "b", "STOPPED": "e", "WAITING": "w"}
 
 

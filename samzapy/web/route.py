@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from samzapy.web.access import Caller, May
 from samzapy.web.contents import Contents
 from samzapy.web.facts import Actions, Facts
+from samzapy.web.looking import Inside
 
 J = "/v1/jobs/{job}/{id}"
 
@@ -23,6 +24,7 @@ class Asked:
     facts: Facts
     actions: Actions
     contents: Contents
+    inside: Inside
     caller: Caller
     path: Mapping[str, str]
     query: Mapping[str, Any]
@@ -59,6 +61,7 @@ class Route:
     act: Callable[[Asked], Any]
     query: tuple[Query, ...] = ()
     body: type[BaseModel] | None = None
+    looks: bool = False  # it is a POST and changes nothing: not counted among changes
 
     @property
     def changes(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from samzapy.web import schemas as s
@@ -14,6 +15,13 @@ from samzapy.web.routes_contents import CONTENTS
 
 MAX_PAGE = 1000
 SORTS = ("name", "state", "container", "lag", "behind_s", "rate", "busy", "us", "processed")
+
+
+def _container(asked: Asked) -> int:
+    text = asked.path["container"]
+    if not re.fullmatch(r"\d{1,6}", text, re.ASCII):
+        raise NotFound(f"there is no container {text[:100]!r}")
+    return int(text)
 
 
 def _me(asked: Asked) -> dict[str, Any]:
@@ -116,4 +124,10 @@ TABLE: tuple[Route, ...] = (
     Route("POST", f"{J}/restart", "restart", OPERATE, "Restart containers", s.Effect,
           lambda a: a.actions.restart(a.body.container, a.by, a.body.dry_run), (), s.Restart),
     Route("POST", f"{J}/stop", "stop", OPERATE, "Stop after a final commit", s.Effect, lambda a: a.actions.stop(a.by, a.body.dry_run), (), s.Stop),
+    Route("POST", f"{J}/containers/{{container}}/stack", "stack", OPERATE, "What a container does now: the stacks of its threads", s.Stack,
+          lambda a: a.inside.stack(_container(a), a.by), looks=True),
+    Route("POST", f"{J}/containers/{{container}}/profile", "profile", OPERATE, "Where a container's time goes, for some seconds", s.Profile,
+          lambda a: a.inside.profile(_container(a), a.body.seconds, a.by), (), s.AskProfile, looks=True),
+    Route("POST", f"{J}/tasks/{{task}}/trace", "trace", OPERATE, "The next records of a task, and what its hook does with them", s.Trace,
+          lambda a: a.inside.trace(a.path["task"], a.body.records, a.body.seconds, a.by), (), s.AskTrace, looks=True),
 )  # fmt: skip

@@ -49,7 +49,8 @@ class Jobs(Document):
 
 
 class Container(Document):
-    """A container. `loop`: shares of its loop's time, which add up to 1; empty while they are not known."""
+    """A container. `loop`: shares of its loop's time, which add up to 1; empty while they are not known. `now`: the hook that runs, if it has for a
+    second when this was last heard."""
 
     id: int
     state: str
@@ -61,6 +62,7 @@ class Container(Document):
     memory_bytes: int | None
     loop: dict[str, float]
     badge: str
+    now: dict[str, Any] | None = None
 
 
 class Task(Document):
@@ -272,6 +274,78 @@ class Stop(BaseModel):
     """Nothing is needed."""
 
     dry_run: bool = False
+
+
+class AskProfile(BaseModel):
+    """For how many seconds."""
+
+    seconds: float = Field(10.0, ge=0.5, le=40)
+
+
+class AskTrace(BaseModel):
+    """How many records, and how many seconds they are waited for at most."""
+
+    records: int = Field(5, ge=1, le=100)
+    seconds: float = Field(30.0, ge=0.5, le=40)
+
+
+class Now(Document):
+    """What a container's loop does: `phase`, for `seconds`; in a hook, its line and record."""
+
+    phase: str
+    seconds: float
+    at: str
+    record: str
+
+
+class Thread(Document):
+    """A thread's stack, outermost frame first."""
+
+    name: str
+    is_loop: bool
+    frames: list[str]
+
+
+class Stack(Document):
+    """What a container does at this moment; the loop's thread is the first."""
+
+    container: int
+    at_ms: int
+    pid: int
+    now: Now
+    threads: list[Thread]
+
+
+class Profile(Document):
+    """Where a loop's time went. `folded`: a line for each stack, `frame;frame;frame microseconds`, outermost frame first."""
+
+    container: int
+    at_ms: int
+    seconds: float
+    samples: int
+    folded: str
+
+
+class TracedRecord(Document):
+    """A record and what its hook did: `us` microseconds; null: it did not come to the hook. Keys and values are as people read them."""
+
+    record: str
+    key: str
+    value: str
+    us: float | None
+    puts: list[dict[str, Any]]
+    sent: list[dict[str, Any]]
+    more: int
+    error: str
+
+
+class Trace(Document):
+    """Records of a task that were traced; a record that was tried again is there again."""
+
+    container: int
+    at_ms: int
+    task: str
+    records: list[TracedRecord]
 
 
 class Effect(Document):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -21,8 +22,10 @@ from samzapy.config.registered import stored_form
 from samzapy.config.schema import InputSettings, Settings
 from samzapy.container.container import Container
 from samzapy.container.control_client import HttpControl
+from samzapy.container.line import PARK_S, Line
 from samzapy.container.profile import LoopProfile
 from samzapy.container.runner import ContainerRunner
+from samzapy.container.sampling import Sampler
 from samzapy.container.spec import Between, ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
 from samzapy.container.trace import Trace
 from samzapy.kafka.making import LONGEST_S, guard_clients
@@ -30,6 +33,7 @@ from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.ports import Assignment, Clock, StoreDirectory, StoreEngine, Supervision, TaskStore, TopicFacts
 from samzapy.serde.unreserved import UnreservedKeys
+from samzapy.signing import SteadyTime
 from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path, sweep, tasks_there
 from samzapy.store.overlay import OverlayStore
 from samzapy.store.rocks import RocksEngine, SharedMemory
@@ -210,6 +214,11 @@ def _store_specs(
     return result
 
 
+def trace_path(settings: Settings, cluster_id: str, host: str, number: int) -> Path:
+    """Where a container's process on a host says where it was when it could say nothing else."""
+    return store_path(Path(settings.state.dir), cluster_id, host, str(JobTopics.of(settings).job), TRACES, str(number))
+
+
 def run_container(payload: Mapping[str, Any]) -> int:
     """A container's process: everything it needs is in `payload` (JSON), secrets excepted, which are resolved here.
 
@@ -227,7 +236,10 @@ def run_container(payload: Mapping[str, Any]) -> int:
     log = kafka_log(settings)
     heartbeat_s, lease_s = settings.containers.heartbeat_ms / 1000, settings.containers.lease_ms / 1000
     guard_clients(min(LONGEST_S, 0.6 * lease_s))  # before the lease is over, which would not say why
-    control = HttpControl(payload["control_url"], payload["token"], number, payload["launch_id"], timeout_s=min(5.0, lease_s / 3))
+    driver = payload["control_url"], payload["token"], number, payload["launch_id"]
+    steady = SteadyTime()
+    control = HttpControl(*driver, timeout_s=min(5.0, lease_s / 3), steady=steady)
+    line = Line(HttpControl(*driver, timeout_s=PARK_S + 10, steady=steady))
 
     def build(assignment: Assignment, incarnation: str, supervision: Supervision) -> Container:
         tasks = tasks_from_json(payload["model"]["tasks"])
@@ -251,13 +263,13 @@ def run_container(payload: Mapping[str, Any]) -> int:
         os._exit(EXIT_LEASE_LOST)
 
     holds = tasks_there(local_state(settings, str(payload["cluster_id"]), host).expanduser())
-    traces = store_path(Path(settings.state.dir), str(payload["cluster_id"]), host, str(names.job), TRACES, str(number))
-    trace = Trace(traces, lease_s, Path(settings.state.dir))
+    trace = Trace(trace_path(settings, str(payload["cluster_id"]), host, number), lease_s, Path(settings.state.dir))
     before = {"predecessor_at": trace.predecessor_at, "predecessor_pid": trace.predecessor_pid}
-    facts = {"host": host, "pid": os.getpid(), "holds": holds, **before}
+    facts = {"host": host, "pid": os.getpid(), "holds": holds, "held": trace.held, **before}
     hang_s = settings.commit.timeout_ms / 1000
     into = payload.get("profile")
-    profile = LoopProfile(Path(into), f"container-{number}-{time.strftime('%Y%m%dT%H%M%S')}") if into else None
+    sampler = Sampler() if threading.current_thread() is threading.main_thread() else None  # with --inline it is not
+    profile = LoopProfile(Path(into), f"container-{number}-{time.strftime('%Y%m%dT%H%M%S')}", sampler) if into else None
     try:
         with profile or nullcontext():
             return ContainerRunner(
@@ -273,6 +285,10 @@ def run_container(payload: Mapping[str, Any]) -> int:
                 die=die,
                 arm=trace.arm,
                 before_end=profile.end if profile else lambda: None,
+                line=line,
+                sampler=sampler,
             ).run()
     finally:
+        if sampler is not None:
+            sampler.close()
         trace.close()

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from samzapy.clock import SystemClock
 from samzapy.config.schema import Settings
+from samzapy.container.inside import Doing, Inside
+from samzapy.container.line import Line
+from samzapy.container.sampling import Sampler
 from samzapy.coordinator.http import Listener
 from samzapy.coordinator.membership import RUNNING, Member, Owner
 from samzapy.coordinator.roster import Roster
+from samzapy.coordinator.switchboard import Switchboard
 from samzapy.model.dead_letter import DeadLetter, Origin
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
@@ -24,6 +29,7 @@ from samzapy.web.access import May, derived_token
 from samzapy.web.app import web_app
 from samzapy.web.contents import Contents
 from samzapy.web.live import Live
+from samzapy.web.looking import Looking
 
 TOKEN = "a-token-of-a-run"
 VIEW, OPERATE = derived_token(TOKEN, May.VIEW), derived_token(TOKEN, May.OPERATE)
@@ -62,10 +68,41 @@ class Changes:
         return {"containers": [container]}
 
 
+class Parked:
+    """A container's line without a network."""
+
+    def __init__(self, board: Switchboard, container: int) -> None:
+        self._board, self._container = board, container
+
+    def line(self, incarnation: str, number: int, park_s: float, answers: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
+        asked = threading.Event()
+        self._board.arrive(self._container, incarnation, number, answers, asked.set)
+        asked.wait(min(park_s, 1.0))
+        return list(self._board.take(self._container, incarnation, number))
+
+
+class Traced:
+    """The records that a trace of a task would tell."""
+
+    def __init__(self, value: str = '"/home"') -> None:
+        put, sent = {"store": "counts", "key": '"ada"', "old": "41", "new": "42"}, {"topic": "visit-counts", "partition": 1, "key": '"ada"', "value": "42"}
+        told = {"key": '"ada"', "value": value, "us": 21.4, "time_ms": 1, "more": 0}
+        self.records = [
+            {**told, "record": "visits[3]@99121", "puts": [put], "sent": [sent], "error": ""},
+            {**told, "record": "visits[3]@99122", "puts": [], "sent": [], "error": "ValueError: no such page"},
+        ]
+
+    def ask(self, task: str, records: int, seconds: float) -> None:
+        """They are there already."""
+
+    def over(self) -> list[dict[str, Any]]:
+        return self.records
+
+
 class Stage:
     """As much of a coordinator as the web listener looks at."""
 
-    def __init__(self, tasks: int = 4, containers: int = 2, hosts: int = 2) -> None:
+    def __init__(self, tasks: int = 4, containers: int = 2, hosts: int = 2, looks_inside: bool = False) -> None:
         names = [f"Partition {i}" for i in range(tasks)]
         models = {name: TaskModel(name, i, (TopicPartition("visits", i),)) for i, name in enumerate(names)}
         self.roster = Roster(Job("visits", "1"), "run-1", models, containers, None, SystemClock())
@@ -81,9 +118,25 @@ class Stage:
             owner = Owner(incarnation=f"i{n}", tasks=tuple(names[n::containers]), host=f"host-{n % hosts}", pid=4000 + n)
             self.roster.members.add(Member(number=n, phase=Phase.LIVE, state=RUNNING, owner=owner, preferred_host=f"host-{n % hosts}"))
         self.roster.state = "RUNNING"
+        self.board = Switchboard()
+        self.sampler = Sampler() if looks_inside else None
+        self.traced = Traced()
+        self.lines = [Line(Parked(self.board, n)) for n in range(containers if looks_inside else 0)]
+        for n, line in enumerate(self.lines):
+            line.start(f"i{n}", Inside(threading.get_ident(), lambda: Doing("wait_input", 0.004), lambda: self.traced, self.sampler))
 
     def request_stop(self, by: str = "") -> None:
         self.is_stopped = True
+
+    def close(self) -> None:
+        for line in self.lines:
+            line.stop()
+        self.board.close()
+        if self.sampler is not None:
+            self.sampler.close()
+
+    def looking(self) -> Looking:
+        return Looking(self.roster, self.board)
 
     def beat(self, seconds: float = 1.0, lag: int = 0, state: str = "RUNNING", news: list[dict[str, Any]] | None = None) -> None:
         """Each container reports once: `seconds` of work more."""
@@ -135,7 +188,7 @@ class Served:
     def __init__(self, stage: Stage, port: int = 0) -> None:
         self.stage = stage
         facts = live(stage)
-        self._listener = Listener(web_app(facts, facts, contents(stage), TOKEN), "127.0.0.1", port)
+        self._listener = Listener(web_app(facts, facts, contents(stage), TOKEN, inside=stage.looking()), "127.0.0.1", port)
         self.url = self._listener.url
 
     def __enter__(self) -> Served:

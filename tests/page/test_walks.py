@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -11,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.page.browser import OVERLAPS, Watched, chromium
-from tests.page.staged import OPERATE, VIEW, Served, Stage
+from tests.page.staged import OPERATE, VIEW, Served, Stage, Traced
 
 pytestmark = pytest.mark.prove
-VIEWS = ("Overview", "Tasks", "Timeline", "Errors", "Config")
+VIEWS = ("Overview", "Tasks", "Timeline", "Errors", "Inside", "Config")
 EVIL = "<img src=x onerror=window.hit=1>"
 ERROR = {
     "n": 1, "kind": "error", "type": "ValueError", "place": "counts.py:31", "first_ms": 1, "last_ms": 2, "tasks": ["Partition 0"], "count": 412,
@@ -31,7 +32,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def served() -> Iterator[Served]:
     """A job whose containers report every half second, with an error that quotes a record."""
-    stage, ended = Stage(24, 3), threading.Event()
+    stage, ended = Stage(24, 3, looks_inside=True), threading.Event()
     stage.beat(news=[ERROR])
 
     def beats() -> None:
@@ -44,6 +45,7 @@ def served() -> Iterator[Served]:
         yield served
         ended.set()
         thread.join()
+        stage.close()
 
 
 def test_the_newcomer_sees_the_job_and_the_token_stays_where_it_belongs(browser: Any, served: Served) -> None:
@@ -111,6 +113,45 @@ def test_an_action_says_first_what_it_will_do_and_is_done_by_keyboard(browser: A
     assert [5] == served.stage.changes.asked
     page.wait_for_selector("text=asked for: scale")
     assert [] == watched.wrong
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280, 2560])
+def test_inside_shows_the_stack_a_profile_and_a_trace(browser: Any, served: Served, width: int, theme: str) -> None:
+    served.stage.traced = Traced(f'"{EVIL}"')
+    watched = Watched(browser, width, theme)
+    page = watched.open(served.url, OPERATE)
+    watched.go("Inside")
+    page.click("tbody tr:first-child button")
+    page.wait_for_selector("details[open] pre.stack")
+    _look_well(page, width)
+
+    page.locator("section:has-text('Ask a container') label:has-text('for') select").select_option("5")
+    page.click("button:text-is('Profile')")
+    page.wait_for_selector("svg.flame g", timeout=15_000)
+    assert page.locator("svg.flame g").count() > 3
+    _look_well(page, width)
+    page.locator("svg.flame g[tabindex]").nth(1).focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("button:text-is('show all')")
+
+    page.fill("label:has-text('task') input", "Partition 3")
+    page.click("button:text-is('Trace')")
+    page.wait_for_selector("text=raised ValueError: no such page")
+    page.wait_for_selector("td.effects:has-text('41')")
+    assert page.evaluate("window.hit === undefined")
+    _look_well(page, width)
+    assert [] == watched.wrong
+
+
+def _look_well(page: Any, width: int) -> None:
+    folder = os.environ.get("SAMZAPY_TEST_SCREENSHOTS")
+    if folder:
+        heading = page.locator("main h2").last.inner_text().lower()
+        theme = page.evaluate("document.documentElement.dataset.theme")
+        page.screenshot(path=f"{folder}/inside-{heading}-{theme}-{width}.png", full_page=True)
+    assert [] == page.evaluate(OVERLAPS)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_who_may_only_look_is_offered_nothing_else(browser: Any, served: Served) -> None:

@@ -8,11 +8,12 @@ import { State, html } from "./lib/parts.js";
 import { Actions } from "./views/actions.js";
 import { Config } from "./views/config.js";
 import { Errors } from "./views/errors.js";
+import { Inside } from "./views/inside.js";
 import { Overview } from "./views/overview.js";
 import { Tasks } from "./views/tasks.js";
 import { Timeline } from "./views/timeline.js";
 
-const VIEWS = { "": "Overview", tasks: "Tasks", timeline: "Timeline", errors: "Errors", config: "Config" };
+const VIEWS = { "": "Overview", tasks: "Tasks", timeline: "Timeline", errors: "Errors", inside: "Inside", config: "Config" };
 const MAX_EVENTS = 2000, MAX_POINTS = 300;
 
 /** The view and its parameters, as the address has them: #/tasks?sort=-lag. */
@@ -123,6 +124,7 @@ function App() {
       ${at.name === "tasks" && html`<${Tasks} state=${state} view=${view} look=${look} />`}
       ${at.name === "timeline" && html`<${Timeline} events=${events} commits=${commits} series=${series} />`}
       ${at.name === "errors" && html`<${Errors} job=${state.job} may=${known.may} view=${at.view} look=${look} />`}
+      ${at.name === "inside" && html`<${Inside} state=${state} may=${known.may} />`}
       ${at.name === "config" && html`<${Config} />`}
     </main>`}
   </div>`;

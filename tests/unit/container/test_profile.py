@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from samzapy.container import profile
+from samzapy.container import profile, sampling
 from samzapy.container.profile import LoopProfile, flame_graph, folded
 
 
@@ -63,7 +63,7 @@ def test_nothing_sampled_is_a_picture_too() -> None:
 
 
 def test_the_number_of_stacks_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profile, "MOST_STACKS", 1)
+    monkeypatch.setattr(sampling, "MOST_STACKS", 1)
     with LoopProfile(tmp_path, "loop"):
         for _ in range(20):
             long_work(50_000)
@@ -75,10 +75,10 @@ def test_no_sample_is_taken_while_the_files_are_written(tmp_path: Path, monkeypa
     """Writing takes longer than the time between two samples: each sample would begin, and write, inside the one before."""
     monkeypatch.setattr(profile, "WRITE_S", 0.0)
     with LoopProfile(tmp_path, "loop") as loop:
-        loop._microseconds.update({(f"frame {i}", f"line {n}"): 50_000 for i in range(100) for n in range(30)})
+        loop._samples.microseconds.update({(f"frame {i}", f"line {n}"): 50_000 for i in range(100) for n in range(30)})
         for _ in range(20):
             long_work(50_000)
-    nested = [line for line in (tmp_path / "loop.folded").read_text().splitlines() if "LoopProfile._sample" in line]
+    nested = [line for line in (tmp_path / "loop.folded").read_text().splitlines() if "Sampler._sample" in line]
     assert not nested
 
 

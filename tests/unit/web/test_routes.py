@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,25 +21,28 @@ from tests.page.staged import OPERATE, TOKEN, VIEW, J, Stage, contents, live
 
 BEARER = {VIEW: {"Authorization": f"Bearer {VIEW}"}, OPERATE: {"Authorization": f"Bearer {OPERATE}"}}
 URL = "http://127.0.0.1:1"
-BODIES: dict[str, Any] = {"scale": {"containers": 3}, "replay": {"all": True}, "discard": {"all": True}}
+BODIES: dict[str, Any] = {
+    "scale": {"containers": 3}, "replay": {"all": True}, "discard": {"all": True}, "profile": {"seconds": 0.5}, "trace": {"records": 2, "seconds": 0.5},
+}  # fmt: skip
 
 
 @pytest.fixture
-def stage() -> Stage:
-    stage = Stage()
+def stage() -> Iterator[Stage]:
+    stage = Stage(looks_inside=True)
     stage.beat(lag=3)
     stage.set_aside(2, "ValueError: bad price '1,50'")
-    return stage
+    yield stage
+    stage.close()
 
 
 @pytest.fixture
 def client(stage: Stage) -> TestClient:
     facts = live(stage)
-    return TestClient(web_app(facts, facts, contents(stage), TOKEN), base_url=URL)
+    return TestClient(web_app(facts, facts, contents(stage), TOKEN, inside=stage.looking()), base_url=URL)
 
 
 def ask(client: TestClient, row: Route, token: str | None = OPERATE, **more: Any) -> Any:
-    path = row.path.format(job="visits", id="1", task="Partition 1", which="0.0")
+    path = row.path.format(job="visits", id="1", task="Partition 1", container="1", which="0.0")
     body = {"json": {**BODIES.get(row.name, {}), "dry_run": True}} if row.body else {}
     headers = BEARER[token] if token else {}
     return client.request(row.method, path, headers={**headers, **more.pop("headers", {})}, **body, **more)
@@ -77,7 +81,7 @@ def test_every_path_of_the_file_is_there(client: TestClient) -> None:
         if path.endswith("/stream"):
             continue
         for method in methods:
-            answer = client.request(method.upper(), re.sub(r"{job}/{id}", "visits/1", path).replace("{task}", "Partition 0").replace("{which}", "0.0"))
+            answer = client.request(method.upper(), path.format(job="visits", id="1", task="Partition 0", container="0", which="0.0"))
             assert answer.status_code in (200, 401), path
 
 
@@ -188,3 +192,18 @@ def test_the_paths_of_before_are_still_there(client: TestClient, stage: Stage) -
     assert 200 == client.post("/api/v1/restart", headers={"Authorization": f"Bearer {TOKEN}"}).status_code
     assert [("restart", None)] == stage.changes.asked
     assert "samzapy_job_state" in client.get("/metrics").text
+
+
+def test_who_looks_inside_is_not_counted_as_changing_and_may_not_look_at_what_is_not_there(client: TestClient, stage: Stage) -> None:
+    for _ in range(MAX_CHANGES + 1):
+        assert 200 == client.post(f"{J}/containers/1/stack", headers=BEARER[OPERATE]).status_code
+    assert 403 == client.post(f"{J}/containers/1/stack", headers={**BEARER[OPERATE], "Origin": "http://evil.example"}).status_code
+    missing = client.post(f"{J}/containers/9/stack", headers=BEARER[OPERATE])
+    assert (409, "there is no container 9.") == (missing.status_code, missing.json()["detail"])
+    assert 404 == client.post(f"{J}/containers/-1/stack", headers=BEARER[OPERATE]).status_code
+    assert 409 == client.post(f"{J}/tasks/nobody/trace", json={}, headers=BEARER[OPERATE]).status_code
+    assert 400 == client.post(f"{J}/tasks/Partition 0/trace", json={"records": 101}, headers=BEARER[OPERATE]).status_code
+    assert [] == [e for e in stage.roster.events.since() if e["kind"] == "people"]
+    assert 200 == client.post(f"{J}/tasks/Partition 0/trace", json={"records": 2}, headers=BEARER[OPERATE]).status_code
+    (event,) = [e for e in stage.roster.events.since() if e["kind"] == "people"]
+    assert "operate (testclient) asked for a trace of the next 2 records of Partition 0" == event["text"]

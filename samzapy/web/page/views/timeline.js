@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 import { clock, moment, number, seconds } from "../lib/format.js";
 import { html } from "../lib/parts.js";
 
-const MARKS = { died: "✖", failed: "✖", launched: "▹", named: "▸", moved: "⇄", restored: "↻", scale: "◆", restart: "◆", stop: "◆", fenced: "┄", state: "●" };
+const MARKS = { died: "✖", failed: "✖", launched: "▹", named: "▸", moved: "⇄", restored: "↻", scale: "◆", restart: "◆", stop: "◆", profile: "◆", trace: "◆", held: "‖", fenced: "┄", state: "●" };
 const KINDS = { job: "job", container: "containers", task: "moves", restore: "restores", people: "people" };
 const COLOURS = { RUNNING: "var(--good)", STARTING: "var(--commit)", RESTORING: "var(--restore)", DEGRADED: "var(--held)", LOST: "var(--bad)", FAILED: "var(--bad)", STOPPING: "var(--wait)", STOPPED: "var(--wait)" };
 

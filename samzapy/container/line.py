@@ -1,0 +1,62 @@
+"""The line: a request of the container that waits at the driver until there is a question for it. Containers listen nowhere; so they are asked.
+
+Its thread knows what can be looked at (inside.py) and the driver. Whatever comes by it can change nothing: neither what the loop does, nor what
+is committed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from samzapy.api.errors import SamzapyError, Superseded
+from samzapy.clock import start_thread
+from samzapy.container.inside import Inside
+
+LOG = logging.getLogger("samzapy.container")
+PARK_S = 20.0  # how long a request waits at the driver for a question
+BUSY_S = 0.2  # while an answer is still to come
+RETRY_S = 1.0
+
+
+class Parked(Protocol):
+    """The request to the driver."""
+
+    def line(self, incarnation: str, number: int, park_s: float, answers: list[dict[str, Any]]) -> list[Mapping[str, Any]]:
+        """Hand in answers; waits for questions, at most so long.
+
+        Raises:
+            Superseded: this incarnation is not asked any more. SamzapyError: no answer.
+        """
+
+
+class Line:
+    """Answers until `stop`, or until another incarnation is asked."""
+
+    def __init__(self, driver: Parked) -> None:
+        self._driver = driver
+        self._is_over = threading.Event()
+
+    def start(self, incarnation: str, inside: Inside) -> None:
+        start_thread("line", lambda: self._answer(incarnation, inside))
+
+    def stop(self) -> None:
+        """Not waited for: its request may be parked."""
+        self._is_over.set()
+
+    def _answer(self, incarnation: str, inside: Inside) -> None:
+        answers: list[dict[str, Any]] = []
+        number = 0
+        while not self._is_over.is_set():
+            number += 1
+            try:
+                questions = self._driver.line(incarnation, number, BUSY_S if inside.is_busy else PARK_S, answers)
+            except Superseded:
+                return
+            except SamzapyError as error:  # the heartbeat says so to people, if it lasts
+                LOG.debug("the line to the driver: %s", error)
+                self._is_over.wait(RETRY_S)
+                continue
+            answers = inside.take(questions)

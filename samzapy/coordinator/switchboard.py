@@ -1,0 +1,142 @@
+"""Questions to containers: each has one request parked here, its line; questions travel in the replies to it, answers on the next request.
+
+Asked is only the incarnation that the caller names, and only its answers are taken. A question that nobody answers in time is dropped. All of it
+is in memory, and bounded.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from samzapy.api.errors import ClusterUnreachable, ConfigurationError, Superseded
+
+MAX_QUESTIONS = 16  # that are waited for: each keeps a thread of the web listener
+MAX_CONTAINERS = 100_000
+ALONE = ("profile", "trace")  # one of a kind at a time in each container
+
+
+@dataclass(eq=False, slots=True)
+class Question:
+    """`until`: monotonic seconds."""
+
+    id: str
+    container: int
+    incarnation: str
+    kind: str
+    content: Mapping[str, Any]
+    until: float
+    answer: Mapping[str, Any] | None = None
+    is_over: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(eq=False, slots=True)
+class _Line:
+    """A container's. `newest`: the number of its newest request; `wake`: ends that one's wait."""
+
+    incarnation: str
+    newest: int = 0
+    wake: Callable[[], None] = lambda: None
+    waiting: list[Question] = field(default_factory=list)
+
+
+class Switchboard:
+    """Used on any thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._lines: dict[int, _Line] = {}
+        self._asked: dict[str, Question] = {}
+        self._is_closed = False
+
+    # -- who asks ------------------------------------------------------------------------------------------------------------------------
+
+    def ask(self, container: int, incarnation: str, kind: str, content: Mapping[str, Any], wait_s: float) -> Mapping[str, Any]:
+        """The container's answer.
+
+        Raises:
+            ConfigurationError: too much is asked at once, or the container refuses. ClusterUnreachable: it did not answer in `wait_s`.
+        """
+        question = Question(secrets.token_hex(8), container, incarnation, kind, content, self._clock() + wait_s)
+        with self._lock:
+            self._refuse_too_many(question)
+            self._asked[question.id] = question
+            line = self._line(container, incarnation)
+            line.waiting.append(question)
+            line.wake()
+        try:
+            question.is_over.wait(wait_s)
+        finally:
+            with self._lock:
+                self._asked.pop(question.id, None)
+                if question in line.waiting:
+                    line.waiting.remove(question)
+        if question.answer is None:
+            remedy = "It may be starting, ending, or its code may hold the interpreter."
+            raise ClusterUnreachable(f"container {container} did not answer within {wait_s:.0f} s.", remedy)
+        if "error" in question.answer:
+            raise ConfigurationError(f"container {container}: {question.answer['error']}", str(question.answer.get("remedy", "")))
+        found = question.answer.get("found")
+        return found if isinstance(found, Mapping) else {}
+
+    def _refuse_too_many(self, question: Question) -> None:
+        if self._is_closed:
+            raise ClusterUnreachable("this run is ending.", "")
+        if len(self._asked) >= MAX_QUESTIONS:
+            raise ConfigurationError(f"{MAX_QUESTIONS} questions are waited for already.", "Ask again when some are answered.")
+        alike = (q for q in self._asked.values() if (q.container, q.kind) == (question.container, question.kind))
+        if question.kind in ALONE and next(alike, None) is not None:
+            raise ConfigurationError(f"a {question.kind} of container {question.container} is under way already.", "Ask again when it is over.")
+
+    # -- containers ----------------------------------------------------------------------------------------------------------------------
+
+    def arrive(self, container: int, incarnation: str, number: int, answers: Sequence[Mapping[str, Any]], wake: Callable[[], None]) -> None:
+        """A request of the container's line: takes its answers, and parks it. `wake` is called, on any thread, when there are questions.
+
+        Raises:
+            Superseded: a request of this number, or a later one, came before: this one is a repetition.
+        """
+        with self._lock:
+            line = self._line(container, incarnation)
+            if number <= line.newest:
+                raise Superseded(f"request {number} of the line of container {container} came before.", "")
+            line.newest, line.wake = number, wake
+            for answer in answers:
+                question = self._asked.get(str(answer.get("id", "")))
+                if question is not None and (question.container, question.incarnation) == (container, incarnation):
+                    question.answer = dict(answer)
+                    question.is_over.set()
+            if line.waiting or self._is_closed:
+                wake()
+
+    def take(self, container: int, incarnation: str, number: int) -> list[dict[str, Any]]:
+        """The questions for this request, which leaves now; none if a later one has come."""
+        with self._lock:
+            line = self._line(container, incarnation)
+            if line.newest != number:
+                return []
+            line.wake = lambda: None
+            taken, line.waiting = line.waiting, []
+            return [{**q.content, "id": q.id, "kind": q.kind} for q in taken if self._clock() < q.until]
+
+    def close(self) -> None:
+        """The run ends: nobody waits any more, here or there."""
+        with self._lock:
+            self._is_closed = True
+            for line in self._lines.values():
+                line.wake()
+            for question in self._asked.values():
+                question.is_over.set()
+
+    def _line(self, container: int, incarnation: str) -> _Line:
+        line = self._lines.get(container)
+        if line is None or line.incarnation != incarnation:
+            if len(self._lines) >= MAX_CONTAINERS:
+                self._lines.clear()
+            line = self._lines[container] = _Line(incarnation)
+        return line
