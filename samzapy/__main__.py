@@ -24,19 +24,20 @@ def main() -> None:
     if takes_signals:
         signal.signal(signal.SIGINT, _leave)
     from samzapy.cli.commands import import_command
+    from samzapy.cli.ending import end
     from samzapy.cli.main import exit_code
 
     import_command(sys.argv[1:])
 
     if not takes_signals:
-        sys.exit(exit_code(sys.argv[1:]))
+        end(exit_code(sys.argv[1:]))
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         code = exit_code(sys.argv[1:])
         signal.signal(signal.SIGINT, lambda *_: os._exit(code))
     except KeyboardInterrupt:  # between two lines of this function, or a second one while the first is told
         _leave()
-    sys.exit(code)
+    end(code)
 
 
 def _open_closed_streams() -> None:

@@ -14,6 +14,7 @@ from samzapy.cli.begun import Begun
 from samzapy.cli.bounded import within
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json
+from samzapy.cli.importing import ends_within
 from samzapy.cli.inspect import NOT_RUNNING, last_run
 from samzapy.cli.job import SILENT_REMEDY, Job
 from samzapy.config.schema import Settings
@@ -25,6 +26,7 @@ TokenFile = Annotated[
     Path | None, typer.Option(help="File with the run's token, if it is not in this machine's state directory.", show_default=False)
 ]
 AT_WORK = ("RUNNING", "STOPPED")  # stopped: all its tasks asked for shutdown()
+NOTHING = "nothing was changed"
 LOOK_S = 0.2
 SHORTEST_S = 1.0
 
@@ -33,9 +35,9 @@ def stop(
     file: JobFile, more: MoreFiles = None, sets: Sets = None, timeout: Timeout = 60.0, token_file: TokenFile = None, as_json: AsJson = False
 ) -> int:
     """Stop the running job after a final commit; exit code 3 if it is not running."""
-    job = Job(file, more, sets)
     known = ["the job was not asked to stop"]
-    code = within(timeout, lambda: _stop(job, timeout, token_file, known), _servers(job), lambda: known[-1])
+    job, left = _loaded(file, more, sets, timeout, known[0])
+    code = within(left, lambda: _stop(job, left, token_file, known), _servers(job), lambda: known[-1])
     return _done(job, "stop", code, as_json)
 
 
@@ -69,8 +71,8 @@ def scale(
     """Change the number of containers; only tasks that have to move are moved. The job file keeps its number for the next run.
 
     Exit code 2 if a later request for another number overruled this one."""
-    job = Job(file, more, sets)
-    return _done(job, "scale", _scale(job, containers, timeout, token_file), as_json)
+    job, left = _loaded(file, more, sets, timeout, NOTHING)
+    return _done(job, "scale", _scale(job, containers, left, token_file), as_json)
 
 
 def _scale(job: Job, containers: int, timeout: float, token_file: Path | None) -> int:
@@ -107,8 +109,18 @@ def restart(
     """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded.
 
     Code that cannot be imported is refused before any container is restarted. The job file is not read again: for that, stop the job and run it."""
-    job = Job(file, more, sets, classes=True)
-    return _done(job, "restart", _restart(job, container, timeout, token_file), as_json)
+    job, left = _loaded(file, more, sets, timeout, NOTHING, classes=True)
+    return _done(job, "restart", _restart(job, container, left, token_file), as_json)
+
+
+def _loaded(
+    file: Path, more: list[Path] | None, sets: list[str] | None, timeout: float, what_is_known: str, classes: bool = False
+) -> tuple[Job, float]:
+    """The job, and what is left of the command's time, in seconds."""
+    deadline = time.monotonic() + timeout
+    with ends_within(timeout, what_is_known):
+        job = Job(file, more, sets, classes=classes)
+    return job, max(0.0, deadline - time.monotonic())
 
 
 def refuse_other_program(settings: Settings, status: Mapping[str, Any]) -> None:
@@ -194,7 +206,7 @@ def _found(job: Job, token_file: Path | None, timeout: float) -> Running | int:
         with job:
             return Running.of(job, token_file, deadline)
 
-    return within(timeout, look, _servers(job), lambda: "nothing was changed")
+    return within(timeout, look, _servers(job), lambda: NOTHING)
 
 
 def _servers(job: Job) -> str:

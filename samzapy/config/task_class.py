@@ -19,6 +19,7 @@ from typing import Any
 from samzapy.api.errors import ConfigurationError
 from samzapy.api.serde import holds_records
 from samzapy.api.task import StreamTask
+from samzapy.config import user_import
 from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.scalars import near
 
@@ -130,7 +131,7 @@ def _import(key: str, name: str, folders: Sequence[Path]) -> tuple[Any, ModuleTy
 
 def _import_module(key: str, name: str, folders: Sequence[Path]) -> ModuleType:
     try:
-        return importlib.import_module(name)
+        return user_import.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise _no_module(key, error.name, folders) from None
@@ -158,13 +159,18 @@ def _broken(key: str, name: str, error: BaseException) -> ConfigError:
         where, line = error.filename, error.lineno
         what = f"{type(error).__name__}: {error.msg}"
     else:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename and f.filename != __file__]
+        ours = (__file__, user_import.__file__)
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename and f.filename not in ours]
         where, line = (frames[-1].filename, frames[-1].lineno) if frames else (name, 0)
-        what = " ".join(traceback.format_exception_only(error)[-1].split())
+        what = f"it ends the process: {error}" if isinstance(error, user_import.EndsProcess) else _one_line(error)
     hint = f"Import it by itself: python -c 'import {name}'."
     if isinstance(error, ModuleNotFoundError) and error.name:
         hint = f"Install the package that has the module {error.name!r}, or put the module beside the job file."
     return _refusal(key, f"importing {name} failed at {where}:{line}: {what}", hint)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(traceback.format_exception_only(error)[-1].split())
 
 
 def _no_class(key: str, module: ModuleType, class_path: str, part: str) -> ConfigError:
