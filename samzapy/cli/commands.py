@@ -21,7 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("validate:validate", "All errors of a job file at once; exit code 2 if there are any."),
     "status": ("inspect:status", "Status of the running job; exit code 3 if it is not running, or only starting, 4 if it runs and does not answer."),
     "top": ("top:top", "What the running job does, every second until Ctrl-C: rates, shares of the loop's time, lag; exit code 3 if it is not running."),
-    "ui": ("ui:ui", "The running job's page: prints its address, and opens it where there is a display; exit code 3 if the job is not running."),
+    "ui": ("ui:ui", "The job's page: prints its address, and opens it where there is a display."),
     "debug": ("debug:app", "Look inside the running job's containers; nothing is changed by it."),
     "lag": ("lag:lag", "How far behind the job is in each input partition, running or not."),
     "plan": ("plan:plan", "What `run` would do: tasks, containers, hosts, topics to create."),

@@ -47,7 +47,7 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
         at = committed(job)
         if status is not None:
             at = {name: {**at.get(name, {}), **found} for name, found in _reported(tasks, status).items()}
-        ends, leaderless = _ends(job.log, tasks)
+        ends, leaderless = ends_of(job.log, tasks)
         found = partition_lags(tasks, at, ends)
     readers = {} if status is None else _readers(status)
     if status is None:
@@ -111,7 +111,7 @@ def _readers(status: Mapping[str, Any]) -> dict[str, _Reader]:
     return found
 
 
-def _ends(log: Log, tasks: Mapping[str, TaskModel]) -> tuple[dict[TopicPartition, int], set[TopicPartition]]:
+def ends_of(log: Log, tasks: Mapping[str, TaskModel]) -> tuple[dict[TopicPartition, int], set[TopicPartition]]:
     """Where the inputs end, and those of them that no broker leads."""
     with log.admin() as admin:
         wanted = {p for task in tasks.values() for p in task.inputs}

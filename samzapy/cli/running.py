@@ -17,6 +17,7 @@ from samzapy.api.errors import ConfigurationError
 from samzapy.cli.apart import Apart, Facts
 from samzapy.cli.common import Relayed, say
 from samzapy.cli.job import Job
+from samzapy.cli.jobs import jobs_of
 from samzapy.cli.run_watch import RunWatch
 from samzapy.cli.this_process import this_process, this_user
 from samzapy.config.secrets import without_secrets
@@ -39,6 +40,7 @@ from samzapy.plan.assignment import check_slots
 from samzapy.ports import Launcher, Log
 from samzapy.web.about import about_of
 from samzapy.web.app import web_app
+from samzapy.web.cluster import Cluster
 from samzapy.web.contents import Contents
 from samzapy.web.live import Live
 from samzapy.web.looking import Looking
@@ -151,9 +153,10 @@ class Run:
         switchboard = Switchboard()
         live = Live(coordinator, about_of(self._job.loaded), notes)
         contents = Contents(self._settings, self._job.loaded.folders, self._job.log, self._job.clock, live.note)
+        cluster = Cluster(lambda: jobs_of(self._job.log))
         listeners = [
             Listener(
-                web_app(live, live, contents, token, HostNames(web.host, web.names), Looking(coordinator.roster, switchboard)), web.host, web.port
+                web_app(live, live, contents, token, HostNames(web.host, web.names), Looking(coordinator.roster, switchboard), cluster), web.host, web.port
             ),
             Listener(control_app(coordinator.roster, token, switchboard), control_host, 0, control_connections(tasks)),
         ]

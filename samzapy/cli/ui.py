@@ -1,4 +1,4 @@
-"""`ui`: the page of a running job, in the browser."""
+"""`ui`: the page of a job, in the browser; of one that does not run it is served by this command."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import sys
 import webbrowser
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S
 from samzapy.cli.inspect import say_no_answer
 from samzapy.cli.job import Job
+from samzapy.cli.still import StillPage
 from samzapy.coordinator.token import read_token, token_path
 from samzapy.http_client import NO_ANSWER, ask
 from samzapy.signing import signed_headers, told_time
@@ -35,22 +37,37 @@ def ui(
     no_open: Annotated[bool, typer.Option("--no-open", help="Print the address only.")] = False,
     token_file: TokenFile = None,
 ) -> int:
-    """The running job's page: prints its address, and opens it where there is a display; exit code 3 if the job is not running."""
+    """The job's page: prints its address, and opens it where there is a display. Of a job that does not run it shows what Kafka has of it, until Ctrl-C."""
     with Job(file, more, sets) as job:
         status, url = job.status(), job.url()
         if status is None or url is None:
-            return say_no_answer(job)
+            if job.starting() is not None or job.silent():
+                return say_no_answer(job)
+            return _still(job, May.VIEW if view else May.OPERATE, no_open)
         path = token_file or token_path(Path(job.settings.state.dir), job.cluster_id(), str(job.names), status["run_id"])
         token = read_token(path, is_ours=token_file is None)
     check_driver(url, token)
-    address = page_address(url, token, May.VIEW if view else May.OPERATE)
-    print(address)
+    _show(url, page_address(url, token, May.VIEW if view else May.OPERATE), no_open)
+    return 0
+
+
+def _still(job: Job, may: May, no_open: bool) -> int:
+    """The page of a job that does not run, until Ctrl-C."""
+    with StillPage(job, may) as page:
+        say(f"{job} does not run: this page shows what Kafka has of it, until Ctrl-C; `samzapy run JOB.yaml` starts the job")
+        _show(page.url, page.address, no_open)
+        with suppress(KeyboardInterrupt):
+            page.wait()
+    return 0
+
+
+def _show(url: str, address: str, no_open: bool) -> None:
+    print(address, flush=True)
     tunnel = ssh_line(url, os.environ)
     if tunnel:
         say(f"this is a login over ssh; on your own machine, first: {tunnel}")
     elif not no_open and has_display(os.environ):
         webbrowser.open(address)
-    return 0
 
 
 def page_address(url: str, token: str, may: May) -> str:

@@ -22,6 +22,7 @@ from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
 from samzapy.printable import printable_json
 from samzapy.signing import NOT_SIGNED, is_signed_body
 from samzapy.web.access import Access, Caller, May, Refused
+from samzapy.web.cluster import Cluster
 from samzapy.web.contents import Contents
 from samzapy.web.exposition import metrics_text
 from samzapy.web.facts import Actions, Facts
@@ -52,10 +53,12 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def web_app(
-    facts: Facts, actions: Actions, contents: Contents, token: str, names: HostNames | None = None, inside: Inside | None = None
-) -> Starlette:
-    """The application. `names`: the host names that requests may use; None: loopback's. `inside`: None: nobody can be asked."""
-    job = _Job(facts, actions, contents, inside or Nobody())
+    facts: Facts, actions: Actions, contents: Contents, token: str, names: HostNames | None = None, inside: Inside | None = None,
+    cluster: Cluster | None = None,
+) -> Starlette:  # fmt: skip
+    """The application. `names`: the host names that requests may use; None: loopback's. `inside`: None: nobody can be asked. `cluster`: None: other
+    jobs are not known."""
+    job = _Job(facts, actions, contents, inside or Nobody(), cluster or Cluster(tuple))
     names = names or HostNames()
     access = Access(token, names)
     streams, files = Streams(facts), PageFiles()
@@ -105,6 +108,7 @@ class _Job:
     actions: Actions
     contents: Contents
     inside: Inside
+    cluster: Cluster
 
 
 def _open(read: Callable[[], Any]) -> Endpoint:
@@ -170,7 +174,7 @@ def _endpoint(row: Route, job: _Job, access: Access, error: Callable[..., Respon
 def _asked(row: Route, request: Request, caller: Caller, body: bytes, job: _Job) -> Asked:
     query = checked_query(row, request.query_params)
     content = row.body.model_validate(read_object(body or b"{}", MAX_REQUEST_BYTES)) if row.body is not None else None
-    return Asked(job.facts, job.actions, job.contents, job.inside, caller, request.path_params, query, content)
+    return Asked(job.facts, job.actions, job.contents, job.inside, job.cluster, caller, request.path_params, query, content)
 
 
 def _answered(content: Any) -> Response:

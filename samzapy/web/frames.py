@@ -120,6 +120,7 @@ def make_frame(facts: Facts | Recent, view: View) -> dict[str, Any]:
             **job, "states": states, "tasks": len(tasks), "found": len(found), "offset": view.offset, "containers": len(status["containers"]),
             "moves": len(status["moves"]), "set_aside": sum(t["dead_letters"] for t in tasks), "skipped": sum(t["skipped"] for t in tasks),
             "processed": sum(t["processed"] for t in tasks), "errors": sum(group["count"] for group in facts.errors()),
+            **{name: status[name] for name in ("is_still", "last_run") if status.get(name)},
             "notes": [note[:MAX_TEXT] for note in status["notes"][:5]],
         },
         "hints": facts.hints()[:5],

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from samzapy.web.access import Caller, May
+from samzapy.web.cluster import Cluster
 from samzapy.web.contents import Contents
 from samzapy.web.facts import Actions, Facts
 from samzapy.web.looking import Inside
@@ -25,6 +26,7 @@ class Asked:
     actions: Actions
     contents: Contents
     inside: Inside
+    cluster: Cluster
     caller: Caller
     path: Mapping[str, str]
     query: Mapping[str, Any]

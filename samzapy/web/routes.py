@@ -30,9 +30,16 @@ def _me(asked: Asked) -> dict[str, Any]:
 
 
 def _jobs(asked: Asked) -> dict[str, Any]:
+    """The job of this page to anyone; the others of its Kafka cluster to those who may look."""
     status = asked.facts.status()
-    one = {"jobName": status["job"], "jobId": status["id"], "status": status["state"], "url": status["coordinator"], "run": status["run_id"]}
-    return {"items": [one], "next": None}
+    own = {"jobName": status["job"], "jobId": status["id"], "status": status["state"], "url": status["coordinator"], "run": status["run_id"], "is_here": True}
+    found = asked.cluster.jobs() if asked.caller.may >= May.VIEW else []
+    others = [
+        {"jobName": j["job"], "jobId": j["id"], "status": j["state"], "url": j["url"] or "", "run": j["run_id"] or "", "is_here": False}
+        for j in found
+        if (j["job"], j["id"]) != (status["job"], status["id"])
+    ]
+    return {"items": sorted([own, *others], key=lambda one: (one["jobName"], one["jobId"])), "next": None}
 
 
 def _samza_tasks(asked: Asked) -> list[dict[str, Any]]:
@@ -94,7 +101,7 @@ OPEN, VIEW, OPERATE = May.ANYTHING_OPEN, May.VIEW, May.OPERATE
 TABLE: tuple[Route, ...] = (
     *CONTENTS,
     Route("GET", "/v1/me", "me", OPEN, "What this token may do", s.Me, _me),
-    Route("GET", "/v1/jobs", "jobs", OPEN, "The jobs that this driver knows", s.Jobs, _jobs),
+    Route("GET", "/v1/jobs", "jobs", OPEN, "The jobs of this Kafka cluster, as far as this token shows them", s.Jobs, _jobs),
     Route("GET", J, "status", OPEN, "The status document", s.Status, lambda a: a.facts.status()),
     Route(
         "PUT", J, "set-status", OPERATE, "Samza's way to stop a job: ?status=stopped", s.Effect, lambda a: a.actions.stop(a.by, False),

@@ -33,7 +33,7 @@ class Me(Document):
 
 
 class JobLink(Document):
-    """A job."""
+    """A job. `url`: empty where it does not run; `is_here`: the one that answers."""
 
     jobName: str  # noqa: N815  Samza's
     jobId: str  # noqa: N815
@@ -42,7 +42,7 @@ class JobLink(Document):
 
 
 class Jobs(Document):
-    """The jobs that this driver knows: its own."""
+    """The jobs of this Kafka cluster by their coordinator topics; without a token only the one that answers."""
 
     items: list[JobLink]
     next: str | None = None

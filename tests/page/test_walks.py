@@ -11,8 +11,13 @@ from typing import Any
 
 import pytest
 
+from samzapy.coordinator.http import Listener
+from samzapy.web.app import web_app
+from samzapy.web.cluster import Cluster
+from samzapy.web.still import Still
 from tests.page.browser import OVERLAPS, Watched, chromium
-from tests.page.staged import OPERATE, VIEW, Served, Stage, Traced
+from tests.page.staged import ABOUT, OPERATE, TOKEN, VIEW, Served, Stage, Traced, contents
+from tests.page.still import JOBS, still_facts
 
 pytestmark = pytest.mark.prove
 VIEWS = ("Overview", "Tasks", "Timeline", "Errors", "Inside", "Config")
@@ -52,10 +57,10 @@ def test_the_newcomer_sees_the_job_and_the_token_stays_where_it_belongs(browser:
     watched = Watched(browser)
     page = watched.open(served.url, OPERATE)
 
-    page.wait_for_selector("text=RUNNING", timeout=3000)
+    page.wait_for_selector("text=RUNNING")
     for words in ("visits", "visit-counts", "VisitCounter", "counts"):
-        page.wait_for_selector(f".graph text.title:has-text('{words}')", timeout=3000)
-    page.wait_for_function("() => /^[1-9]/.test(document.querySelector('.tile .big').textContent)", timeout=8000)
+        page.wait_for_selector(f".graph text.title:has-text('{words}')")
+    page.wait_for_function("() => /^[1-9]/.test(document.querySelector('.tile .big').textContent)")
     page.reload()
     page.wait_for_selector(".tiles")
     assert "token" not in page.url
@@ -152,6 +157,31 @@ def _look_well(page: Any, width: int) -> None:
         page.screenshot(path=f"{folder}/inside-{heading}-{theme}-{width}.png", full_page=True)
     assert [] == page.evaluate(OVERLAPS)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280, 2560])
+def test_of_a_job_that_does_not_run_it_says_what_was_and_what_to_type(browser: Any, width: int, theme: str) -> None:
+    facts = Still(ABOUT, still_facts)
+    app = web_app(facts, facts, contents(Stage()), TOKEN, cluster=Cluster(lambda: JOBS))
+    listener = Listener(app, "127.0.0.1", 0)
+    listener.start()
+    try:
+        watched = Watched(browser, width, theme)
+        page = watched.open(listener.url, OPERATE)
+        for words in ("its last run failed", "no such page", "samzapy run JOB.yaml", "1,234", "88,120", "container 1 failed", "pages-1"):
+            page.wait_for_selector(f"main :text({words!r}) >> visible=true", timeout=5000)
+        page.wait_for_selector("text=FAILED")
+        assert 0 == page.locator("header select").count(), "there is nobody who could do anything"
+        _look_well(page, width)
+        for view in [view for view in VIEWS[1:] if view != "Inside"]:
+            watched.go(view)
+            page.wait_for_timeout(500)
+            assert [] == page.evaluate(OVERLAPS), view
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, view
+        assert [] == watched.wrong
+    finally:
+        listener.stop()
 
 
 def test_who_may_only_look_is_offered_nothing_else(browser: Any, served: Served) -> None:

@@ -108,13 +108,13 @@ function App() {
     <header class="top"><div class="in">
       <div class="bar"><span class="brand"><svg width="22" height="22" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" fill="currentColor" /><path d="M6 21c5 0 5-10 10-10s5 10 10 10" fill="none" stroke="var(--card)" stroke-width="3.4" stroke-linecap="round" /></svg><b>samzapy</b></span>
         <h1>${known.job ? `${known.job}-${known.id}` : ""}</h1>
-        ${state && html`<span aria-live="polite"><${State} of=${state.job.state} /></span>${since && html`<span class="soft">for ${seconds((Date.now() - since.at_ms) / 1000)}</span>`}`}
+        ${state && html`<span aria-live="polite"><${State} of=${state.job.state} /></span>${since && !state.job.is_still && html`<span class="soft">for ${seconds((Date.now() - since.at_ms) / 1000)}</span>`}`}
         <span class="grow" />
-        ${state && html`<span class="soft live">${stale ? "" : "live"}</span>`}
+        ${state && html`<span class="soft live">${stale ? "" : state.job.is_still ? "from Kafka" : "live"}</span>`}
         <button onClick=${turn} aria-label=${`turn to ${theme === "dark" ? "light" : "dark"} colours`}>${theme === "dark" ? "☀" : "☾"}</button>
-        ${state && html`<${Actions} may=${known.may} job=${state.job} containers=${state.containers} />`}
+        ${state && !state.job.is_still && html`<${Actions} may=${known.may} job=${state.job} containers=${state.containers} />`}
       </div>
-      <nav aria-label="Views">${Object.entries(VIEWS).map(([name, text]) => html`<a key=${name} href=${`#/${name}`} aria-current=${at.name === name ? "page" : undefined}>${text}${name === "errors" && state?.job.errors ? html`<span class="count">${state.job.errors > 999 ? "999+" : state.job.errors}</span>` : ""}</a>`)}</nav>
+      <nav aria-label="Views">${Object.entries(VIEWS).filter(([name]) => name !== "inside" || !state?.job.is_still).map(([name, text]) => html`<a key=${name} href=${`#/${name}`} aria-current=${at.name === name ? "page" : undefined}>${text}${name === "errors" && state?.job.errors ? html`<span class="count">${state.job.errors > 999 ? "999+" : state.job.errors}</span>` : ""}</a>`)}</nav>
     </div></header>
     ${stale && html`<div class="stale" role="status">stale since ${clock(stale)}: the driver does not answer; what is below is as it was then</div>`}
     ${refused ? html`<${Locked} error=${refused.message ? refused : null} />` : !state ? html`<main><p class="soft">…</p></main>` : html`<main>

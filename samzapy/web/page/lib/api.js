@@ -42,6 +42,9 @@ export async function me() {
   return found;
 }
 
+/** The jobs of the cluster. */
+export const jobs = () => ask("/v1/jobs");
+
 export const get = (path) => ask(job + path);
 export const post = (path, body) => ask(job + path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
 

@@ -3,6 +3,8 @@
 import { Graph } from "../lib/graph.js";
 import { number, percent, rate, seconds, short, trend } from "../lib/format.js";
 import { Badge, Copy, Loop, Restored, Spark, State, html } from "../lib/parts.js";
+import { Jobs } from "./jobs.js";
+import { LastRun } from "./still.js";
 import { EventList } from "./timeline.js";
 
 export function Hint({ hint }) {
@@ -25,14 +27,14 @@ export function Overview({ state, series, graph, recent }) {
   const { least_s, most_s } = rates.end_to_end;
   return html`
     ${hints.map((hint) => html`<${Hint} key=${hint.code + hint.sentence} hint=${hint} />`)}
-    <div class="tiles">
+    ${job.is_still ? html`<${LastRun} job=${job} recent=${recent} />` : html`<div class="tiles">
       <${Tile} name="in" big=${rate(rates.in)} more=${`${short(job.processed)} records so far`} points=${of("in")} />
       <${Tile} name="out" big=${rate(rates.out)} more=${Object.keys(rates.sent).length > 1 ? `${Object.keys(rates.sent).length} topics` : ""} points=${of("out")} />
       <${Tile} name="behind" big=${`${number(rates.lag)}`} more=${`${seconds(rates.behind_s)} · ${trend(rates)}`} points=${of("lag")} tone="var(--held)" />
       <${Tile} name="record to result" big=${least_s == null ? "–" : `${seconds(least_s)} – ${seconds(most_s)}`} more="until its effect is committed, last minute" />
       <${Tile} name="commits" big=${seconds(rates.commits.p50_s)} more=${`p99 ${seconds(rates.commits.p99_s)} · ${number(rates.commits.count)} in a minute`} />
       <section class="card tile wide"><div class="name">where the time goes</div><${Loop} of=${rates.loop} /></section>
-    </div>
+    </div>`}
     ${restores.length > 0 &&
     html`<section class="card"><h2>Restoring</h2><div class="scroll"><table>
       <thead><tr><th>store</th><th>so far</th><th>from</th></tr></thead>
@@ -40,7 +42,7 @@ export function Overview({ state, series, graph, recent }) {
         <td class="nw"><${Restored} needed=${r.needed} remaining=${r.remaining} eta=${r.eta_s == null ? "" : ` · ${rate(r.rate)} · ${seconds(r.eta_s)} left`} /></td>
         <td class="soft">${r.source}: ${r.reason}</td></tr>`)}</tbody></table></div></section>`}
     <section class="card graph"><h2>What flows</h2>${graph ? html`<${Graph} graph=${graph} rates=${rates} job=${job} />` : html`<p class="soft">${state.locked ? "needs a token" : "…"}</p>`}</section>
-    <div class="split">
+    ${!job.is_still && html`<div class="split">
       <section class="card"><h2>Containers</h2><div class="scroll"><table>
         <thead><tr><th>container</th><th>state</th><th>where</th><th class="n">tasks</th><th>its time</th></tr></thead>
         <tbody>${Object.values(containers).map((c) => html`<tr key=${c.id}><td>${c.id}</td><td class="nw"><${State} of=${c.state} /> <${Badge} of=${c.badge} /></td>
@@ -49,6 +51,7 @@ export function Overview({ state, series, graph, recent }) {
         ${job.containers > Object.keys(containers).length && html`<p class="soft">and ${job.containers - Object.keys(containers).length} more</p>`}
       </section>
       <section class="card"><h2>Last events</h2><${EventList} events=${recent.slice(-8).reverse()} /></section>
-    </div>
-    <p class="soft">${percent(job.states.RUNNING / job.tasks || 0)} of ${job.tasks} tasks run · run ${job.run_id}</p>`;
+    </div>`}
+    <${Jobs} />
+    <p class="soft">${job.is_still ? "" : html`${percent(job.states.RUNNING / job.tasks || 0)} of ${job.tasks} tasks run · `}run ${job.run_id}</p>`;
 }
