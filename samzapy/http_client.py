@@ -6,14 +6,17 @@ import contextlib
 import http.client
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.message import Message
+from pathlib import Path
 from typing import Any
 
 MAX_ANSWER_BYTES = 16 << 20
+_trusted: set[Path] = set()
 NO_ANSWER = (OSError, ValueError, http.client.HTTPException)  # what `ask` and `Answer.json` raise where nobody answers, or not soundly
 
 
@@ -39,15 +42,20 @@ class Answer:
 
 
 def ask(
-    method: str, host: str, port: int | None, path: str, timeout_s: float, body: bytes = b"", headers: Mapping[str, str] | None = None
-) -> Answer:
+    method: str, host: str, port: int | None, path: str, timeout_s: float, body: bytes = b"", headers: Mapping[str, str] | None = None,
+    *, is_tls: bool = False,
+) -> Answer:  # fmt: skip
     """One request on a connection of its own; `timeout_s` is for all of it, however slowly the other end sends. Nothing is decompressed.
+    `is_tls`: the other end's certificate must be right: signed by one that the system trusts, or that `trust` was told of.
 
     Raises:
         NO_ANSWER: nobody answers there in time, or not with HTTP.
     """
     deadline = time.monotonic() + timeout_s
-    connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
+    if is_tls:
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(host, port, timeout=timeout_s, context=_context())
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
     cut: threading.Timer | None = None
     try:
         connection.connect()
@@ -68,6 +76,18 @@ def ask(
     if time.monotonic() >= deadline:  # it may have been cut in the middle
         raise _late(timeout_s)
     return answer
+
+
+def trust(certificate: Path) -> None:
+    """From now on take a certificate for right that this one, or one in this file, has signed."""
+    _trusted.add(certificate)
+
+
+def _context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    for certificate in _trusted:
+        context.load_verify_locations(certificate)
+    return context
 
 
 def _late(timeout_s: float) -> TimeoutError:

@@ -32,7 +32,7 @@ def http_json(
         for _ in range(2):
             headers = signed_headers(token, method, unquote(parts.path), sent, now_s) if token else {}  # as the server sees it
             left_s = max(0.0, deadline - time.monotonic())
-            answer = ask(method, parts.hostname or "127.0.0.1", parts.port, parts.path, left_s, sent, headers)
+            answer = ask(method, parts.hostname or "127.0.0.1", parts.port, parts.path, left_s, sent, headers, is_tls=parts.scheme == "https")
             told_s = told_time(token, unquote(parts.path), headers, answer.headers) if token else None
             if told_s is None:
                 break

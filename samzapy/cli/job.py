@@ -17,6 +17,7 @@ from samzapy.cli.this_process import is_gone, is_there
 from samzapy.clock import SystemClock
 from samzapy.config.load import LoadedJob
 from samzapy.config.schema import Settings
+from samzapy.http_client import trust
 from samzapy.model.ownership import LeaseRecord, Ledger
 from samzapy.ops.access import explained
 from samzapy.ports import Consumer, Log
@@ -66,6 +67,8 @@ class Job:
 
     def _take(self, loaded: LoadedJob) -> None:
         self.loaded, self.settings = loaded, loaded.settings
+        if loaded.settings.web.tls is not None:
+            trust(loaded.settings.web.tls.cert)
         self.names = job_of(loaded.settings)
         self.clock = SystemClock()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +21,7 @@ from samzapy.cli.job import Job
 from samzapy.cli.jobs import jobs_of
 from samzapy.cli.run_watch import RunWatch
 from samzapy.cli.this_process import this_process, this_user
+from samzapy.cli.web_listener import context_of, fixed_tokens, name_of
 from samzapy.config.secrets import without_secrets
 from samzapy.container.process import open_files_limit
 from samzapy.container.trace import left_by
@@ -90,6 +92,7 @@ class Run:
         self._tell_url = tell_url
         self._signals: list[int] = []
         self._killed_at: float | None = None
+        self._tls: ssl.SSLContext | None = None
 
     def run(self) -> int:
         """Until it ends; the exit code."""
@@ -98,6 +101,7 @@ class Run:
 
         # Everything that can be refused is refused before a process is started.
         settings, log = self._settings, self._job.log
+        self._tls = context_of(settings.web)
         if self._how.profile and is_one_host(settings, local=self._how.local):
             _check_folder(self._how.profile)
         refuse_to_make_again(settings, log, self._job.clock)
@@ -154,10 +158,10 @@ class Run:
         live = Live(coordinator, about_of(self._job.loaded), notes)
         contents = Contents(self._settings, self._job.loaded.folders, self._job.log, self._job.clock, live.note)
         cluster = Cluster(lambda: jobs_of(self._job.log))
+        names, looking = HostNames(web.host, web.names), Looking(coordinator.roster, switchboard)
+        app = web_app(live, live, contents, token, names, looking, cluster, fixed_tokens(web))
         listeners = [
-            Listener(
-                web_app(live, live, contents, token, HostNames(web.host, web.names), Looking(coordinator.roster, switchboard), cluster), web.host, web.port
-            ),
+            Listener(app, web.host, web.port, tls=self._tls, name=name_of(web)),
             Listener(control_app(coordinator.roster, token, switchboard), control_host, 0, control_connections(tasks)),
         ]
         coordinator.listens_at(listeners[0].url, listeners[1].url)

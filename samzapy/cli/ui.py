@@ -84,7 +84,7 @@ def check_driver(url: str, token: str) -> None:
     parts = urlsplit(url)
     headers = signed_headers(token, "GET", ASKED, b"", LONG_AGO_S)
     try:
-        answer = ask("GET", parts.hostname or "127.0.0.1", parts.port, ASKED, HTTP_TIMEOUT_S, b"", headers)
+        answer = ask("GET", parts.hostname or "127.0.0.1", parts.port, ASKED, HTTP_TIMEOUT_S, b"", headers, is_tls=parts.scheme == "https")
     except NO_ANSWER as error:
         raise ClusterUnreachable(f"no coordinator answers at {url}: {error}.", "It may have stopped just now.") from None
     if told_time(token, ASKED, headers, answer.headers) is None:

@@ -31,6 +31,7 @@ _SPARK_MASTER = re.compile(
     r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[\d+,\s*\d+,\s*\d+\]|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|yarn|k8s://\S+"
 )
 _HOST = re.compile(r"[A-Za-z0-9._:\[\]-]+")
+_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/=]{16,200}")
 
 
 def job_name(value: Any) -> str:
@@ -155,6 +156,20 @@ def host(value: Any) -> str:
     return name
 
 
+def file_path(value: Any) -> Path:
+    path = Path(text(value, "the path of a file")).expanduser()
+    if len(os.fsencode(path)) > MAX_PATH:
+        raise wrong(f"a path of {len(str(path))} characters is too long", f"{MAX_PATH} bytes at most.")
+    return path
+
+
+def web_token(value: Any) -> str:
+    """A token that people gave; what it is is never shown."""
+    if not isinstance(value, str) or not _TOKEN.fullmatch(value.strip()):
+        raise wrong("no token", 'One line of 16 to 200 letters, digits and -._~+/=, for example of `openssl rand -base64 32`; write it as "${file:PATH}".')
+    return value.strip()
+
+
 def hosts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         raise wrong(f"expected a list of host names, found {shown(value)}", "Write names: [status.example], without ports.")
@@ -232,6 +247,8 @@ Serde = Annotated[str, BeforeValidator(serde), _schema(*_SERDE_SCHEMA)]
 Directory = Annotated[Path, BeforeValidator(directory), WithJsonSchema({"type": "string", "minLength": 1})]
 SparkMaster = Annotated[str, BeforeValidator(spark_master), WithJsonSchema({"type": "string", "minLength": 1})]
 Host = Annotated[str, BeforeValidator(host), WithJsonSchema({"type": "string", "minLength": 1})]
+FilePath = Annotated[Path, BeforeValidator(file_path), WithJsonSchema({"type": "string", "minLength": 1})]
+WebToken = Annotated[str, BeforeValidator(web_token), WithJsonSchema({"type": "string", "minLength": 1})]
 Hosts = Annotated[tuple[str, ...], BeforeValidator(hosts), WithJsonSchema({"type": "array", "items": {"type": "string", "minLength": 1}})]
 Params = Annotated[dict[str, Any], BeforeValidator(params), WithJsonSchema({"type": "object"})]
 SparkProperties = Annotated[

@@ -25,7 +25,7 @@ Made by `python -m samzapy.config.reference --write`; do not edit.
 
 Durations are `500ms`, `10s`, `5m`, `2h`, `7d`; sizes are `64MiB`. `${VAR}`, `${VAR:-default}` and `${file:PATH}` may be used inside values, `$${`
 for a plain `${`. Precedence: default < file < later file (`-f`: maps merge, lists replace) < `--set a.b=c`. References in secret keys of
-`kafka`, `params`, `spark` and `schema_registry`, to files, and to variables with secret-looking names are resolved where they are used, in each container.
+`kafka`, `params`, `spark`, `schema_registry` and `web`, to files, and to variables with secret-looking names are resolved where they are used, in each container.
 
 An editor that knows `job.schema.json` completes and checks while you type: `# yaml-language-server: $schema=job.schema.json`.
 """

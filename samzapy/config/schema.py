@@ -19,6 +19,7 @@ from samzapy.config.fields import (
     Duration,
     DurationOrZero,
     Engine,
+    FilePath,
     Flag,
     Guarantee,
     Host,
@@ -40,6 +41,7 @@ from samzapy.config.fields import (
     Times,
     TimeSource,
     Topic,
+    WebToken,
     WhenIdle,
     directory,
     properties,
@@ -234,6 +236,20 @@ class SparkSettings(Section):
     conf: SparkProperties = Field(default_factory=dict, description="Spark's own properties.")
 
 
+class TlsSettings(Section):
+    """The certificate that the web listener shows, for https."""
+
+    cert: FilePath = Field(description="The certificate with those that signed it, PEM. The command line trusts it beside the system's own.")
+    key: FilePath = Field(description="Its private key, PEM, without a password.")
+
+
+class TokenSettings(Section):
+    """Fixed tokens of the web listener, beside those that each run makes: for scrapers and scripts."""
+
+    view: WebToken | None = Field(None, description="May look.", examples=["${file:/run/secrets/view}"])
+    operate: WebToken | None = Field(None, description="May look and act.", examples=["${OPERATE_TOKEN}"])
+
+
 class WebSettings(Section):
     """The listener for people: status and metrics."""
 
@@ -242,6 +258,9 @@ class WebSettings(Section):
     names: Hosts = Field(
         (), description="Host names that requests may use, in addition to loopback's and `host`; any other name gets only the health check."
     )
+    tls: TlsSettings | None = Field(None, description="Serve https, and nothing else.")
+    proxy: Flag = Field(False, description="`host` may be reached from other machines without `tls`, because something in front of it encrypts.")
+    tokens: TokenSettings = Field(default_factory=lambda: TokenSettings.model_validate({}), description="Fixed tokens.")
 
 
 class Settings(Section):
@@ -312,7 +331,8 @@ SECTIONS: dict[str, type[Section]] = {
     "web": WebSettings,
 }
 LISTS = ("inputs", "outputs")  # their sections stand in lists
-NESTED: dict[tuple[str, str], type[Section]] = {("inputs", "time"): TimeSettings}  # of a list's entries
+# Of a list's entries, and of a section.
+NESTED: dict[tuple[str, str], type[Section]] = {("inputs", "time"): TimeSettings, ("web", "tls"): TlsSettings, ("web", "tokens"): TokenSettings}
 MAPS = ("stores", "streams")  # their sections stand in maps, by name
 
 
@@ -322,6 +342,8 @@ def section_at(path: tuple[str | int, ...]) -> type[Section] | None:
         return Settings
     if len(path) == 3 and path[0] in LISTS:
         return NESTED.get((str(path[0]), str(path[2])))
+    if len(path) == 2 and path[0] not in LISTS and (str(path[0]), str(path[1])) in NESTED:
+        return NESTED[str(path[0]), str(path[1])]
     model = SECTIONS.get(str(path[0]))
     depth = 2 if path[0] in LISTS or path[0] in MAPS else 1
     return model if model is not None and len(path) == depth else None

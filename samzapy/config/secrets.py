@@ -1,6 +1,6 @@
 """Which keys hold secrets, and copies of a document without them.
 
-Only `kafka`, `params`, `spark` and `schema_registry` can hold secrets; there, whatever a key's words say (`sasl.password`, `apiToken`, `db.secret`) is taken
+Only `kafka`, `params`, `spark`, `schema_registry` and `web` can hold secrets; there, whatever a key's words say (`sasl.password`, `apiToken`, `db.secret`) is taken
 for one too often rather than too rarely: what is taken for a secret is not shown, and travels unresolved.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 HIDDEN = "***"
 SHORTEST = 6  # a shorter text is in many a message by itself
-SECTIONS = frozenset({"kafka", "params", "spark", "schema_registry"})
+SECTIONS = frozenset({"kafka", "params", "spark", "schema_registry", "web"})
 WORDS = frozenset(
     {"password", "passwd", "passphrase", "pwd", "secret", "secrets", "token", "tokens", "credential", "credentials", "jaas", "apikey"}
 )

@@ -13,6 +13,7 @@ import errno
 import logging
 import resource
 import socket
+import ssl
 import threading
 import time
 from typing import Any, cast
@@ -105,11 +106,13 @@ class Listener:
     Args:
         connections: how many strangers may be connected at once; fewer are taken where this process may open few files.
         head_s: how long the head of a request may take. request_s: how long the rest of it and its answer may take.
+        tls: https, and nothing else, with this; `name`: under which clients find the certificate right.
     """
 
     def __init__(
-        self, app: Starlette, host: str, port: int, connections: int = WEB_CONNECTIONS, head_s: float = HEAD_S, request_s: float = REQUEST_S
-    ) -> None:
+        self, app: Starlette, host: str, port: int, connections: int = WEB_CONNECTIONS, head_s: float = HEAD_S, request_s: float = REQUEST_S,
+        *, tls: ssl.SSLContext | None = None, name: str = "",
+    ) -> None:  # fmt: skip
         host = host.removeprefix("[").removesuffix("]")
         self._socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -121,9 +124,9 @@ class Listener:
             raise LauncherError(f"cannot listen on {_shown(host)}:{port}: {error.strerror}.", remedy) from None
         self._socket.listen(BACKLOG)
         self._socket.setblocking(False)
-        self.url = f"http://{_shown(host)}:{self._socket.getsockname()[1]}"
+        self.url = f"{'https' if tls else 'http'}://{_shown(name or host)}:{self._socket.getsockname()[1]}"
         open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._server = _Server(app, self._socket, self.url, Door(connections_taken(connections, open_files)), head_s, request_s)
+        self._server = _Server(app, self._socket, self.url, Door(connections_taken(connections, open_files)), head_s, request_s, tls)
         self._thread = threading.Thread(target=self._serve, name=f"listener {self.url}", daemon=True)
 
     def _serve(self) -> None:
@@ -168,8 +171,11 @@ class _Http(H11Protocol):
 class _Server(uvicorn.Server):
     """uvicorn, but accepting connections is done here."""
 
-    def __init__(self, app: Starlette, listening: socket.socket, url: str, door: Door, head_s: float, request_s: float) -> None:
+    def __init__(
+        self, app: Starlette, listening: socket.socket, url: str, door: Door, head_s: float, request_s: float, tls: ssl.SSLContext | None
+    ) -> None:
         self._app = app
+        self._tls, self._handshakes = tls, set[asyncio.Task[None]]()
         self.head_s, self.request_s = head_s, request_s
         self._listening = listening
         self._url = url
@@ -217,10 +223,23 @@ class _Server(uvicorn.Server):
                 self._send_away(self.door.longest(time.monotonic()), "no more files can be opened (ulimit -n)")
                 await asyncio.sleep(BACK_OFF_S)
                 continue
+            if self._tls is not None:  # nobody else waits for it
+                handshake = asyncio.create_task(self._shake_hands(loop, connected, str(address[0])))
+                self._handshakes.add(handshake)
+                handshake.add_done_callback(self._handshakes.discard)
+                continue
             try:
                 await loop.connect_accepted_socket(lambda a=address: self._connection(loop, str(a[0])), connected)  # type: ignore[misc]
             except OSError:
                 connected.close()  # the client has closed it
+
+    async def _shake_hands(self, loop: asyncio.AbstractEventLoop, connected: socket.socket, address: str) -> None:
+        made = self._connection(loop, address)
+        try:
+            await loop.connect_accepted_socket(lambda: made, connected, ssl=self._tls, ssl_handshake_timeout=self.head_s)
+        except OSError:  # it does not speak TLS, took too long, or has gone
+            made.end()
+            connected.close()
 
     def _connection(self, loop: asyncio.AbstractEventLoop, address: str) -> Connection:
         guest, leaves = self.door.enter(peer_of(address), time.monotonic())

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from urllib.parse import urlsplit
@@ -68,10 +68,11 @@ class Caller:
 
 
 class Access:
-    """Decides on requests from their heads alone. Used on the listener's loop only."""
+    """Decides on requests from their heads alone. Used on the listener's loop only. `fixed`: tokens that the job file gives, beside the run's."""
 
-    def __init__(self, token: str, names: HostNames, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, token: str, names: HostNames, clock: Callable[[], float] = time.monotonic, fixed: Mapping[May, str] | None = None) -> None:
         self._tokens = [(derived_token(token, May.VIEW), May.VIEW), (derived_token(token, May.OPERATE), May.OPERATE), (token, May.OPERATE)]
+        self._tokens += [(text, may) for may, text in (fixed or {}).items()]
         self._check = signature_check(token)
         self._names = names
         self._wrong = Often(MAX_WRONG, clock)

@@ -54,13 +54,13 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def web_app(
     facts: Facts, actions: Actions, contents: Contents, token: str, names: HostNames | None = None, inside: Inside | None = None,
-    cluster: Cluster | None = None,
+    cluster: Cluster | None = None, tokens: Mapping[May, str] | None = None,
 ) -> Starlette:  # fmt: skip
     """The application. `names`: the host names that requests may use; None: loopback's. `inside`: None: nobody can be asked. `cluster`: None: other
-    jobs are not known."""
+    jobs are not known. `tokens`: fixed ones."""
     job = _Job(facts, actions, contents, inside or Nobody(), cluster or Cluster(tuple))
     names = names or HostNames()
-    access = Access(token, names)
+    access = Access(token, names, fixed=tokens)
     streams, files = Streams(facts), PageFiles()
 
     async def metrics(_: Request) -> Response:

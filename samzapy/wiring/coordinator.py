@@ -57,13 +57,18 @@ def container_payload(
         "entry": ENTRY,
         "job": f"{settings.job}-{settings.id}",
         "log_format": log_format,
-        "document": document,
+        "document": without_web(document),
         "folders": [str(f) for f in folders],
         "host": LOCALHOST if is_one_host(settings, local=local) else "",  # elsewhere the executor knows
         "cluster_id": cluster_id,
         "token": token,
         **({"profile": str(profile.absolute())} if profile else {}),
     }
+
+
+def without_web(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The job file as containers get it: they have no web listener, and its tokens and keys are of no use to them."""
+    return {key: value for key, value in document.items() if key != "web"}
 
 
 def is_one_host(settings: Settings, *, local: bool) -> bool:

@@ -1,0 +1,56 @@
+"""The web listener as the job file wants it: where, with which certificate and tokens; refused before anything starts if others could listen in."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.config.schema import WebSettings
+from samzapy.coordinator.host_names import ANY
+from samzapy.web.access import May
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a listener there."""
+    bare = host.removeprefix("[").removesuffix("]")
+    try:
+        return ipaddress.ip_address(bare).is_loopback
+    except ValueError:
+        return bare.lower() == "localhost"
+
+
+def context_of(web: WebSettings) -> ssl.SSLContext | None:
+    """For https; None: http.
+
+    Raises:
+        ConfigurationError: certificate and key cannot be used, or without them others than this machine would be answered.
+    """
+    if web.tls is None:
+        if is_loopback(web.host) or web.proxy:
+            return None
+        raise ConfigurationError(
+            f"web.host {web.host} answers other machines, and without TLS whoever is on the way reads the tokens and what the page shows.",
+            "Write web: {tls: {cert: FILE, key: FILE}}; or web: {proxy: true} if something in front of it encrypts; or leave web.host at 127.0.0.1.",
+        )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(web.tls.cert, web.tls.key, password=lambda: "")
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigurationError(
+            f"web.tls: {web.tls.cert} and {web.tls.key} cannot be used: {said}.", "Name a certificate and its own private key, both PEM, the key without a password."
+        ) from None
+    return context
+
+
+def name_of(web: WebSettings) -> str:
+    """The name by which the listener is found: an address that stands for all is none."""
+    return web.names[0] if web.names and web.host.strip("[]") in ANY else ""
+
+
+def fixed_tokens(web: WebSettings) -> dict[May, str]:
+    """Those of the job file."""
+    given = {May.VIEW: web.tokens.view, May.OPERATE: web.tokens.operate}
+    return {may: token for may, token in given.items() if token is not None}
