@@ -247,21 +247,21 @@ def _lease(value: bytes) -> LeaseRecord:
     if not 0 <= lease.pid < MAX_PID:
         raise ValueError(f"field 'pid' is {brief(lease.pid)}, not a process id")
     if lease.url and not _is_address(lease.url):
-        raise ValueError(f"field 'url' is {brief(lease.url)}, not the http://HOST:PORT of a coordinator")
+        raise ValueError(f"field 'url' is {brief(lease.url)}, not the http://HOST:PORT or https://HOST:PORT of a coordinator")
     return lease
 
 
 def _is_address(url: str) -> bool:
-    """Whether this is http://HOST or http://HOST:PORT, without path or user, so that nothing can be added to a request's head."""
+    """Whether this is http(s)://HOST or http(s)://HOST:PORT, without path or user, so that nothing can be added to a request's head."""
     if not url.isascii() or not url.isprintable() or " " in url or len(url) > MAX_URL:
         return False
     try:
         parts = urlsplit(url)
         return (
-            parts.scheme == "http"
+            parts.scheme in ("http", "https")
             and bool(parts.hostname)
             and parts.port != 0
-            and url == f"http://{parts.netloc}"
+            and url == f"{parts.scheme}://{parts.netloc}"
             and "@" not in parts.netloc
         )
     except ValueError:

@@ -7,6 +7,7 @@ import json
 import socket
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from samzapy.config.load import load_job
 from samzapy.config.schema import WebSettings
 from samzapy.coordinator.http import Listener
 from samzapy.http_client import NO_ANSWER, ask, trust
+from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger, UnreadableRecord
 from samzapy.web.access import May
 from samzapy.web.app import web_app
 from samzapy.wiring.coordinator import without_web
@@ -145,3 +147,13 @@ def test_what_is_no_token_is_refused_without_showing_it(token: Any) -> None:
     with pytest.raises(ValueError, match="no token") as refused:
         web(tokens={"view": token})
     assert str(token) not in str(refused.value).split("input_value")[0] or token in ("", 7)
+
+
+def test_a_lease_names_the_address_of_https_too() -> None:
+    ledger = Ledger()
+    lease = LeaseRecord(run_id="r", url="https://driver.example:8443", host="h", pid=1, process_start="s", renewed_ms=1)
+    ledger.apply(LEASE_KEY, lease.to_bytes())
+    assert lease == ledger.lease
+    for wrong in ("https://a@b", "https://a/x", "ftp://a", "https://"):
+        with pytest.raises(UnreadableRecord):
+            ledger.apply(LEASE_KEY, replace(lease, url=wrong).to_bytes())
