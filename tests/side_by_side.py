@@ -18,6 +18,7 @@ GROUPS = {
     "tests/unit/test_public_names.py": "types",
     "tests/recovery/test_a_broker_is_down.py": "three brokers",
     "tests/recovery/test_hosts.py": "three hosts",
+    "tests/recovery/test_recorded.py": "recorded",
     "tests/recovery/test_scale.py": "three hosts",
     "tests/recovery/test_standby.py": "three hosts",
 }
