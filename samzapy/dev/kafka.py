@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import signal
 import subprocess
 import time
@@ -22,6 +21,7 @@ from shlex import quote
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.dev.jars import KAFKA_VERSION, kafka_jars
 from samzapy.dev.java import Java, find_java
+from samzapy.dev.launch import Launch
 from samzapy.dev.places import Progress, locked, made, resolved, silent, state_dir, write_private
 from samzapy.dev.ports import PortTaken, free_ports, is_free
 from samzapy.dev.probe import ask_cluster
@@ -129,7 +129,7 @@ class LocalKafka:
             cluster = existing if existing is not None and existing.pids else cls._describe(directory, existing, port, brokers, secure)
             cluster._check_fits(port, brokers, secure)
             java = java or find_java()
-            launch = _Launch(java, kafka_jars(java, say), dict(overrides or {}), tied, timeout_s)
+            launch = Launch(java, kafka_jars(java, say), tied, timeout_s, dict(overrides or {}))
             taken = None
             for _ in range(_ATTEMPTS):
                 try:
@@ -171,8 +171,8 @@ class LocalKafka:
             server = self.server(node)
             if server.pid() is None:
                 java = java or find_java()
-                launch = _Launch(java, kafka_jars(java, silent), {}, tied, START_TIMEOUT_S)
-                server.start(launch.command(self.directory, _BROKER, str(self._settings_file(node))), tied=tied)
+                launch = Launch(java, kafka_jars(java, silent), tied, START_TIMEOUT_S)
+                server.start(self._broker(node, launch), tied=tied)
 
     def _node(self, number: int) -> Node:
         found = next((node for node in self.nodes if node.id == number), None)
@@ -234,7 +234,10 @@ class LocalKafka:
     def _data(self, node: Node) -> Path:
         return self.directory / f"node-{node.id}"
 
-    def _bring_up(self, launch: _Launch, say: Progress) -> LocalKafka:
+    def _broker(self, node: Node, launch: Launch) -> list[str]:
+        return launch.command(self.directory, (*JVM_OPTIONS, *(BRIEF_JVM_OPTIONS if launch.tied else ())), [_BROKER, str(self._settings_file(node))])
+
+    def _bring_up(self, launch: Launch, say: Progress) -> LocalKafka:
         running = self.pids
         missing = [node for node in self.nodes if node.id not in running]
         if missing:
@@ -247,7 +250,7 @@ class LocalKafka:
             for node in missing:
                 server = self.server(node)
                 log_starts[node.id] = server.log_size()
-                server.start(launch.command(self.directory, _BROKER, str(self._settings_file(node))), tied=launch.tied)
+                server.start(self._broker(node, launch), tied=launch.tied)
                 started.append(server)
             self._await_answers(log_starts, launch.timeout_s)
             self._make_users()
@@ -256,7 +259,7 @@ class LocalKafka:
             raise
         return self
 
-    def _write_settings(self, nodes: Sequence[Node], launch: _Launch) -> None:
+    def _write_settings(self, nodes: Sequence[Node], launch: Launch) -> None:
         (self.directory / "log4j2.properties").write_text(LOGGING)
         secure = self.secure
         if secure is not None and nodes:
@@ -272,11 +275,11 @@ class LocalKafka:
         if secure is not None:
             set_passwords(self.client_settings(BROKER), {user: secure.password(user) for user in (ADMIN, JOB)})
 
-    def _format(self, nodes: Sequence[Node], launch: _Launch) -> None:
+    def _format(self, nodes: Sequence[Node], launch: Launch) -> None:
         tools = []
         for node in nodes:
             arguments = ["format", "--ignore-formatted", "-t", self.cluster_id, "-c", str(self._settings_file(node))]
-            command = launch.command(self.directory, "kafka.tools.StorageTool", *arguments)
+            command = launch.command(self.directory, (*JVM_OPTIONS, *BRIEF_JVM_OPTIONS), ["kafka.tools.StorageTool", *arguments])
             tools.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
         for node, tool in zip(nodes, tools, strict=True):
             said, _ = tool.communicate()
@@ -310,22 +313,6 @@ class LocalKafka:
             and seen.nodes >= {other.id for other in self.nodes}
             and seen.controller is not None
         )
-
-
-@dataclass(frozen=True)
-class _Launch:
-    """What every process of one start has in common."""
-
-    java: Java
-    jars: Path
-    overrides: Mapping[str, str]
-    tied: bool
-    timeout_s: float
-
-    def command(self, directory: Path, main: str, *arguments: str) -> list[str]:
-        brief = BRIEF_JVM_OPTIONS if self.tied or main != _BROKER else ()
-        logging = f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}"
-        return [str(self.java.executable), *JVM_OPTIONS, *brief, logging, "-cp", f"{self.jars}{os.sep}*", main, *arguments]
 
 
 def default_directory(port: int) -> Path:

@@ -25,6 +25,7 @@ import samzapy
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.dev.jars import SCALA_VERSION, pyspark_jars
 from samzapy.dev.java import Java, find_java, java_for_spark
+from samzapy.dev.launch import Launch
 from samzapy.dev.places import Progress, locked, made, resolved, silent, state_dir
 from samzapy.dev.ports import PortTaken, free_ports, is_free
 from samzapy.dev.process import Server, end_all, explain_end, started_with
@@ -147,7 +148,7 @@ class LocalSpark:
                 if existing is not None:
                     existing._end(STOP_TIMEOUT_S)  # workers without their master serve nobody
                 cluster = cls._describe(place, existing, asked, port)
-            launch = _Launch(java_for_spark(java or find_java()), pyspark_jars("whose jars hold the cluster"), tied, timeout_s)
+            launch = Launch(java_for_spark(java or find_java()), pyspark_jars("whose jars hold the cluster"), tied, timeout_s)
             taken = None
             for _ in range(_ATTEMPTS):
                 try:
@@ -191,7 +192,7 @@ class LocalSpark:
             running = self.worker(host).pid()
             if running is not None:
                 return running
-            launch = _Launch(java_for_spark(java or find_java()), pyspark_jars("whose jars hold the cluster"), tied, timeout_s)
+            launch = Launch(java_for_spark(java or find_java()), pyspark_jars("whose jars hold the cluster"), tied, timeout_s)
             self._start_and_await([host], launch, lambda answer: host in answer.hosts)
             return self.workers[host]
 
@@ -244,7 +245,7 @@ class LocalSpark:
     def _settings_file(self, name: str) -> Path:
         return self.directory / f"{name}.properties"
 
-    def _bring_up(self, launch: _Launch, say: Progress) -> LocalSpark:
+    def _bring_up(self, launch: Launch, say: Progress) -> LocalSpark:
         before = self.processes()
         missing = [host for host in self.hosts if host not in self.workers]
         try:
@@ -260,7 +261,7 @@ class LocalSpark:
             raise
         return self
 
-    def _start_and_await(self, names: Sequence[str], launch: _Launch, is_up: Callable[[Master], bool]) -> None:
+    def _start_and_await(self, names: Sequence[str], launch: Launch, is_up: Callable[[Master], bool]) -> None:
         """Start these, and wait until the master answers what is hoped for."""
         log_starts = {name: self._server(name).log_size() for name in names}
         (self.directory / "log4j2.properties").write_text(LOGGING)
@@ -279,13 +280,13 @@ class LocalSpark:
                 )
             time.sleep(_POLL_S)
 
-    def _command(self, name: str, launch: _Launch) -> list[str]:
+    def _command(self, name: str, launch: Launch) -> list[str]:
         file = self._settings_file(name)
         if name == "master":
-            return launch.command(self.directory, master_arguments(self.port, self.ui_port, file))
-        return launch.command(self.directory, worker_arguments(name, self.size, self.directory / f"work-{name}", file, self.url))
+            return launch.command(self.directory, JVM_OPTIONS, master_arguments(self.port, self.ui_port, file))
+        return launch.command(self.directory, JVM_OPTIONS, worker_arguments(name, self.size, self.directory / f"work-{name}", file, self.url))
 
-    def _environment(self, name: str, launch: _Launch) -> dict[str, str]:
+    def _environment(self, name: str, launch: Launch) -> dict[str, str]:
         scratch = self.directory / f"scratch-{name}"
         scratch.mkdir(exist_ok=True)
         ours = {
@@ -317,20 +318,6 @@ class LocalSpark:
                     f"these processes do not end: {sorted(left)}.", "They may be stuck in the kernel: look at them with ps."
                 )
             time.sleep(_POLL_S)
-
-
-@dataclass(frozen=True)
-class _Launch:
-    """What every process of one start has in common."""
-
-    java: Java
-    jars: Path
-    tied: bool
-    timeout_s: float
-
-    def command(self, directory: Path, main: Sequence[str]) -> list[str]:
-        logging = f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}"
-        return [str(self.java.executable), *JVM_OPTIONS, logging, "-cp", f"{self.jars}{os.sep}*", *main]
 
 
 def default_directory(port: int | None = None) -> Path:

@@ -12,18 +12,16 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from samzapy.api.errors import TopicMissing
-from samzapy.model.murmur2 import murmur2
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.plan.transactions import LIMIT_AS_SHIPPED_MS
-from samzapy.ports import Clock, TopicFacts, TopicSpec, no_leader
+from samzapy.ports import Clock, no_leader
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_network import EVERYBODY, MARKER, MemoryNetwork, Reply
-from samzapy.testing.memory_partition import Answer, Headers, MemoryMessage, MemoryPartition, Refused
+from samzapy.testing.memory_partition import Answer, Headers, MemoryMessage, Refused
+from samzapy.testing.memory_topics import MemoryTopics, Topic
 from samzapy.testing.memory_transactions import Marker, Session, TransactionCoordinator
 
 T = TypeVar("T")
@@ -37,98 +35,20 @@ FAULT_CALLS = ("send", "flush", "commit", "abort", "init")
 FAULT_KINDS = ("aborted", "in_doubt_committed", "in_doubt_lost", "fenced", "suspicious")
 
 
-@dataclass(slots=True)
-class _Topic:
-    topic_id: str
-    config: dict[str, str]
-    partitions: list[MemoryPartition]
-
-    def cleaned_by(self, policy: str) -> bool:
-        return policy in self.config.get("cleanup.policy", "delete").split(",")
-
-
-class MemoryCluster:
+class MemoryCluster(MemoryTopics):
     """The broker. Thread-safe."""
 
     def __init__(self, clock: Clock, chance: Chance | None = None, trace: Callable[[str], None] | None = None) -> None:
+        super().__init__(chance or Chance(secrets.randbits(64)))
         self.clock = clock
         self.cluster_id = "memory"
         self.longest_transaction_ms = LIMIT_AS_SHIPPED_MS
-        self.lock = threading.RLock()
         self.arrived = threading.Condition(self.lock)
-        self.chance = chance or Chance(secrets.randbits(64))
         self.network = MemoryNetwork(clock, self.chance, trace)
         self.group_offsets: dict[str, dict[TopicPartition, int]] = {}
         self.clients_ahead_ms = 0  # how far the clocks of all clients' hosts are ahead of the brokers'
-        self._topics: dict[str, _Topic] = {}
-        self._leaderless: set[TopicPartition] = set()
         self._transactions = TransactionCoordinator()
         self._faults: dict[str, list[str]] = {}
-
-    # -- topics --------------------------------------------------------------------------------------------------------------------
-
-    def create(self, spec: TopicSpec) -> None:
-        with self.lock:
-            if spec.name not in self._topics:
-                partitions = [MemoryPartition(TopicPartition(spec.name, number)) for number in range(spec.partitions)]
-                self._topics[spec.name] = _Topic(self.chance.word(), dict(spec.config), partitions)
-
-    def names(self) -> list[str]:
-        """The names of all topics."""
-        return list(self._topics)
-
-    def delete(self, name: str) -> None:
-        """The topic is gone; one of the same name will be another."""
-        with self.lock:
-            self._topics.pop(name, None)
-
-    def configure(self, name: str, settings: Mapping[str, str]) -> None:
-        """Change settings of a topic while it is in use."""
-        with self.lock:
-            self._topic(name).config.update(settings)
-
-    def add_partitions(self, name: str, count: int) -> None:
-        """So that there are `count`."""
-        with self.lock:
-            partitions = self._topic(name).partitions
-            partitions.extend(MemoryPartition(TopicPartition(name, number)) for number in range(len(partitions), count))
-
-    def facts(self, name: str) -> TopicFacts | None:
-        with self.lock:
-            topic = self._topics.get(name)
-            if topic is None:
-                return None
-            leaderless = tuple(p.topic_partition.partition for p in topic.partitions if p.topic_partition in self._leaderless)
-            return TopicFacts(name, topic.topic_id, len(topic.partitions), 1, dict(topic.config), leaderless)
-
-    def _topic(self, name: str) -> _Topic:
-        topic = self._topics.get(name)
-        if topic is None:
-            raise TopicMissing(f"topic {name} does not exist.", "Create it.")
-        return topic
-
-    def partition(self, partition: TopicPartition) -> MemoryPartition:
-        partitions = self._topic(partition.topic).partitions
-        if not 0 <= partition.partition < len(partitions):
-            raise TopicMissing(f"{partition} does not exist: the topic has {len(partitions)} partitions.", "")
-        return partitions[partition.partition]
-
-    def partition_of(self, topic: str, key: bytes | None, partition: int) -> TopicPartition:
-        """Where a record goes: its partition if it names one, else by its key, else anywhere."""
-        count = len(self._topic(topic).partitions)
-        if partition < 0:
-            partition = murmur2(key) % count if key is not None else self.chance.between(0, count - 1)
-        return TopicPartition(topic, partition)
-
-    def lose_leader(self, partition: TopicPartition) -> None:
-        """The broker that holds the partition is down: it can be read no more, until `regain_leader`. Producers are not hindered here."""
-        with self.lock:
-            self.partition(partition)
-            self._leaderless.add(partition)
-
-    def regain_leader(self, partition: TopicPartition) -> None:
-        with self.lock:
-            self._leaderless.discard(partition)
 
     # -- requests of producers -----------------------------------------------------------------------------------------------------
 
@@ -374,5 +294,5 @@ class MemoryCluster:
                     for log in topic.partitions:
                         log.expire(self.clock.now_ms() - retention_ms)
 
-    def _dirty(self, topic: _Topic) -> dict[int, int]:
+    def _dirty(self, topic: Topic) -> dict[int, int]:
         return {log.topic_partition.partition: self.chance.between(log.start, log.bounds().end) for log in topic.partitions}
