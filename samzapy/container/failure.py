@@ -100,6 +100,16 @@ def described(error: BaseException) -> str:
     return f"{type(error).__name__}: {without_secrets(error.message) if isinstance(error, SamzapyError) else _text(error)}"
 
 
+def tellable(error: BaseException) -> BaseException:
+    """The error; or one in its place, if it is of a class whose own code raises when it is asked for what people are to be told."""
+    try:
+        described(error), stack_of(error), isinstance(error, SamzapyError)
+    except Exception as worse:  # noqa: BLE001  whatever a user's exception class does
+        kind = type.__dict__["__name__"].__get__(type(error))
+        return TaskError(f"it raised {_a(kind)}, of which nothing can be told: {type.__dict__['__name__'].__get__(type(worse))}.")
+    return error
+
+
 def brief(error: BaseException) -> str:
     return without_secrets(error.message) if isinstance(error, SamzapyError) else described(error)
 

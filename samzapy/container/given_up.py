@@ -24,6 +24,7 @@ from samzapy.container.failure import (  # fmt: skip
     origin_of,
     place_of,
     stack_of,
+    tellable,
     where_of,
 )
 from samzapy.container.ownership import Ownership
@@ -59,7 +60,7 @@ class GivenUpRecords:
         Raises:
             TaskError: with `on_error: fail`, or where no dead letter fits; all that was done before the record is committed.
         """
-        task, spec = task_input.task, self._dead_letters
+        error, task, spec = tellable(error), task_input.task, self._dead_letters
         comes_again = message.offset() < task_input.again_until
         action = AGAIN if comes_again and self._on_error != FAIL else ACTIONS[self._on_error]
         self._errors.add(type(error).__name__, place_of(error), lambda: _told(message, error, action), task.name)

@@ -40,7 +40,7 @@ from samzapy.plan.members import (
 from samzapy.plan.memory import killed_for_memory
 from samzapy.plan.moves import orphans
 from samzapy.plan.restarts import FIRST_BACKOFF_S, GiveUp, Restart, decide_restart
-from samzapy.plan.suspects import Found, after_death, next_limit
+from samzapy.plan.suspects import Found, after_death, hopeless, next_limit
 from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -189,6 +189,9 @@ class Liveness:
 
     def _decide(self, member: Member, now: float) -> Restart | GiveUp:
         """The consequence of its last death: restart, after how long, or the end of the job."""
+        record = hopeless(self._roster.caution)
+        if record is not None:
+            return GiveUp(f"record {record.record} ended it {record.deaths} times, the last ones while `on_error` was applied to the record")
         deaths = member.history.deaths
         if not deaths[-1].counts:
             return Restart(FIRST_BACKOFF_S)

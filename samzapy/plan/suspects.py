@@ -6,7 +6,8 @@ condemned. A death costs a lease and a start, a transaction some milliseconds, h
 record is alone.
 
 A death that brings the search nearer to a record does not count against `containers.max_restarts`: each makes a set of suspects smaller, or is
-one of two. Others count.
+one of two. Others count. So does a death at a record that is condemned already: giving it up must have ended the container, and after two of
+these the job ends, since nothing else can be done with the record.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from samzapy.model.caution import Caution, Condemned, Piece, Suspects
 
 SHRINK_BY = 32
 DEATHS_ALONE = 2
+DEATHS_GIVEN_UP = 2
 MAX_SUSPECTS = 16
 MAX_CONDEMNED = 1000
 
@@ -27,7 +29,7 @@ class Found:
 
     Attributes:
         is_nearer: the death made the suspects fewer.
-        condemned: the record that was found by it.
+        condemned: the record that was found by it, now or before.
         at: what the container was processing; None: not known.
     """
 
@@ -53,15 +55,24 @@ def after_death(known: Caution, at: Piece | None, why: str, container: int, watc
     known = replace(known, watch_s=watch_s)
     if at is None:
         return Found(known)
+    again = next((c for c in known.condemned if c.record == at.alone), None)
+    if again is not None:
+        again = replace(again, deaths=again.deaths + 1, why=why, container=container, place="")
+        return Found(replace(known, condemned=tuple(again if c.record == at.alone else c for c in known.condemned)), False, again, at)
     before = next((s for s in known.suspects if s.piece.covers(at)), None)
     others = tuple(s for s in known.suspects if s is not before)
     alone = 0 if at.alone is None else 1 if before is None or before.piece.alone is None else before.alone + 1
     if at.alone is not None and alone >= DEATHS_ALONE:
         condemned = Condemned(at.alone, alone, why, container)
-        both = (*(c for c in known.condemned if c.record != at.alone), condemned)[-MAX_CONDEMNED:]
+        both = (*known.condemned, condemned)[-MAX_CONDEMNED:]
         return Found(replace(known, suspects=others, condemned=both), True, condemned, at)
     is_nearer = not known.suspects if before is None else at.count < before.piece.count or alone > before.alone
     return Found(replace(known, suspects=(*others, Suspects(at, alone))[-MAX_SUSPECTS:]), is_nearer, None, at)
+
+
+def hopeless(known: Caution) -> Condemned | None:
+    """A record that ends its container although it is not processed any more, but given up."""
+    return next((c for c in known.condemned if c.deaths >= DEATHS_ALONE + DEATHS_GIVEN_UP), None)
 
 
 def with_place(known: Caution, container: int, place: str) -> Caution:

@@ -304,6 +304,23 @@ def test_an_exception_that_cannot_be_told_is_set_aside_all_the_same(
     assert [f"Mute: (its message cannot be shown: {worse.__name__})"] == [letter.error for letter in bench.letters()]
 
 
+def test_an_exception_that_raises_when_it_is_asked_for_its_cause_is_set_aside_all_the_same(tmp_path: Path) -> None:
+    class Hostile(Exception):
+        @property
+        def __cause__(self) -> BaseException:
+            raise RuntimeError("no cause")
+
+    class Failing(StreamTask):
+        def process(self, envelope, collector, coordinator):
+            if envelope.message == 1:
+                raise Hostile
+
+    bench = Bench(tmp_path, Failing, on_error="dead_letter")
+    bench.feed(("a", 1), ("a", 2))
+    bench.drain(bench.start())
+    assert ["TaskError: it raised a Hostile, of which nothing can be told: RuntimeError."] == [letter.error for letter in bench.letters()]
+
+
 # -- a record that several tasks read -----------------------------------------------------------------------------------------------
 
 

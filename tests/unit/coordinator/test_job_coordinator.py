@@ -266,6 +266,19 @@ def test_deaths_that_bring_the_search_for_a_record_nearer_do_not_use_the_budget_
         assert "killed by SIGSEGV, while it processed in[0]@20, at task.py:3 in process" in error
 
 
+def test_a_record_that_ends_its_container_while_it_is_given_up_ends_the_job_whatever_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(liveness, "FIRST_BACKOFF_S", 0.0)
+    with Stage(max_restarts=100) as stage:
+        for number in range(1, 6):
+            _, launch, handle = stage.await_launch(number)
+            stage.register(0, launch, f"i{number}", after(number, number - 1) if number > 1 else {"host": "h", "pid": 1})
+            at = piece_of([("in", 0, 20)]).to_json() if number > 1 else None
+            stage.roster.heartbeat(0, f"i{number}", {"state": "RUNNING", "number": 2, "under_way": at})
+            handle.ended = "exit code 70"
+        assert stage.await_end() == 1
+        assert "record in[0]@20 ended it 4 times, the last ones while `on_error` was applied" in stage.roster.status()["containers"][0]["last_error"]
+
+
 def test_a_container_that_says_why_it_ended_makes_no_record_a_suspect() -> None:
     with Stage() as stage:
         _, launch, handle = stage.await_launch(1)

@@ -8,7 +8,7 @@ import pytest
 
 from samzapy.model.caution import Caution, Condemned, Piece, Span, Suspects, caution_from_json, piece_from_json, piece_of
 from samzapy.model.dead_letter import Origin
-from samzapy.plan.suspects import DEATHS_ALONE, MAX_SUSPECTS, SHRINK_BY, after_death, next_limit, with_place
+from samzapy.plan.suspects import DEATHS_ALONE, MAX_SUSPECTS, SHRINK_BY, after_death, hopeless, next_limit, with_place
 
 
 def piece(begin: int, end: int, partition: int = 0) -> Piece:
@@ -61,6 +61,19 @@ def test_a_record_that_ended_its_container_twice_alone_is_condemned_and_no_suspe
     placed = with_place(found.caution, 4, "task.py:9 in process")
     assert ["task.py:9 in process"] == [c.place for c in placed.condemned]
     assert [""] == [c.place for c in with_place(found.caution, 5, "elsewhere").condemned]
+
+
+def test_deaths_at_a_record_that_is_condemned_already_count_and_are_the_end_after_two() -> None:
+    """Giving it up ends the container: nothing can be done with the record any more. Each cycle of the search would be as new, for ever."""
+    known = suspects()
+    told = []
+    for _ in range(6):
+        found = after_death(known, piece(20, 21), "exit code 70", 4, 9.0)
+        told.append((found.is_nearer, hopeless(found.caution) is not None))
+        known = found.caution
+    assert [(True, False), (True, False), (False, False), (False, True)] == told[:4]
+    elsewhere = after_death(known, piece(30, 31), "exit code 70", 4, 9.0)
+    assert elsewhere.is_nearer, "another record is searched for as before"
 
 
 def test_one_that_was_alone_by_chance_needs_two_deaths_like_any_other() -> None:
