@@ -709,8 +709,8 @@ def _starts_anew(slices: Slices) -> None:
 def _starts_at_the_watermark(windows: stage.TaskWindows, graph: Any, time: Any, *arguments: Any) -> None:
     """Whatever ended before the watermark of the checkpoint is taken to have fired."""
     make(windows, graph, time, *arguments)
-    for _, slices in windows._windows:
-        slices.at = max(slices.at, time.kept)
+    for _, slices, now in windows._windows:
+        slices.at = max(slices.at, now.stage.kept)
         slices._look()
 
 
