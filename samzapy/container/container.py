@@ -190,7 +190,8 @@ class Container:
             return self._skip_unreadable(error)
         except OffsetOutOfRange as error:
             self._growth.look()  # the topic may have been made again
-            if self._spec.inputs[error.topic].on_out_of_range == FAIL:
+            spec = self._spec.inputs.get(error.topic)
+            if spec is None or spec.on_out_of_range == FAIL:  # None: a task that joins was refused by its checkpoint
                 raise
             return self._start_in_range(error)
         except TransactionAborted as error:
