@@ -19,7 +19,7 @@ from typing import IO, Annotated, Any
 import typer
 
 from samzapy.api.errors import ConfigurationError, SerdeError
-from samzapy.cli.common import JobFile, MoreFiles, Sets, say
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.lines import BadLine, LineForm, records_of, value_of
 from samzapy.cli.loading import load
 from samzapy.cli.tables import print_table
@@ -27,7 +27,7 @@ from samzapy.config.load import LoadedJob
 from samzapy.dev.kafka import LocalKafka
 from samzapy.testing.chaos import Asked, Chaos
 from samzapy.testing.chaos_compare import CLEAN
-from samzapy.testing.chaos_plan import Recorded, row
+from samzapy.testing.chaos_plan import Recorded, StrikeDone, row
 from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
 HEADER = ("#", "AT S", "FAULT", "TARGET", "WHOLE AGAIN S", "NOTE")
@@ -65,6 +65,7 @@ def chaos(
         typer.Option("--yes-on-this-cluster", help="Use the job file's cluster: a test cluster, in which none of the job's topics exists."),
     ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the job files, logs and state of both runs, and print their folder.")] = False,
+    as_json: AsJson = False,
 ) -> int:
     """Run a copy of the job with kills, pauses and deleted state, and compare its results with a run without faults. Nothing of yours is touched."""
     if form not in (JSON, TEXT):
@@ -77,7 +78,7 @@ def chaos(
         if not keep:
             blocks.callback(shutil.rmtree, folder, ignore_errors=True)
         code = _run(
-            loaded, records, folder, _own_kafka(folder, blocks) if not on_this_cluster else None, chosen, minutes, partitions, ordered
+            loaded, records, folder, _own_kafka(folder, blocks) if not on_this_cluster else None, chosen, minutes, partitions, ordered, as_json
         )
     if keep:
         say(f"kept: {folder}")
@@ -99,8 +100,17 @@ def _run(
     minutes: float,
     partitions: int,
     ordered: bool,
+    as_json: bool,
 ) -> int:
     result = Chaos(loaded, kafka, folder, Asked(seed, 60 * minutes, partitions, ordered), say).run(records)
+    if as_json:
+        print_json(
+            {
+                "result": result.result, "why": result.why, "seed": seed, "strikes": [_strike(done) for done in result.strikes],
+                "differences": [{"where": d.where, "kind": d.kind, "count": d.count, "first": d.first} for d in result.differences],
+            }
+        )  # fmt: skip
+        return 0 if result.result == CLEAN else DIFFERENT
     if result.strikes:
         print_table(HEADER, [row(number, done) for number, done in enumerate(result.strikes, 1)])
     for difference in result.differences:
@@ -111,6 +121,10 @@ def _run(
     print(f"compared: outputs by topic, partition and key, {order}{repeated}; stores entry by entry")
     print(f"{result.result}: {result.why}; seed {seed}")
     return 0 if result.result == CLEAN else DIFFERENT
+
+
+def _strike(done: StrikeDone) -> dict[str, Any]:
+    return {"at_s": done.at_s, "fault": done.kind, "target": done.target, "whole_again_s": done.whole_again_s, "note": done.note}
 
 
 # -- records ---------------------------------------------------------------------------------------------------------------------------

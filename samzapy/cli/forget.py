@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.cli.common import JobFile, MoreFiles, Sets, say
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.job import Job
 from samzapy.cli.this_process import this_process
 from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
@@ -26,6 +26,7 @@ def drop(
     execute: Execute = False,
     more: MoreFiles = None,
     sets: Sets = None,
+    as_json: AsJson = False,
 ) -> None:
     """Forget a store of a stopped job for good: its changelog, its local stores, and its entries in checkpoints. Input offsets stay unchanged."""
     if not STORE_NAME.fullmatch(store) or len(store) > MAX_STORE_NAME:
@@ -51,8 +52,15 @@ def drop(
             say(f"{'deleted' if execute else 'would delete'} topic {topic}, which no checkpoint names: an earlier drop did not finish")
         for topic in found.replaced:
             say(f"topic {topic} is not the topic that the checkpoints name, and stays")
-        _remove_local(job, store, execute)
+        removed = _remove_local(job, store, execute)
     _say_whether(execute)
+    if as_json:
+        print_json(
+            {
+                "store": store, "executed": execute, "tasks": [c.task for c in found.before.values()], "topics": [*found.topics, *found.left_over],
+                "topics_kept": list(found.replaced), "folders": removed,
+            }
+        )  # fmt: skip
 
 
 def forget(
@@ -61,6 +69,7 @@ def forget(
     execute: Execute = False,
     more: MoreFiles = None,
     sets: Sets = None,
+    as_json: AsJson = False,
 ) -> None:
     """Forget a stopped job's offsets in a topic that is not an input any more: if it is added again, it begins as a new input."""
     job = Job(file, more, sets)
@@ -75,6 +84,8 @@ def forget(
             raise ConfigurationError(f"no checkpoint of this job names topic {topic}.", "`samzapy checkpoint show JOB.yaml` lists what they name.")
         _say_tasks(found, f"input {topic}", execute)
     _say_whether(execute)
+    if as_json:
+        print_json({"topic": topic, "executed": execute, "tasks": [c.task for c in found.before.values()]})
 
 
 def _forgetting(job: Job) -> Forgetting:
@@ -92,11 +103,14 @@ def _say_whether(execute: bool) -> None:
         say("nothing was changed; do it with --execute")
 
 
-def _remove_local(job: Job, store: str, execute: bool) -> None:
-    """Those of this host. One elsewhere is of another changelog topic from now on, and is not kept."""
+def _remove_local(job: Job, store: str, execute: bool) -> list[str]:
+    """Those of this host; which. One elsewhere is of another changelog topic from now on, and is not kept."""
     folder = job.local_state().expanduser()
+    found = []
     for path in sorted(task / store for task in folder.iterdir() if task.is_dir()) if folder.is_dir() else ():
         if path.exists():
+            found.append(str(path))
             say(f"{'removing' if execute else 'would remove'} {path}")
             if execute:
                 remove_local_state(path, job.settings.state.dir)
+    return found

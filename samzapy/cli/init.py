@@ -14,7 +14,7 @@ import typer
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli import init_streams
-from samzapy.cli.common import say
+from samzapy.cli.common import AsJson, print_json, say
 
 FALLBACK = "my-job"
 MAX_NAME = 60  # of the 80 that a job's name may have: topics are named after it
@@ -82,12 +82,16 @@ Without `--until-end` it runs until Ctrl-C, without `--local` on Spark; `samzapy
 def init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.", show_default=False)],
     streams: Annotated[bool, typer.Option("--streams", help="A program of streams and tables, in place of a task.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Create a working example job in a new directory: task, job file, unit test, README."""
-    for name in write_skeleton(directory, streams):
+    written = write_skeleton(directory, streams)
+    for name in written:
         say(f"wrote {directory / name}")
     say(f"next: {change_to(directory)}")
     say("then: README.md there says how to see the job work")
+    if as_json:
+        print_json({"directory": str(directory), "files": written})
 
 
 def change_to(directory: Path) -> str:

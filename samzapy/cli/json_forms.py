@@ -12,6 +12,8 @@ from typing import Any, NotRequired
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
+from samzapy.cli.json_forms_changes import Begun, ChaosResult, Dropped, ForgottenInput
+
 
 class Done(TypedDict):
     """What `stop`, `scale` or `restart` came to."""
@@ -297,6 +299,7 @@ FORMS: dict[str, tuple[str, Any]] = {
     "checkpoint set": (LINES, CheckpointStep), "state get": (LINES, Entry), "state scan": (LINES, Entry), "state export": (LINES, Entry),
     "state restore": (LINES, StoreCheck), "state verify": (LINES, StoreCheck), "dlq list": (LINES, DeadLetter), "dlq show": (LINES, ShownDeadLetter),
     "dlq replay": (LINES, DealtWith), "dlq discard": (LINES, DealtWith), "debug stack": (LINES, Stack), "debug profile": (ONE, Profile), "debug trace": (ONE, Trace),
+    "state drop": (ONE, Dropped), "checkpoint forget": (ONE, ForgottenInput), "init": (ONE, Begun), "chaos": (ONE, ChaosResult),
 }  # fmt: skip
 
 

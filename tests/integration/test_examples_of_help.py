@@ -51,7 +51,7 @@ state: {dir: STATE}
 """
 SLOW = ("demo", "chaos", "dev kafka start", "dev kafka stop", "dev kafka grant", "dev spark start", "dev spark stop", "dev spark status")
 FINE = {"dev kafka status": 3}  # nothing runs in the directory of the test
-ONCE = ("scale", "restart")  # they take seconds, and `stop` prints the same form
+ONCE = ("scale", "restart", "init")  # they take seconds, and `stop` prints the same form; a second `init` finds the folder taken
 ENDLESS = ("--watch",)  # until Ctrl-C
 ON_SPARK = "samzapy run JOB.yaml --set containers.count=2"
 

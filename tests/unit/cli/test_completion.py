@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pty
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -61,20 +63,47 @@ def test_a_broken_job_file_offers_nothing(folder: Path) -> None:
     assert set() == candidates(["state", "get", "visits.yaml", ""])
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
-def test_bash_takes_it(folder: Path) -> None:
+def environment(folder: Path) -> dict[str, str]:
+    """In which `samzapy` is this one."""
     bin_ = folder / "bin"
     bin_.mkdir()
     (bin_ / "samzapy").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m samzapy "$@"\n')
     (bin_ / "samzapy").chmod(0o755)
+    return {**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}", "TERM": "dumb", "HOME": str(folder)}
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_bash_takes_it(folder: Path) -> None:
     script = (
         'eval "$(samzapy completion bash)"\n'
         'COMP_WORDS=(samzapy state scan visits.yaml "to"); COMP_CWORD=4; _samzapy; printf "%s\\n" "${COMPREPLY[@]}"\n'
         "complete -p samzapy\n"
     )
-    environment = {**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120, env=environment, cwd=folder)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120, env=environment(folder), cwd=folder)
     assert ["totals", "complete -F _samzapy samzapy"] == done.stdout.splitlines(), done.stderr
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish")
+def test_fish_takes_it(folder: Path) -> None:
+    script = 'samzapy completion fish | source; complete -C "samzapy state scan visits.yaml to"; complete -C "samzapy stat"'
+    done = subprocess.run(["fish", "-N", "-c", script], capture_output=True, text=True, timeout=120, env=environment(folder), cwd=folder)
+    assert ["totals", "state", "status"] == done.stdout.split(), done.stderr
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh")
+def test_zsh_takes_it_at_its_prompt(folder: Path) -> None:
+    """At a terminal: what Tab makes of a line is run, and prints it."""
+    begin = 'autoload -Uz compinit && compinit -u -D; eval "$(samzapy completion zsh)"; samzapy() { print -r -- "<$*>" > line; exit; }\n'
+    begin = begin.replace("samzapy() {", "real=$(whence -p samzapy); samzapy() { [[ $1 == completion ]] && { $real $@; return; };")
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe("zsh", ["zsh", "-f", "-i"], environment(folder))
+    os.write(terminal, f"{begin}samzapy state sc\tvisits.yaml to\t\n".encode())
+    with suppress(OSError):  # it has ended
+        while os.read(terminal, 65536):
+            pass
+    os.waitpid(pid, 0)
+    assert "<state scan visits.yaml totals>" == (folder / "line").read_text().strip().replace(" >", ">")
 
 
 @pytest.mark.parametrize("shell", SCRIPTS)
