@@ -92,6 +92,11 @@ class IncomingMessageEnvelope(Generic[K, V]):
         return self.system_stream_partition.stream
 
     @property
+    def topic(self) -> str:
+        """The topic; the same as `stream`."""
+        return self.system_stream_partition.stream
+
+    @property
     def partition(self) -> int:
         """The partition's number."""
         return self.system_stream_partition.partition
