@@ -70,6 +70,7 @@ class Committer:
     Attributes:
         changes: of stores, all that were committed since it was made.
         last: the newest commit.
+        consumed: of internal topics, the committed next offsets; never changed, only replaced.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Committer:
         self.last_seconds = 0.0
         self.total_seconds = 0.0
         self.last = Done({}, 0, 0)
+        self.consumed: Mapping[TopicPartition, int] = {}
 
     def commit(
         self,
@@ -245,6 +247,9 @@ class Committer:
             cut.task.announced.clear()
             mirrored.update(cut.positions)
         failpoints.hit("commit.C5.applied")
+        if self._marks.is_on:
+            between = self._spec.between
+            self.consumed = {**self.consumed, **{p: at for p, at in mirrored.items() if p.topic in between}}
         self._mirror.mirror(mirrored)
         failpoints.hit("commit.C6.done")
 

@@ -112,7 +112,7 @@ class Container:
         hooks = Hooks(spec, run_id, own, transaction, self._outputs, facts.loop)
         marks = Marks(spec, run_id, own)
         self._times = times = Times(spec, run_id, inputs, clock, hooks.requests, marks)
-        committer = Committer(spec, own, self._outputs, consumer, clock, run_id, marks)
+        self._committer = committer = Committer(spec, own, self._outputs, consumer, clock, run_id, marks)
         self._commits = commits = Commits(
             transaction=transaction, inputs=inputs, hooks=hooks, committer=committer, growth=growth, search=search, schedule=schedule,
             tasks=self.tasks, max_uncommitted_bytes=spec.max_uncommitted_bytes, told=facts, clock=clock,
@@ -260,10 +260,6 @@ class Container:
         self._inputs.read_again(self._consumer.renew)
         self._line.report(True)
 
-    def duties(self) -> None:
-        """Do what is due now."""
-        self._schedule.run()
-
     def commit(self) -> None:
         """Commit now, between two records; raises as `Commits.commit`."""
         self._commits.commit()
@@ -328,6 +324,11 @@ class Container:
     def writes(self, partition: TopicPartition) -> bool:
         """Whether a commit may wait for this partition of theirs."""
         return self._spec.is_written(partition, {task.model.partition for task in list(self.tasks.values())})
+
+    @property
+    def consumed(self) -> Mapping[TopicPartition, int]:
+        """Up to where internal topics are read and committed."""
+        return self._committer.consumed
 
     @property
     def finished(self) -> bool:

@@ -32,6 +32,7 @@ class Lags:
     Args:
         wanted: the partitions to ask for, as str(TopicPartition).
         waits_for: the topics that a commit may be waiting for now, and which of their partitions; None: it does not wait.
+        purge: called with the client each time.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Lags:
         clock: Clock,
         spawn: Spawn,
         waits_for: Callable[[], Written | None] = lambda: None,
+        purge: Callable[[Admin], None] = lambda admin: None,
     ) -> None:
         self._log = log
         self._interval_s = interval_s
@@ -49,6 +51,7 @@ class Lags:
         self._ends: dict[str, int] = {}
         self._leaderless: frozenset[str] = frozenset()
         self._waits_for = waits_for
+        self._purge = purge
         self._awaited: Written | None = None
         self._unwritable: frozenset[str] = frozenset()
         self._stopping = threading.Event()
@@ -89,6 +92,7 @@ class Lags:
             try:
                 admin = admin or self._log.admin()
                 self._look_at_written(admin)
+                self._purge(admin)
                 names = {_parsed(name): name for name in self._wanted()}
                 self._ends = {names[partition]: end for partition, end in admin.ends(names).items()}
                 self._look_for_leaders(admin, [partition for partition, name in names.items() if name not in self._ends])

@@ -39,11 +39,13 @@ from samzapy.container.heartbeat import EXIT, STOP, Heartbeat
 from samzapy.container.inside import Doing, Inside
 from samzapy.container.lags import Lags, Written
 from samzapy.container.line import Line
+from samzapy.container.purge import Purge
 from samzapy.container.sampling import Sampler
 from samzapy.container.stuck_hook import user_frames
 from samzapy.ids import random_id
 from samzapy.memory import resident_bytes
 from samzapy.model.caution import Piece
+from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Assignment, Clock, Control, Log, Spawn, Supervision
 
 LOG = logging.getLogger("samzapy.container")
@@ -130,7 +132,7 @@ class ContainerRunner:
         self._line, self._sampler = line, sampler
         self._stuck_logged_at, self._told_of = -1.0, ("", 0.0)
         self._uncommitted: SamzapyError | None = None  # why the final commit failed
-        self._lags = Lags(log, heartbeat_s, self._places, clock, spawn, self._waits_for)
+        self._lags = Lags(log, heartbeat_s, self._places, clock, spawn, self._waits_for, Purge(self._consumed, clock).step)
         self._heartbeat = Heartbeat(
             control=control,
             incarnation=self._incarnation,
@@ -286,6 +288,9 @@ class ContainerRunner:
         """The partitions whose ends are needed for lags."""
         status = self._status
         return [place for part in (*status.get("tasks", ()), *status.get("standbys", ())) for place in part["positions"]]
+
+    def _consumed(self) -> Mapping[TopicPartition, int]:
+        return {} if self._container is None else self._container.consumed
 
     def _waits_for(self) -> Written | None:
         """What the loop may be waiting for, if it has not turned for a while; on the thread of `Lags`."""

@@ -146,7 +146,7 @@ class Starter:
             inputs[partition] = InputMark(
                 spec.topic_id,
                 offset,
-                mark.time if mark is not None and spec.time is not None else None,
+                mark.time if mark is not None and (spec.time is not None or spec.between is not None) else None,
                 condemned_before(offset, spec, before.get(partition)),
                 refill,
             )

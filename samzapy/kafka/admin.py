@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -198,6 +198,13 @@ class KafkaAdmin(Closing):
         if wanted:
             for name, future in self._admin.delete_topics(wanted, request_timeout=REQUEST_TIMEOUT_S).items():
                 self._result(future, f"deleting topic {name}", fine=MISSING)
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        if not before:
+            return
+        wanted = [ClientPartition(p.topic, p.partition, at) for p, at in before.items()]
+        for partition, future in self._admin.delete_records(wanted, request_timeout=REQUEST_TIMEOUT_S).items():
+            self._result(future, f"removing records of {partition.topic}[{partition.partition}]")
 
     def missing_access(self, wanted: Iterable[Access]) -> list[Access]:
         self._metadata()

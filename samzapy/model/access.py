@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 TOPIC, GROUP, TRANSACTIONAL_ID = "topic", "group", "transactional-id"
-READ, WRITE, CREATE, ALTER, DESCRIBE, DESCRIBE_CONFIGS = "Read", "Write", "Create", "Alter", "Describe", "DescribeConfigs"
+READ, WRITE, CREATE, DELETE, ALTER = "Read", "Write", "Create", "Delete", "Alter"
+DESCRIBE, DESCRIBE_CONFIGS = "Describe", "DescribeConfigs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ def access_of(settings: Settings) -> list[Access]:
         changelogs(settings),
         topics.dead_letters is not None,
         topics.has_stores,
+        list(topics.internal),
     )
 
 

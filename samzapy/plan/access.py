@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from samzapy.model.access import ALTER, CREATE, DESCRIBE_CONFIGS, GROUP, READ, TOPIC, TRANSACTIONAL_ID, WRITE, Access
+from samzapy.model.access import ALTER, CREATE, DELETE, DESCRIBE_CONFIGS, GROUP, READ, TOPIC, TRANSACTIONAL_ID, WRITE, Access
 from samzapy.model.names import Job
 
 INTERNAL = (READ, WRITE, DESCRIBE_CONFIGS, CREATE)
@@ -17,11 +17,13 @@ def needed_access(
     changelogs: Sequence[str],
     has_dead_letters: bool,
     has_stores: bool,
+    between: Sequence[str] = (),
 ) -> list[Access]:
     """One entry a resource.
 
     Args:
         outputs: with whether `topics --create` may make them.
+        between: topics between the stages of a program: records that were read there are deleted.
         has_stores: a job without state follows its inputs when they grow, so its own topics must be able to grow too.
     """
     topics: dict[str, tuple[set[str], list[str]]] = {}
@@ -37,12 +39,14 @@ def needed_access(
         want(topic, "output", WRITE, DESCRIBE_CONFIGS, *((CREATE,) if may_create else ()))
     for topic in changelogs:
         want(topic, "changelog", *INTERNAL)
+    for topic in between:
+        want(topic, "between stages", *INTERNAL, DELETE)
     growing = () if has_stores else (ALTER,)
     want(job.checkpoint_topic, "checkpoints", *INTERNAL, *growing)
     want(job.coordinator_topic, "coordinator", *INTERNAL)
     if has_dead_letters:
         want(job.dead_letter_topic, "dead letters", *INTERNAL, *growing)
-    order = (READ, WRITE, DESCRIBE_CONFIGS, CREATE, ALTER)
+    order = (READ, WRITE, DESCRIBE_CONFIGS, CREATE, DELETE, ALTER)
     return [
         *(
             Access(TOPIC, topic, tuple(o for o in order if o in wanted), ", ".join(purposes))

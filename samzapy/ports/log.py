@@ -332,6 +332,13 @@ class Admin(Closing, Protocol):
 
     def delete(self, names: Iterable[str]) -> None: ...
 
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        """Remove the records of partitions before these offsets: their starts move there.
+
+        Raises:
+            NotAuthorized, ClusterUnreachable, LogError: of some of them it could not be done.
+        """
+
     def missing_access(self, wanted: Iterable[Access]) -> list[Access]:
         """The wanted operations that Kafka does not allow this user; those that cannot be known yet are left out. Changes nothing."""
 

@@ -222,6 +222,12 @@ class MemoryAdmin(Closing):
     def grow(self, name: str, partitions: int) -> None:
         self._cluster.add_partitions(name, partitions)
 
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        for partition, at in before.items():
+            if at > self._cluster.partition(partition).end:
+                raise LogError(f"removing records of {partition}: it does not reach to {at}.", "")
+            self._ask(f"removing records of {partition}", partial(self._cluster.delete_records, partition, at))
+
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
             self._ask(f"deleting topic {name}", partial(self._cluster.delete, name))

@@ -118,7 +118,7 @@ def container_spec(
         keyed_inputs={  # as planned: it may have grown since
             topic: sum(any(p.topic == topic for p in task.inputs) for task in tasks.values()) for topic in names.keyed
         },
-        timed=() if settings.stages is None else settings.stages.timed,
+        timed=None if settings.stages is None else settings.stages.timed,
         prepare=serdes.ready,
         sweep=lambda held: sweep(job_folder, held, time.time() - MOVED_AWAY_S, lambda path: RocksEngine(path, None)),
     )

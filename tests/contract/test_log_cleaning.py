@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from samzapy.api.errors import OffsetOutOfRange, TopicMissing
+from samzapy.api.errors import LogError, OffsetOutOfRange, TopicMissing
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import Consumer, Log, TopicSpec, TransactionalProducer
 from tests.contract.log_worlds import CLEANED_OFTEN, World, await_leader, messages, new_topic, send, take, until, values, visible
@@ -68,6 +68,24 @@ def test_a_topic_made_anew_begins_at_offset_0_with_nothing_of_the_old_one(log: L
     assert [b"new"] == values(log, topic, count=1)
     assert [0] == [m.offset() for m in messages(log, topic)]
     successor.close()
+
+
+def test_records_before_an_offset_are_removed_and_no_others(world: World, consumer: Consumer) -> None:
+    topic = new_topic(world.log, 2)
+    places = [TopicPartition(topic, 0), TopicPartition(topic, 1)]
+    plain = world.log.plain_producer("plain")
+    for place in places:
+        for value in (b"a", b"b", b"c"):
+            plain.send(topic, value, None, place.partition)
+    plain.flush()
+    with world.log.admin() as admin:
+        admin.delete_records({places[0]: 2})
+        until(lambda: consumer.bounds(places[0]).start == 2)
+        admin.delete_records({places[0]: 1})  # what is gone is gone
+        assert [Bounds(2, 3), Bounds(0, 3)] == [consumer.bounds(place) for place in places]
+        with pytest.raises(LogError):
+            admin.delete_records({places[1]: 9})  # it does not reach there
+    plain.close()
 
 
 @pytest.mark.slow  # a broker's cleaner comes every fifteen seconds

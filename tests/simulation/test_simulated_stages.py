@@ -74,9 +74,10 @@ def live_through(seed: int, guarantee: str = "exactly_once") -> tuple[dict[str, 
         sim.baton.sleep(30.0)
         assert (0, []) == (driver.exit_code, [*sim.problems, *sim.baton.errors])
         driver = sim.start(until_end=True)
-        sim.baton.sleep(4.0)
-        if draw.random() < 0.5 and sim.live_containers():
-            sim.baton.kill(draw.choice(sim.live_containers()).process, "SIGKILL")
+        for _ in range(3):
+            sim.baton.sleep(draw.random() * 3)
+            if sim.live_containers():
+                sim.baton.kill(draw.choice(sim.live_containers()).process, "SIGKILL")
         sim.baton.sleep(120.0)
         assert (0, []) == (driver.exit_code, [*sim.problems, *sim.baton.errors])
         return {topic: [one for p in range(PARTITIONS) for one in sent(sim, topic, p)] for topic in ("rests", "sums", "best")}, given

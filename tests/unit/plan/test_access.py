@@ -35,6 +35,10 @@ def test_only_what_may_be_created_or_grows_asks_for_it() -> None:
     assert {"__samza_checkpoint_visits_1", "visits-1-dead-letter"} == {name for name, those in stateless.items() if "Alter" in those}
 
 
+def test_what_was_read_between_two_stages_may_be_deleted() -> None:
+    assert {"Read", "Write", "DescribeConfigs", "Create", "Delete"} == operations(between=["visits-1-by-page"])["visits-1-by-page"]
+
+
 def test_a_topic_that_is_input_and_output_is_told_once_with_both() -> None:
     both = [a for a in needed_access(JOB, ["t"], [("t", False)], [], False, True) if a.name == "t"]
     assert [("Read", "Write", "DescribeConfigs")] == [a.operations for a in both]
