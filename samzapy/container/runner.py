@@ -45,7 +45,6 @@ from samzapy.container.stuck_hook import user_frames
 from samzapy.ids import random_id
 from samzapy.memory import resident_bytes
 from samzapy.model.caution import Piece
-from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Assignment, Clock, Control, Log, Spawn, Supervision
 
 LOG = logging.getLogger("samzapy.container")
@@ -126,13 +125,12 @@ class ContainerRunner:
         self._stuck_hook_s = stuck_hook_s
         self._die = die
         self._loop_thread = threading.get_ident()
-        self._arm = arm
-        self._resident = resident
-        self._before_end = before_end
+        self._arm, self._resident, self._before_end = arm, resident, before_end
         self._line, self._sampler = line, sampler
         self._stuck_logged_at, self._told_of = -1.0, ("", 0.0)
         self._uncommitted: SamzapyError | None = None  # why the final commit failed
-        self._lags = Lags(log, heartbeat_s, self._places, clock, spawn, self._waits_for, Purge(self._consumed, clock).step)
+        purge = Purge(lambda: {} if self._container is None else self._container.consumed, clock)
+        self._lags = Lags(log, heartbeat_s, self._places, clock, spawn, self._waits_for, purge.step)
         self._heartbeat = Heartbeat(
             control=control,
             incarnation=self._incarnation,
@@ -288,9 +286,6 @@ class ContainerRunner:
         """The partitions whose ends are needed for lags."""
         status = self._status
         return [place for part in (*status.get("tasks", ()), *status.get("standbys", ())) for place in part["positions"]]
-
-    def _consumed(self) -> Mapping[TopicPartition, int]:
-        return {} if self._container is None else self._container.consumed
 
     def _waits_for(self) -> Written | None:
         """What the loop may be waiting for, if it has not turned for a while; on the thread of `Lags`."""
