@@ -283,7 +283,7 @@ class Processing:
         else:
             task.keep()
             self._collector.keep()
-        task_input.processed += task.taken(len(records))
+        task_input.processed += task.counted(len(records))
         return None
 
     def _is_records(self, error: BaseException) -> bool:

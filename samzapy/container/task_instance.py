@@ -259,6 +259,10 @@ class TaskInstance:
         """How many of the records that were just given to it are done with: a program stops where a window is due."""
         return int(getattr(self.user, "taken", records)) if self.takes_raw_records else records
 
+    def counted(self, records: int) -> int:
+        """How many of these were records: a program is given marks of internal topics, too."""
+        return self.taken(records) - (int(getattr(self.user, "marks", 0)) if self.takes_raw_records else 0)
+
     def times(self) -> tuple[dict[str, LaneMark], dict[str, int]]:
         """For its checkpoint: by str(TopicPartition) the time of its inputs that have one, and by stage its watermark, once there is one."""
         if self.time is None:

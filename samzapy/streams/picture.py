@@ -9,7 +9,7 @@ from typing import Any
 from samzapy.config.units import format_duration
 from samzapy.printable import printable
 from samzapy.streams.compile import compiled
-from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, sources, tables_read, takers
+from samzapy.streams.graph import Graph, Keeps, Node, Reader, Repartition, Source, TableSource, To, sources, tables_read, takers
 from samzapy.streams.windowed import Late, WindowAggregate
 
 Topics = Mapping[str, str]
@@ -77,12 +77,23 @@ def described(node: Node, topics: Topics) -> str:
         words += f" (topic {real})" if real != node.topic else ""
     if isinstance(node, Source | TableSource):
         words += f": {node.key} → {node.value}"
+    if isinstance(node, Reader):
+        words = f"══ stage {stage_of(node)}: {words}: {node.key} → {node.value}"
+    if isinstance(node, Repartition):
+        words += " (as many partitions as the largest input, or what it meets)" if node.partitions is None else f" ({node.partitions} partitions)"
     if isinstance(node, WindowAggregate):
         late = f", allowed lateness {format_duration(node.lateness_ms)}" if node.lateness_ms else ""
         words += f": {node.window}{late}, {node.emit}"
     if isinstance(node, Keeps):
         words += f", store {node.name}"
     return printable(" ".join(words.split()))
+
+
+def stage_of(node: Node) -> int:
+    """How many internal topics lie before an operator, on the longest way, and one more."""
+    if isinstance(node, Reader):
+        return stage_of(node.writer) + 1
+    return max((stage_of(before) for before in node.inputs), default=1)
 
 
 def _is_unused(node: Node, below: Mapping[Node, Sequence[Node]]) -> bool:
@@ -109,6 +120,9 @@ def _entry(node: Node, topics: Topics) -> dict[str, Any]:
         "inputs": [before.number for before in node.inputs], "reads": [table.name for table in tables_read(node)],
         "key": str(node.key), "value": None if node.value is None else str(node.value),
     }  # fmt: skip
+    found["stage"] = stage_of(node)
+    if isinstance(node, Repartition):
+        found |= {"internal_topic": node.name, "partitions": node.partitions}
     if isinstance(node, Source | TableSource | To):
         found["topic"] = topics.get(node.topic, node.topic)
     if isinstance(node, Keeps):

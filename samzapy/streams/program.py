@@ -186,6 +186,7 @@ class GraphTask(StreamTask):
         takes_raw_records: it is given Kafka's records, and decodes what it needs of them.
         counts: by operator, how many records it gave on; only of those that the code counts.
         taken: how many of the last run's records it took: it stops where a window is due.
+        marks: how many of these were marks, which are no records of anybody's.
     """
 
     takes_raw_records = True
@@ -196,7 +197,7 @@ class GraphTask(StreamTask):
         self._runs: dict[str, Run] = {}
         self._of_windows: dict[int, Run] = {}
         self._windows: TaskWindows | None = None
-        self.taken = 0
+        self.taken = self.marks = 0
 
     def init(self, context: TaskContext) -> None:
         """Binds the code to the task's stores."""
@@ -244,7 +245,7 @@ class GraphTask(StreamTask):
     def process_batch(self, envelopes: Sequence[Any], collector: MessageCollector, coordinator: TaskCoordinator) -> None:
         """Takes records of one partition through the program, up to the first after which a window is due."""
         topic, windows = envelopes[0].topic(), self._windows
-        self.taken = len(envelopes)
+        self.taken, self.marks = len(envelopes), 0
         lane = None if windows is None else windows.lane(topic, envelopes[0].partition())
         if lane is None or windows is None:
             with self._errors():
@@ -258,6 +259,7 @@ class GraphTask(StreamTask):
             self.counts[:] = counts
             windows.go_back(saved)
             raise
+        self.marks = windows.marks
         if windows.is_due:
             coordinator.fire()  # type: ignore[attr-defined]
 

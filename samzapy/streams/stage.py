@@ -119,6 +119,7 @@ class TaskWindows:
         self._nows: dict[int, Now] = {}  # by the identity of a stage
         self._fed: list[Now] = []  # the times that the lane under way moves
         self._lane: Lane | None = None
+        self.marks = 0  # that were heard in the run under way
         self.failed = ""  # the pane with which firing failed, in words
         self._windows: list[tuple[WindowAggregate, Slices, Now]] = []
         for node in windows_of(graph):
@@ -149,6 +150,7 @@ class TaskWindows:
     def lane(self, topic: str, partition: int) -> Lane | None:
         """The time of a partition whose records are next; None: it has none."""
         lane = self._lane = self._lanes.get((topic, partition))
+        self.marks = 0
         if lane is not None:
             self._fed = [now for now in self._nows.values() if lane in now.stage.lanes]
             for now in self._fed:
@@ -172,7 +174,7 @@ class TaskWindows:
 
     def heard(self, data: bytes | None) -> bool:
         """A mark in an internal topic. Returns whether a window is due."""
-        lane = self._lane
+        lane, self.marks = self._lane, self.marks + 1
         if lane is None:
             return False
         try:

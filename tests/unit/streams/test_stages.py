@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused, TaskError
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.murmur2 import murmur2
-from samzapy.streams import App, Stream, agg, hopping, tumbling
+from samzapy.streams import App, Stream, agg, hopping, picture, tumbling
 from samzapy.testing import Harness
 
 T0 = 1_600_041_600_000
@@ -218,6 +219,68 @@ def test_panes_go_through_an_internal_topic_too() -> None:
         assert [5] == [pane["most"] for _, pane in h.output("best")]
         h.end()
         assert [5, 9] == [pane["most"] for _, pane in h.output("best")]
+
+
+SPAN, DELAY = 60_000, 4_000
+
+
+def directly(given: list[tuple[int, int, str]]) -> dict[tuple[str, int], int]:
+    """How many there are of each key in each window of ten seconds, by a plain loop."""
+    return dict(Counter((key, at // 10_000 * 10_000) for _, at, key in given))
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.prove) for seed in range(4, 60))])
+def test_windows_behind_a_topic_do_what_a_plain_loop_does(seed: int) -> None:
+    """Random keys, times out of order within the bound, partitions, commits, crashes with and without state, and bounded runs."""
+    draw = random.Random(seed)
+    tasks, partitions = draw.randint(1, 4), draw.choice([None, 1, 2, 5])
+    app = App()
+    stream = app.stream("in", value=str, watermark_delay="4s", idle_timeout=None)
+    kept = stream.key_by(lambda text: text[:2], "by-start", key=str, partitions=partitions)
+    kept.window(tumbling("10s")).count("sums").to("out")
+    keys = [draw.choice("abc") + draw.choice(["", "x", "\x00"]) for _ in range(6)]
+    given = sorted((draw.randrange(SPAN), draw.randrange(tasks), draw.choice(keys)) for _ in range(120))
+    records = [(partition, T0 + at - draw.randrange(DELAY), key) for at, partition, key in given]
+    with Harness(app, tasks=tasks) as h:
+        for partition, at, key in records:
+            h.send("in", key, partition=partition, timestamp=at)
+            fate = draw.random()
+            if fate < 0.1:
+                h.run(commit=draw.random() < 0.5)
+            elif fate < 0.2:
+                h.container.step(0.0)
+            elif fate < 0.25:
+                h.container.commit()
+            elif fate < 0.3:
+                h.crash(keep_state=draw.random() < 0.5)
+        h.end()
+        panes = {(key, pane["start"]): pane["value"] for key, pane in h.output("out")}
+        assert directly(records) == panes
+        assert len(panes) == len(h.output("out"))  # none twice
+        assert {"on_time"} == {pane["pane"] for _, pane in h.output("out")}
+
+
+def test_marks_are_no_records() -> None:
+    app = App()
+    stream = app.stream("in", value=str, watermark_delay="0s")
+    stream.key_by(lambda text: text, "by-text", key=str).window(tumbling("10s")).count("n").to("out")
+    with Harness(app, tasks=2) as h:
+        for partition in (0, 1):
+            h.send("in", "a", partition=partition, timestamp=T0)
+        h.run()
+        assert 2 + 2 == h.metric("processed")
+
+
+def test_the_picture_says_which_stage_begins_where() -> None:
+    app = App()
+    stream = app.stream("in", key=str, value=str).key_by(lambda text: text, "by-text", key=str)
+    stream.count("n").updates().key_by(lambda n: n, "by-n", key=int, partitions=3).to("out")
+    shown = picture.text(app.graph, {})
+    assert "══ stage 2: read by-text: str → str" in shown
+    assert "key_by by-n (3 partitions)" in shown
+    assert "══ stage 3: read by-n: int → int" in shown
+    code = picture.code(app.graph)
+    assert "if x == marks_key:" in code
 
 
 # -- what is refused -------------------------------------------------------------------------------------------------------------------------
