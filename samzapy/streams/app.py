@@ -12,11 +12,12 @@ from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
 from samzapy.config.units import format_duration
 from samzapy.model.names import SUFFIXES, TOPIC_NAME
 from samzapy.streams.functions import function
-from samzapy.streams.graph import Keeps, Node, Repartition, Source, TableSource, Timing, To, sources
+from samzapy.streams.graph import Keeps, Node, Repartition, Source, TableSource, Timing, To
 from samzapy.streams.kinds import JSON, Kind, kind_of
 from samzapy.streams.places import place, refused
 from samzapy.streams.stream import Stream
 from samzapy.streams.table import Table
+from samzapy.streams.walk import sources
 from samzapy.streams.windows import Duration, milliseconds
 
 N = TypeVar("N", bound=Node)

@@ -41,8 +41,8 @@ from samzapy.streams.graph import (
     TableSource,
     To,
     Way,
-    takers,
 )
+from samzapy.streams.walk import takers
 from samzapy.streams.windowed import Late, WindowAggregate, late_of
 from samzapy.streams.windows import PANE
 

@@ -20,8 +20,8 @@ from samzapy.streams.graph import (
     Sink,
     To,
     Way,
-    takers,
 )
+from samzapy.streams.walk import takers
 from samzapy.streams.windowed import Late, WindowAggregate
 
 NAMES = {"key": "k", "time": "t", "headers": "h"}

@@ -10,10 +10,11 @@ from samzapy.api.errors import ConfigurationError
 from samzapy.config.findings import Finding
 from samzapy.config.scalars import near
 from samzapy.plan.forgetting import operator_subject, topic_subject
-from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, Way, keepers, readers, sources, tables_read, takers
+from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, Way
 from samzapy.streams.internal import operators, stages
 from samzapy.streams.kinds import Kind
 from samzapy.streams.places import refused
+from samzapy.streams.walk import keepers, readers, sources, tables_read, takers
 
 OF_PROGRAM = "program"  # where a record's time is: the program finds it
 OF_STREAMS = ("topic", "start", "on_out_of_range")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from samzapy.streams.graph import Graph, Keeps, Lookup, Node, Reader, Repartition, Source, TableSource, readers, roots_of, tables_read
+from samzapy.streams.graph import Graph, Keeps, Lookup, Node, Reader, Repartition, Source, TableSource
+from samzapy.streams.walk import readers, roots_of, tables_read
 from samzapy.streams.windowed import WindowAggregate, sources_of
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from samzapy.config.units import format_duration
 from samzapy.printable import printable
 from samzapy.streams.compile import compiled
-from samzapy.streams.graph import Graph, Keeps, Node, Reader, Repartition, Source, TableSource, To, sources, tables_read, takers
+from samzapy.streams.graph import Graph, Keeps, Node, Reader, Repartition, Source, TableSource, To
+from samzapy.streams.walk import sources, tables_read, takers
 from samzapy.streams.windowed import Late, WindowAggregate
 
 Topics = Mapping[str, str]

@@ -20,13 +20,14 @@ from samzapy.ports import Message
 from samzapy.serde.basic import shown
 from samzapy.streams.compile import FILE, Compiled, compiled
 from samzapy.streams.compile_through import early, early_time
-from samzapy.streams.graph import FlatMap, Graph, Lookup, Node, Reader, Repartition, Rolling, Sink, Source, To, Way, readers, sources
+from samzapy.streams.graph import FlatMap, Graph, Lookup, Node, Reader, Repartition, Rolling, Sink, Source, To, Way
 from samzapy.streams.internal import topics_of
 from samzapy.streams.operators.slices import LATE
 from samzapy.streams.places import OURS
 from samzapy.streams.scattered import ROUND_ROBIN
 from samzapy.streams.stage import Stage, TaskWindows
 from samzapy.streams.unchanged import unchanged
+from samzapy.streams.walk import readers, sources
 from samzapy.streams.windowed import Late, WindowAggregate, late_of, pane_json, windows_of
 from samzapy.streams.windows import PANE
 

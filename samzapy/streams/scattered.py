@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from samzapy.streams.graph import Node, Reader, roots_of
+from samzapy.streams.graph import Node, Reader
 from samzapy.streams.places import refused
+from samzapy.streams.walk import roots_of
 
 ROUND_ROBIN, DIRECT = "round_robin", "direct"
 

@@ -9,8 +9,9 @@ from samzapy.api.errors import TaskError
 from samzapy.api.serde import Serde
 from samzapy.model.event_time import END, NEVER
 from samzapy.serde.basic import shown
-from samzapy.streams.graph import Graph, Node, Reader, roots_of
+from samzapy.streams.graph import Graph, Node, Reader
 from samzapy.streams.operators.slices import Slices, Sums
+from samzapy.streams.walk import roots_of
 from samzapy.streams.windowed import WindowAggregate, windows_of
 from samzapy.streams.windows import Pane
 
