@@ -36,9 +36,9 @@ def stop(
 ) -> int:
     """Stop the running job after a final commit; exit code 3 if it is not running."""
     known = ["the job was not asked to stop"]
-    job, left = _loaded(file, more, sets, timeout, known[0])
+    job, left = loaded_job(file, more, sets, timeout, known[0])
     code = within(left, lambda: _stop(job, left, token_file, known), _servers(job), lambda: known[-1])
-    return _done(job, "stop", code, as_json)
+    return done(job, "stop", code, as_json)
 
 
 def _stop(job: Job, timeout: float, token_file: Path | None, known: list[str]) -> int:
@@ -71,13 +71,13 @@ def scale(
     """Change the number of containers; only tasks that have to move are moved. The job file keeps its number for the next run.
 
     Exit code 2 if a later request for another number overruled this one."""
-    job, left = _loaded(file, more, sets, timeout, NOTHING)
-    return _done(job, "scale", _scale(job, containers, left, token_file), as_json)
+    job, left = loaded_job(file, more, sets, timeout, NOTHING)
+    return done(job, "scale", _scale(job, containers, left, token_file), as_json)
 
 
 def _scale(job: Job, containers: int, timeout: float, token_file: Path | None) -> int:
     deadline = time.monotonic() + timeout
-    run = _found(job, token_file, timeout)
+    run = found_run(job, token_file, timeout)
     if isinstance(run, int):
         return run
     before = {task["name"]: task.get("last_move") for task in run.status["tasks"]}
@@ -86,10 +86,10 @@ def _scale(job: Job, containers: int, timeout: float, token_file: Path | None) -
     if wanted < containers:
         say(f"{answer['tasks']} tasks fill {wanted} containers; more would be idle")
 
-    done = run.follow("moving", timeout, deadline, lambda status: has_scaled(status, wanted))
-    if done is None:
+    after = run.follow("moving", timeout, deadline, lambda status: has_scaled(status, wanted))
+    if after is None:
         return 1
-    for task in done["tasks"]:
+    for task in after["tasks"]:
         move = task.get("last_move")
         if move and move != before.get(task["name"]) and move["from"] != move["to"]:
             say(f"{task['name']}: container {move['from']} -> {move['to']}, {move['seconds']:.1f} s without an owner")
@@ -109,11 +109,11 @@ def restart(
     """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded.
 
     Code that cannot be imported is refused before any container is restarted. The job file is not read again: for that, stop the job and run it."""
-    job, left = _loaded(file, more, sets, timeout, NOTHING, classes=True)
-    return _done(job, "restart", _restart(job, container, left, token_file), as_json)
+    job, left = loaded_job(file, more, sets, timeout, NOTHING, classes=True)
+    return done(job, "restart", _restart(job, container, left, token_file), as_json)
 
 
-def _loaded(
+def loaded_job(
     file: Path, more: list[Path] | None, sets: list[str] | None, timeout: float, what_is_known: str, classes: bool = False
 ) -> tuple[Job, float]:
     """The job, and what is left of the command's time, in seconds."""
@@ -144,7 +144,7 @@ def refuse_other_program(settings: Settings, status: Mapping[str, Any]) -> None:
 
 def _restart(job: Job, container: int | None, timeout: float, token_file: Path | None) -> int:
     deadline = time.monotonic() + timeout
-    run = _found(job, token_file, timeout)
+    run = found_run(job, token_file, timeout)
     if isinstance(run, int):
         return run
     refuse_other_program(job.settings, run.status)
@@ -167,7 +167,7 @@ def _restart(job: Job, container: int | None, timeout: float, token_file: Path |
     return 0
 
 
-def _done(job: Job, command: str, code: int, as_json: bool) -> int:
+def done(job: Job, command: str, code: int, as_json: bool) -> int:
     """The exit code, said as JSON too if that is wanted."""
     if as_json:
         print_json({"job": job.settings.job, "id": job.settings.id, "command": command, "done": code == 0, "exit_code": code})
@@ -198,7 +198,7 @@ def _target(status: dict[str, Any], unknown: int) -> int:
     return int(status.get("target", unknown))
 
 
-def _found(job: Job, token_file: Path | None, timeout: float) -> Running | int:
+def found_run(job: Job, token_file: Path | None, timeout: float) -> Running | int:
     """The running job, as `Running.of`; everything that follows goes to its coordinator and not to Kafka."""
     deadline = time.monotonic() + timeout
 
@@ -219,7 +219,7 @@ def _left(deadline: float) -> float:
 
 
 def _is_settled(status: dict[str, Any]) -> bool:
-    return status["state"] == "RUNNING" and not status["moves"] and all(c["state"] in AT_WORK for c in status["containers"])
+    return status["state"] in ("RUNNING", "PAUSED") and not status["moves"] and all(c["state"] in AT_WORK for c in status["containers"])
 
 
 class Running:

@@ -18,6 +18,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stop": ("change:stop", "Stop the running job after a final commit; exit code 3 if it is not running."),
     "scale": ("change:scale", "Change the number of containers; only tasks that have to move are moved."),
     "restart": ("change:restart", "Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded."),
+    "pause": ("pause:pause", "Let the running job process nothing until `samzapy resume`: it commits, and keeps its tasks, state and place."),
+    "resume": ("pause:resume", "Let a paused job go on, from where it stands."),
+    "commit": ("pause:commit", "Let every container of the running job commit now, and wait until they have; for before an upgrade, or a copy of an output."),
     "validate": ("validate:validate", "All errors of a job file at once; exit code 2 if there are any."),
     "status": ("inspect:status", "Status of the running job; exit code 3 if it is not running, or only starting, 4 if it runs and does not answer."),
     "top": ("top:top", "What the running job does, every second until Ctrl-C: rates, shares of the loop's time, lag; exit code 3 if it is not running."),
@@ -44,7 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 # the groups in which `--help` lists them
 GROUPS: dict[str, tuple[str, ...]] = {
     "Write a job": ("init", "validate", "schema", "plan", "topics", "doctor"),
-    "Run a job": ("run", "stop", "scale", "restart", "reset"),
+    "Run a job": ("run", "stop", "scale", "restart", "pause", "resume", "commit", "reset"),
     "See what it does": ("status", "top", "ui", "debug", "lag", "jobs", "state", "checkpoint", "dlq"),
     "Records": ("send", "tail"),
     "Try and test": ("demo", "chaos", "dev", "completion"),

@@ -120,7 +120,7 @@ def last_run(last: LeaseRecord | None) -> str:
 def _print_status(answer: dict[str, Any]) -> None:
     print(f"{answer['job']}-{answer['id']}  {answer['state']}  run {answer['run_id']}  {answer.get('coordinator', '')}")
     if answer.get("reason"):
-        print(answer["reason"])
+        print(as_called(answer["reason"]))
     for note in answer.get("notes", ()):
         print(f"note: {note}")
     for hint in answer.get("hints", ()):

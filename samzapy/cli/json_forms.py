@@ -16,7 +16,7 @@ from samzapy.cli.json_forms_changes import Begun, ChaosResult, Dropped, Forgotte
 
 
 class Done(TypedDict):
-    """What `stop`, `scale` or `restart` came to."""
+    """What `stop`, `scale`, `restart`, `pause`, `resume` or `commit` came to."""
 
     job: str
     id: str
@@ -294,7 +294,8 @@ class Trace(TypedDict):
 ONE, LINES = "one document", "one document a line"
 FORMS: dict[str, tuple[str, Any]] = {
     "status": (ONE, Status), "plan": (ONE, Plan), "validate": (ONE, Validated), "doctor": (ONE, Doctor), "stop": (ONE, Done), "scale": (ONE, Done),
-    "restart": (ONE, Done), "send": (ONE, Sent), "dev kafka status": (ONE, DevKafka), "dev spark status": (ONE, DevSpark), "lag": (LINES, Lag),
+    "restart": (ONE, Done), "pause": (ONE, Done), "resume": (ONE, Done), "commit": (ONE, Done),
+    "send": (ONE, Sent), "dev kafka status": (ONE, DevKafka), "dev spark status": (ONE, DevSpark), "lag": (LINES, Lag),
     "topics": (LINES, Topic | Access), "jobs": (LINES, Job), "reset": (LINES, Deleted), "tail": (LINES, Record), "checkpoint show": (LINES, Checkpoint),
     "checkpoint set": (LINES, CheckpointStep), "state get": (LINES, Entry), "state scan": (LINES, Entry), "state export": (LINES, Entry),
     "state restore": (LINES, StoreCheck), "state verify": (LINES, StoreCheck), "dlq list": (LINES, DeadLetter), "dlq show": (LINES, ShownDeadLetter),

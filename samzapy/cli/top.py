@@ -24,7 +24,9 @@ from samzapy.printable import printable
 EVERY_S = 1.0
 WIDTH = 160  # without a terminal
 ORDERS = {"behind": "lag", "rate": "rate", "busy": "busy", "us": "us", "name": "name"}
-COLOURS = {"RUNNING": "green", "OK": "green", "IDLE": "dim", "BUSY": "yellow", "HELD BACK": "yellow", "DEGRADED": "red", "LOST": "red", "FAILED": "red"}
+COLOURS = {
+    "RUNNING": "green", "OK": "green", "IDLE": "dim", "BUSY": "yellow", "PAUSED": "yellow", "HELD BACK": "yellow", "DEGRADED": "red", "LOST": "red", "FAILED": "red",
+}  # fmt: skip
 
 
 def top(
@@ -91,7 +93,7 @@ def _head(status: Mapping[str, Any], stale: str) -> Group:
         f"in {rate(rates.get('in'))}   out {rate(rates.get('out'))}   behind {number(rates.get('lag'))} records, {seconds(rates.get('behind_s'))}{trend}"
         f"   commits p50 {seconds((rates.get('commits') or {}).get('p50_s'))}, p99 {seconds((rates.get('commits') or {}).get('p99_s'))}"
     )
-    why = [Text(printable(text), "yellow") for text in (status.get("reason", ""), stale, *status.get("notes", ())) if text]
+    why = [Text(as_called(printable(text)), "yellow") for text in (status.get("reason", ""), stale, *status.get("notes", ())) if text]
     return Group(line, *why, Text(numbers), Text(""))
 
 

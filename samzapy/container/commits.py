@@ -22,6 +22,7 @@ from samzapy.ports import Clock
 COMMIT = "commit"  # the row of the table of duties
 # Why one was made.
 INTERVAL, SIZE, ASKED, START, MOVE, END, RECORD, EARLY = "interval", "size", "asked", "start", "move", "end", "record", "early"
+ORDERED, PAUSE = "ordered", "pause"  # by people
 
 
 class Commits:

@@ -35,6 +35,7 @@ from samzapy.container.joining import Joining
 from samzapy.container.marks import Marks
 from samzapy.container.ownership import Ownership
 from samzapy.container.partitioners import Partitioners
+from samzapy.container.pausing import Paused, Pausing
 from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.processing import Processing
 from samzapy.container.renewable import RenewableConsumer
@@ -138,22 +139,22 @@ class Container:
             schedule=schedule, flushing=flushing,
         )  # fmt: skip
 
-        # Processing, and what is due in between.
         self.tracing = Tracing(spec, hooks.collector)
         self._given_up = given_up = GivenUpRecords(spec, own, transaction, commits, clock, facts.errors)
         self._processing = Processing(
             retries=spec.retries, inputs=inputs, transaction=transaction, hooks=hooks, search=search, commits=commits, tasks=tasks, tracing=self.tracing,
             given_up=given_up, schedule=schedule, careful=Careful(caution, facts.loop.apart(line.announce), clock.monotonic() + caution.watch_s), clock=clock,
         )  # fmt: skip
+        self._pausing = pausing = Pausing(line, inputs, transaction, commits)
         schedule.set(
             Duties(
                 spec=spec, supervision=line, assigned=assigned, joining=joining, transaction=transaction, tasks=tasks, commits=commits, committer=committer,
-                search=search, inputs=inputs, consumer=consumer, flushing=flushing, standbys=standbys, schedule=schedule, clock=clock, times=times,
+                search=search, inputs=inputs, consumer=consumer, flushing=flushing, standbys=standbys, schedule=schedule, clock=clock, times=times, pausing=pausing,
             ).table()
         )  # fmt: skip
         self._report = Report(
             host=spec.host, tasks=self.tasks, inputs=inputs, consumer=consumer, transaction=transaction, committer=committer, own=own, assigned=assigned,
-            standbys=standbys, facts=facts, hooks=hooks, clock=clock,
+            standbys=standbys, facts=facts, hooks=hooks, clock=clock, pausing=pausing,
         )  # fmt: skip
         self._line, self._number, self.facts, self._next_advance, self._copies_lag = line, spec.number, facts, 0.0, False
 
@@ -197,6 +198,9 @@ class Container:
         except TransactionAborted as error:
             self._rollback.after(error)
             return True
+        except Paused:
+            self._pausing.put_back()
+            return True
 
     def _turn(self, wait_s: float) -> bool:
         now = self._processing.seen_at = self._clock.monotonic()
@@ -221,7 +225,7 @@ class Container:
 
         # Gates and ends are reached by positions, not by records, so they are looked at also when nothing came.
         had_some = bool(batch)
-        if are_watched and (not had_some or now >= self._next_advance):
+        if are_watched and not self._pausing.is_on and (not had_some or now >= self._next_advance):
             self._tasks.advance()
             self._next_advance = now + WATCH_S
         if self._outputs is not None:
@@ -301,7 +305,7 @@ class Container:
         self._tasks.drop_all()
 
     def close(self) -> None:
-        """Close every client. Nothing is decided here."""
+        """Close every client."""
         self.drop_all()
         self._standbys.close()
         self._growth.close()

@@ -65,7 +65,7 @@ class HttpControl:
         try:
             ends = answer.get("end_offsets")
             offsets = None if ends is None else {str(place): int(at) for place, at in ends.items()}
-            return Assignment(str(answer["run_id"]), offsets, caution_from_json(answer.get("caution")))
+            return Assignment(str(answer["run_id"]), offsets, caution_from_json(answer.get("caution")), answer.get("paused") is True)
         except NOT_UNDERSTOOD as error:
             raise ClusterUnreachable(f"the coordinator's answer to register is not understood: {type(error).__name__}: {error}.", "") from None
 

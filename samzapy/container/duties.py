@@ -3,6 +3,7 @@
     name          every                 what
     supervision   walk                  whether this process should go on at all
     instructions  walk                  what the coordinator topic and the coordinator say: release, join, keep warm copies
+    orders        walk                  what people say: pause, go on, commit
     restore       walk                  within a long batch: tasks that are being started go on being restored
     condemned     walk                  poison records of partitions that went to another container are forgotten
     window        `window`              the window hook
@@ -14,12 +15,13 @@
     sweep         hour                  local stores of tasks that have been elsewhere for a day are removed
     report        walk                  what people see
 
-A walk is at most LOOK_S seconds after the last one, if no hook takes longer.
+A walk is at most LOOK_S seconds after the last one, if no hook takes longer. While the job is paused there is no window, expiry, time or look at inputs.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from samzapy.api.errors import SamzapyError
 from samzapy.container.assigned import AssignedTasks
@@ -31,6 +33,7 @@ from samzapy.container.facts import PROCESS, RESTORE
 from samzapy.container.flushing import Flushing
 from samzapy.container.inputs import Inputs
 from samzapy.container.joining import Joining
+from samzapy.container.pausing import Pausing
 from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.renewable import RenewableConsumer
 from samzapy.container.rollback import WINDOW
@@ -70,6 +73,7 @@ class Duties:
         schedule: Schedule,
         clock: Clock,
         times: Times,
+        pausing: Pausing,
     ) -> None:
         self._spec = spec
         self._supervision = supervision
@@ -87,6 +91,7 @@ class Duties:
         self._schedule = schedule
         self._clock = clock
         self._times = times
+        self._pausing = pausing
         self._spent = Spent(clock.monotonic(), 0, {})
         self._crowded = ""
         self._expiry = Expiry(frozenset(name for name, store in spec.stores.items() if store.ttl_ms is not None))
@@ -96,17 +101,21 @@ class Duties:
         return [
             Duty("supervision", self._supervision.raise_if_stopped),
             Duty("instructions", self._assigned.apply_instructions),
+            Duty("orders", self._pausing.follow),
             Duty("restore", self._restore, phase=RESTORE),
             Duty("condemned", self._forget_condemned),
-            Duty(WINDOW, self._tasks.window, self._spec.window_s or NEVER, keeps_pace=True, rest=1.0, phase=PROCESS),
+            Duty(WINDOW, self._unless_paused(self._tasks.window), self._spec.window_s or NEVER, keeps_pace=True, rest=1.0, phase=PROCESS),
             Duty(COMMIT, self._commit, self._spec.commit_interval_s, is_wanted=self._commits.is_full),
             Duty("write out", self._write_out, phase=COMMITTING),
-            Duty("expire", self._expire, phase=COMMITTING),
-            Duty("times", self._look_at_times, WATCH_INPUTS_S if self._times.is_on else NEVER, rest=20.0),
-            Duty("inputs", self._watch_inputs, WATCH_INPUTS_S, rest=20.0),
+            Duty("expire", self._unless_paused(self._expire), phase=COMMITTING),
+            Duty("times", self._unless_paused(self._look_at_times), WATCH_INPUTS_S if self._times.is_on else NEVER, rest=20.0),
+            Duty("inputs", self._unless_paused(self._watch_inputs), WATCH_INPUTS_S, rest=20.0),
             Duty("sweep", self._sweep, SWEEP_S, keeps_time=True),
             Duty("report", lambda: self._supervision.report(False)),
         ]
+
+    def _unless_paused(self, do: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None if self._pausing.is_on else do()
 
     def _commit(self) -> None:
         self._commits.commit(SIZE if self._commits.is_full() else INTERVAL)

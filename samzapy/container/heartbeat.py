@@ -145,4 +145,6 @@ def instructions_from(answer: Mapping[str, Any]) -> Instructions:
         frozenset(str(t) for t in answer.get("release", ())),
         tuple(str(t) for t in answer.get("standby", ())),
         tasks_from_json(answer.get("models", {})),
+        answer.get("paused") is True,
+        int(answer.get("commit", 0)),
     )

@@ -92,6 +92,7 @@ class Inputs:
         self._waits: dict[TopicPartition, tuple[int, str]] = {}  # what is known of a position: why its partition waits there, or ""
         self._stall_s = stall_s
         self.drained = 0
+        self._holds_all = False
         self._stands: dict[TopicPartition, Still] = {}
         self._said: dict[TopicPartition, tuple[int, str]] = {}  # at which position, and what
 
@@ -319,9 +320,14 @@ class Inputs:
         self._ends = {partition: readers[0].end for partition, readers in self.readers.items() if readers[0].end is not None}
         self._nearest_end = min(self._ends.values(), default=0)
 
+    def hold_all(self, is_on: bool) -> None:
+        """Whether no partition is read at all."""
+        self._holds_all = is_on
+        self._hold()
+
     def _hold(self) -> None:
         """Pause partitions that some task must not read yet, resume the others."""
-        held = {p for p, readers in self._by_partition.items() if any(_is_held(task_input) for task_input in readers)}
+        held = {p for p, readers in self._by_partition.items() if self._holds_all or any(_is_held(task_input) for task_input in readers)}
         pause, resume = held - self._paused, self._paused - held
         if pause:
             self._consumer.pause(pause)

@@ -20,6 +20,7 @@ from samzapy.container.forked import end_child
 from samzapy.container.given_up import GivenUpRecords
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
+from samzapy.container.pausing import Paused
 from samzapy.container.poison_search import Culprit, PoisonSearch
 from samzapy.container.requests import Requests
 from samzapy.container.schedule import Schedule
@@ -98,7 +99,7 @@ class Processing:
                 self._process_around(batch, cut.begin, cut.end)
                 if cut.is_suspect:
                     self._commits.commit()
-            except SamzapyError:
+            except (SamzapyError, Paused):
                 self._careful.end(cut)
                 raise
             self._careful.end(cut)

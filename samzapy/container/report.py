@@ -11,6 +11,7 @@ from samzapy.container.facts import Facts
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.ownership import Ownership
+from samzapy.container.pausing import Pausing
 from samzapy.container.renewable import RenewableConsumer
 from samzapy.container.standby import Standbys
 from samzapy.container.task_instance import TaskInstance
@@ -37,6 +38,7 @@ class Report:
         facts: Facts,
         hooks: Hooks,
         consumer: RenewableConsumer,
+        pausing: Pausing,
     ) -> None:
         self._host = host
         self._tasks = tasks
@@ -50,6 +52,7 @@ class Report:
         self._facts = facts
         self._consumer = consumer
         self._collector = hooks.collector
+        self._pausing = pausing
 
     def positions(self) -> dict[str, dict[TopicPartition, int]]:
         """By task: where it stands in each input."""
@@ -71,6 +74,8 @@ class Report:
             "commit_seconds_sum": round(commits.total_seconds, 6),
             "commit_seconds_last": round(commits.last_seconds, 6),
             "producer_renewals": self._own.renewals,
+            "paused": self._pausing.is_on,
+            "ordered": self._pausing.ordered,
             "epoch": self._assigned.epoch,
             "released": sorted(self._assigned.released),
             "standbys": self._standbys.status(),

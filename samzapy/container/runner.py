@@ -45,7 +45,7 @@ from samzapy.container.stuck_hook import user_frames
 from samzapy.ids import random_id
 from samzapy.memory import resident_bytes
 from samzapy.model.caution import Piece
-from samzapy.ports import Assignment, Clock, Control, Log, Spawn, Supervision
+from samzapy.ports import Assignment, Clock, Control, Instructions, Log, Spawn, Supervision
 
 LOG = logging.getLogger("samzapy.container")
 FINISHED, STOPPED, FAILED, SUPERSEDED = "finished", "stopped", "failed", "superseded"
@@ -149,6 +149,7 @@ class ContainerRunner:
         error: SamzapyError | None = None
         try:
             assignment = self._control.register(self._incarnation, self._facts)
+            self._heartbeat.instructions = Instructions(paused=assignment.paused)
             supervision = Supervision(self._raise_if_stopped, self._publish, lambda: self._heartbeat.instructions, self._announce)
             self._container = container = self._build(assignment, self._incarnation, supervision)
             self._heartbeat.start()

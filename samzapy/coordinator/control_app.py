@@ -46,7 +46,7 @@ def control_app(roster: Roster, token: str, switchboard: Switchboard | None = No
         if given is None:
             return {"named": False}
         ends = None if given.end_offsets is None else dict(given.end_offsets)
-        return {"named": True, "run_id": given.run_id, "end_offsets": ends, "caution": given.caution.to_json()}
+        return {"named": True, "run_id": given.run_id, "end_offsets": ends, "caution": given.caution.to_json(), "paused": given.paused}
 
     def heartbeat(content: Mapping[str, Any]) -> Mapping[str, Any]:
         return roster.heartbeat(int(content["container"]), str(content["incarnation"]), dict(content["report"]))

@@ -12,6 +12,7 @@ from samzapy.ports import Clock
 
 DEATHS_MS = 600_000
 RECENT_MS = 60_000
+HOLD_WHEN_PAUSED = ("flapping", "stuck-hook", "interpreter-held")
 
 
 class Diagnosing:
@@ -33,7 +34,10 @@ class Diagnosing:
         self._next_at = self._clock.monotonic() + LOOK_S
         now_ms = self._clock.now_ms()
         facts = job_facts(status, reports, self._events.commits(), self._events.since(), now_ms, self._failing(status))
-        for finding in self._hints.look(diagnose(facts), now_ms):
+        found = diagnose(facts)
+        if status.get("paused"):  # it stands because people want it to
+            found = [finding for finding in found if finding.code in HOLD_WHEN_PAUSED]
+        for finding in self._hints.look(found, now_ms):
             self._events.add(JOB, "hint", finding.sentence, code=finding.code)
 
     def _failing(self, status: Mapping[str, Any]) -> float:

@@ -316,8 +316,9 @@ class JobCoordinator:
         roster = self.roster
         members = list(roster.members.values())
         roster.unwritable = self._writing.why_not
-        roster.state = job_state(roster.task_states(), members, roster.is_stopping, self._was_running)
-        self._was_running = self._was_running or roster.state == state.RUNNING
+        found = job_state(roster.task_states(), members, roster.is_stopping, self._was_running)
+        roster.state = roster.orders.state_of(found, members)
+        self._was_running = self._was_running or found == state.RUNNING
         roster.is_changing = (
             bool(roster.waiting) or self.changes.is_under_way or any(not m.is_done and (not m.is_ready or m.releasing) for m in members)
         )

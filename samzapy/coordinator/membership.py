@@ -12,7 +12,7 @@ from samzapy.plan.moves import Holder
 from samzapy.ports import ContainerHandle
 
 STARTING, RUNNING, STOPPING, STOPPED, LOST, FAILED = "STARTING", "RUNNING", "STOPPING", "STOPPED", "LOST", "FAILED"
-DEGRADED, FINISHED, FENCED = "DEGRADED", "FINISHED", "FENCED"
+DEGRADED, FINISHED, FENCED, PAUSED = "DEGRADED", "FINISHED", "FENCED", "PAUSED"
 WAITING = "WAITING"
 MAX_SLOW = 200
 
@@ -229,7 +229,7 @@ class Member:
         return {
             "id": self.number, "state": self.state, "host": self.host, "preferred_host": self.preferred_host, "pid": self.owner.pid,
             "restarts": past.restarts, "tasks": list(self.tasks), "reason": self._reason(), "last_error": past.last_error or None,
-            "memory_bytes": self.heard.memory_bytes,
+            "memory_bytes": self.heard.memory_bytes, "paused": self.heard.report.get("paused") is True, "ordered": self.heard.report.get("ordered", 0),
             "now": self.heard.report.get("now"),
             "last_restart": None if past.last_restart is None else past.last_restart.to_json(),
             "affinity": {"hits": self.affinity.hits, "misses": self.affinity.misses, "reason": self.affinity.reason},

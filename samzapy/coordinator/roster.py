@@ -19,6 +19,7 @@ from samzapy.coordinator.events import JOB, Events
 from samzapy.coordinator.members import Members
 from samzapy.coordinator.membership import STARTING, STOPPING, WAITING, Member, process_named, task_json
 from samzapy.coordinator.observed import Observed
+from samzapy.coordinator.orders import Orders
 from samzapy.model.caution import Caution
 from samzapy.model.job_model import JobModel, TaskModel
 from samzapy.model.names import Job
@@ -46,6 +47,7 @@ class Roster:
         finished: tasks that have ended by themselves.
         left: tasks that nobody runs just now: who had them, and since when; `moved` tells of the last time.
         stop_asked_by: who asked for the stop; "": nobody did, or an error.
+        orders: what people have ordered of all containers: to pause, to commit.
         totals: records and commits of all processes of this run so far.
         failure: the container (-1: none) and the error that ended the job.
         unwritable: why the coordinator topic cannot be written; "" if it can.
@@ -82,6 +84,7 @@ class Roster:
         self.stop_asked_at: float | None = None
         self.stop_asked_by = ""
         self.totals = Totals()
+        self.orders = Orders(clock)
         self.ends_at_once = False  # without final commits
         self.url = ""
         self.unwritable = ""
@@ -120,7 +123,7 @@ class Roster:
                 )
             self.members.hear(member)
             if named:
-                return Assignment(self.run_id, self.ends, self._caution_for(member))
+                return Assignment(self.run_id, self.ends, self._caution_for(member), self.orders.is_paused)
             self.members.apply(member, incarnation, facts)
             place = str(facts.get("predecessor_at", ""))[:MAX_PLACE]
             if place and self.members.note_place(member, place, process_named(facts.get("predecessor_pid"), facts.get("host"))):
@@ -151,8 +154,9 @@ class Roster:
                 "release": sorted(member.releasing),
                 "standby": list(copies),
                 "told": max((int(item["n"]) for item in report.get("news", ())), default=0),
+                **self.orders.to_json(),
             }
-            if self.is_changing:
+            if self.is_changing or self.orders.are_open(report):
                 answer["again_s"] = HURRY_S
             new = [t for t in (*member.tasks, *copies) if t not in member.launch.knows]
             if new:
@@ -240,7 +244,8 @@ class Roster:
             tasks = [self._task(name, owners.get(name), copies.get(name, ())) for name in self.tasks]
             return {
                 "job": self.job.name, "id": self.job.id, "state": self.state, "run_id": self.run_id, "coordinator": self.url,
-                "reason": "; ".join(why for why in (self.unwritable, self.unsafe) if why),
+                "reason": "; ".join(why for why in (self.orders.why_paused(), self.unwritable, self.unsafe) if why),
+                "paused": self.orders.paused,
                 "target": self.target,
                 "containers": [self._container(m) for _, m in sorted(self.members.items())],
                 "tasks": tasks,

@@ -17,6 +17,7 @@ class Assignment:
     run_id: str
     end_offsets: Mapping[str, int] | None = None  # by str(TopicPartition); only with --until-end
     caution: Caution = field(default_factory=Caution)
+    paused: bool = False  # people have paused the job: begin so
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,16 @@ class Instructions:
         release: tasks to commit, close and release.
         standby: tasks to keep a warm copy of.
         models: tasks that were added after this container was started, by name.
+        paused: read no inputs.
+        commit: commit, if this number is higher than that of the last commit that was ordered.
     """
 
     epoch: int = 0
     release: frozenset[str] = frozenset()
     standby: tuple[str, ...] = ()
     models: Mapping[str, TaskModel] = field(default_factory=dict)
+    paused: bool = False
+    commit: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def web_app(
 
     async def readyz(_: Request) -> Response:
         state = facts.state()
-        return PlainTextResponse(f"{state}\n", 200 if state == "RUNNING" else UNAVAILABLE)
+        return PlainTextResponse(f"{state}\n", 200 if state in ("RUNNING", "PAUSED") else UNAVAILABLE)
 
     async def openapi(_: Request) -> Response:
         return JSONResponse(document())
@@ -88,8 +88,8 @@ def web_app(
     table = [Path(row.path, _endpoint(row, job, access, problem), methods=[row.method]) for row in TABLE]
     rows = {row.name: row for row in TABLE}
     old = [
-        Path(f"/api/v1/{path}", _endpoint(rows[name], job, access, old_error), methods=[rows[name].method])
-        for path, name in (("status", "status"), ("stop", "stop"), ("scale", "scale"), ("restart", "restart"))
+        Path(f"/api/v1/{name}", _endpoint(rows[name], job, access, old_error), methods=[rows[name].method])
+        for name in ("status", "stop", "scale", "restart", "pause", "resume", "commit")
     ]
     model = Path("/api/v1/job-model", _open(lambda: facts.model()))
     fixed = [Path("/metrics", metrics), Path("/healthz", healthz), Path("/readyz", readyz), Path("/v1/openapi.json", openapi)]

@@ -114,7 +114,7 @@ def make_frame(facts: Facts | Recent, view: View) -> dict[str, Any]:
         for store, facts_ in task["stores"].items()
         if (facts_.get("restore") or {}).get("remaining")
     ]
-    job = {name: status[name] for name in ("job", "id", "state", "run_id", "target", "reason", "rates")}
+    job = {name: status[name] for name in ("job", "id", "state", "run_id", "target", "reason", "paused", "rates")}
     return {
         "job": {
             **job, "states": states, "tasks": len(tasks), "found": len(found), "offset": view.offset, "containers": len(status["containers"]),

@@ -100,6 +100,45 @@ class Live:
         self.note("restart", by, effect)
         return {**done, "effect": effect}
 
+    def pause(self, by: str, dry_run: bool) -> dict[str, Any]:
+        with self._roster.lock:
+            self._refuse_stopping("paused")
+            before = self._roster.orders.why_paused()
+            effect = f"nothing changes: it is {before}" if before else (
+                f"{self._at_work()} commit what they have done and process nothing more; they keep their state and place. It holds for containers that "
+                "start again, until it is resumed or the run ends"
+            )  # fmt: skip
+            if not dry_run and not before:
+                self._roster.orders.pause(by)
+                self.note("pause", by, effect)
+            return {"effect": effect}
+
+    def resume(self, by: str, dry_run: bool) -> dict[str, Any]:
+        with self._roster.lock:
+            is_paused = self._roster.orders.is_paused
+            effect = f"{self._at_work()} go on where they stand" if is_paused else "nothing changes: it is not paused"
+            if not dry_run and is_paused:
+                self._roster.orders.resume()
+                self.note("resume", by, effect)
+            return {"effect": effect}
+
+    def commit(self, by: str, dry_run: bool) -> dict[str, Any]:
+        with self._roster.lock:
+            self._refuse_stopping("told to commit")
+            effect = f"{self._at_work()} commit what they have done since their last commits"
+            if dry_run:
+                return {"effect": effect, "number": self._roster.orders.commit}
+            self.note("commit", by, effect)
+            return {"effect": effect, "number": self._roster.orders.order_commit()}
+
+    def _refuse_stopping(self, what: str) -> None:
+        if self._roster.is_stopping:
+            raise ConfigurationError(f"the job is stopping: it cannot be {what}.", "See `samzapy status JOB.yaml`.")
+
+    def _at_work(self) -> str:
+        tasks, members = len(self._roster.tasks), sum(1 for m in self._roster.members.values() if not m.is_done)
+        return f"{tasks} task{'s' if tasks != 1 else ''} in {members} container{'s' if members != 1 else ''}"
+
     def note(self, what: str, by: str, effect: str) -> None:
         """Something was done that somebody asked for."""
         LOG.info("%s, asked for by %s: %s", what, by, effect)

@@ -119,6 +119,7 @@ class Status(Document):
     coordinator: str
     reason: str
     target: int
+    paused: dict[str, Any] | None = Field(None, description="Who paused the job and when (by, at_ms); null: it is not paused.")
     containers: list[Container]
     tasks: list[Task]
     moves: list[dict[str, Any]]
@@ -267,6 +268,12 @@ class Restart(BaseModel):
     """Which container; null: all, one after the other."""
 
     container: int | None = Field(None, ge=0, le=100_000)
+    dry_run: bool = False
+
+
+class Order(BaseModel):
+    """Nothing is needed."""
+
     dry_run: bool = False
 
 

@@ -25,6 +25,7 @@ PATIENCE_S = 180.0
 HTTP_S = 5.0
 LOOK_S = 0.05
 STATUS_URL = re.compile(rb" INFO +status: (http://\S+)/api/v1/status\n")
+VERBS = ["state", "checkpoint", "export", "get", "scan", "restore", "verify", "show", "status", "stop", "top", "topics", "ui", "pause", "resume", "commit"]
 BARRIER = b"\x00samzapy/barrier"
 
 TASK = """
@@ -142,7 +143,7 @@ class Job:
         verbs = [
             a
             for a in arguments
-            if a in ("state", "checkpoint", "export", "get", "scan", "restore", "verify", "show", "status", "stop", "top", "topics", "ui")
+            if a in VERBS
         ]
         rest = [a for a in arguments if a not in verbs]
         return self.command(*verbs, str(self.file), *rest)

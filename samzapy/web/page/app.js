@@ -118,7 +118,7 @@ function App() {
     </div></header>
     ${stale && html`<div class="stale" role="status">stale since ${clock(stale)}: the driver does not answer; what is below is as it was then</div>`}
     ${refused ? html`<${Locked} error=${refused.message ? refused : null} />` : !state ? html`<main><p class="soft">…</p></main>` : html`<main>
-      ${state.job.reason && html`<section class="card hint act"><div class="say">${state.job.reason}</div></section>`}
+      ${state.job.reason && html`<section class=${`card hint ${state.job.state === "PAUSED" ? "look" : "act"}`}><div class="say">${state.job.reason}</div></section>`}
       ${(state.job.notes || []).map((note) => html`<section class="card hint know"><div>${note}</div></section>`)}
       ${at.name === "" && html`<${Overview} state=${state} series=${series} graph=${graph} recent=${events} />`}
       ${at.name === "tasks" && html`<${Tasks} state=${state} view=${view} look=${look} />`}

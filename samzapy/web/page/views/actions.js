@@ -4,7 +4,7 @@ import { useState } from "../vendor/hooks.js";
 import { Dialog } from "../lib/dialog.js";
 import { html } from "../lib/parts.js";
 
-const WHAT = { scale: "Change the number of containers", restart: "Restart containers", stop: "Stop the job" };
+const WHAT = { scale: "Change the number of containers", restart: "Restart containers", pause: "Pause the job", resume: "Resume the job", commit: "Commit now", stop: "Stop the job" };
 
 function Ask({ what, job, containers, close }) {
   const [n, setN] = useState(what === "scale" ? job.target : "");
@@ -17,7 +17,8 @@ function Ask({ what, job, containers, close }) {
 
 export function Actions({ may, job, containers }) {
   const [what, setWhat] = useState("");
+  const is_there = (name) => (name === "pause" ? !job.paused : name === "resume" ? !!job.paused : true);
   if (may !== "operate") return html`<span class="soft">${may === "view" ? "view only" : ""}</span>`;
-  return html`<select aria-label="Actions" value="" onChange=${(e) => (setWhat(e.target.value), (e.target.value = ""))}><option value="">Actions</option>${Object.entries(WHAT).map(([name, text]) => html`<option value=${name}>${text} …</option>`)}</select>
+  return html`<select aria-label="Actions" value="" onChange=${(e) => (setWhat(e.target.value), (e.target.value = ""))}><option value="">Actions</option>${Object.entries(WHAT).filter(([name]) => is_there(name)).map(([name, text]) => html`<option value=${name}>${text} …</option>`)}</select>
     ${what && html`<${Ask} key=${what} what=${what} job=${job} containers=${containers} close=${() => setWhat("")} />`}`;
 }

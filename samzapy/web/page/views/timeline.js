@@ -4,9 +4,9 @@ import { useEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 import { clock, moment, number, seconds } from "../lib/format.js";
 import { html } from "../lib/parts.js";
 
-const MARKS = { died: "✖", failed: "✖", launched: "▹", named: "▸", moved: "⇄", restored: "↻", scale: "◆", restart: "◆", stop: "◆", profile: "◆", trace: "◆", held: "‖", fenced: "┄", state: "●" };
+const MARKS = { died: "✖", failed: "✖", launched: "▹", named: "▸", moved: "⇄", restored: "↻", scale: "◆", restart: "◆", stop: "◆", pause: "◆", resume: "◆", commit: "◆", profile: "◆", trace: "◆", held: "‖", fenced: "┄", state: "●" };
 const KINDS = { job: "job", container: "containers", task: "moves", restore: "restores", people: "people" };
-const COLOURS = { RUNNING: "var(--good)", STARTING: "var(--commit)", RESTORING: "var(--restore)", DEGRADED: "var(--held)", LOST: "var(--bad)", FAILED: "var(--bad)", STOPPING: "var(--wait)", STOPPED: "var(--wait)" };
+const COLOURS = { RUNNING: "var(--good)", STARTING: "var(--process)", RESTORING: "var(--restore)", DEGRADED: "var(--held)", LOST: "var(--bad)", FAILED: "var(--bad)", STOPPING: "var(--wait)", STOPPED: "var(--wait)", PAUSED: "var(--commit)" };
 
 export const EventList = ({ events }) => html`<ul class="events">${events.length ? events.map((e) => html`<li key=${e.n}><time class="soft" title=${moment(e.at_ms)}>${clock(e.at_ms)}</time>
   <span aria-hidden="true" class=${e.what === "died" || e.what === "failed" ? "bad" : e.kind === "people" ? "warn" : "soft"}>${MARKS[e.what] || "·"}</span><span>${e.text}</span></li>`) : html`<li class="soft"><span /><span /><span>nothing yet</span></li>`}</ul>`;
@@ -44,7 +44,7 @@ function Lanes({ events, commits, from, to }) {
       return html`<g key=${name}><text x="0" y=${y + 10}>${name}</text>
         ${lanes[name].filter((s) => s.to >= from).map((s) => html`<rect x=${x(s.from)} y=${y} width=${Math.max(2, x(s.to) - x(s.from))} height="12" rx="2" fill=${COLOURS[s.state] || "var(--other)"} opacity=${s.state === "RUNNING" ? 0.75 : 1}><title>${`${s.state} from ${clock(s.from)} to ${clock(s.to)}, ${seconds((s.to - s.from) / 1000)}`}</title></rect>`)}
         ${name !== "job" && commits.filter((c) => c.container === number_ && c.at_ms >= from).map((c) => html`<rect x=${x(c.at_ms)} y=${y + 24 - 9 * (c.seconds / longest)} width="1.5" height=${9 * (c.seconds / longest)} fill="var(--commit)"><title>${`commit (${c.why}) at ${clock(c.at_ms)}: ${seconds(c.seconds)}`}</title></rect>`)}
-        ${events.filter((e) => e.at_ms >= from && (name === "job" ? e.kind === "people" : e.container === number_ && ["died", "failed", "moved", "restored"].includes(e.what))).map((e) => html`<text x=${x(e.at_ms) - 5} y=${y + 11} fill="var(--text)"><title>${e.text}</title>${MARKS[e.what]}</text>`)}</g>`;
+        ${events.filter((e) => e.at_ms >= from && (name === "job" ? e.kind === "people" : e.container === number_ && ["died", "failed", "moved", "restored"].includes(e.what))).map((e) => html`<text x=${x(e.at_ms) - 5} y=${y + 11} fill="var(--text)"><title>${e.text}</title>${MARKS[e.what] || "◆"}</text>`)}</g>`;
     })}
   </svg></div>`;
 }
@@ -84,7 +84,7 @@ export function Timeline({ events, commits, series }) {
       <div class="tools"><label>last <select value=${minutes} onChange=${(e) => setMinutes(Number(e.target.value))}>${[[2, "2 minutes"], [10, "10 minutes"], [60, "hour"], [360, "6 hours"]].map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label>
         ${Object.entries(KINDS).map(([kind, text]) => html`<label><input type="checkbox" checked=${kinds.includes(kind)} onChange=${() => setKinds(kinds.includes(kind) ? kinds.filter((k) => k !== kind) : [...kinds, kind])} /> ${text}</label>`)}</div>
       <${Lanes} events=${events} commits=${commits} from=${from} to=${to} />
-      <div class="keys">${["RUNNING", "STARTING", "DEGRADED", "LOST", "STOPPED"].map((s) => html`<span><i style=${{ background: COLOURS[s] }} />${s.toLowerCase()}</span>`)}<span>✖ died</span><span>⇄ a task came</span><span>↻ restored</span><span>◆ asked for by people</span></div>
+      <div class="keys">${["RUNNING", "STARTING", "PAUSED", "DEGRADED", "LOST", "STOPPED"].map((s) => html`<span><i style=${{ background: COLOURS[s] }} />${s.toLowerCase()}</span>`)}<span>✖ died</span><span>⇄ a task came</span><span>↻ restored</span><span>◆ asked for by people</span></div>
     </section>
     <section class="card"><h2>Behind, and records a second</h2><${Plot} series=${series} from=${from} to=${to} /></section>
     <section class="card"><h2>Events</h2><${EventList} events=${shown.slice(-300).reverse()} /></section>`;

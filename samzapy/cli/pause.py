@@ -1,0 +1,87 @@
+"""`samzapy pause`, `samzapy resume` and `samzapy commit`: orders to a running job that move no task."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from samzapy.cli.change import AT_WORK, Timeout, TokenFile, done, found_run
+from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, say
+from samzapy.cli.job import Job
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")]
+
+
+def pause(
+    file: JobFile,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    timeout: Timeout = 60.0,
+    token_file: TokenFile = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> int:
+    """Let the running job process nothing until `samzapy resume`: it commits, and keeps its tasks, state and place.
+
+    It holds for containers that start again, and ends with the run: a later `samzapy run` begins unpaused."""
+    job = Job(file, more, sets)
+    return done(job, "pause", _order(job, "pause", timeout, token_file, dry_run, lambda status, _: status["state"] == "PAUSED"), as_json)
+
+
+def resume(
+    file: JobFile,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    timeout: Timeout = 60.0,
+    token_file: TokenFile = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> int:
+    """Let a paused job go on, from where it stands."""
+    job = Job(file, more, sets)
+    return done(job, "resume", _order(job, "resume", timeout, token_file, dry_run, _goes_on), as_json)
+
+
+def commit(
+    file: JobFile,
+    more: MoreFiles = None,
+    sets: Sets = None,
+    timeout: Timeout = 60.0,
+    token_file: TokenFile = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> int:
+    """Let every container of the running job commit now, and wait until they have; for before an upgrade, or a copy of an output."""
+    job = Job(file, more, sets)
+    return done(job, "commit", _order(job, "commit", timeout, token_file, dry_run, _has_committed), as_json)
+
+
+def _order(job: Job, verb: str, timeout: float, token_file: Any, dry_run: bool, is_done: Callable[[dict[str, Any], dict[str, Any]], bool]) -> int:
+    deadline = time.monotonic() + timeout
+    run = found_run(job, token_file, timeout)
+    if isinstance(run, int):
+        return run
+    answer = run.post(verb, {"dry_run": dry_run})
+    say(("would do: " if dry_run else "") + str(answer["effect"]))
+    if dry_run:
+        return 0
+    status = run.follow({"pause": "pausing", "resume": "resuming", "commit": "committing"}[verb], timeout, deadline, lambda s: is_done(s, answer))
+    if status is None:
+        return 1
+    say({"pause": "paused", "resume": "goes on", "commit": "committed"}[verb])
+    return 0
+
+
+def _at_work(status: dict[str, Any]) -> list[dict[str, Any]]:
+    return [c for c in status["containers"] if c["tasks"] and c["state"] != "STOPPED"]
+
+
+def _goes_on(status: dict[str, Any], _: dict[str, Any]) -> bool:
+    return not status.get("paused") and all(c["state"] in AT_WORK and not c.get("paused") for c in _at_work(status))
+
+
+def _has_committed(status: dict[str, Any], answer: dict[str, Any]) -> bool:
+    return all(c.get("ordered", 0) >= int(answer["number"]) for c in _at_work(status))
