@@ -96,7 +96,7 @@ class Container:
         self._spec, self._clock, self._poll_records, self._on_error = spec, clock, spec.poll_records, spec.on_error
         self.tasks: dict[str, TaskInstance] = {}
 
-        # What is read, and what is written: the inputs' consumer, the one transactional producer, and with `at_least_once` one for outputs.
+        # What is read, and written: the inputs' consumer, the one transactional producer, and with `at_least_once` one for outputs.
         self._transaction = transaction = Transaction()
         self._own = own = Ownership(spec.job, spec.number, incarnation, log, clock, transaction)
         self._outputs = None if spec.exactly_once else log.plain_producer(name)
@@ -105,7 +105,6 @@ class Container:
         self._partitioners = Partitioners({topic: count for topic, count in spec.keyed_inputs.items() if topic not in spec.between})
         self._standbys = standbys = Standbys(spec, log, clock)
 
-        # Everything that follows commits through `commits`, at points between two records.
         facts = Facts(clock)
         self._schedule = schedule = Schedule(clock, facts.loop)
         self._search = search = PoisonSearch(spec.retries)
@@ -120,7 +119,6 @@ class Container:
         )  # fmt: skip
         self._early = Early(spec, marks, inputs, hooks.collector, commits, clock)
 
-        # Tasks: they join in steps, run, are released or stop; after an abort they begin again.
         self._tasks = tasks = Tasks(
             spec=spec, held=self.tasks, end_offsets=end_offsets, transaction=transaction, inputs=inputs, hooks=hooks, commits=commits,
             search=search, supervision=line,
