@@ -39,6 +39,7 @@ class Job:
         names: of the job and of its topics.
         log: clients of the cluster; within the block only.
         clock: the machine's.
+        again: loads the file once more, as it is then.
 
     Raises:
         ConfigError: the job file has problems; all at once. Where the block begins, ClusterUnreachable: no broker answered;
@@ -46,6 +47,7 @@ class Job:
     """
 
     log: Log
+    again: Callable[[], LoadedJob]
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class Job:
         before_classes: Callable[[Settings], None] | None = None,
     ) -> None:
         self._take(load(file, more, sets, classes, before_classes))
+        self.again = lambda: load(file, more, sets)
 
     @classmethod
     def of(cls, loaded: LoadedJob, log: Log) -> Self:
@@ -67,6 +70,7 @@ class Job:
 
     def _take(self, loaded: LoadedJob) -> None:
         self.loaded, self.settings = loaded, loaded.settings
+        self.again = lambda: loaded
         if loaded.settings.web.tls is not None:
             trust(loaded.settings.web.tls.cert)
         self.names = job_of(loaded.settings)

@@ -156,7 +156,10 @@ class Run:
         control_host = str(getattr(launcher, "driver_host", LOOPBACK))  # where containers can reach this driver
         switchboard = Switchboard()
         live = Live(coordinator, about_of(self._job.loaded), notes)
-        contents = Contents(self._settings, self._job.loaded.folders, self._job.log, self._job.clock, live.note)
+        contents = Contents(
+            self._settings, self._job.loaded.folders, self._job.log, self._job.clock, note=live.note, this_run=coordinator.history.record,
+            file=lambda: [origin.to_json() for origin in self._job.again().origins],
+        )  # fmt: skip
         cluster = Cluster(lambda: jobs_of(self._job.log))
         names, looking = HostNames(web.host, web.names), Looking(coordinator.roster, switchboard)
         app = web_app(live, live, contents, token, names, looking, cluster, fixed_tokens(web))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from samzapy.config.schema import Settings
+from samzapy.model.run_record import RunRecord
 from samzapy.ports import Clock, Log
 from samzapy.web.letters import Letters, Note
+from samzapy.web.runs import Rows, Runs
+from samzapy.web.tap import Tap
+from samzapy.wiring.job_topics import job_of
 
 
 def _unnoted(what: str, by: str, effect: str) -> None:
@@ -15,12 +19,26 @@ def _unnoted(what: str, by: str, effect: str) -> None:
 
 
 class Contents:
-    """Dead letters.
+    """Dead letters, records of topics, and the last runs.
 
     Args:
         folders: where the user's serdes and schemas are looked for.
         note: is told of each change: what, by whom, with which effect.
+        this_run: the run of this process as it is now; None: it runs none.
+        file: the configuration that the job file has now: key, value, from.
     """
 
-    def __init__(self, settings: Settings, folders: Sequence[Path], log: Log, clock: Clock, note: Note = _unnoted) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        folders: Sequence[Path],
+        log: Log,
+        clock: Clock,
+        *,
+        file: Callable[[], Rows],
+        note: Note = _unnoted,
+        this_run: Callable[[], RunRecord | None] = lambda: None,
+    ) -> None:
         self.letters = Letters(settings, folders, log, clock, note)
+        self.tap = Tap(settings, folders, log, clock)
+        self.runs = Runs(job_of(settings), log, clock, this_run, file)

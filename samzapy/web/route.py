@@ -39,7 +39,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parameter after the `?`. `kind`: int, float or str; `least`, `most`: of a number. `choices`: of a text."""
+    """A parameter after the `?`. `kind`: int, float or str; `least`, `most`: of a number. `longest`: of a text, which is cut. `choices`: of a text."""
 
     name: str
     kind: type
@@ -48,6 +48,7 @@ class Query:
     least: float = 0
     most: float = 1e15
     choices: tuple[str, ...] = ()
+    longest: int = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def _value(query: Query, text: str) -> Any:
     if query.kind is str:
         if query.choices and text not in query.choices:
             raise ValueError(f"{query.name}={text[:50]!r}: one of {', '.join(query.choices)}")
-        return text[:200]
+        return text[: query.longest]
     if not re.fullmatch(r"\d{1,15}" if query.kind is int else r"\d{1,12}(\.\d{1,6})?", text, re.ASCII):
         raise ValueError(f"{query.name}={text[:50]!r}: not a number")
     value = query.kind(text)

@@ -16,7 +16,21 @@ OF_LETTERS = (
     Query("limit", int, 50, "How many at most.", 1, 500),
     Query("offset", int, 0, "How many to pass over; `next` has it for the next page.", 0, 1_000_000),
 )
+OF_RECORDS = (
+    Query("partition", str, "", "Only of the partition of this number; without it, of all."),
+    Query("from", str, "last", "Where to begin, without a cursor: the newest ones, the oldest, or those to come.", choices=("last", "first", "now")),
+    Query("after", str, "", "A cursor: `next` of the answer before.", longest=4000),
+    Query("contains", str, "", "Only those in whose key or value this text is."),
+    Query("limit", int, 50, "How many at most.", 1, 500),
+)
+AGAINST = Query("against", str, "before", "Whose configuration to compare with: the run before (before), the job file as it is now (file), or a run's id.")
 CONTENTS: tuple[Route, ...] = (
+    Route("GET", f"{J}/topics", "topics", VIEW, "The topics whose records can be read", s.Topics, lambda a: a.contents.tap.topics()),
+    Route("GET", f"{J}/topics/{{topic}}/records", "records", VIEW, "Records of an input or output, by the job's serdes; changes nothing in Kafka",
+          s.Records, lambda a: a.contents.tap.records(a.path["topic"], a.query), OF_RECORDS),
+    Route("GET", f"{J}/runs", "runs", VIEW, "The last ten runs", s.Runs, lambda a: a.contents.runs.rows()),
+    Route("GET", f"{J}/runs/{{run}}", "run", VIEW, "A run, and what its configuration changed", s.ShownRun,
+          lambda a: a.contents.runs.one(a.path["run"], a.query["against"]), (AGAINST,)),
     Route("GET", f"{J}/dead-letters", "dead-letters", VIEW, "The newest dead letters", s.DeadLetters, lambda a: a.contents.letters.rows(a.query), OF_LETTERS),
     Route("GET", f"{J}/dead-letters/{{which}}", "dead-letter", VIEW, "A dead letter with its record: by its number, or as TOPIC[PARTITION]@OFFSET",
           s.ShownDeadLetter, lambda a: a.contents.letters.one(a.path["which"])),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel, Field
 
 from samzapy.web.schemas import Document, Effect
@@ -92,3 +94,97 @@ class Dealt(Effect):
     count: int
     origins: list[str]
     not_sent: list[str]
+
+
+class Topic(Document):
+    """A topic of the job, with the serdes of its keys and values."""
+
+    topic: str
+    kind: str
+    key: str
+    value: str
+
+
+class Topics(Document):
+    """Its inputs and outputs."""
+
+    items: list[Topic]
+
+
+class Record(Document):
+    """A record of a topic."""
+
+    partition: int
+    offset: int
+    at_ms: int
+    key: Shown
+    value: Shown
+    headers: list[list[str | None]]
+
+
+class Records(Document):
+    """Some records, by their times. `next`: the cursor behind them; `read`: how many were looked at; `behind`: how many offsets come after the cursor;
+    `passed_over`: how many offsets after the cursor before were no longer there."""
+
+    topic: str
+    items: list[Record]
+    next: str
+    read: int
+    behind: int
+    passed_over: int
+    partitions: int
+
+
+class Run(Document):
+    """A run. `ended_ms`: 0 while it goes on; `outcome`: FINISHED, STOPPED, FAILED, REPLACED, LOST, or ""; `changes`: how many keys of the configuration
+    differ from those of the run before it; null: there is none."""
+
+    run_id: str
+    began_ms: int
+    told_ms: int
+    ended_ms: int
+    started_by: str
+    how: str
+    host: str
+    pid: int
+    version: str
+    containers: int
+    tasks: int
+    outcome: str
+    ended_by: str
+    error: str
+    remedy: str
+    counts: dict[str, int]
+
+
+class ListedRun(Run):
+    """As a list has it."""
+
+    changes: int | None
+
+
+class Runs(Document):
+    """The last ten, the newest first."""
+
+    items: list[ListedRun]
+
+
+class Change(Document):
+    """A key whose value differs; null: it is not there."""
+
+    key: str
+    before: str | None
+    now: str | None
+    before_from: str | None
+    now_from: str | None
+
+
+class ShownRun(Run):
+    """A run with its configuration, events and errors. `against`: whose configuration `changes` compares it with; `problem`: why that cannot be."""
+
+    config: list[dict[str, Any]]
+    events: list[dict[str, Any]]
+    errors: list[dict[str, Any]]
+    against: str
+    changes: list[Change]
+    problem: str

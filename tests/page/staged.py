@@ -22,6 +22,7 @@ from samzapy.model.dead_letter import DeadLetter, Origin
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.run_record import RunRecord, history_key
 from samzapy.plan.members import Phase
 from samzapy.ports import TopicSpec
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
@@ -162,6 +163,23 @@ class Stage:
         producer.send(self.roster.job.dead_letter_topic, letter.value, letter.key, offset % 2, at_ms, letter.to_headers())
         producer.flush()
 
+    def ran(self, run_id: str, hours_ago: int, **more: Any) -> None:
+        """A run before this one."""
+        began_ms = SystemClock().now_ms() - hours_ago * 3_600_000
+        config = [{**row, "value": "1s", "from": "visits.yaml:9"} if row["key"] == "commit.interval" else row for row in ABOUT["config"]]
+        told: dict[str, Any] = {"outcome": "STOPPED", "ended_ms": began_ms + 600_000, "ended_by": "the command line (127.0.0.1)", "config": config, **more}
+        record = RunRecord(run_id=run_id, began_ms=began_ms, told_ms=began_ms, started_by="bob@there", how="Spark at spark://x:7077", **told)
+        producer = self.log.plain_producer("stage")
+        producer.send(self.roster.job.coordinator_topic, record.to_bytes(), history_key(run_id), 0)
+        producer.flush()
+
+    def feed(self, *values: bytes, key: bytes | None = b"ada", topic: str = "visits", partition: int = 0) -> None:
+        """Records of a topic."""
+        producer = self.log.plain_producer("stage")
+        for value in values:
+            producer.send(topic, value, key, partition)
+        producer.flush()
+
     def _task(self, name: str, done: float, lag: int, state: str, now_ms: int) -> dict[str, Any]:
         number = int(name.split()[1])
         restore = {"source": "changelog", "reason": "no local store on this host", "records": 7000, "seconds": 2.0, "remaining": 0, "needed": 10_000}
@@ -179,7 +197,10 @@ def live(stage: Stage) -> Live:
 
 
 def contents(stage: Stage) -> Contents:
-    return Contents(SETTINGS, [Path.cwd()], stage.log, SystemClock(), live(stage).note)
+    """With two runs before this one, and a job file in which a key was changed since."""
+    this = RunRecord(run_id="run-1", began_ms=SystemClock().now_ms() - 60_000, told_ms=0, started_by="ann@here", how="--local", config=ABOUT["config"])
+    file = [{**row, "value": "1s", "from": "visits.yaml:7"} if row["key"] == "commit.interval" else row for row in ABOUT["config"]]
+    return Contents(SETTINGS, [Path.cwd()], stage.log, SystemClock(), note=live(stage).note, this_run=lambda: this, file=lambda: file)
 
 
 class Served:

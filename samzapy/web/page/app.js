@@ -10,10 +10,12 @@ import { Config } from "./views/config.js";
 import { Errors } from "./views/errors.js";
 import { Inside } from "./views/inside.js";
 import { Overview } from "./views/overview.js";
+import { Runs } from "./views/runs.js";
 import { Tasks } from "./views/tasks.js";
 import { Timeline } from "./views/timeline.js";
+import { Topics } from "./views/topics.js";
 
-const VIEWS = { "": "Overview", tasks: "Tasks", timeline: "Timeline", errors: "Errors", inside: "Inside", config: "Config" };
+const VIEWS = { "": "Overview", tasks: "Tasks", timeline: "Timeline", errors: "Errors", inside: "Inside", topics: "Topics", config: "Config", runs: "Runs" };
 const MAX_EVENTS = 2000, MAX_POINTS = 300;
 
 /** The view and its parameters, as the address has them: #/tasks?sort=-lag. */
@@ -125,7 +127,9 @@ function App() {
       ${at.name === "timeline" && html`<${Timeline} events=${events} commits=${commits} series=${series} />`}
       ${at.name === "errors" && html`<${Errors} job=${state.job} may=${known.may} view=${at.view} look=${look} />`}
       ${at.name === "inside" && html`<${Inside} state=${state} may=${known.may} />`}
-      ${at.name === "config" && html`<${Config} />`}
+      ${at.name === "topics" && html`<${Topics} view=${at.view} look=${look} />`}
+      ${at.name === "config" && html`<${Config} view=${at.view} look=${look} run_id=${state.job.run_id} />`}
+      ${at.name === "runs" && html`<${Runs} view=${at.view} look=${look} run_id=${state.job.run_id} />`}
     </main>`}
   </div>`;
 }

@@ -42,7 +42,7 @@ def client(stage: Stage) -> TestClient:
 
 
 def ask(client: TestClient, row: Route, token: str | None = OPERATE, **more: Any) -> Any:
-    path = row.path.format(job="visits", id="1", task="Partition 1", container="1", which="0.0")
+    path = row.path.format(job="visits", id="1", task="Partition 1", container="1", which="0.0", topic="visits", run="run-1")
     body = {"json": {**BODIES.get(row.name, {}), "dry_run": True}} if row.body else {}
     headers = BEARER[token] if token else {}
     return client.request(row.method, path, headers={**headers, **more.pop("headers", {})}, **body, **more)
@@ -81,7 +81,8 @@ def test_every_path_of_the_file_is_there(client: TestClient) -> None:
         if path.endswith("/stream"):
             continue
         for method in methods:
-            answer = client.request(method.upper(), path.format(job="visits", id="1", task="Partition 0", container="0", which="0.0"))
+            names = {"job": "visits", "id": "1", "task": "Partition 0", "container": "0", "which": "0.0", "topic": "visits", "run": "run-1"}
+            answer = client.request(method.upper(), path.format(**names))
             assert answer.status_code in (200, 401), path
 
 

@@ -53,6 +53,9 @@ export function when(ms) {
   return d.toDateString() === new Date().toDateString() ? clock(ms) : `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${clock(ms)}`;
 }
 
+/** The beginning of a text. */
+export const brief = (text, most = 120) => (text == null || text.length <= most ? text : text.slice(0, most) + "…");
+
 /** Here and in UTC, for what is shown on hover. */
 export const moment = (ms) => `${new Date(ms).toLocaleString()} (${new Date(ms).toISOString()})`;
 

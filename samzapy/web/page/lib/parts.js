@@ -6,7 +6,7 @@ import { largest, percent } from "./format.js";
 
 export const html = htm.bind(h);
 
-const TONES = { RUNNING: "good", OK: "good", FINISHED: "good", STOPPED: "soft", DEGRADED: "bad", LOST: "bad", FAILED: "bad", FENCED: "bad", "NOT KNOWN": "bad", "NOT ANSWERING": "bad", ENDED: "soft", "NEVER RAN": "soft" };
+const TONES = { RUNNING: "good", OK: "good", FINISHED: "good", STOPPED: "soft", REPLACED: "soft", DEGRADED: "bad", LOST: "bad", FAILED: "bad", FENCED: "bad", "NOT KNOWN": "bad", "NOT ANSWERING": "bad", ENDED: "soft", "NEVER RAN": "soft" };
 
 /** A state as a shape, a colour and a word. */
 export const State = ({ of }) => html`<span class=${`state ${TONES[of] || "warn"}`}>${of || "–"}</span>`;

@@ -1,17 +1,33 @@
-// The configuration: each key, its value, and where that comes from.
+// The configuration: each key, its value, and where that comes from; what differs from another run's, or from the job file as it is now.
 
 import { useEffect, useState } from "../vendor/hooks.js";
 import { get } from "../lib/api.js";
+import { when } from "../lib/format.js";
 import { html } from "../lib/parts.js";
+import { Changes } from "./runs.js";
 
-export function Config() {
-  const [rows, setRows] = useState(null), [find, setFind] = useState(""), [all, setAll] = useState(false);
+function Compared({ run_id, against }) {
+  const [found, setFound] = useState(null), [error, setError] = useState(null);
+  useEffect(() => (setFound(null), setError(null), void get(`/runs/${run_id}?against=${encodeURIComponent(against)}`).then(setFound, setError)), [run_id, against]);
+  if (error) return html`<p class="bad">${error.message}</p>`;
+  if (!found) return html`<p class="soft">…</p>`;
+  if (found.problem) return html`<p class="warn">${found.problem}</p>`;
+  if (!found.changes.length) return html`<p>They are the same.</p>`;
+  return html`<${Changes} rows=${found.changes} />${against === "file" && html`<p class="soft">“was” is this run, “is” the job file now: it counts from the next <code>samzapy run</code> on.</p>`}`;
+}
+
+export function Config({ view, look, run_id }) {
+  const [rows, setRows] = useState(null), [runs, setRuns] = useState([]), [all, setAll] = useState(false);
   useEffect(() => void get("/config").then((found) => setRows(found.items), () => setRows([])), []);
+  useEffect(() => void get("/runs").then((found) => setRuns(found.items), () => setRuns([])), [run_id]);
   if (rows === null) return html`<p class="soft">…</p>`;
-  const shown = rows.filter((r) => (all || r.from !== "default") && `${r.key} ${r.value}`.toLowerCase().includes(find.toLowerCase()));
+  const find = view.find || "", shown = rows.filter((r) => (all || r.from !== "default") && `${r.key} ${r.value}`.toLowerCase().includes(find.toLowerCase()));
+  const others = runs.filter((r) => r.run_id !== run_id);
   return html`<section class="card">
-    <div class="tools"><label>find <input type="search" value=${find} onInput=${(e) => setFind(e.target.value)} /></label><label><input type="checkbox" checked=${all} onChange=${() => setAll(!all)} /> also defaults</label></div>
-    <div class="scroll"><table><caption class="hidden">Configuration</caption><thead><tr><th>key</th><th>value</th><th>from</th></tr></thead>
-      <tbody>${shown.map((r) => html`<tr key=${r.key + r.from}><td class="mono nw">${r.key}</td><td class="mono value">${r.value}</td><td class="soft nw">${r.from}</td></tr>`)}</tbody></table></div>
+    <div class="tools"><label>find <input type="search" value=${find} onInput=${(e) => look({ find: e.target.value })} /></label><label><input type="checkbox" checked=${all} onChange=${() => setAll(!all)} /> also defaults</label>
+      <label>compare with <select value=${view.against || ""} onChange=${(e) => look({ against: e.target.value })}><option value="">nothing</option><option value="file">the job file now</option>
+        ${others.map((r, i) => html`<option value=${r.run_id}>${i ? "" : "the run before, "}${when(r.began_ms)}</option>`)}</select></label></div>
+    ${view.against ? html`<${Compared} run_id=${run_id} against=${view.against} />` : html`<div class="scroll"><table><caption class="hidden">Configuration</caption><thead><tr><th>key</th><th>value</th><th>from</th></tr></thead>
+      <tbody>${shown.map((r) => html`<tr key=${r.key + r.from}><td class="mono nw">${r.key}</td><td class="mono value">${r.value}</td><td class="soft nw">${r.from}</td></tr>`)}</tbody></table></div>`}
   </section>`;
 }

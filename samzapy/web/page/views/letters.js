@@ -3,7 +3,7 @@
 import { useEffect, useState } from "../vendor/hooks.js";
 import { get } from "../lib/api.js";
 import { Dialog } from "../lib/dialog.js";
-import { moment, number, when } from "../lib/format.js";
+import { brief, moment, number, when } from "../lib/format.js";
 import { Copy, html } from "../lib/parts.js";
 
 const PAGE = 50;
@@ -60,7 +60,7 @@ export function Letters({ may, set_aside, view, look }) {
     <div class="scroll"><table><caption class="hidden">Dead letters</caption>
       <thead><tr>${may === "operate" && html`<th><input type="checkbox" aria-label="all that are shown" checked=${all} disabled=${!waiting.length} onChange=${() => setChosen(all ? chosen.filter((n) => !waiting.includes(n)) : [...new Set([...chosen, ...waiting])])} /></th>`}<th>record</th><th>set aside</th><th>error</th><th>value</th><th></th></tr></thead>
       <tbody>${found.items.map((l) => html`<tr key=${l.number}>${may === "operate" && html`<td><input type="checkbox" aria-label=${`choose ${l.origin}`} checked=${chosen.includes(l.number)} disabled=${!!dealt(l)} onChange=${() => choose(l.number)} /></td>`}
-        <td class="mono nw">${l.origin}</td><td class="nw" title=${moment(l.at_ms)}>${when(l.at_ms)}${dealt(l) && html`<div class="soft">${dealt(l)}</div>`}</td><td class="cut"><span>${l.error}</span></td><td class="mono cut"><span>${l.begins}</span></td>
+        <td class="mono nw">${l.origin}</td><td class="nw" title=${moment(l.at_ms)}>${when(l.at_ms)}${dealt(l) && html`<div class="soft">${dealt(l)}</div>`}</td><td class="cut">${brief(l.error)}</td><td class="mono cut">${brief(l.begins)}</td>
         <td><button class="plain" aria-expanded=${view.open === l.number} onClick=${() => look({ open: view.open === l.number ? "" : l.number })}>show</button></td></tr>
         ${view.open === l.number && html`<tr key=${l.number + "open"}><td colspan="6"><${Letter} which=${l.number} /></td></tr>`}`)}</tbody></table></div>
     ${!found.is_whole && html`<p class="soft">These are the newest ones; <code>samzapy dlq list JOB.yaml</code> reads all.</p>`}
