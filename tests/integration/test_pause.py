@@ -55,7 +55,7 @@ def test_a_paused_job_processes_nothing_though_a_container_dies_and_goes_on_wher
         own = {t["name"] for t in status["tasks"] if t["container"] == 0}
         assert {name: n for name, n in before.items() if name in own} == {name: n for name, n in processed(status).items() if name in own}
         assert {0} == {n for name, n in processed(status).items() if name not in own}, "the new process has processed nothing"
-        assert job.of("scale", "--containers", "1").returncode == 0, "tasks move while it is paused"
+        assert job.command("scale", str(job.file), "--containers", "1").returncode == 0, "tasks move while it is paused"
         assert "PAUSED" == run.until(lambda s: len(s["containers"]) == 1)["state"]
 
         resumed = job.of("resume")

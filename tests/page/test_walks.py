@@ -20,7 +20,7 @@ from tests.page.staged import ABOUT, OPERATE, TOKEN, VIEW, Served, Stage, Traced
 from tests.page.still import JOBS, still_facts
 
 pytestmark = pytest.mark.prove
-VIEWS = ("Overview", "Tasks", "Timeline", "Errors", "Inside", "Config")
+VIEWS = ("Overview", "Tasks", "Timeline", "Errors", "Inside", "Topics", "Config", "Runs")
 EVIL = "<img src=x onerror=window.hit=1>"
 ERROR = {
     "n": 1, "kind": "error", "type": "ValueError", "place": "counts.py:31", "first_ms": 1, "last_ms": 2, "tasks": ["Partition 0"], "count": 412,
@@ -272,3 +272,68 @@ def test_who_may_only_look_is_offered_no_dead_letters_to_send(browser: Any, serv
     watched.go("Errors")
     page.wait_for_selector("h2:has-text('1 of 1 wait')")
     assert 0 == page.locator("text=Send back").count() == page.locator("input[aria-label^=choose]").count()
+
+
+def test_a_burst_with_a_filter_shows_exactly_those_that_match_and_pausing_ends_the_questions(browser: Any, served: Served) -> None:
+    served.stage.feed(b'"before"')
+    groups = dict(served.stage.cluster.group_offsets)
+    watched = Watched(browser)
+    page = watched.open(served.url, VIEW)
+    watched.go("Topics")
+    page.wait_for_selector("td:has-text('before')")
+    page.fill("input[type=search]", "needle")
+    page.wait_for_selector("text=None of them has this text")
+    for n in range(1000):
+        served.stage.feed(b'{"n": %d, "is": "%s"}' % (n, b"needle" if n % 100 == 7 else EVIL.encode()), partition=n % 24)
+    page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 10", timeout=15000)
+    shown = page.locator("tbody tr").all_inner_texts()
+    assert {str(n) for n in range(7, 1000, 100)} == {found[1] for text in shown if (found := re.search(r'"n": (\d+)', text))}
+    assert groups == served.stage.cluster.group_offsets
+
+    page.click("button:has-text('pause')")
+    page.wait_for_timeout(1000)
+    asked = sum("/records" in line for line in watched.asked)
+    page.wait_for_timeout(2500)
+    assert asked == sum("/records" in line for line in watched.asked)
+    page.fill("input[type=search]", "")
+    page.wait_for_selector("td:has-text('<img src=x')")
+    assert page.evaluate("window.hit === undefined")
+    assert [] == watched.wrong
+
+
+def test_the_last_runs_are_told_and_what_the_configuration_changed(browser: Any, served: Served) -> None:
+    served.stage.ran("old", 48)
+    event = {"n": 1, "at_ms": 1, "kind": "container", "what": "died", "text": f"container 0 died: {EVIL}"}
+    served.stage.ran("failed", 3, outcome="FAILED", ended_by="an error of container 0", error="SZ210: it broke", events=[event])
+    watched = Watched(browser)
+    page = watched.open(served.url, VIEW)
+    watched.go("Runs")
+    page.wait_for_selector("tr:has-text('FAILED'):has-text('an error of container 0'):has-text('SZ210: it broke')")
+    assert 3 == page.locator("tbody > tr").count()
+    page.click("tr:has-text('FAILED') button:has-text('show')")
+    page.wait_for_selector(f".events li:has-text({json.dumps(EVIL)})")
+    watched.go("Config")
+    page.select_option("label:has-text('compare with') select", "file")
+    page.wait_for_selector("tr:has-text('commit.interval'):has-text('500ms'):has-text('1s'):has-text('visits.yaml:7')")
+    assert 1 == page.locator("tbody tr").count(), "exactly what differs"
+    page.select_option("label:has-text('compare with') select", "failed")
+    page.wait_for_selector("tr:has-text('visits.yaml:9')")
+    assert page.evaluate("window.hit === undefined")
+    assert [] == watched.wrong
+
+
+def test_a_job_is_paused_and_resumed_from_the_page(browser: Any, served: Served) -> None:
+    watched = Watched(browser)
+    page = watched.open(served.url, OPERATE)
+    assert 0 == page.locator("header option[value=resume]").count()
+    page.select_option("header select", "pause")
+    page.wait_for_selector("dialog .effect:has-text('24 tasks in 3 containers commit what they have done')")
+    assert not served.stage.roster.orders.is_paused
+    page.click("dialog button.main")
+    page.wait_for_selector(".hint.act:has-text('paused by operate (127.0.0.1)')")
+    assert served.stage.roster.orders.is_paused
+    page.select_option("header select", "resume")
+    page.click("dialog button.main")
+    page.wait_for_selector("text=paused by", state="detached")
+    assert not served.stage.roster.orders.is_paused
+    assert [] == watched.wrong

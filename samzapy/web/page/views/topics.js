@@ -10,7 +10,7 @@ const KEPT = 500, EVERY_MS = 1000, MANY = 5000;
 
 function Row({ r, is_open, open }) {
   return html`<tr><td class="mono nw">${r.partition}@${r.offset}</td><td class="nw" title=${moment(r.at_ms)}>${when(r.at_ms)}</td>
-      <td class="mono cut">${brief(r.key.text) ?? html`<i class="soft">none</i>`}</td><td class="mono cut">${brief(r.value.text) ?? html`<i class="soft">none (deletes its key)</i>`}${r.value.problem && html`<div class="warn">${r.value.problem}</div>`}</td>
+      <td class="mono cut key">${brief(r.key.text) ?? html`<i class="soft">none</i>`}</td><td class="mono cut">${brief(r.value.text) ?? html`<i class="soft">none (deletes its key)</i>`}${r.value.problem && html`<div class="warn">${r.value.problem}</div>`}</td>
       <td><button class="plain" aria-expanded=${is_open} onClick=${open}>show</button></td></tr>
     ${is_open && html`<tr><td colspan="5"><dl class="facts"><dt>key</dt><dd><${Shown} of=${r.key} /></dd><dt>value</dt><dd><${Shown} of=${r.value} /></dd>
       <dt>headers</dt><dd>${r.headers.length ? r.headers.map(([name, text]) => html`<div class="mono">${name}: ${text ?? "–"}</div>`) : html`<span class="soft">none</span>`}</dd></dl></td></tr>`}`;
@@ -57,7 +57,7 @@ export function Topics({ view, look }) {
       <label>partition <input type="number" min="0" class="few" value=${view.partition || ""} placeholder="all" onInput=${(e) => look({ partition: e.target.value })} /></label>
       <label>contains <input type="search" value=${view.contains || ""} onInput=${(e) => look({ contains: e.target.value })} /></label>
       <label>from <select value=${view.from || "last"} onChange=${(e) => look({ from: e.target.value === "last" ? "" : e.target.value })}><option value="last">the newest</option><option value="now">now</option><option value="first">the oldest</option></select></label>
-      <button aria-pressed=${is_live} onClick=${() => setLive(!is_live)}>${is_live ? "⏸ pause" : "▶ go on"}</button>
+      <button aria-pressed=${is_live} onClick=${() => setLive(!is_live)}>${is_live ? "pause" : "go on"}</button>
     </div>
     <p class="soft" aria-live="off">${told ? html`${number(rows.length)} shown of ${number(read)} read${told.behind ? `; ${number(told.behind)} offsets are to come` : ""}${told.passed_over ? `; ${number(told.passed_over)} were deleted before they were read` : ""}` : "…"}${chosen ? ` · ${chosen.key} → ${chosen.value}` : ""} · as a reader of committed records sees them; nothing is changed in Kafka</p>
     ${error && html`<p class="bad" role="status">${error.message} ${error.remedy}</p>`}
