@@ -19,6 +19,7 @@ from samzapy.ports import Clock, Consumer, Log, Message
 from samzapy.printable import printable
 from samzapy.readers import read_ranges
 from samzapy.web.route_errors import NotFound
+from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
 LAST, FIRST, NOW = "last", "first", "now"
 MAX_PARTITIONS = 64
@@ -32,7 +33,7 @@ class Tap:
     """Reads topics of a job for people."""
 
     def __init__(self, settings: Settings, folders: Sequence[Path], log: Log, clock: Clock) -> None:
-        self._folders, self._log, self._clock = folders, log, clock
+        self._serdes, self._log, self._clock = Serdes(settings, folders), log, clock
         self._topics = {i.topic: ("input", i.key, i.value) for i in settings.inputs}
         self._topics |= {o.topic: ("output", o.key, o.value) for o in settings.outputs if o.topic not in self._topics}
         self._lock = threading.Lock()
@@ -104,11 +105,10 @@ class Tap:
                         row = self._row(topic, message)
                         if not text or text in f"{row['key']['text']} {row['value']['text']}".casefold():
                             found.append(row)
-                        is_over = (len(found) >= limit and not is_last) or read >= MAX_READ or size >= MAX_BYTES
+                        is_over = (len(found) >= limit and not is_last) or read >= MAX_READ or size >= MAX_BYTES or time.monotonic() >= until
                         if is_over:
                             break
-                    if is_over or time.monotonic() >= until:
-                        is_over = True
+                    if is_over:
                         break
         except OffsetOutOfRange:  # removed by age just now
             is_over = True
@@ -163,6 +163,6 @@ class Tap:
         headers = [[printable(name)[:MAX_HEADER], None if data is None else text_of(data)[:MAX_HEADER]] for name, data in (message.headers() or ())[:MAX_HEADERS]]
         return {
             "partition": message.partition(), "offset": message.offset(), "at_ms": max(0, message.timestamp()[1]),
-            "key": field(decoded(key, message.key(), self._folders), message.key(), MAX_TEXT),
-            "value": field(decoded(value, message.value(), self._folders), message.value(), MAX_TEXT), "headers": headers,
+            "key": field(decoded(self._serdes, key, topic, KEY, message.key()), message.key(), MAX_TEXT),
+            "value": field(decoded(self._serdes, value, topic, VALUE, message.value()), message.value(), MAX_TEXT), "headers": headers,
         }  # fmt: skip
