@@ -215,12 +215,8 @@ class ContainerRunner:
             container.stop()
         except (InDoubt, Fenced, TransactionAborted, ClusterUnreachable) as error:
             self._uncommitted = error
-            LOG.warning(
-                "container %d: the final commit failed (%s: %s); the next run continues from the commit before it",
-                self._number,
-                error.code,
-                error,
-            )
+            what = "container %d: the final commit failed (%s: %s); the next run continues from the commit before it"
+            LOG.warning(what, self._number, error.code, error)
         return STOPPED
 
     def _stop_others(self, container: Container) -> None:

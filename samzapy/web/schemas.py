@@ -271,12 +271,6 @@ class Restart(BaseModel):
     dry_run: bool = False
 
 
-class Order(BaseModel):
-    """Nothing is needed."""
-
-    dry_run: bool = False
-
-
 class Stop(BaseModel):
     """Nothing is needed."""
 
