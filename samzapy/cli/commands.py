@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stop": ("change:stop", "Stop the running job after a final commit; exit code 3 if it is not running."),
     "scale": ("change:scale", "Change the number of containers; only tasks that have to move are moved."),
     "restart": ("change:restart", "Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded."),
-    "pause": ("pause:pause", "Let the running job process nothing until `samzapy resume`: it commits, and keeps its tasks, state and place."),
+    "pause": ("pause:pause", "Let the running job process nothing until it is resumed: it commits, and keeps its tasks, state and place."),
     "resume": ("pause:resume", "Let a paused job go on, from where it stands."),
     "commit": ("pause:commit", "Let every container of the running job commit now, and wait until they have; for before an upgrade, or a copy of an output."),
     "validate": ("validate:validate", "All errors of a job file at once; exit code 2 if there are any."),

@@ -24,7 +24,7 @@ def pause(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
-    """Let the running job process nothing until `samzapy resume`: it commits, and keeps its tasks, state and place.
+    """Let the running job process nothing until it is resumed: it commits, and keeps its tasks, state and place.
 
     It holds for containers that start again, and ends with the run: a later `samzapy run` begins unpaused."""
     job = Job(file, more, sets)

@@ -124,7 +124,7 @@ class History:
             failure, is_over = roster.failure, roster.state in (FINISHED, FAILED)
             outcome = "" if not is_over else FAILED if failure else STOPPED if roster.stop_asked_by else FINISHED
             error = failure[1] if failure else {}
-            counts = {**roster.totals.counts, "restarts": sum(m.history.restarts for m in roster.members.values())}
+            counts = {**roster.totals.counts, "restarts": roster.members.restarts}
             return RunRecord(
                 run_id=roster.run_id, began_ms=self._began_ms, told_ms=now_ms, started_by=facts.started_by, host=self._process.host,
                 pid=self._process.pid, version=facts.version, how=facts.how, containers=roster.target, tasks=len(roster.tasks),

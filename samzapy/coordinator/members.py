@@ -17,12 +17,17 @@ from samzapy.ports import Clock, ContainerHandle
 
 
 class Members(Mapping[int, Member]):
-    """Members by number."""
+    """Members by number.
+
+    Attributes:
+        restarts: after deaths, also of containers that are no more.
+    """
 
     def __init__(self, clock: Clock, events: Events) -> None:
         self._clock = clock
         self._events = events
         self._by_number: dict[int, Member] = {}
+        self.restarts = 0
 
     def __getitem__(self, number: int) -> Member:
         return self._by_number[number]
@@ -223,4 +228,5 @@ class Members(Mapping[int, Member]):
         member.ending = None
         member.wanted = Wanted(since=now, not_before=now + delay_s)
         member.history = replace(past, restarts=past.restarts + 1, last_error="")
+        self.restarts += 1
         self._tell(member, "fenced", f"was fenced, and is started again {f'in {delay_s:.1f} s' if delay_s else 'now'}")
