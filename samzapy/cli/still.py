@@ -32,7 +32,7 @@ class StillPage:
     def __init__(self, job: Job, may: May) -> None:
         self._token = secrets.token_urlsafe(32)
         still = Still(about_of(job.loaded), lambda: read_still(job))
-        contents = Contents(job.settings, job.loaded.folders, job.log, job.clock)
+        contents = Contents(job.settings, job.loaded.folders, job.log, job.clock, file=lambda: [origin.to_json() for origin in job.again().origins])
         cluster = Cluster(lambda: jobs_of(job.log))
         # not at `web.port`: the next run wants that
         self._listener = Listener(web_app(still, still, contents, self._token, cluster=cluster), LOOPBACK, 0)
