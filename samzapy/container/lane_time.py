@@ -10,8 +10,8 @@ Two things must not stop it or drag it along:
   stood still for `idle_timeout`, that it stands at its end. Silence alone proves nothing: the client may be busy with other partitions, and a
   consumer's position may be beyond records that are fetched and not processed. An idle lane that was idle before a start, or while no other
   lane was active, holds the watermark until the broker has said so again: its backlog may have come meanwhile.
-- A record with a wrong clock, far ahead, would make all others late. A *leap* counts when 100 records or 10 seconds of its lane have not
-  contradicted it, and no lane gets further ahead of the wall clock than `max_ahead`.
+- A record with a wrong clock, far ahead, would make all others late. A *leap* counts when 100 further records of its lane have not
+  contradicted it, or one that comes 10 seconds later or more (silence confirms nothing), and no lane gets further ahead of the wall clock than `max_ahead`.
 """
 
 from __future__ import annotations

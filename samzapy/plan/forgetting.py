@@ -9,6 +9,8 @@ from samzapy.model.ownership import Startpoint
 
 OPERATOR = "operator "
 INTERNAL = "internal topic "
+TIME = "time of "
+OF_RECORD, OF_VALUE, OF_CLOCK = "Kafka's timestamp", "of the value", "the clock's"
 
 
 def store_subject(store: str, what: str) -> str:
@@ -24,6 +26,11 @@ def operator_subject(name: str) -> str:
 def topic_subject(name: str) -> str:
     """The fingerprint's name for an internal topic of a program, between two stages."""
     return f"{INTERNAL}{name}"
+
+
+def time_subject(topic: str) -> str:
+    """The fingerprint's name for what a record's time is: OF_RECORD, OF_VALUE or OF_CLOCK."""
+    return f"{TIME}{topic}"
 
 
 def without_store(checkpoint: Checkpoint, store: str) -> Checkpoint:

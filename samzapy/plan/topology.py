@@ -15,8 +15,9 @@ import difflib
 from collections.abc import Mapping
 
 from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.event_time import NEVER
 from samzapy.model.names import Job
-from samzapy.plan.forgetting import INTERNAL, OPERATOR
+from samzapy.plan.forgetting import INTERNAL, OPERATOR, TIME, is_of
 from samzapy.plan.restore import Refuse
 
 
@@ -26,7 +27,8 @@ def refusal(checkpoint: Checkpoint, fingerprint: Mapping[str, str], stores: Mapp
     gone = next((name for name in sorted(checkpoint.stores) if not stores.get(name)), None)
     if gone is not None and is_program and gone not in stores:
         return _gone_of_program(checkpoint, gone, stores)
-    different = next((s for s in sorted(checkpoint.fingerprint) if fingerprint.get(s, checkpoint.fingerprint[s]) != checkpoint.fingerprint[s]), None)
+    both = (s for s in sorted(checkpoint.fingerprint) if s in fingerprint and not _is_over(checkpoint, s))
+    different = next((s for s in both if fingerprint[s] != checkpoint.fingerprint[s]), None)
     if different is not None:
         return _different(checkpoint, different, fingerprint[different])
     if gone is not None:
@@ -50,10 +52,24 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
             f"Change {name!r} back; or give it another name, and, to give up what waits in the old topic, `samzapy checkpoint forget JOB.yaml {topic}`, "
             "which shows what it would do; run it again with `--execute`.",
         )
+    if subject.startswith(TIME):
+        return Refuse(
+            f"{subject} was {old!r} so far, up to a time that is in the checkpoint; now it is {new!r}: records would be late, or close windows, by a time "
+            "that is not theirs.",
+            "Change it back; or delete the state and say where inputs continue: `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, which shows what "
+            "it would do; run it again with `--execute`. For a program of several stages: `samzapy reset JOB.yaml`.",
+        )
     return Refuse(
         f"{subject} was {old!r} when its state was written; the job file now says {new!r}.",
         "Change it back, give the job a new id, or run `samzapy reset JOB.yaml` to start over.",
     )
+
+
+def _is_over(checkpoint: Checkpoint, subject: str) -> bool:
+    """Whether nothing is left of what the subject was about: of an input's time, once a `checkpoint set` has deleted it."""
+    topic = subject.removeprefix(TIME)
+    times = [mark.time for p, mark in checkpoint.inputs.items() if is_of(p, topic)]
+    return topic != subject and all(time is None or time.newest == NEVER for time in times)
 
 
 def _lost(checkpoint: Checkpoint, name: str, fingerprint: Mapping[str, str]) -> Refuse:

@@ -9,7 +9,7 @@ from typing import Any
 from samzapy.api.errors import ConfigurationError
 from samzapy.config.findings import Finding
 from samzapy.config.scalars import near
-from samzapy.plan.forgetting import operator_subject, topic_subject
+from samzapy.plan.forgetting import OF_CLOCK, OF_RECORD, OF_VALUE, operator_subject, time_subject, topic_subject
 from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, Way
 from samzapy.streams.internal import operators, stages
 from samzapy.streams.kinds import Kind
@@ -59,6 +59,7 @@ def sections(graph: Graph, streams: Mapping[str, Mapping[str, Any]], stores: Map
         operators={
             **{operator_subject(node.name): node.identity for node in keepers(graph) if not is_scratch(node)},
             **{topic_subject(name): identity for name, identity in operators(graph).items()},
+            **{time_subject(topics.get(s.topic, s.topic)): _time_of(s) for s in sources(graph) if isinstance(s, Source) and s.timing is not None},
         },
         topics={**topics, **{node.name: f"{job}-{node.name}" for node in readers(graph)}},
         stages=stages(graph, topics, job),
@@ -122,6 +123,10 @@ def _input(source: Source | TableSource, given: Mapping[str, Any], topics: Mappi
     if isinstance(source, TableSource):
         found |= {key: True for key, wanted in (("bootstrap", source.ready), ("broadcast", source.broadcast)) if wanted}
     return found | {key: given[key] for key in OF_STREAMS[1:] if given.get(key)}
+
+
+def _time_of(source: Source) -> str:
+    return OF_CLOCK if source.by_clock else OF_RECORD if source.time is None else OF_VALUE
 
 
 def _outputs(graph: Graph, topics: Mapping[str, str]) -> dict[str, dict[str, Any]]:

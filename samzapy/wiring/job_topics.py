@@ -11,7 +11,7 @@ from samzapy.config.schema import Settings
 from samzapy.container.failure import DEAD_LETTER
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
-from samzapy.plan.forgetting import store_subject
+from samzapy.plan.forgetting import OF_CLOCK, OF_RECORD, OF_VALUE, store_subject, time_subject
 from samzapy.plan.grouping import group, internal_counts
 
 
@@ -110,4 +110,7 @@ def fingerprint(settings: Settings, tasks: int) -> dict[str, str]:
         result[store_subject(name, "key serde")] = store.key
         result[store_subject(name, "value serde")] = stored_form(store.value)
         result[store_subject(name, "changelog")] = topic
+    kinds = {"record": OF_RECORD, "processing": OF_CLOCK}
+    if settings.app is None:
+        result |= {time_subject(i.topic): kinds.get(i.time.source, OF_VALUE) for i in settings.inputs if i.time is not None}
     return result

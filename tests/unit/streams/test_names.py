@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from samzapy.api.errors import StateMismatch
-from samzapy.model.checkpoint import Checkpoint, StoreMark
+from samzapy.model.checkpoint import Checkpoint, InputMark, StoreMark
+from samzapy.model.event_time import LaneMark
 from samzapy.plan.forgetting import without_store
 from samzapy.plan.topology import refusal
-from samzapy.streams import App, Stream, agg
+from samzapy.streams import App, Stream, agg, tumbling
 from samzapy.testing import Harness
 
 
@@ -107,3 +110,28 @@ def test_of_a_plain_job_the_words_are_those_of_the_job_file() -> None:
     assert other is not None
     assert ("is not in the job file any more, which has 'b' instead." in gone.reason, "`stores:`" in gone.remedy) == (True, True)
     assert "task count was '2' when its state was written; the job file now says '3'." == other.reason
+
+
+def timed(time: Any) -> App:
+    app = App()
+    app.stream("in", key=str, value=int, time=time, watermark_delay="1s").window(tumbling("10s")).count("w").to("out")
+    return app
+
+
+def test_what_a_records_time_is_may_not_change_over_a_time_that_is_kept() -> None:
+    with Harness(timed(lambda value: value)) as h:
+        h.restart(timed("record"))  # no record has come: there is no time yet
+        h.restart(timed(lambda value: value))
+        h.send("in", 1_600_000_000_000, key="k")
+        h.run()
+        with pytest.raises(StateMismatch, match=r"time of in was 'of the value' so far, .* now it is \"Kafka's timestamp\".*--reset-state"):
+            h.restart(timed("record"))
+        h.restart(timed(lambda value: value + 0))
+
+
+def test_once_the_time_is_deleted_it_may_change() -> None:
+    mark = LaneMark(5, False, 0, None)
+    kept = replace(checkpoint({"time of in": "of the value"}), inputs={"in[0]": InputMark("t", 3, mark)})
+    assert refusal(kept, {"time of in": "the clock's"}, {}) is not None
+    assert refusal(kept.without_times(), {"time of in": "the clock's"}, {}) is None
+    assert refusal(kept, {}, {}) is None, "the input has no time any more"
