@@ -24,11 +24,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.streams import App, stage, tumbling
 from samzapy.testing import Harness
 from samzapy.testing.manual_clock import ManualClock
-from tests.unit.streams.test_stages import (
-    test_a_bounded_run_goes_through_all_stages_and_a_later_one_goes_on,
-    test_a_tumbling_window_of_them_gives_ten_panes_at_its_end,
-    test_a_window_waits_for_every_task_of_the_stage_before,
-)
+from tests.unit.streams import test_stages as stages
 
 T0 = 1_600_041_600_000
 TOPIC = "test-1-by-word"
@@ -230,16 +226,16 @@ def _ahead(committer: Committer, cuts: Any, checkpoints: Any) -> None:
 
 apply = Committer._apply
 BUGS: dict[str, tuple[Any, str, Any, Callable[[pytest.MonkeyPatch], object]]] = {
-    "marks are dropped": (Marks, "_send", lambda marks, topic, said: None, lambda patch: test_a_tumbling_window_of_them_gives_ten_panes_at_its_end()),
+    "marks are dropped": (Marks, "_send", lambda marks, topic, said: None, lambda patch: stages.test_a_tumbling_window_of_them_gives_ten_panes_at_its_end()),
     "marks outside the transaction": (Marks, "_send", _outside, lambda patch: test_a_window_misses_nothing_of_a_commit_that_failed("commit.C4.before")),
-    "a writer is forgotten": (MarkedLane, "__init__", _forgetting, lambda patch: test_a_window_waits_for_every_task_of_the_stage_before()),
-    "maximum over the writers": (MarkedLane, "_settle", _largest, lambda patch: test_a_window_waits_for_every_task_of_the_stage_before()),
+    "a writer is forgotten": (MarkedLane, "__init__", _forgetting, lambda patch: stages.test_a_window_waits_for_every_task_of_the_stage_before()),
+    "maximum over the writers": (MarkedLane, "_settle", _largest, lambda patch: stages.test_a_window_waits_for_every_task_of_the_stage_before()),
     "a task that returns says nothing": (Marks, "announce", lambda marks, tasks: None, lambda patch: test_a_task_that_returns_holds_time_for_its_own_records()),
     "what marks said is not in the checkpoint": (
         MarkedLane, "mark", property(lambda lane: LaneMark(marks={})), lambda patch: test_what_marks_have_said_is_in_the_checkpoint(),
     ),
     "another run's end counts": (
-        MarkedLane, "_is_end", lambda lane, mark: mark.state == ENDED, lambda patch: test_a_bounded_run_goes_through_all_stages_and_a_later_one_goes_on(),
+        MarkedLane, "_is_end", lambda lane, mark: mark.state == ENDED, lambda patch: stages.test_a_bounded_run_goes_through_all_stages_and_a_later_one_goes_on(),
     ),
     "time is ahead of panes that are still to come": (
         stage.TaskWindows, "reached", lambda windows, node, at: (at.kept, False), test_time_behind_a_window_waits_until_it_has_fired,
