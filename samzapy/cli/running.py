@@ -38,6 +38,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.ops.access import warn_of_missing
 from samzapy.ops.schemas import prepare_schemas
 from samzapy.ops.topics import grown_tasks, prepare_topics, refuse_to_make_again
+from samzapy.ops.unknown_records import remove_unknown_records
 from samzapy.plan.assignment import check_slots
 from samzapy.ports import Launcher, Log
 from samzapy.web.about import about_of
@@ -106,6 +107,7 @@ class Run:
             _check_folder(self._how.profile)
         refuse_to_make_again(settings, log, self._job.clock)
         tasks = prepare_topics(settings, log)
+        remove_unknown_records(settings, log, self._job.clock)
         prepare_schemas(settings, self._job.loaded.folders)
         warn_of_missing(settings, log)
         cluster_id = self._job.cluster_id()

@@ -47,10 +47,21 @@ def without_input(checkpoint: Checkpoint, topic: str) -> Checkpoint:
     """The task's next checkpoint, without offsets of the topic; the same checkpoint, if it has none."""
     inputs = {partition: mark for partition, mark in checkpoint.inputs.items() if not is_of(partition, topic)}
     left = {partition: mark for partition, mark in checkpoint.left.items() if not is_of(partition, topic)}
-    internal = {s for s in checkpoint.fingerprint if s.startswith(INTERNAL) and topic == f"{checkpoint.job}-{checkpoint.id}-{s.removeprefix(INTERNAL)}"}
+    internal = _subjects(checkpoint, topic)
     subjects = {s: how for s, how in checkpoint.fingerprint.items() if s not in internal}
     same = not internal and len(inputs) + len(left) == len(checkpoint.inputs) + len(checkpoint.left)
     return checkpoint if same else checkpoint.advanced(inputs=inputs, left=left, fingerprint=subjects)
+
+
+def knows(checkpoint: Checkpoint, topic: str) -> bool:
+    """Whether the checkpoint names an internal topic: as one of the program, or with an offset."""
+    return bool(_subjects(checkpoint, topic)) or any(is_of(partition, topic) for partition in (*checkpoint.inputs, *checkpoint.left))
+
+
+def _subjects(checkpoint: Checkpoint, topic: str) -> set[str]:
+    """What the fingerprint says of an internal topic."""
+    own = f"{checkpoint.job}-{checkpoint.id}-"
+    return {s for s in checkpoint.fingerprint if s.startswith(INTERNAL) and topic == own + s.removeprefix(INTERNAL)}
 
 
 def without_order(order: Startpoint, topic: str) -> Startpoint | None:
