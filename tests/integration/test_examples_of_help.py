@@ -152,7 +152,7 @@ def test_each_example_runs(place: Place) -> None:
     running = place.start("job.yaml", "--local")
     try:
         until(lambda: place.run("samzapy status JOB.yaml")[0] == 0 or None, "it runs")
-        run_all(place, "status", "top", "ui", "debug stack", "debug profile", "debug trace", "scale", "restart")
+        run_all(place, "status", "top", "ui", "debug stack", "debug profile", "debug trace", "pause", "resume", "commit", "scale", "restart")
         assert 0 == place.run("samzapy stop JOB.yaml")[0]
         assert 0 == running.wait(60)
     finally:

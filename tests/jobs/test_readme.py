@@ -29,10 +29,10 @@ SHELL_LINES = [line.split("#")[0].strip() for language, text in BLOCKS if langua
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 COMMANDS = sorted({c for c in [*SHELL_LINES, *IN_TEXT.findall(README + OPERATIONS)] if c.startswith("samzapy ")})
 BUILT = {
-    "chaos", "checkpoint forget", "checkpoint set", "checkpoint show", "completion", "debug profile", "debug stack",
+    "chaos", "checkpoint forget", "checkpoint set", "checkpoint show", "commit", "completion", "debug profile", "debug stack",
     "debug trace", "demo", "dev kafka grant", "dev kafka start",
     "dev kafka status", "dev kafka stop", "dev spark start", "dev spark status", "dev spark stop", "dlq discard", "dlq list",
-    "dlq replay", "dlq show", "doctor", "init", "jobs", "lag", "plan", "reset", "restart", "run", "scale", "schema", "send",
+    "dlq replay", "dlq show", "doctor", "init", "jobs", "lag", "pause", "plan", "reset", "restart", "resume", "run", "scale", "schema", "send",
     "state drop", "state export", "state get", "state restore", "state scan", "state verify", "status", "stop", "tail", "top", "ui",
     "topics", "validate",
 }  # fmt: skip

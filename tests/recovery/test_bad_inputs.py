@@ -76,7 +76,7 @@ STATE: dict[str, tuple[state.Act, str, tuple[str, ...]]] = {
     "checkpoint that is a list": (state.checkpoint_of(b"[]"), REFUSED, ("list where an object",)),
     "checkpoint nested deep": (state.checkpoint_of(state.deep()), REFUSED, ("nested deeper",)),
     "checkpoint with a number of 5000 digits": (state.checkpoint_of(b'{"crc":' + b"1" * 5000 + b"}"), REFUSED, ("cannot be read",)),
-    "checkpoint of a later version": (state.checkpoint_of(b'{"version":3,"crc":0}'), REFUSED, ("version 3", "reads versions 1 and 2")),
+    "checkpoint of a later version": (state.checkpoint_of(b'{"version":4,"crc":0}'), REFUSED, ("version 4", "reads versions 1 to 3")),
     "checkpoint with one bit turned": (state.flipped, REFUSED, ("CRC does not match",)),
     "checkpoint of another job": (
         state.checkpoint_with(lambda c: replace(c, job="other")), REFUSED, ("holds the checkpoint of other-1", "another name or id"),

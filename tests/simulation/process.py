@@ -160,6 +160,7 @@ class SimContainer:
             spawn=lambda name, work: sim.baton.spawn(f"{self.process.name} {name}", work, self.process),
             new_id=lambda: self.incarnation,
             settle_memory=lambda: None,
+            resident=lambda: 50 << 20,
         )
         try:
             code = runner.run()
