@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from samzapy.streams.operators.slices import CURSOR, SLICE
 from tests.broker import create_topic, ends, produce, read_all
 from tests.integration.job import Job
 
@@ -19,7 +20,6 @@ pytestmark = pytest.mark.kafka
 T0, SIZE, DELAY, PARTITIONS = 1_600_041_600_000, 10_000, 3_000, 2
 PROGRAM = """
 from samzapy.streams import App, tumbling
-from samzapy.streams.operators.slices import CURSOR, SLICE
 
 app = App()
 a, b = (app.stream(f"{NAME}-{which}", key=str, value=dict, time=lambda v: v["at"], watermark_delay="3s", idle_timeout="2s") for which in ("in", "b"))
