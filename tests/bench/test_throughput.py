@@ -12,7 +12,7 @@ from tests.bench.runs import run_job, run_loops
 from tests.bench.throughput import checked, loop_of, write_job
 from tests.broker import produce
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.prove]
 STORES = {"stores": {"sums": {"key": "bytes", "value": "json"}}}
 
 

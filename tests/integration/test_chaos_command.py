@@ -80,6 +80,7 @@ def test_a_job_that_keeps_its_word_is_clean_and_nothing_is_left(kafka: str, job:
     assert [] == [topic for topic in admin(kafka).list_topics(timeout=30).topics if unique in topic]
 
 
+@pytest.mark.prove
 @pytest.mark.slow
 def test_a_task_that_counts_in_memory_is_found_out(job: Path, records: Path) -> None:
     job.write_text(job.read_text().replace(":Count", ":Forgets"))

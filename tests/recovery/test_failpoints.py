@@ -214,6 +214,7 @@ def prove(servers: str, folder: Path, name: str, rules: Sequence[failpoints.Rule
     assert [] == job.left(), "these did not strike"
 
 
+@pytest.mark.prove
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_processes_that_are_killed_at_a_handful_of_points(kafka: str, tmp_path: Path, unique: str) -> None:

@@ -20,6 +20,9 @@ NOWHERE = "http://127.0.0.1:9"
 WANTED = re.compile(r"  # [a-z, -]+$")
 
 
+pytestmark = pytest.mark.prove  # mypy says the same in every run
+
+
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What pyright says of the snippets, of three programs of the pages, of the examples and of a right and a wrong program of streams."""
