@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class SystemClock:
@@ -27,3 +28,16 @@ def start_thread(name: str, work: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=work, name=name, daemon=True)
     thread.start()
     return thread
+
+
+@contextmanager
+def if_longer_than(seconds: float, call: Callable[[], object]) -> Iterator[None]:
+    """`call`, on a thread of its own, if the block takes longer than so many seconds; it has returned when the block is left."""
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()

@@ -6,13 +6,13 @@ The import stays on the main thread, where modules expect to be (signal handlers
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.bounded import MORE_S
+from samzapy.clock import if_longer_than
 from samzapy.config.user_import import ended_by, under_way
 from samzapy.printable import printable_lines
 
@@ -20,13 +20,9 @@ from samzapy.printable import printable_lines
 @contextmanager
 def ends_within(timeout_s: float, what_is_known: str) -> Iterator[None]:
     """The block loads a job file. After `timeout_s` and `MORE_S` seconds the process ends, with a sentence, and the exit code of a wrong job file."""
-    timer = threading.Timer(timeout_s + MORE_S, _give_up, (timeout_s + MORE_S, what_is_known))
-    timer.daemon = True
-    timer.start()
-    try:
+    seconds = timeout_s + MORE_S
+    with if_longer_than(seconds, lambda: _give_up(seconds, what_is_known)):
         yield
-    finally:
-        timer.cancel()
 
 
 def _give_up(seconds: float, what_is_known: str) -> NoReturn:

@@ -28,7 +28,7 @@ def pause(
 
     It holds for containers that start again, and ends with the run: a later `samzapy run` begins unpaused."""
     job = Job(file, more, sets)
-    return done(job, "pause", _order(job, "pause", timeout, token_file, dry_run, lambda status, _: status["state"] == "PAUSED"), as_json)
+    return done(job, "pause", _order(job, "pause", timeout, token_file, dry_run), as_json)
 
 
 def resume(
@@ -42,7 +42,7 @@ def resume(
 ) -> int:
     """Let a paused job go on, from where it stands."""
     job = Job(file, more, sets)
-    return done(job, "resume", _order(job, "resume", timeout, token_file, dry_run, _goes_on), as_json)
+    return done(job, "resume", _order(job, "resume", timeout, token_file, dry_run), as_json)
 
 
 def commit(
@@ -56,10 +56,11 @@ def commit(
 ) -> int:
     """Let every container of the running job commit now, and wait until they have; for before an upgrade, or a copy of an output."""
     job = Job(file, more, sets)
-    return done(job, "commit", _order(job, "commit", timeout, token_file, dry_run, _has_committed), as_json)
+    return done(job, "commit", _order(job, "commit", timeout, token_file, dry_run), as_json)
 
 
-def _order(job: Job, verb: str, timeout: float, token_file: Any, dry_run: bool, is_done: Callable[[dict[str, Any], dict[str, Any]], bool]) -> int:
+def _order(job: Job, verb: str, timeout: float, token_file: Any, dry_run: bool) -> int:
+    during, after, is_done = ORDERS[verb]
     deadline = time.monotonic() + timeout
     run = found_run(job, token_file, timeout)
     if isinstance(run, int):
@@ -68,10 +69,10 @@ def _order(job: Job, verb: str, timeout: float, token_file: Any, dry_run: bool, 
     say(("would do: " if dry_run else "") + str(answer["effect"]))
     if dry_run:
         return 0
-    status = run.follow({"pause": "pausing", "resume": "resuming", "commit": "committing"}[verb], timeout, deadline, lambda s: is_done(s, answer))
+    status = run.follow(during, timeout, deadline, lambda s: is_done(s, answer))
     if status is None:
         return 1
-    say({"pause": "paused", "resume": "goes on", "commit": "committed"}[verb])
+    say(after)
     return 0
 
 
@@ -85,3 +86,11 @@ def _goes_on(status: dict[str, Any], _: dict[str, Any]) -> bool:
 
 def _has_committed(status: dict[str, Any], answer: dict[str, Any]) -> bool:
     return all(c.get("ordered", 0) >= int(answer["number"]) for c in _at_work(status))
+
+
+# By the order: what is said while it is carried out and when it is done, and when it is done (the job's status, the answer to the order).
+ORDERS: dict[str, tuple[str, str, Callable[[dict[str, Any], dict[str, Any]], bool]]] = {
+    "pause": ("pausing", "paused", lambda status, _: bool(status["state"] == "PAUSED")),
+    "resume": ("resuming", "goes on", _goes_on),
+    "commit": ("committing", "committed", _has_committed),
+}

@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import math
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +29,7 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
+from samzapy.clock import if_longer_than
 from samzapy.config.errors import Problem
 from samzapy.config.tree import Entry, Items, Leaf, Node, Place, Plain, Route, Source, Table, hide_secrets
 
@@ -90,13 +90,8 @@ def _waiting_is_told(path: Path) -> Iterator[None]:
     if path.is_file() or not path.exists():
         yield
         return
-    timer = threading.Timer(TELL_S, lambda: LOG.warning("%s is a pipe or a device: waiting for what is written to it, and its end", path))
-    timer.daemon = True
-    timer.start()
-    try:
+    with if_longer_than(TELL_S, lambda: LOG.warning("%s is a pipe or a device: waiting for what is written to it, and its end", path)):
         yield
-    finally:
-        timer.cancel()
 
 
 def parse(source: Source, problems: list[Problem]) -> Node | None:

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import NoReturn
 
+from samzapy.clock import if_longer_than
+
 LOG = logging.getLogger("samzapy")
 LONG_S = 10.0
 LIBRARY = str(Path(os.__file__).parent) + os.sep
@@ -68,18 +70,14 @@ def _watched(one: _Import) -> Iterator[None]:
             ended_by(status)
         raise EndsProcess(f"os._exit({status})")
 
-    timer = threading.Timer(LONG_S, tell)
-    timer.daemon = True
-    timer.start()
-    before, os._exit = os._exit, refuse
-    _under_way.append(one)
-    try:
-        yield
-    finally:
-        _under_way.remove(one)
-        os._exit = before
-        timer.cancel()
-        timer.join()
+    with if_longer_than(LONG_S, tell):
+        before, os._exit = os._exit, refuse
+        _under_way.append(one)
+        try:
+            yield
+        finally:
+            _under_way.remove(one)
+            os._exit = before
 
 
 def _is_machinery(frame: FrameType) -> bool:
