@@ -17,7 +17,7 @@ from samzapy.coordinator.membership import Death, Member
 from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
-from samzapy.model.caution import Piece, piece_from_json
+from samzapy.model.caution import Piece, Suspects, piece_from_json
 from samzapy.model.ownership import ContainerRecord
 from samzapy.plan.members import (
     FINISHED,
@@ -40,7 +40,7 @@ from samzapy.plan.members import (
 from samzapy.plan.memory import killed_for_memory
 from samzapy.plan.moves import orphans
 from samzapy.plan.restarts import FIRST_BACKOFF_S, GiveUp, Restart, decide_restart
-from samzapy.plan.suspects import Found, after_death, hopeless, next_limit
+from samzapy.plan.suspects import Found, after_death, hopeless, next_limit, unproved
 from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -172,26 +172,27 @@ class Liveness:
         else:
             found = Found(roster.caution) if said_why else self._suspect(member, at, ending.why)
             members.died(member, replace(death, counts=not found.is_nearer, records=str(found.at or ""), is_unexplained=not said_why))
-            self._restart_or_give_up(member, now, lost, host)
+            self._restart_or_give_up(member, now, lost, host, unproved(found.caution, found.at))
 
-    def _restart_or_give_up(self, member: Member, now: float, lost: tuple[str, ...], host: str) -> None:
+    def _restart_or_give_up(self, member: Member, now: float, lost: tuple[str, ...], host: str, suspected: Suspects | None) -> None:
         """Plan again after a death; containers with copies on other hosts than `host` take over the tasks `lost` at once."""
-        decision = self._decide(member, now)
+        decision = self._decide(member, now, suspected)
         if isinstance(decision, GiveUp):
             story = "; ".join(str(d) for d in member.history.deaths[-TOLD_DEATHS:])
-            self._roster.fail(
-                member, {"code": "SZ340", "message": f"{decision.reason}. The last deaths: {story}", "remedy": "See its log lines above."}
-            )
+            remedy = "See its log lines above." if suspected is None else _look_at(suspected)
+            self._roster.fail(member, {"code": "SZ340", "message": f"{decision.reason}. The last deaths: {story}", "remedy": remedy})
             return
         self._roster.members.restart_after_death(member, decision.delay_s)
         holders = {m.number: m.holder() for m in self._roster.members.values() if m.is_live}
         self._roster.desired.update(orphans(holders, lost, host))
 
-    def _decide(self, member: Member, now: float) -> Restart | GiveUp:
+    def _decide(self, member: Member, now: float, suspected: Suspects | None) -> Restart | GiveUp:
         """The consequence of its last death: restart, after how long, or the end of the job."""
         record = hopeless(self._roster.caution)
         if record is not None:
             return GiveUp(f"record {record.record} ended it {record.deaths} times, the last ones while `on_error` was applied to the record")
+        if suspected is not None and suspected.alone > self._settings.max_restarts:
+            return GiveUp(f"{suspected.alone} of its processes ended while record {suspected.piece} alone was processed, none provably by its own doing")
         deaths = member.history.deaths
         if not deaths[-1].counts:
             return Restart(FIRST_BACKOFF_S)
@@ -202,12 +203,19 @@ class Liveness:
         """A container ended without a reason: update the suspects among the records that were under way."""
         found = after_death(self._roster.caution, at, why, member.number, self._settings.restart_window_s)
         self._roster.caution = found.caution
+        suspected = unproved(found.caution, at)
         if found.condemned is not None:
             LOG.error(
                 "record %s ended container %d %d times while it alone was processed (%s): `on_error` applies to it",
                 found.condemned.record, member.number, found.condemned.deaths, why,
             )  # fmt: skip
-        elif at is not None:
+        elif suspected is not None:
+            LOG.warning(
+                "%d of container %d's processes ended while record %s alone was processed (%s). That does not prove that the record is the reason, "
+                "somebody else may have ended them, so `on_error` is not applied to it: it is processed again",
+                suspected.alone, member.number, suspected.piece, why,
+            )  # fmt: skip
+        elif at is not None and all(c.record != at.alone for c in found.caution.condemned):
             suspects = next(s for s in found.caution.suspects if s.piece is at)
             LOG.warning(
                 "container %d ended while it processed %s: processed again, %d at a time, to find the record that ends it",
@@ -224,6 +232,15 @@ def _said_why(member: Member) -> bool:
     """Whether a container reported an error, or that another owns its tasks: then no record is suspected."""
     final = member.heard.final
     return final is not None and (bool(final.error) or final.outcome == SUPERSEDED)
+
+
+def _look_at(suspected: Suspects) -> str:
+    span = suspected.piece.spans[0]
+    return (
+        f"Find out what ends its processes: the kernel for want of memory (`journalctl -k`), somebody who sends SIGKILL, the cluster. If it is record "
+        f"{suspected.piece}, pass it by: "
+        f"`samzapy checkpoint set JOB.yaml --topic {span.topic} --partition {span.partition} --to-offset {span.end} --keep-state --execute`."
+    )
 
 
 def _counted(piece: Piece) -> str:

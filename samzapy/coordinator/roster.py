@@ -127,7 +127,7 @@ class Roster:
             self.members.apply(member, incarnation, facts)
             place = str(facts.get("predecessor_at", ""))[:MAX_PLACE]
             if place and self.members.note_place(member, place, process_named(facts.get("predecessor_pid"), facts.get("host"))):
-                self.caution = with_place(self.caution, container, place)
+                self.caution = with_place(self.caution, container, place, member.history.deaths[-1].why)
             return None
 
     def _caution_for(self, member: Member) -> Caution:

@@ -138,5 +138,7 @@ class Switchboard:
         if line is None or line.incarnation != incarnation:
             if len(self._lines) >= MAX_CONTAINERS:
                 self._lines.clear()
+            if line is not None:
+                line.wake()  # a request of the process before this one: nobody reads its answer, and it must not hold up the end of the run
             line = self._lines[container] = _Line(incarnation)
         return line

@@ -82,10 +82,18 @@ def piece_from_json(raw: object) -> Piece | None:
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """One of these records ended a container; `alone`: how often it did while it was the only one."""
+    """One of these records may have ended a container.
+
+    Attributes:
+        alone: how many processes ended while it was the only one under way.
+        proofs: how many of these ended by their own doing, not by what somebody else may have done to them.
+        waits_for: the container whose last death is a proof if the next one finds where its code was; -1: none.
+    """
 
     piece: Piece
     alone: int = 0
+    proofs: int = 0
+    waits_for: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +133,7 @@ class Caution:
         return {
             "watch_s": self.watch_s,
             "deaths": self.deaths,
-            "suspects": [{**s.piece.to_json(), "alone": s.alone} for s in self.suspects],
+            "suspects": [{**s.piece.to_json(), "alone": s.alone, "proofs": s.proofs, "waits_for": s.waits_for} for s in self.suspects],
             "condemned": [[*c.record, c.deaths, c.why, c.container, c.place] for c in self.condemned],
         }
 
@@ -134,10 +142,12 @@ def caution_from_json(raw: Mapping[str, Any] | None) -> Caution:
     """As `to_json` wrote it."""
     if not raw:
         return Caution()
-    suspects = [(piece_from_json(s), int(s.get("alone", 0))) for s in raw.get("suspects", ())]
+    suspects = [
+        (piece_from_json(s), int(s.get("alone", 0)), int(s.get("proofs", 0)), int(s.get("waits_for", -1))) for s in raw.get("suspects", ())
+    ]
     condemned = [
         Condemned(Origin(str(t), int(p), int(o)), int(deaths), str(why), int(container), str(place))
         for t, p, o, deaths, why, container, place in raw.get("condemned", ())
     ]
-    known = tuple(Suspects(p, n) for p, n in suspects if p is not None)
+    known = tuple(Suspects(piece, *counts) for piece, *counts in suspects if piece is not None)
     return Caution(float(raw.get("watch_s", 0.0)), known, tuple(condemned), int(raw.get("deaths", 0)))

@@ -17,6 +17,7 @@ from samzapy.model.dead_letter import Origin
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, FirstRun, Ledger
+from samzapy.plan import restarts
 from samzapy.plan.grouping import group
 from samzapy.ports import TopicSpec
 from samzapy.readers import read_ledger
@@ -277,6 +278,27 @@ def test_a_record_that_ends_its_container_while_it_is_given_up_ends_the_job_what
             handle.ended = "exit code 70"
         assert stage.await_end() == 1
         assert "record in[0]@20 ended it 4 times, the last ones while `on_error` was applied" in stage.roster.status()["containers"][0]["last_error"]
+
+
+@pytest.mark.parametrize("max_restarts", [2, 5])
+def test_who_is_killed_from_outside_at_the_same_record_passes_nothing_by_and_ends_the_job_with_its_name(
+    monkeypatch: pytest.MonkeyPatch, max_restarts: int
+) -> None:
+    monkeypatch.setattr(liveness, "FIRST_BACKOFF_S", 0.0)
+    monkeypatch.setattr(restarts, "FIRST_BACKOFF_S", 0.0)
+    with Stage(max_restarts=max_restarts) as stage:
+        for number in range(1, max_restarts + 3):
+            _, launch, handle = stage.await_launch(number)
+            stage.register(0, launch, f"i{number}", {})
+            at = piece_of([("in", 0, 20)]).to_json() if number > 1 else None
+            stage.roster.heartbeat(0, f"i{number}", {"state": "RUNNING", "number": 2, "under_way": at})
+            handle.ended = "killed by SIGKILL"
+        assert stage.await_end() == 1
+        assert () == stage.roster.caution.condemned
+        assert stage.roster.failure is not None
+        error = stage.roster.failure[1]
+        assert f"{max_restarts + 1} of its processes ended while record in[0]@20 alone was processed, none provably by its own doing" in error["message"]
+        assert "`samzapy checkpoint set JOB.yaml --topic in --partition 0 --to-offset 21 --keep-state --execute`" in error["remedy"]
 
 
 def test_a_container_that_says_why_it_ended_makes_no_record_a_suspect() -> None:

@@ -84,6 +84,14 @@ def test_a_request_that_came_before_is_refused() -> None:
     assert [] == board.take(0, "i1", 5), "it is not the newest any more"
 
 
+def test_a_request_of_a_process_that_was_replaced_is_let_go_and_does_not_hold_up_the_end_of_the_run() -> None:
+    board, woken = Switchboard(), threading.Event()
+    board.arrive(0, "i1", 1, [], woken.set)
+    assert not woken.is_set()
+    board.arrive(0, "i2", 1, [], lambda: None)
+    assert woken.is_set()
+
+
 def test_who_does_not_answer_is_not_waited_for_longer_than_that() -> None:
     board = Switchboard()
     with pytest.raises(ClusterUnreachable, match="did not answer"):

@@ -8,7 +8,7 @@ import pytest
 
 from samzapy.model.caution import Caution, Condemned, Piece, Span, Suspects, caution_from_json, piece_from_json, piece_of
 from samzapy.model.dead_letter import Origin
-from samzapy.plan.suspects import DEATHS_ALONE, MAX_SUSPECTS, SHRINK_BY, after_death, hopeless, next_limit, with_place
+from samzapy.plan.suspects import DEATHS_ALONE, MAX_SUSPECTS, SHRINK_BY, after_death, hopeless, next_limit, unproved, with_place
 
 
 def piece(begin: int, end: int, partition: int = 0) -> Piece:
@@ -25,7 +25,7 @@ TABLE = [
     ("the first that were under way are suspects", Caution(9.0), piece(0, 500), suspects(Suspects(piece(0, 500))), True),
     ("fewer of them", suspects(Suspects(piece(0, 500))), piece(15, 30), suspects(Suspects(piece(15, 30))), True),
     ("as many again: no nearer", suspects(Suspects(piece(15, 30))), piece(15, 30), suspects(Suspects(piece(15, 30))), False),
-    ("one alone", suspects(Suspects(piece(15, 30))), piece(20, 21), suspects(Suspects(piece(20, 21), 1)), True),
+    ("one alone", suspects(Suspects(piece(15, 30))), piece(20, 21), suspects(Suspects(piece(20, 21), 1, 1)), True),
     (
         "others while there are suspects: no nearer",
         suspects(Suspects(piece(0, 500))),
@@ -52,7 +52,7 @@ def test_after_a_death(known: Caution, at: Piece | None, then: Caution, is_neare
 
 
 def test_a_record_that_ended_its_container_twice_alone_is_condemned_and_no_suspect_any_more() -> None:
-    found = after_death(suspects(Suspects(piece(20, 21), 1), Suspects(piece(0, 9, 1))), piece(20, 21), "exit code 3", 4, 9.0)
+    found = after_death(suspects(Suspects(piece(20, 21), 1, 1), Suspects(piece(0, 9, 1))), piece(20, 21), "exit code 3", 4, 9.0)
     assert found.is_nearer
     assert found.condemned is not None
     assert Condemned(Origin("in", 0, 20), 2, "exit code 3", 4) == found.condemned
@@ -88,7 +88,7 @@ def test_the_search_ends_after_few_deaths_each_of_which_brings_it_nearer(count: 
     caution, deaths, guilty = Caution(9.0), 0, count // 3
     at: Piece | None = piece(0, count)
     while True:
-        found = after_death(caution, at, "it died", 0, 9.0)
+        found = after_death(caution, at, "killed by SIGSEGV", 0, 9.0)
         caution, deaths = found.caution, deaths + 1
         assert found.is_nearer
         if found.condemned is not None:
@@ -102,6 +102,49 @@ def test_the_search_ends_after_few_deaths_each_of_which_brings_it_nearer(count: 
     assert deaths <= math.ceil(math.log(count, SHRINK_BY)) + DEATHS_ALONE + 1
 
 
+@pytest.mark.parametrize(
+    "why",
+    [
+        "killed by SIGKILL",
+        "killed by SIGKILL (its memory was 990 MiB 0.1 s before, containers.memory is 1024 MiB)",
+        "killed by SIGTERM",
+        "its executor was lost: worker lost",
+        "silent for 10.1 s, its lease of 10 s is over",
+        "killed or crashed: its Python worker ended without a message",
+        "Spark gave the application up",
+    ],
+)
+def test_who_may_have_been_killed_by_somebody_else_condemns_no_record_however_often(why: str) -> None:
+    known = suspects(Suspects(piece(15, 30)))
+    nearer = []
+    for number in range(1, 20):
+        found = after_death(known, piece(20, 21), why, 0, 9.0)
+        known = found.caution
+        nearer.append(found.is_nearer)
+        named = unproved(known, piece(20, 21))
+        assert (None, number >= 2) == (found.condemned, named is not None)
+        assert () == known.condemned
+    assert [True, True, *([False] * 17)] == nearer, "deaths that prove nothing use the budget up"
+    for _ in range(2):
+        found = after_death(known, piece(20, 21), "killed by SIGSEGV", 0, 9.0)
+        known = found.caution
+        assert found.is_nearer
+    assert found.condemned is not None, "two deaths by its own doing condemn it all the same"
+    given_up = after_death(known, piece(20, 21), why, 0, 9.0)
+    assert known == given_up.caution, "and one that is killed while it is given up does not end the job"
+
+
+@pytest.mark.parametrize("why", ["silent for 10.1 s, its lease of 10 s is over", "killed or crashed: its Python worker ended without a message"])
+def test_the_line_of_a_hook_that_is_found_later_makes_such_a_death_a_proof(why: str) -> None:
+    first = after_death(suspects(Suspects(piece(15, 30))), piece(20, 21), why, 4, 9.0)
+    placed = with_place(first.caution, 4, "task.py:9 in process", why)
+    assert first.caution == with_place(first.caution, 5, "of another container", why)
+    second = after_death(placed, piece(20, 21), why, 4, 9.0)
+    assert second.condemned is None
+    found = with_place(second.caution, 4, "task.py:9 in process", why)
+    assert ([Condemned(Origin("in", 0, 20), 2, why, 4, "task.py:9 in process")], []) == (list(found.condemned), list(found.suspects))
+
+
 def test_a_container_that_dies_elsewhere_each_time_is_not_searched_in_for_ever() -> None:
     """Killed by somebody else every few seconds: only the first of these deaths is left out of the restart budget."""
     caution, nearer = Caution(9.0), 0
@@ -113,7 +156,9 @@ def test_a_container_that_dies_elsewhere_each_time_is_not_searched_in_for_ever()
 
 
 def test_it_goes_over_the_wire_and_what_is_no_piece_is_none() -> None:
-    found = after_death(suspects(Suspects(piece(20, 21), 1), Suspects(piece(0, 9, 1))), piece(20, 21), "exit code 3", 4, 9.0)
+    found = after_death(suspects(Suspects(piece(20, 21), 1, 1), Suspects(piece(0, 9, 1))), piece(20, 21), "exit code 3", 4, 9.0)
+    waits = after_death(found.caution, piece(30, 31), "silent for 9.0 s", 4, 9.0)
+    assert waits.caution == caution_from_json(waits.caution.to_json())
     assert found.caution == caution_from_json(found.caution.to_json())
     mixed = piece_of([("in", 0, 5), ("in", 1, 9), ("in", 0, 7)])
     assert Piece((Span("in", 0, 5, 8), Span("in", 1, 9, 10)), 3) == mixed == piece_from_json(mixed.to_json())
