@@ -161,6 +161,7 @@ class InternalSettings(Section):
     value: Serde = "bytes"
     partitions: Partitions | None = None
     timed: Flag = False
+    everywhere: Flag = False
     sources: tuple[str, ...] = ()
 
 
@@ -168,7 +169,8 @@ class StageSettings(Section):
     """What an `app` says of its stages; nobody writes it.
 
     Attributes:
-        internal: the internal topics, by name; `sources`: the topics that the tasks read which write them.
+        internal: the internal topics, by name; `sources`: the topics that the tasks read which write them;
+            `everywhere`: each record is written for every task, into its partition.
         together: topics whose records meet by key in one task, so that they must have equally many partitions.
         timed: topics over which a time goes: that of windows, or of what is written into an internal topic.
     """

@@ -43,6 +43,21 @@ def _refuse_unequal(counts: Mapping[str, int]) -> None:
         )
 
 
+def refuse_left_out(everywhere: Mapping[str, int], tasks: int) -> None:
+    """Refuse topics that have a partition for each task, and are fewer than the tasks are now.
+
+    Raises:
+        ConfigurationError: there are some.
+    """
+    few = {topic: n for topic, n in sorted(everywhere.items()) if n < tasks}
+    if few:
+        counted = ", ".join(f"{topic} has {n}" for topic, n in few.items())
+        raise ConfigurationError(
+            f"the job has {tasks} tasks, and a topic of `broadcast` has a partition for each: {counted}.",
+            f"With Kafka's own tools, give {' and '.join(few)} {tasks} partitions: a new one gets the records that are sent from then on.",
+        )
+
+
 def internal_counts(
     inputs: Mapping[str, int], broadcast: Collection[str], asked: Mapping[str, int | None], together: Collection[Collection[str]]
 ) -> dict[str, int]:

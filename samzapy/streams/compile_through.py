@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from samzapy.streams.graph import Reader, Repartition
-from samzapy.streams.scattered import ROUND_ROBIN
+from samzapy.streams.scattered import BROADCAST, ROUND_ROBIN
 
 EARLIEST = 1
 TIME_HEADER = "samzapy-time"
@@ -21,26 +21,28 @@ def writer_lines(node: Repartition, value: str, called: str, needs_headers: bool
     """What a record comes to. `called`: the call of the operator's function, if it has one."""
     n = node.number
     headers = "h" if needs_headers else "None"
-    key, partition, lines = "k", "", []
+    key, partition, lines, indent = "k", "", [], ""
     if node.how == "key_by":
         lines, key = [f"x = {called}", f"if x is None: no_new_key({n})"], "x"
     elif node.how == ROUND_ROBIN:
         partition = f", partition=in_turn{n}()"
+    elif node.how == BROADCAST:
+        lines, partition, indent = [f"for x in each{n}:"], ", partition=x", "    "
     elif node.function is not None:
         partition = f", partition={called}"
     else:
         lines = [f"if k is None: no_key({n})"]
     return [
         *lines,
-        f"if t > {EARLIEST}: send(topic{n}, {value}, {key}{partition}, timestamp=t, headers={headers})",
-        f"else: send(topic{n}, {value}, {key}{partition}, timestamp={EARLIEST}, headers=early({headers}, t))",
+        f"{indent}if t > {EARLIEST}: send(topic{n}, {value}, {key}{partition}, timestamp=t, headers={headers})",
+        f"{indent}else: send(topic{n}, {value}, {key}{partition}, timestamp={EARLIEST}, headers=early({headers}, t))",
     ]
 
 
 def writer_names(node: Repartition) -> list[str]:
     """The names that these lines need."""
     n = node.number
-    own = {"key_by": ["no_new_key"], ROUND_ROBIN: [f"in_turn{n}"], "repartition": ["no_key"]}.get(node.how, [])
+    own = {"key_by": ["no_new_key"], ROUND_ROBIN: [f"in_turn{n}"], BROADCAST: [f"each{n}"], "repartition": ["no_key"]}.get(node.how, [])
     return [f"topic{n}", "early", *own]
 
 

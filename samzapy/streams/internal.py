@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from samzapy.streams.graph import Graph, Keeps, Lookup, Node, Reader, Repartition, Source, TableSource
+from samzapy.streams.scattered import BROADCAST
 from samzapy.streams.walk import readers, roots_of, tables_read
 from samzapy.streams.windowed import WindowAggregate, sources_of
 
@@ -50,6 +51,8 @@ def _internal(reader: Reader, named: Mapping[Node, str]) -> dict[str, Any]:
         "timed": is_timed(writer),
         "sources": sorted(named[root] for root in roots_of(writer)),
     }
+    if writer.how == BROADCAST:
+        found["everywhere"] = True
     return found if writer.partitions is None else {**found, "partitions": writer.partitions}
 
 
@@ -71,9 +74,14 @@ def _together(graph: Graph) -> list[set[Node]]:
         if not meets_by_key:
             continue
         group = roots_of(node) | {root for table in tables_read(node) for root in roots_of(table)}
-        group = {root for root in group if not (isinstance(root, TableSource) and root.broadcast)}
+        group = {root for root in group if not _is_everywhere(root)}
         touched = [other for other in found if other & group]
         found = [other for other in found if not other & group]
         if group:
             found.append(group.union(*touched))
     return found
+
+
+def _is_everywhere(root: Node) -> bool:
+    """Whether every task has all of it."""
+    return root.broadcast if isinstance(root, TableSource) else isinstance(root, Reader) and root.writer.how == BROADCAST

@@ -10,6 +10,7 @@ from samzapy.config.units import format_duration
 from samzapy.printable import printable
 from samzapy.streams.compile import compiled
 from samzapy.streams.graph import Graph, Keeps, Node, Reader, Repartition, Source, TableSource, To
+from samzapy.streams.scattered import BROADCAST
 from samzapy.streams.walk import sources, tables_read, takers
 from samzapy.streams.windowed import Late, WindowAggregate
 
@@ -81,13 +82,19 @@ def described(node: Node, topics: Topics) -> str:
     if isinstance(node, Reader):
         words = f"══ stage {stage_of(node)}: {words}: {node.key} → {node.value}"
     if isinstance(node, Repartition):
-        words += " (as many partitions as the largest input, or what it meets)" if node.partitions is None else f" ({node.partitions} partitions)"
+        words += f" ({_partitions(node)})"
     if isinstance(node, WindowAggregate):
         late = f", allowed lateness {format_duration(node.lateness_ms)}" if node.lateness_ms else ""
         words += f": {node.window}{late}, {node.emit}"
     if isinstance(node, Keeps):
         words += f", store {node.name}"
     return printable(" ".join(words.split()))
+
+
+def _partitions(node: Repartition) -> str:
+    if node.how == BROADCAST:
+        return "a partition for each task"
+    return "as many partitions as the largest input, or what it meets" if node.partitions is None else f"{node.partitions} partitions"
 
 
 def stage_of(node: Node) -> int:

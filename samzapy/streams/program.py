@@ -24,7 +24,7 @@ from samzapy.streams.graph import FlatMap, Graph, Lookup, Node, Reader, Repartit
 from samzapy.streams.internal import topics_of
 from samzapy.streams.operators.slices import LATE
 from samzapy.streams.places import OURS
-from samzapy.streams.scattered import ROUND_ROBIN
+from samzapy.streams.scattered import BROADCAST, ROUND_ROBIN
 from samzapy.streams.stage import Stage, TaskWindows
 from samzapy.streams.unchanged import unchanged
 from samzapy.streams.walk import readers, sources
@@ -87,7 +87,7 @@ class Program:
         between = getattr(context, "between", {})
         turns = {
             f"in_turn{node.number}": cycle(range(between[topic])).__next__ for topic, node in self.writers.items() if node.how == ROUND_ROBIN
-        }
+        } | {f"each{node.number}": range(between[topic]) for topic, node in self.writers.items() if node.how == BROADCAST}
         adds: dict[str, Any] = {} if windows is None else {"moved": windows.moved, "heard": windows.heard, "written_at": windows.written_at, **windows.adds}
         nobodys = {name: _no_part for name in self._wanted if name in OF_TIME or name.startswith("add")}
         return self._make(**self._bound, **stores, **puts, **turns, **nobodys | {name: adds[name] for name in self._wanted if name in adds})

@@ -6,7 +6,7 @@ from samzapy.streams.graph import Node, Reader
 from samzapy.streams.places import refused
 from samzapy.streams.walk import roots_of
 
-ROUND_ROBIN, DIRECT = "round_robin", "direct"
+ROUND_ROBIN, DIRECT, BROADCAST = "round_robin", "direct", "broadcast"
 
 
 def refuse_scattered(node: Node, what: str, where: str) -> None:

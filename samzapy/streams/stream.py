@@ -157,6 +157,13 @@ class Stream(Generic[K, V]):
         """
         return through.repartition(self, name, by, value, partitions)
 
+    def broadcast(self, name: str, /, *, value: Kinds[V] = None) -> Stream[K, V]:
+        """The same records in every task: each gets all of them, through an internal topic with a partition for each task.
+
+        State by key behind it is each task's own, of all records: so what is made of it there comes once from each task. Otherwise as `key_by`.
+        """
+        return through.broadcast(self, name, value)
+
     # -- with state ------------------------------------------------------------------------------------------------------------------
 
     def count(self, name: str, /) -> Table[K, int]:

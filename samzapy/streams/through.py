@@ -1,4 +1,4 @@
-"""`key_by` and `repartition`: streams that go through an internal topic, to the tasks of a following stage."""
+"""`key_by`, `repartition` and `broadcast`: streams that go through an internal topic, to the tasks of a following stage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from samzapy.streams.functions import function
 from samzapy.streams.graph import Reader, Repartition
 from samzapy.streams.kinds import Kind, kind_of
 from samzapy.streams.places import place, refused
-from samzapy.streams.scattered import DIRECT, ROUND_ROBIN
+from samzapy.streams.scattered import BROADCAST, DIRECT, ROUND_ROBIN
 from samzapy.streams.windows import PANE
 
 if TYPE_CHECKING:
@@ -35,6 +35,11 @@ def repartition(stream: Stream[Any, Any], name: str, by: Any, value: Any, partit
     found = None if isinstance(by, str) else function(by, f"{what}, by=…", where)
     how = "repartition" if by == KEY else ROUND_ROBIN if by == ROUND_ROBIN else DIRECT
     return _through(stream, name, how, found, stream.node.key, value, partitions, where)
+
+
+def broadcast(stream: Stream[Any, Any], name: str, value: Any) -> Stream[Any, Any]:
+    """What `Stream.broadcast` gives."""
+    return _through(stream, name, BROADCAST, None, stream.node.key, value, None, place())
 
 
 def _through(

@@ -12,7 +12,7 @@ from samzapy.container.failure import DEAD_LETTER
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.plan.forgetting import OF_CLOCK, OF_RECORD, OF_VALUE, store_subject, time_subject
-from samzapy.plan.grouping import group, internal_counts
+from samzapy.plan.grouping import group, internal_counts, refuse_left_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,7 @@ class JobTopics:
         inputs, outputs: in the order of the job file.
         broadcast: the inputs that every task reads whole.
         internal: topics between the stages of a program, with how many partitions they are to have, if that is said.
+        everywhere: those of them with a partition for each task, into which every record is written.
         together: of a program, topics whose records meet by key; None: it is none, and all inputs may.
         changelogs: by store, in the order of the job file; scratch stores have none.
         dead_letters: where failed records are set aside; None: they are not.
@@ -35,6 +36,7 @@ class JobTopics:
     broadcast: frozenset[str]
     outputs: tuple[str, ...]
     internal: Mapping[str, int | None]
+    everywhere: frozenset[str]
     together: tuple[tuple[str, ...], ...] | None
     changelogs: Mapping[str, str]
     dead_letters: str | None
@@ -51,6 +53,7 @@ class JobTopics:
             broadcast=frozenset(i.topic for i in settings.inputs if i.broadcast),
             outputs=tuple(o.topic for o in settings.outputs),
             internal={} if stages is None else {one.topic: one.partitions for one in stages.internal.values()},
+            everywhere=frozenset() if stages is None else frozenset(one.topic for one in stages.internal.values() if one.everywhere),
             together=None if stages is None else stages.together,
             changelogs={name: topic if isinstance(topic, str) else job.changelog_topic(name) for name, topic in named.items()},
             dead_letters=job.dead_letter_topic if settings.on_error.then == DEAD_LETTER else None,
@@ -85,15 +88,20 @@ class JobTopics:
         inputs = {topic: partitions[topic] for topic in self.inputs}
         missing = {topic: asked for topic, asked in self.internal.items() if topic not in partitions}
         there = {topic: partitions[topic] for topic in self.internal if topic in partitions}
-        return {**inputs, **there, **internal_counts({**inputs, **there}, self.broadcast, missing, self.together or ())}
+        found = {**inputs, **there, **internal_counts({**inputs, **there}, self.broadcast, missing, self.together or ())}
+        tasks = max((n for topic, n in found.items() if topic not in self.broadcast and (topic in there or topic not in self.everywhere)), default=1)
+        return found | {topic: tasks for topic in missing if topic in self.everywhere}
 
     def tasks(self, partitions: Mapping[str, int]) -> dict[str, TaskModel]:
         """The job's tasks, where the topics that exist have so many partitions.
 
         Raises:
-            ConfigurationError: unequal partition counts of topics whose records meet by key.
+            ConfigurationError: unequal partition counts of topics whose records meet by key; a task that has no partition of a topic with one for each.
         """
-        return group(self.counts(partitions), self.broadcast, self.has_stores, self.together)
+        counts = self.counts(partitions)
+        tasks = group(counts, self.broadcast, self.has_stores, self.together)
+        refuse_left_out({topic: counts[topic] for topic in self.everywhere}, len(tasks))
+        return tasks
 
 
 def job_of(settings: Settings) -> Job:

@@ -13,6 +13,8 @@ from samzapy.model.marks import MARKS_KEY
 from samzapy.model.murmur2 import murmur2
 from samzapy.streams import App, Stream, agg, hopping, picture, tumbling
 from samzapy.testing import Harness
+from samzapy.testing.harness_job import HarnessJob
+from samzapy.testing.memory_registry import MemoryRegistry
 
 T0 = 1_600_041_600_000
 SENTENCE = "NE Scala 2016 Apache Apache Spark Storm Apache Trident Flink Streaming Samza Scala 2016 Streaming"
@@ -356,3 +358,51 @@ def test_who_writes_marks_by_hand_stops_the_job() -> None:
         h.send_raw("test-1-by-number", b"{}", MARKS_KEY)
         with pytest.raises(TaskError, match="which samzapy alone writes"):
             h.run()
+
+
+# -- to every task ---------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_broadcast_stream_is_whole_in_every_task(crashes: bool) -> None:
+    """P6, all: each record once in each of eight tasks, whatever crashes."""
+    app = App()
+    rules = app.stream("in", key=str, value=int).broadcast("rules")
+    rules.count("counts").to("counts")
+    rules.key_by(lambda n, key: "all", "one-place", key=str).count("deliveries")
+    with Harness(app, tasks=8) as h:
+        for n in range(100):
+            h.send("in", n, key=f"k{n % 7}", partition=n % 8)
+            crash(h, crashes and n in (20, 50, 70), keep=n != 50)
+        h.run()
+        assert 800 == h.store("deliveries")["all"] == len(h.output("counts"))
+        assert {(f"k{k}", n) for k in range(7) for n in range(1, 1 + len(range(k, 100, 7)))} == set(h.output("counts"))
+        assert {8} == set(Counter(h.output("counts")).values())
+
+
+def test_time_goes_to_every_task_with_a_broadcast_stream() -> None:
+    app = App()
+    app.stream("in", key=str, value=int, watermark_delay="0s").broadcast("rules").window(tumbling("10s")).count("n").to("out")
+    with Harness(app, tasks=3) as h:
+        for partition in range(3):
+            h.send("in", 1, key="k", partition=partition, timestamp=T0)
+        h.send("in", 1, key="k", partition=0, timestamp=T0 + 10_000)
+        h.run()
+        assert [] == h.output("out")  # two of the three that write are not that far
+        for partition in (1, 2):
+            h.send("in", 1, key="k", partition=partition, timestamp=T0 + 10_000)
+        h.run()
+        assert [3] * 3 == [pane["value"] for _, pane in h.output("out")]
+        h.end()
+        assert [3] * 6 == [pane["value"] for _, pane in h.output("out")]
+
+
+def test_a_broadcast_stream_needs_a_partition_for_each_task() -> None:
+    app = App()
+    app.stream("in", key=str, value=int).broadcast("rules").to("out")
+    topics = HarnessJob.of(app, (), {}, MemoryRegistry()).topics
+    assert {"in": 4, "test-1-rules": 4} == topics.counts({"in": 4})
+    assert 4 == len(topics.tasks({"in": 4}))
+    assert 6 == len(topics.tasks({"in": 4, "test-1-rules": 6}))
+    with pytest.raises(ConfigurationError, match="the job has 6 tasks, and a topic of `broadcast` has a partition for each: test-1-rules has 4"):
+        topics.tasks({"in": 6, "test-1-rules": 4})
