@@ -174,10 +174,10 @@ class Changes:
             LOG.info("the settings of the job's topics are right again; before: %s", before)
 
     def _say_unread(self, tasks: Mapping[str, TaskModel]) -> None:
-        """Partitions that a broadcast input has by now and that the running tasks do not read: each of them would have to read all."""
+        """Partitions that inputs have by now and that the running tasks do not read: of a broadcast input, or of one with fewer than there are tasks."""
         running = self._roster.tasks
         unread = sorted({p for name, now in tasks.items() if name in running for p in set(now.inputs) - set(running[name].inputs)})
-        why = f"{', '.join(map(str, unread))}: added to a broadcast input while the job runs; read from the next `samzapy run` on" if unread else ""
+        why = f"{', '.join(map(str, unread))}: added while the job runs; read from the next `samzapy run` on" if unread else ""
         if why and why != self._roster.unread:
             LOG.warning("%s, from their start", why)
         self._roster.unread = why

@@ -10,6 +10,7 @@ from samzapy.model.ownership import Startpoint
 OPERATOR = "operator "
 INTERNAL = "internal topic "
 TIME = "time of "
+PARTITIONS = "partitions of "
 OF_RECORD, OF_VALUE, OF_CLOCK = "Kafka's timestamp", "of the value", "the clock's"
 
 
@@ -31,6 +32,11 @@ def topic_subject(name: str) -> str:
 def time_subject(topic: str) -> str:
     """The fingerprint's name for what a record's time is: OF_RECORD, OF_VALUE or OF_CLOCK."""
     return f"{TIME}{topic}"
+
+
+def partitions_subject(topic: str) -> str:
+    """The fingerprint's name for how many partitions an internal topic has whose keys decide which task's state a record meets."""
+    return f"{PARTITIONS}{topic}"
 
 
 def without_store(checkpoint: Checkpoint, store: str) -> Checkpoint:
@@ -61,7 +67,8 @@ def knows(checkpoint: Checkpoint, topic: str) -> bool:
 def _subjects(checkpoint: Checkpoint, topic: str) -> set[str]:
     """What the fingerprint says of an internal topic."""
     own = f"{checkpoint.job}-{checkpoint.id}-"
-    return {s for s in checkpoint.fingerprint if s.startswith(INTERNAL) and topic == own + s.removeprefix(INTERNAL)}
+    own_topic = {s for s in checkpoint.fingerprint if s.startswith(INTERNAL) and topic == own + s.removeprefix(INTERNAL)}
+    return own_topic | {s for s in checkpoint.fingerprint if s == partitions_subject(topic)}
 
 
 def without_order(order: Startpoint, topic: str) -> Startpoint | None:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.event_time import NEVER
 from samzapy.model.names import Job
-from samzapy.plan.forgetting import INTERNAL, OPERATOR, TIME, is_of
+from samzapy.plan.forgetting import INTERNAL, OPERATOR, PARTITIONS, TIME, is_of
 from samzapy.plan.restore import Refuse
 
 
@@ -51,6 +51,13 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
             f"{subject} was {old!r} when records were written there; the program now says {new!r}, which cannot read them.",
             f"Change {name!r} back; or give it another name, and, to give up what waits in the old topic, `samzapy checkpoint forget JOB.yaml {topic}`, "
             "which shows what it would do; run it again with `--execute`.",
+        )
+    if subject.startswith(PARTITIONS):
+        topic = subject.removeprefix(PARTITIONS)
+        return Refuse(
+            f"internal topic {topic} had {old} partitions when the state behind it was written, and has {new} now: keys go to other tasks than their state.",
+            "A topic cannot be given fewer partitions again. Give it another name in the program, and the state behind it too; or run "
+            "`samzapy reset JOB.yaml` to start over.",
         )
     if subject.startswith(TIME):
         return Refuse(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
 
 from samzapy.config.registered import stored_form
@@ -11,7 +12,7 @@ from samzapy.config.schema import Settings
 from samzapy.container.failure import DEAD_LETTER
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
-from samzapy.plan.forgetting import OF_CLOCK, OF_RECORD, OF_VALUE, store_subject, time_subject
+from samzapy.plan.forgetting import OF_CLOCK, OF_RECORD, OF_VALUE, partitions_subject, store_subject, time_subject
 from samzapy.plan.grouping import group, internal_counts, refuse_left_out
 
 
@@ -108,12 +109,14 @@ def job_of(settings: Settings) -> Job:
     return Job(settings.job, settings.id)
 
 
-def fingerprint(settings: Settings, tasks: int) -> dict[str, str]:
-    """What must not change between runs while there is state: subject → how it is now."""
+def fingerprint(settings: Settings, tasks: int, internal: Mapping[str, int] = MappingProxyType({})) -> dict[str, str]:
+    """What must not change between runs while there is state: subject → how it is now. `internal`: how many partitions internal topics have."""
     if not settings.stores:
         return {}
     result = {"task count": str(tasks)}
-    for name, topic in sorted(JobTopics.of(settings).changelogs.items()):
+    names = JobTopics.of(settings)
+    result |= {partitions_subject(topic): str(internal[topic]) for topic in names.keyed if topic in internal}
+    for name, topic in sorted(names.changelogs.items()):
         store = settings.stores[name]
         result[store_subject(name, "key serde")] = store.key
         result[store_subject(name, "value serde")] = stored_form(store.value)

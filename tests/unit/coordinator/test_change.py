@@ -319,9 +319,9 @@ def test_partitions_that_a_broadcast_input_gets_are_said_in_log_and_status_as_lo
         cast = Cast(stage)
         cast.play(settled(1))
         counts["rules"] = 2
-        why = "rules[1]: added to a broadcast input while the job runs; read from the next `samzapy run` on"
+        why = "rules[1]: added while the job runs; read from the next `samzapy run` on"
         cast.play(lambda s: [why] * 4 == [t["reason"] for t in s["tasks"]])
-        assert [f"{why}, from their start"] == [m for m in caplog.messages if "broadcast" in m]
+        assert [f"{why}, from their start"] == [m for m in caplog.messages if "rules[1]" in m]
         assert stage.code is None
 
 

@@ -92,7 +92,9 @@ def test_min_by_keeps_the_record_of_the_smallest(crashes: bool) -> None:
         assert ["x", "y", "y"] == values(h, "best")
 
 
-def test_a_fold_begins_with_what_a_table_has_for_the_key() -> None:
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_fold_begins_with_what_a_table_has_for_the_key(crashes: bool) -> None:
+    """J21."""
     app = App()
     table = app.table("initial", key=str, value=float)
     halves = app.stream("values", key=str, value=float).fold(
@@ -103,6 +105,9 @@ def test_a_fold_begins_with_what_a_table_has_for_the_key() -> None:
         h.send("initial", 1.0, key="u2")
         for key, value in (("u1", 1.0), ("u1", 1.0), ("u1", -1.0), ("u2", 1.0)):
             h.send("values", value, key=key)
+            if crashes:
+                h.run(commit=False)
+                h.crash(keep_state=value > 0)
         h.run()
         assert [("u1", 0.5), ("u1", 0.75), ("u1", -0.125), ("u2", 1.0)] == h.output("halves")
 
@@ -127,6 +132,39 @@ def test_a_lookup_pairs_a_record_with_what_a_broadcast_table_has_now() -> None:
         h.send("views", "user1/c", key="x", partition=0)
         h.run()
         assert {"LNKD", "MSFT"} == set(values(h, "inner"))
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+@pytest.mark.parametrize("broadcast", [False, True])
+def test_views_are_paired_with_the_profiles_of_their_users(broadcast: bool, crashes: bool) -> None:
+    """J17 without `as_of`: every profile is read before the first view, and one that changes counts for later views only."""
+    app = App()
+    profiles = app.table("profiles", key=str, value=str, broadcast=broadcast)
+    views = app.stream("views", key=str, value=str)
+    views.lookup(profiles, how="inner").map(lambda pair, key: [key, pair[1], pair[0]], value=list).to("pairs")
+    views.lookup(profiles).filter(lambda pair: pair[1] is None).map(lambda pair: pair[0], value=str).to("nobodys")
+
+    def view(h: Harness, *given: tuple[str, str]) -> None:
+        for user, page in given:
+            h.send("views", page, key=user)
+            if crashes:
+                h.run(commit=False)
+                h.crash(keep_state=user == "user1")
+        h.run()
+
+    with Harness(app, tasks=3) as h:
+        h.send("profiles", "LNKD", key="user1")
+        h.send("profiles", "MSFT", key="user2")
+        view(h, ("user1", "google.com"), ("user2", "yahoo.com"), ("user3", "samza.org"))
+        h.send("profiles", "APPL", key="user1")
+        h.run()
+        view(h, ("user1", "google.com"))
+        h.send("profiles", None, key="user1")
+        h.run()
+        view(h, ("user1", "bing.com"))
+        wanted = [["user1", "LNKD", "google.com"], ["user2", "MSFT", "yahoo.com"], ["user1", "APPL", "google.com"]]
+        assert sorted(wanted) == sorted(values(h, "pairs"))
+        assert {"samza.org", "bing.com"} == set(values(h, "nobodys"))
 
 
 def test_a_lookup_by_the_records_key_reads_the_tasks_own_part_of_a_table() -> None:

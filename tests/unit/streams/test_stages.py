@@ -360,6 +360,30 @@ def test_who_writes_marks_by_hand_stops_the_job() -> None:
             h.run()
 
 
+def test_an_internal_topic_that_grows_while_the_job_runs_stops_it() -> None:
+    """Of 2 to 3 partitions: the number of tasks stays, and keys go to other tasks all the same."""
+    with Harness(counting("by-number", partitions=2), tasks=4) as h:
+        h.send("in", 1, key="k")
+        h.run()
+        with h.log.admin() as admin:
+            admin.grow("test-1-by-number", 3)
+        h.advance("2s")
+        h.send("in", 2, key="k")
+        with pytest.raises(StateMismatch, match="test-1-by-number grew from 2 to 3 partitions while the job ran"):
+            h.run()
+
+
+def test_an_internal_topic_that_has_grown_since_the_last_run_is_refused() -> None:
+    with Harness(counting("by-number", partitions=2), tasks=4) as h:
+        h.send("in", 1, key="k")
+        h.run()
+        h.restart(counting("by-number"))  # its own count holds
+        with h.log.admin() as admin:
+            admin.grow("test-1-by-number", 3)
+        with pytest.raises(StateMismatch, match=r"test-1-by-number had 2 partitions when the state behind it was written, and has 3 now"):
+            h.restart(counting("by-number"))
+
+
 # -- to every task ---------------------------------------------------------------------------------------------------------------------------
 
 
