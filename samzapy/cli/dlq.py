@@ -19,9 +19,9 @@ from samzapy.cli.tables import print_table
 from samzapy.model.dead_letter import Origin
 from samzapy.ops.dead_letters import DeadLetters
 from samzapy.ops.exact_json import exact, header
-from samzapy.ops.letter_choice import by_kind, check_choice, discard_of, readers_of, replay_of
+from samzapy.ops.letter_choice import by_kind, check_choice, discard_of, opened, replay_of
 from samzapy.ops.letters import Entry
-from samzapy.ops.shown import Undecoded, decoded
+from samzapy.ops.shown import BYTES, Undecoded, decoded, serdes_by_topic
 from samzapy.printable import printable
 from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
@@ -112,7 +112,7 @@ def replay(
         typer.Option("--to-all-tasks", help="Also broadcast records that some tasks have processed: these process them a second time."),
     ] = False,
     new_time: Annotated[
-        bool, typer.Option("--new-time", help="Also records whose timestamp their topic refuses or does not keep: they get the present time.")
+        bool, typer.Option("--new-time", help="Also records without a timestamp, or whose timestamp their topic refuses or does not keep: they get the present time.")
     ] = False,
     more: MoreFiles = None,
     sets: Sets = None,
@@ -120,6 +120,9 @@ def replay(
     as_json: AsJson = False,
 ) -> None:
     """Send records back to the topic and partition that they came from, each at most once, with their own timestamp.
+
+    A record that failed in a following stage of a program goes back into the topic before that stage: what came before it is not repeated. For
+    windows that have fired since, a record with its own time is late.
 
     A broadcast input's record that failed in some tasks only is refused: every task would process it again. `--to-all-tasks` sends it all the
     same. A record is refused, too, if its topic does not take its timestamp (message.timestamp.before.max.ms, message.timestamp.after.max.ms), or
@@ -129,7 +132,8 @@ def replay(
     job = Job(file, more, sets)
     chosen = filter_of(task, topic, error, since, job.clock.now_ms())
     check_choice(which, everything, chosen, "replay")
-    with _opened(job, are_checked=not to_all_tasks, may_have_new_time=new_time) as letters:
+    with job:
+        letters = opened(job.settings, job.log, job.clock, to_all_tasks, new_time)
         plan = replay_of(letters, letters.read(), which, chosen)
         waiting = list(plan.waiting)
         for origin in plan.shortened:
@@ -209,11 +213,10 @@ def send_back(letters: DeadLetters, wanted: Sequence[Origin] | None) -> list[Ent
 
 
 @contextmanager
-def _opened(job: Job, are_checked: bool = False, may_have_new_time: bool = False) -> Iterator[Any]:
-    """`are_checked`: refuse what tasks that processed it would process again."""
+def _opened(job: Job) -> Iterator[Any]:
+    """To look at, or to discard."""
     with job:
-        readers = readers_of(job.settings, job.log) if are_checked else {}
-        yield DeadLetters(job.names, [i.topic for i in job.settings.inputs], job.log, job.clock, readers, may_have_new_time)
+        yield DeadLetters(job.names, [i.topic for i in job.settings.inputs], job.log, job.clock)
 
 
 def _records(entries: Sequence[Any]) -> str:
@@ -232,9 +235,8 @@ def _summary(entry: Any) -> dict[str, Any]:
 
 
 def _decoded(job: Job, letter: Any) -> tuple[Any, Any]:
-    """Key and value by the serdes of the input, each as its bytes if there is no such input."""
-    spec = next((i for i in job.settings.inputs if i.topic == letter.origin.topic), None)
-    names = ("bytes", "bytes") if spec is None else (spec.key, spec.value)
+    """Key and value by the serdes of the topic, each as its bytes if the job has no such topic."""
+    names = serdes_by_topic(job.settings).get(letter.origin.topic, (BYTES, BYTES))
     serdes, topic = Serdes(job.settings, job.loaded.folders), letter.origin.topic
     return decoded(serdes, names[0], topic, KEY, letter.key), decoded(serdes, names[1], topic, VALUE, letter.value)
 

@@ -37,10 +37,11 @@ from samzapy.model.dead_letter import (
     replay_headers,
     trace_headers,
 )
+from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.ops.letters import Entry, Found, Sorting
-from samzapy.ops.replay_time import is_given_by, time_to_send, why_not_own
+from samzapy.ops.replay_time import NOW, is_given_by, time_to_send, why_not_own
 from samzapy.ports import Clock, Consumer, Log, Message, TopicFacts, TransactionalProducer
 from samzapy.readers import read_ranges
 
@@ -59,11 +60,14 @@ class DeadLetters:
     """The dead-letter topic of one job.
 
     Args:
-        inputs: the job's input topics: nothing is sent to any other.
+        inputs: the topics that the job's tasks read, also those between stages of a program: nothing is sent to any other.
         readers: by broadcast input, how many tasks read each of its records. All of them read what is sent back, so a record that failed in
             some of them only is refused. An input that is not there is not checked.
         may_have_new_time: records whose own timestamp their topic refuses, or removes soon, get the present time; else they are refused.
         limit_bytes: dead letters of more bytes are not read; 0: of any.
+
+    Attributes:
+        not_read: those of the inputs of which no record that is there now will be read: it is removed before the next run.
     """
 
     def __init__(
@@ -83,6 +87,7 @@ class DeadLetters:
         self._clock = clock
         self._may_have_new_time = may_have_new_time
         self._limit_bytes = limit_bytes
+        self.not_read: Collection[str] = ()
         with log.admin() as admin:
             self._facts: Mapping[str, TopicFacts] = admin.topics([job.dead_letter_topic, *self._inputs])
 
@@ -166,7 +171,7 @@ class DeadLetters:
             if is_given_by(config):
                 found.setdefault(f"{origin.topic} gives each record the time at which it arrives", []).append(origin)
             elif why and self._may_have_new_time:
-                found.setdefault(f"{origin.topic} does not keep their own", []).append(origin)
+                found.setdefault(f"{origin.topic} does not keep their own" if timestamp_ms > NOW else "they have none that can be sent", []).append(origin)
         return found
 
     def passed_by(self, found: Found) -> list[SamzapyError]:
@@ -189,11 +194,21 @@ class DeadLetters:
         origin, facts = entry.letter.origin, self._facts.get(entry.letter.origin.topic)
         if origin.topic not in self._inputs:
             return ConfigurationError(
-                f"the dead letter of {origin}: {origin.topic} is not an input of this job, and nothing is sent to any other topic.",
+                f"the dead letter of {origin}: no task of this job reads {origin.topic}, and nothing is sent to any other topic.",
                 f"Look at it: `samzapy dlq show JOB.yaml {entry.number}`. Name others to replay.",
             )
         if facts is None or facts.partitions <= origin.partition:
             return TopicMissing(f"the dead letter of {origin}: that partition no longer exists.", "Name others to replay.")
+        if origin.topic in self.not_read:
+            return ConfigurationError(
+                f"the dead letter of {origin}: no checkpoint of this job knows {origin.topic}, so what is in it is removed before the next run.",
+                "Start the job first, then send it back.",
+            )
+        if entry.letter.key == MARKS_KEY:
+            return ConfigurationError(
+                f"the dead letter of {origin} has a key that samzapy alone writes: it is no record of this job's.",
+                f"Look at it: `samzapy dlq show JOB.yaml {entry.number}`; take it out: `samzapy dlq discard JOB.yaml {entry.number} --execute`.",
+            )
         tasks = failed_in.get(origin)
         if tasks is not None and len(tasks) < self._readers[origin.topic]:
             return ConfigurationError(
@@ -205,7 +220,8 @@ class DeadLetters:
         if why:
             return ConfigurationError(
                 f"the dead letter of {origin}: {why}.",
-                f"Change that setting of {origin.topic}, or send it back with the present time: `samzapy dlq replay JOB.yaml {entry.number} --new-time --execute`.",
+                f"{f'Change that setting of {origin.topic}, or send' if entry.letter.timestamp_ms > NOW else 'Send'} it back with the present time: "
+                f"`samzapy dlq replay JOB.yaml {entry.number} --new-time --execute`.",
             )
         size = record_size(entry.letter.key, entry.letter.value, replay_headers(entry.letter, entry.place))
         if size > facts.max_message_bytes:

@@ -11,7 +11,8 @@ from samzapy.model.dead_letter import Origin
 from samzapy.ops.dead_letters import DeadLetters
 from samzapy.ops.letters import Entry, Found
 from samzapy.ops.topics import tasks_of
-from samzapy.ports import Log
+from samzapy.ops.unknown_records import unknown_topics
+from samzapy.ports import Clock, Log
 from samzapy.wiring.job_topics import JobTopics
 
 
@@ -105,6 +106,15 @@ def by_kind(errors: Sequence[SamzapyError]) -> list[list[SamzapyError]]:
     for error in errors:
         kinds.setdefault(type(error), []).append(error)
     return list(kinds.values())
+
+
+def opened(settings: Settings, log: Log, clock: Clock, to_all_tasks: bool = False, may_have_new_time: bool = False, limit_bytes: int = 0) -> DeadLetters:
+    """A job's dead letters, to be sent back. Arguments as of `DeadLetters`; `to_all_tasks`: also what some tasks would process again."""
+    names = JobTopics.of(settings)
+    readers = {} if to_all_tasks else readers_of(settings, log)
+    letters = DeadLetters(names.job, names.read, log, clock, readers, may_have_new_time, limit_bytes)
+    letters.not_read = unknown_topics(settings, log, clock)
+    return letters
 
 
 def readers_of(settings: Settings, log: Log) -> dict[str, int]:

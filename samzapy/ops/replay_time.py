@@ -18,8 +18,10 @@ def why_not_own(timestamp_ms: int, now_ms: int, config: Mapping[str, str]) -> st
 
     A limit begins a tenth of it early, at most an hour: clocks differ, and the job has yet to read the record.
     """
-    if timestamp_ms <= 0 or is_given_by(config):
+    if is_given_by(config):
         return ""
+    if timestamp_ms <= NOW:
+        return "it has no timestamp" if timestamp_ms < NOW else "its timestamp is 0, which Kafka's client cannot send"
     age_ms = now_ms - timestamp_ms
     limits = [
         ("message.timestamp.before.max.ms", age_ms, "takes none that are older than"),
@@ -36,7 +38,7 @@ def why_not_own(timestamp_ms: int, now_ms: int, config: Mapping[str, str]) -> st
 
 
 def time_to_send(timestamp_ms: int, now_ms: int, config: Mapping[str, str], may_be_new: bool) -> int:
-    """Its own, or `NOW`: it has none, or the topic gives one, or it may get a new one and needs it."""
-    if timestamp_ms <= 0 or is_given_by(config) or (may_be_new and why_not_own(timestamp_ms, now_ms, config)):
+    """Its own, or `NOW`: the topic gives one, or it may get a new one and needs it."""
+    if is_given_by(config) or (may_be_new and why_not_own(timestamp_ms, now_ms, config)):
         return NOW
     return timestamp_ms

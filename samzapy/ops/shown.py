@@ -42,7 +42,9 @@ def serdes_by_topic(settings: Settings) -> dict[str, tuple[str, str]]:
     """The serdes of keys and values of each topic that the job reads or writes."""
     names = JobTopics.of(settings)
     found = {names.changelogs[name]: (store.key, store.value) for name, store in settings.stores.items() if name in names.changelogs}
-    return found | {o.topic: (o.key, o.value) for o in settings.outputs} | {i.topic: (i.key, i.value) for i in settings.inputs}
+    internal = settings.stages.internal.values() if settings.stages is not None else ()
+    read = {one.topic: (one.key, one.value) for one in (*internal, *settings.inputs)}
+    return found | {o.topic: (o.key, o.value) for o in settings.outputs} | read
 
 
 def field(value: Any, data: bytes | None, limit: int) -> dict[str, Any]:

@@ -8,11 +8,12 @@ What the job's own tasks send into an internal topic is committed together with 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from samzapy.config.schema import Settings
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.forgetting import knows
-from samzapy.ports import Clock, Log
+from samzapy.ports import Clock, Consumer, Log, TopicFacts
 from samzapy.readers import read_checkpoint
 from samzapy.wiring.job_topics import JobTopics, job_of
 
@@ -25,22 +26,37 @@ def remove_unknown_records(settings: Settings, log: Log, clock: Clock) -> None:
     Raises:
         LogError: Kafka could not be asked, or did not remove them. StateRefused: a checkpoint cannot be read.
     """
-    job, names = job_of(settings), JobTopics.of(settings).internal
+    names = JobTopics.of(settings).internal
     if not names:
         return
     with log.admin() as admin, log.restore_consumer("unknown-records") as consumer:
-        there = admin.topics([*names, job.checkpoint_topic])
+        there = admin.topics([*names, job_of(settings).checkpoint_topic])
         places = [TopicPartition(name, number) for name in names if name in there for number in range(there[name].partitions)]
         # First what there is, then the checkpoints: what a run that is still alive commits in between is beyond these ends.
         held = {place: bounds.end for place, bounds in consumer.bounds_of(places).items() if bounds.end > bounds.start}
         if not held:
             return
-        tasks = there[job.checkpoint_topic].partitions if job.checkpoint_topic in there else 0
-        checkpoints = [read_checkpoint(consumer, TopicPartition(job.checkpoint_topic, number), clock) for number in range(tasks)]
-        unknown = {place: end for place, end in held.items() if not any(c is not None and knows(c, place.topic) for c in checkpoints)}
+        topics = _unknown(settings, there, consumer, clock)
+        unknown = {place: end for place, end in held.items() if place.topic in topics}
         if unknown:
             admin.delete_records(unknown)
             LOG.warning(
                 "internal topic %s held records that no checkpoint of this job knows, from before that stage was forgotten or the job was reset: "
                 "they were removed", ", ".join(sorted({place.topic for place in unknown})),
             )  # fmt: skip
+
+
+def unknown_topics(settings: Settings, log: Log, clock: Clock) -> frozenset[str]:
+    """The job's internal topics that no checkpoint knows: what is in them is removed before the next run. Raises as `remove_unknown_records`."""
+    names = JobTopics.of(settings).internal
+    if not names:
+        return frozenset()
+    with log.admin() as admin, log.restore_consumer("unknown-records") as consumer:
+        return _unknown(settings, admin.topics([job_of(settings).checkpoint_topic]), consumer, clock)
+
+
+def _unknown(settings: Settings, there: Mapping[str, TopicFacts], consumer: Consumer, clock: Clock) -> frozenset[str]:
+    topic = job_of(settings).checkpoint_topic
+    tasks = there[topic].partitions if topic in there else 0
+    checkpoints = [read_checkpoint(consumer, TopicPartition(topic, number), clock) for number in range(tasks)]
+    return frozenset(name for name in JobTopics.of(settings).internal if not any(c is not None and knows(c, name) for c in checkpoints))

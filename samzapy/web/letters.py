@@ -14,7 +14,7 @@ from samzapy.config.secrets import without_secrets
 from samzapy.model.dead_letter import Origin
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.dead_letters import DeadLetters
-from samzapy.ops.letter_choice import Filter, Replay, by_kind, check_choice, discard_of, readers_of, replay_of
+from samzapy.ops.letter_choice import Filter, Replay, by_kind, check_choice, discard_of, opened, replay_of
 from samzapy.ops.letters import Entry, Found, letter_of, recent
 from samzapy.ops.shown import BYTES, decoded, field, serdes_by_topic, text_of
 from samzapy.ports import Clock, Log
@@ -101,7 +101,7 @@ class Letters:
         """Mark dead letters as dealt with; with `dry_run` only say how many."""
         chosen = self._chosen(body, "discard")
         with self._alone():
-            letters = self._letters(True, True)
+            letters = DeadLetters(self._names, (), self._log, self._clock, limit_bytes=MAX_CHANGE_BYTES)
             entries = discard_of(letters.read(), body.which, chosen)
             if not body.dry_run and entries:
                 entries = letters.discard({e.place for e in entries}, lambda progress: None)
@@ -125,9 +125,7 @@ class Letters:
         return chosen
 
     def _letters(self, to_all_tasks: bool, new_time: bool) -> DeadLetters:
-        readers = {} if to_all_tasks else readers_of(self._settings, self._log)
-        inputs = [i.topic for i in self._settings.inputs]
-        return DeadLetters(self._names, inputs, self._log, self._clock, readers, new_time, MAX_CHANGE_BYTES)
+        return opened(self._settings, self._log, self._clock, to_all_tasks, new_time, MAX_CHANGE_BYTES)
 
     @contextmanager
     def _alone(self) -> Any:

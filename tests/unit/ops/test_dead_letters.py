@@ -338,7 +338,7 @@ def test_what_cannot_go_back_is_named_before_anything_is_sent(tmp_path: Path) ->
     with pytest.raises(ConfigurationError, match=r"no dead letter of in\[0\]@77"):
         letters_of(bench).replay([Origin("in", 0, 0), Origin("in", 0, 77)], quiet)
     one = [Origin("in", 0, 0)]
-    with pytest.raises(ConfigurationError, match=r"in\[0\]@0: in is not an input of this job"):
+    with pytest.raises(ConfigurationError, match=r"in\[0\]@0: no task of this job reads in,"):
         letters_of(bench, ["other"]).replay(one, quiet)
     bench.cluster.configure("in", {"max.message.bytes": "150"})
     with pytest.raises(RecordTooLarge, match=r"in\[0\]@0.*the topic takes 150"):
@@ -369,7 +369,7 @@ def test_what_somebody_forged_is_passed_by_and_the_others_go_back(tmp_path: Path
     assert ["ConfigurationError", "TopicMissing"] == [type(e).__name__ for e in letters.passed_by(found)]
     assert all("Add" not in str(e) for e in letters.passed_by(found))
     _tell_passed_by(letters.passed_by(found))
-    assert "1 dead letter skipped; the first: the dead letter of victim[0]@0: victim is not an input of this job" in capsys.readouterr().err
+    assert "1 dead letter skipped; the first: the dead letter of victim[0]@0: no task of this job reads victim" in capsys.readouterr().err
     sent = letters.replay(None, quiet)
     assert {"in"} == {e.letter.origin.topic for e in sent}
     assert (3, []) == (len(sent), records(bench, 0, "victim"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.model.dead_letter import Origin
+from samzapy.model.dead_letter import DeadLetter, Origin
 from samzapy.ops.dead_letters import DeadLetters
 from samzapy.ops.replay_time import DAY_MS, HOUR_MS, why_not_own
 from tests.unit.container.bench import JOB, Bench
@@ -32,7 +32,9 @@ BEFORE, AFTER, KEPT = "message.timestamp.before.max.ms", "message.timestamp.afte
         (NOW_MS + 2 * HOUR_MS, {AFTER: str(HOUR_MS)}, "days ahead, and the topic takes none that are further ahead than 0.04 days"),
         (NOW_MS + HOUR_MS // 2, {AFTER: str(HOUR_MS)}, ""),
         (NOW_MS - 8 * DAY_MS, {KEPT: "1000", BEFORE: "1000", "message.timestamp.type": "LogAppendTime"}, ""),
-        (-1, {KEPT: "1000", BEFORE: "1000"}, ""),
+        (-1, {}, "it has no timestamp"),
+        (0, {}, "its timestamp is 0"),
+        (-1, {"message.timestamp.type": "LogAppendTime"}, ""),
     ],
 )
 def test_a_topic_refuses_a_time_or_removes_what_has_it(timestamp_ms: int, config: dict[str, str], told: str) -> None:
@@ -82,6 +84,22 @@ def test_a_record_whose_time_is_not_kept_is_refused_until_it_may_have_a_new_one(
     assert {"in does not keep their own": [Origin("in", 0, 0)]} == renewed.with_new_time([e for e in found.entries if e.is_waiting])
     assert [Origin("in", 0, 0)] == [e.letter.origin for e in renewed.replay(None, quiet)]
     assert [NOW_MS - DAY_MS, NOW_MS] == times(bench)[2:]
+
+
+def test_a_record_without_a_timestamp_gets_the_present_one_only_if_it_may(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Fragile, on_error="dead_letter")
+    bench.drain(bench.start())
+    letter = DeadLetter(
+        origin=Origin("in", 0, 7), key=b"k", value=b"v", headers=(), task="Partition 0", error="E: x", stack="", attempts=1, timestamp_ms=-1, time_ms=5
+    )
+    bench.log.plain_producer("feed").send(JOB.dead_letter_topic, b"v", b"k", 0, 5, letter.to_headers())
+    with pytest.raises(ConfigurationError, match=r"in\[0\]@7: it has no timestamp") as refused:
+        letters_of(bench).replay([letter.origin], quiet)
+    assert refused.value.remedy.startswith("Send it back with the present time: `samzapy dlq replay JOB.yaml 0.0 --new-time --execute`")
+    renewed = letters_of(bench, may_have_new_time=True)
+    assert {"they have none that can be sent": [letter.origin]} == renewed.with_new_time(renewed.read().entries)
+    assert [letter.origin] == [e.letter.origin for e in renewed.replay(None, quiet)]
+    assert [NOW_MS] == times(bench)
 
 
 def test_that_the_topic_gives_the_time_itself_is_told(tmp_path: Path) -> None:

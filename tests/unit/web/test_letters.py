@@ -121,9 +121,9 @@ def test_what_cannot_go_back_stays_and_says_why(client: TestClient, stage: Stage
     told = post(client, "replay", all=True, dry_run=True)
     assert 60 == told["count"]
     assert any("visits[0]@71: its dead letter is shortened" in why for why in told["not_sent"])
-    assert any("elsewhere is not an input of this job" in why for why in told["not_sent"])
+    assert any("no task of this job reads elsewhere" in why for why in told["not_sent"])
     refused = post(client, "replay", 409, which=["elsewhere[0]@70"])
-    assert "not an input" in refused["detail"]
+    assert "no task of this job reads" in refused["detail"]
     assert refused["remedy"]
     assert [] == sent(stage)
 
