@@ -112,7 +112,7 @@ def replay(
         typer.Option("--to-all-tasks", help="Also broadcast records that some tasks have processed: these process them a second time."),
     ] = False,
     new_time: Annotated[
-        bool, typer.Option("--new-time", help="Also records without a timestamp, or whose timestamp their topic refuses or does not keep: they get the present time.")
+        bool, typer.Option("--new-time", help="Also records without a timestamp, or with one that their topic refuses or does not keep: they get the present time.")
     ] = False,
     more: MoreFiles = None,
     sets: Sets = None,
