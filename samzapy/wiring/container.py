@@ -13,21 +13,24 @@ from pathlib import Path
 from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import TopicMissing
+from samzapy.api.errors import ConfigurationError, TopicMissing
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
 from samzapy.clock import SystemClock
+from samzapy.config.errors import ConfigError
 from samzapy.config.load import settings_from_document
 from samzapy.config.registered import stored_form
 from samzapy.config.schema import InputSettings, Settings
 from samzapy.container.container import Container
 from samzapy.container.control_client import HttpControl
 from samzapy.container.line import PARK_S, Line
+from samzapy.container.not_ready import tell_driver
 from samzapy.container.profile import LoopProfile
 from samzapy.container.runner import ContainerRunner
 from samzapy.container.sampling import Sampler
 from samzapy.container.spec import Between, ContainerSpec, DeadLetterSpec, InputSpec, OutputSpec, StoreSpec
 from samzapy.container.trace import Trace
+from samzapy.ids import random_id
 from samzapy.kafka.making import LONGEST_S, guard_clients
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel, tasks_from_json
@@ -52,6 +55,11 @@ CACHE_SHARE = (
     0.25  # of containers.memory: read caches and committed overlays; as much again goes to RocksDB's block cache and write buffers
 )
 EXIT_LEASE_LOST = 5
+NOT_HERE = (
+    "Variables and files that secret keys refer to must be there on every host where containers run: a variable in the environment that Spark's workers are started "
+    "with (standalone: conf/spark-env.sh, then restart the worker; YARN: `spark.executorEnv.NAME`; Kubernetes: "
+    "`spark.kubernetes.executor.secretKeyRef.NAME`), a file at the same path. Then start the job again."
+)
 MOVED_AWAY_S = 86_400.0
 CLOCK = SystemClock()
 TRACES = ".traces"  # beside the tasks' folders
@@ -219,12 +227,29 @@ def trace_path(settings: Settings, cluster_id: str, host: str, number: int) -> P
     return store_path(Path(settings.state.dir), cluster_id, host, str(JobTopics.of(settings).job), TRACES, str(number))
 
 
+def _settings_here(payload: Mapping[str, Any]) -> Settings:
+    """The settings of the job, secrets resolved on this host.
+
+    Raises:
+        ConfigurationError: a variable or a file is missing here; the driver was told.
+    """
+    try:
+        return settings_from_document(payload["document"], os.environ)
+    except ConfigError as error:
+        number, host = int(payload["container"]), str(payload["host"])
+        what = "; ".join(f"{p.path}: {p.message}" for p in error.problems)
+        missing = ConfigurationError(f"container {number} cannot begin on host {host}, where secrets of the job file are resolved: {what}.", NOT_HERE)
+        control = HttpControl(payload["control_url"], payload["token"], number, payload["launch_id"])
+        tell_driver(control, random_id(), {"host": host, "pid": os.getpid()}, missing)
+        raise missing from None
+
+
 def run_container(payload: Mapping[str, Any]) -> int:
     """A container's process: everything it needs is in `payload` (JSON), secrets excepted, which are resolved here.
 
     `payload`: container, launch_id, control_url, token, document, folders, host, model, cluster_id; with `run --profile`, profile: a folder. Returns the exit code.
     """
-    settings = settings_from_document(payload["document"], os.environ)
+    settings = _settings_here(payload)
     folders = [Path(f) for f in payload["folders"]]
     for folder in reversed(folders):
         if str(folder) not in sys.path:

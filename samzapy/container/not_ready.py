@@ -1,0 +1,26 @@
+"""A container that cannot begin for a reason that lies on its host: the driver hears it, and ends the job, instead of starting it again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from samzapy.api.errors import ClusterUnreachable, SamzapyError, Superseded
+from samzapy.container.runner import FAILED
+from samzapy.ports import Control
+
+LOG = logging.getLogger("samzapy.container")
+
+
+def tell_driver(control: Control, incarnation: str, facts: Mapping[str, Any], error: SamzapyError) -> None:
+    """Report an error that every start would meet. Where the driver cannot be told, only this process's log says it.
+
+    Args:
+        facts: what the coordinator should know of this process: host, pid.
+    """
+    try:
+        control.register(incarnation, facts)
+        control.finished(incarnation, {**facts, "number": 1, "outcome": FAILED, "error": {**error.to_json(), "fatal": True}})
+    except (ClusterUnreachable, Superseded) as unheard:
+        LOG.warning("the driver could not be told of it: %s: %s", unheard.code, unheard)
