@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from samzapy.coordinator.events import JOB, Events
@@ -12,6 +14,8 @@ from samzapy.ports import Clock
 
 DEATHS_MS = 600_000
 RECENT_MS = 60_000
+HELD_MS = 20_000  # what is told of it lasts a minute longer
+GROWTH_S, GROWTH_PARTS, OVER = 600.0, 5, 1.15
 HOLD_WHEN_PAUSED = ("flapping", "stuck-hook", "interpreter-held")
 
 
@@ -19,10 +23,12 @@ class Diagnosing:
     """Callers hold the roster's lock."""
 
     def __init__(self, clock: Clock, events: Events) -> None:
+        self.budget_bytes = 0  # `containers.memory`: what overlays and caches of a container may take
         self._clock = clock
         self._events = events
         self._hints = Hints()
         self._next_at = clock.monotonic() + LOOK_S
+        self._memory: dict[tuple[int, int], deque[tuple[float, int]]] = {}  # of each process: when, and how much
         self._failed: tuple[float, int] | None = None  # when this was last looked at, and how many records had failed
 
     @property
@@ -33,7 +39,9 @@ class Diagnosing:
         """Look at the job as it is now."""
         self._next_at = self._clock.monotonic() + LOOK_S
         now_ms = self._clock.now_ms()
-        facts = job_facts(status, reports, self._events.commits(), self._events.since(), now_ms, self._failing(status))
+        facts = job_facts(
+            status, reports, self._events.commits(), self._events.since(), now_ms, self._failing(status), self._growing(status)
+        )
         found = diagnose(facts)
         if status.get("paused"):  # it stands because people want it to
             found = [finding for finding in found if finding.code in HOLD_WHEN_PAUSED]
@@ -46,8 +54,33 @@ class Diagnosing:
         before, self._failed = self._failed, (now, failed)
         return 0.0 if before is None or now <= before[0] else max(0, failed - before[1]) / (now - before[0])
 
+    def _growing(self, status: Mapping[str, Any]) -> dict[int, float]:
+        """By how many MiB a minute the memory of a container's process grew over the last ten minutes, if it did so all the time."""
+        now, known, found = self._clock.monotonic(), dict[tuple[int, int], deque[tuple[float, int]]](), dict[int, float]()
+        for c in status["containers"]:
+            if c["pid"] and c["memory_bytes"]:
+                marks = known[c["id"], c["pid"]] = self._memory.get((c["id"], c["pid"]), deque())
+                marks.append((now, c["memory_bytes"]))
+                while len(marks) > 2 and now - marks[1][0] >= GROWTH_S:
+                    marks.popleft()
+                if c["memory_bytes"] > OVER * self.budget_bytes:  # a cache that fills is no leak
+                    found[c["id"]] = growth_mib(marks)
+        self._memory = known
+        return found
+
     def to_json(self) -> list[dict[str, Any]]:
         return self._hints.to_json()
+
+
+def growth_mib(marks: Sequence[tuple[float, int]]) -> float:
+    """MiB a minute over all marks (when, bytes), if they span ten minutes and each fifth of them grew by a tenth of the whole at least; else 0."""
+    (began, first), (ended, last) = marks[0], marks[-1]
+    if ended - began < 0.95 * GROWTH_S:
+        return 0.0
+    ends = [marks[part * (len(marks) - 1) // GROWTH_PARTS][1] for part in range(GROWTH_PARTS + 1)]
+    if min(after - before for before, after in pairwise(ends)) < 0.1 * (last - first):
+        return 0.0
+    return max(0.0, (last - first) / 2**20 * 60.0 / (ended - began))
 
 
 def job_facts(
@@ -57,11 +90,14 @@ def job_facts(
     events: Sequence[Mapping[str, Any]],
     now_ms: int,
     set_aside_s: float = 0.0,
+    growing: Mapping[int, float] | None = None,
 ) -> JobFacts:
     """The facts that the rules want, from a status document and what is kept beside it."""
+    rebuilt = _rebuilt_s(events, now_ms)
     tasks = [
         TaskFacts(
-            name=t["name"], container=t["container"], lag=t["lag"], rate=t["rate"], arriving=t["arriving"], us=t["us"], reason=t["reason"] or ""
+            name=t["name"], container=t["container"], lag=t["lag"], rate=t["rate"], arriving=t["arriving"], us=t["us"], reason=t["reason"] or "",
+            rebuilt_s=rebuilt.get(t["name"], 0.0), **_of_copies(t["standby"]),
         )
         for t in status["tasks"]
     ]
@@ -71,15 +107,34 @@ def job_facts(
         died = [e for e in events if e["what"] == "died" and e["container"] == number and e["at_ms"] >= now_ms - DEATHS_MS]
         took = sorted(x["parts"]["decide"] for x in commits if x["container"] == number and x["at_ms"] >= now_ms - RECENT_MS and "decide" in x["parts"])
         now = report.get("now") or {}
+        held = [e for e in events if e["what"] == "held" and e["container"] == number and e["at_ms"] >= now_ms - HELD_MS and e.get("at")]
         containers.append(
             ContainerFacts(
                 number=number, host=c["host"] or "", tasks=len(c["tasks"]), loop=c["loop"], deaths=len(died),
                 why=died[-1]["text"].partition(" died: ")[2] if died else "", silent_s=float(now.get("silent_s", 0.0)), at=str(now.get("at", "")),
                 record=str(now.get("record", "")), is_searching=report.get("under_way") is not None,
                 decide_s=took[min(len(took) - 1, int(0.95 * len(took)))] if took else None,
+                held_s=float(held[-1].get("seconds", 0.0)) if held else 0.0, held_at=str(held[-1]["at"]) if held else "",
+                memory_mib=(c["memory_bytes"] or 0) / 2**20, grows_mib=(growing or {}).get(number, 0.0),
             )
         )  # fmt: skip
     rates = status["rates"]
     return JobFacts(
         tasks=tasks, containers=containers, lag=rates["lag"], lag_rate=rates["lag_rate"], behind_s=rates["behind_s"], set_aside_s=set_aside_s
     )
+
+
+def _of_copies(copies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    worst = max(copies, key=lambda copy: copy["lag"] or 0, default=None)
+    return {"copy_lag": worst["lag"] or 0, "copy_host": worst["host"] or ""} if worst else {}
+
+
+def _rebuilt_s(events: Sequence[Mapping[str, Any]], now_ms: int) -> dict[str, float]:
+    """By task, how long its stores took to be read from their changelogs since the first death of the last ten minutes."""
+    recent = [e for e in events if e["at_ms"] >= now_ms - DEATHS_MS]
+    first = next((n for n, e in enumerate(recent) if e["what"] == "died"), len(recent))
+    found: dict[str, float] = {}
+    for restore in [e["restore"] for e in recent[first:] if e["what"] == "restored"]:
+        if restore.get("source") == "changelog" and restore.get("records"):
+            found[restore["task"]] = found.get(restore["task"], 0.0) + float(restore.get("seconds", 0.0))
+    return found

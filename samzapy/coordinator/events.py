@@ -72,7 +72,7 @@ class Events:
                 place, seconds = str(one.get("at", "")), float(one.get("seconds", 0.0))
                 where = f"its code was at {place}" if place else "none of its hooks ran: the machine was busy, or stopped"
                 text = f"container {container} could not be heard for more than {seconds:.1f} s: {where}"
-                self.add(CONTAINER, "held", text, container=container, at_ms=int(one["at_ms"]), at=place)
+                self.add(CONTAINER, "held", text, container=container, at_ms=int(one["at_ms"]), at=place, seconds=seconds)
 
     def _take(self, container: int, incarnation: str, item: Mapping[str, Any]) -> None:
         facts = {name: value for name, value in item.items() if name not in ("n", "kind")}

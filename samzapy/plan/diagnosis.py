@@ -18,13 +18,19 @@ STUCK_S, SLOW_DECIDE_S = 10.0, 0.5
 TIMES, TIMES_HOST = 3.0, 1.7
 LEAST_RATE = 20.0  # records a second, below which costs and shares say nothing
 FLAPS = 3
+GROWS_MIB, FAR_S, COPY_LAG = 10.0, 5.0, 10_000
 ROOM = 0.8  # of a container's time that a job of the right size takes
 STRANGER = "another application's transaction is open"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFacts:
-    """One task. Rates are records a second; None: not known."""
+    """One task. Rates are records a second; None: not known.
+
+    Attributes:
+        copy_lag: by how many changes its warm copy that is furthest behind is behind; `copy_host`: where that is.
+        rebuilt_s: how long its stores took to be read from their changelogs after a death, in the last ten minutes.
+    """
 
     name: str
     container: int | None = None
@@ -33,6 +39,9 @@ class TaskFacts:
     arriving: float | None = None
     us: float | None = None
     reason: str = ""
+    copy_lag: int = 0
+    copy_host: str = ""
+    rebuilt_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +54,8 @@ class ContainerFacts:
         silent_s: how long its loop has been in one hook; `at`: the line; `record`: which, in words.
         is_searching: it looks for the record that ended its process, in small batches.
         decide_s: how long the brokers took to decide its commits, 95 of 100 of them less.
+        held_s: for how long its code kept the interpreter just now, so that it could not be heard; `held_at`: the line.
+        memory_mib: what it takes; `grows_mib`: by how much that grew a minute, without a pause, over the last ten.
     """
 
     number: int
@@ -58,6 +69,10 @@ class ContainerFacts:
     record: str = ""
     is_searching: bool = False
     decide_s: float | None = None
+    held_s: float = 0.0
+    held_at: str = ""
+    memory_mib: float = 0.0
+    grows_mib: float = 0.0
 
     @property
     def busy(self) -> float | None:
@@ -91,6 +106,17 @@ class Finding:
 Rule = Callable[[JobFacts], Iterator[Finding]]
 
 
+def _interpreter_held(job: JobFacts) -> Iterator[Finding]:
+    for c in job.containers:
+        if c.held_at:
+            long = f" for more than {c.held_s:.1f} s" if c.held_s else ""
+            yield Finding(
+                "interpreter-held", ACT, f"Code of container {c.number} kept the interpreter{long}, at {c.held_at}: meanwhile it cannot be heard.",
+                {"deaths": c.deaths}, "Make that call shorter, or `containers.lease` longer: a container that is not heard for so long is ended.",
+                f"container {c.number}",
+            )  # fmt: skip
+
+
 def _flapping(job: JobFacts) -> Iterator[Finding]:
     for c in job.containers:
         if c.deaths >= FLAPS:
@@ -105,7 +131,7 @@ def _stuck_hook(job: JobFacts) -> Iterator[Finding]:
         if c.silent_s >= STUCK_S and c.at:
             yield Finding(
                 "stuck-hook", ACT, f"A hook{c.record} of container {c.number} has not returned for {c.silent_s:.0f} s; it is at {c.at}.",
-                {"seconds": round(c.silent_s), "at": c.at}, "", f"container {c.number}",
+                {"seconds": round(c.silent_s), "at": c.at}, f"samzapy debug stack JOB.yaml --container {c.number}", f"container {c.number}",
             )  # fmt: skip
 
 
@@ -153,7 +179,8 @@ def _skew(job: JobFacts) -> Iterator[Finding]:
         yield Finding(
             "skew", ACT, f"{top.name} gets {share:.0f} % of the records; {busy}.",
             {"its_records_per_second": round(top.arriving or 0.0), "usual_per_second": round(usual), "tasks": len(known)},
-            "Give the input's records keys that spread more evenly; more containers do not help.", top.name,
+            "Give the input's records keys that spread more evenly; more containers do not help. "
+            f'Its next records, with their keys: `samzapy debug trace JOB.yaml "{top.name}" --records 100`', top.name,
         )  # fmt: skip
 
 
@@ -183,7 +210,9 @@ def _slow_task(job: JobFacts) -> Iterator[Finding]:
     if (worst.us or 0.0) >= TIMES * usual and (worst.us or 0.0) * (worst.rate or 0.0) / 1e6 >= IDLE:
         yield Finding(
             "slow-task", LOOK, f"{worst.name} needs {worst.us:,.0f} µs a record, the others {usual:,.0f}.",
-            {"records_per_second": round(worst.rate or 0.0), "container": worst.container}, "samzapy run JOB.yaml --profile profiles", worst.name,
+            {"records_per_second": round(worst.rate or 0.0), "container": worst.container},
+            f"samzapy debug profile JOB.yaml --container {worst.container} -o profile.svg",
+            worst.name,
         )  # fmt: skip
 
 
@@ -225,8 +254,38 @@ def _commit_heavy(job: JobFacts) -> Iterator[Finding]:
         if c.loop and c.loop["commit"] >= COMMIT_HEAVY:
             yield Finding(
                 "commit-heavy", LOOK, f"{100 * c.loop['commit']:.0f} % of container {c.number}'s time goes into commits.",
-                {"decide_s": c.decide_s}, "commit.interval: 5s", f"container {c.number}",
+                {"decide_s": c.decide_s}, "Commit less often, in the job file: `commit.interval: 5s`", f"container {c.number}",
             )  # fmt: skip
+
+
+def _memory(job: JobFacts) -> Iterator[Finding]:
+    for c in job.containers:
+        if c.grows_mib >= GROWS_MIB:
+            yield Finding(
+                "memory", LOOK, f"The memory of container {c.number} grows by {c.grows_mib:.0f} MiB a minute; it takes {c.memory_mib:,.0f} MiB.",
+                {}, "See what the task keeps in attributes: nothing takes it away but a restart. `samzapy restart JOB.yaml` buys time.",
+                f"container {c.number}",
+            )  # fmt: skip
+
+
+def _far_restore(job: JobFacts) -> Iterator[Finding]:
+    rebuilt = [t for t in job.tasks if t.rebuilt_s > 0.0]
+    whole = sum(t.rebuilt_s for t in rebuilt)
+    if len(rebuilt) >= 2 and whole >= FAR_S:
+        yield Finding(
+            "far-restore", KNOW, f"{len(rebuilt)} of {len(job.tasks)} tasks were rebuilt from their changelogs after a death, {whole:.0f} s in all.",
+            {}, "Warm copies on other hosts make that short, in the job file: `containers.standby: 1`",
+        )  # fmt: skip
+
+
+def _standby_behind(job: JobFacts) -> Iterator[Finding]:
+    far = [t for t in job.tasks if t.copy_lag >= COPY_LAG]
+    if far:
+        worst = max(far, key=lambda t: t.copy_lag)
+        yield Finding(
+            "standby-behind", LOOK, f"The warm copy of {worst.name} on {worst.copy_host} is {worst.copy_lag:,} changes behind."
+            + (f" So are those of {len(far) - 1} more tasks." if len(far) > 1 else ""), {"copies_behind": len(far)},
+        )  # fmt: skip
 
 
 def _held_back(job: JobFacts) -> Iterator[Finding]:
@@ -254,6 +313,7 @@ def _idle_containers(job: JobFacts) -> Iterator[Finding]:
 # In the order in which they are told; the codes that each hides. A code that is hidden hides on.
 LAG = frozenset({"skew", "under-provisioned", "over-provisioned"})
 RULES: tuple[tuple[Rule, frozenset[str]], ...] = (
+    (_interpreter_held, LAG | {"flapping", "slow-task", "slow-host", "stuck-hook"}),
     (_flapping, LAG | {"slow-task", "slow-host", "stuck-hook"}),
     (_stuck_hook, LAG),
     (_stranger, LAG),
@@ -266,6 +326,9 @@ RULES: tuple[tuple[Rule, frozenset[str]], ...] = (
     (_over_provisioned, frozenset()),
     (_commit_heavy, frozenset()),
     (_held_back, frozenset()),
+    (_memory, frozenset()),
+    (_far_restore, frozenset()),
+    (_standby_behind, frozenset()),
     (_set_aside, frozenset()),
     (_idle_containers, frozenset()),
 )

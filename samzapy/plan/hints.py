@@ -9,8 +9,8 @@ from typing import Any
 from samzapy.plan.diagnosis import ACT, KNOW, LOOK, Finding
 
 LOOK_S = 10.0  # between two looks
-AT_ONCE = frozenset({"flapping", "stuck-hook", "searching"})
-PATIENT = {"over-provisioned": 180}  # looks until it is told: half an hour
+AT_ONCE = frozenset({"flapping", "stuck-hook", "searching", "interpreter-held"})
+PATIENT = {"over-provisioned": 180, "standby-behind": 30}  # looks until it is told: half an hour, five minutes
 
 
 @dataclass(slots=True)

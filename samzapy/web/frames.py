@@ -118,13 +118,14 @@ def make_frame(facts: Facts | Recent, view: View) -> dict[str, Any]:
     return {
         "job": {
             **job, "states": states, "tasks": len(tasks), "found": len(found), "offset": view.offset, "containers": len(status["containers"]),
-            "moves": len(status["moves"]), "set_aside": sum(t["dead_letters"] for t in tasks), "skipped": sum(t["skipped"] for t in tasks),
+            "moves": len(status["moves"]), "restores": len(restores), "set_aside": sum(t["dead_letters"] for t in tasks),
+            "skipped": sum(t["skipped"] for t in tasks),
             "processed": sum(t["processed"] for t in tasks), "errors": sum(group["count"] for group in facts.errors()),
             **{name: status[name] for name in ("is_still", "last_run") if status.get(name)},
             "notes": [note[:MAX_TEXT] for note in status["notes"][:5]],
         },
         "hints": facts.hints()[:5],
-        "restores": restores[:5],
+        "restores": sorted(restores, key=lambda r: -r.get("eta_s", 0.0))[:5],
         "containers": {str(c["id"]): _container(c) for c in status["containers"][:MAX_CONTAINERS]},
         "cells": _cells(status),
         "rows": {task["name"]: _row(task) for task in found[view.offset : view.offset + MAX_ROWS]},

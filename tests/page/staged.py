@@ -103,14 +103,16 @@ class Traced:
 class Stage:
     """As much of a coordinator as the web listener looks at."""
 
-    def __init__(self, tasks: int = 4, containers: int = 2, hosts: int = 2, looks_inside: bool = False) -> None:
+    def __init__(self, tasks: int = 4, containers: int = 2, hosts: int = 2, looks_inside: bool = False, clock: SystemClock | None = None) -> None:
         names = [f"Partition {i}" for i in range(tasks)]
         models = {name: TaskModel(name, i, (TopicPartition("visits", i),)) for i, name in enumerate(names)}
-        self.roster = Roster(Job("visits", "1"), "run-1", models, containers, None, SystemClock())
+        self.roster = Roster(Job("visits", "1"), "run-1", models, containers, None, clock or SystemClock())
         self.roster.url = "http://127.0.0.1:1"
         self.changes = Changes()
         self.is_stopped = False
-        self._names, self._containers, self._beat = names, containers, 0
+        self.notes: tuple[str, ...] = ("a note",)
+        self.names, self.containers, self._beat = names, containers, 0
+        self._clock = clock or SystemClock()
         self.cluster = MemoryCluster(SystemClock())
         self.log = MemoryLog(self.cluster)
         letters = TopicSpec(self.roster.job.dead_letter_topic, 2)
@@ -142,15 +144,22 @@ class Stage:
     def beat(self, seconds: float = 1.0, lag: int = 0, state: str = "RUNNING", news: list[dict[str, Any]] | None = None) -> None:
         """Each container reports once: `seconds` of work more."""
         self._beat += 1
-        now_ms = SystemClock().now_ms()
-        for n in range(self._containers):
-            busy = 0.2 + 0.6 * n / self._containers
+        now_ms = self._clock.now_ms()
+        for n in range(self.containers):
             done = self._beat * seconds
-            tasks = [self._task(name, done, lag, state, now_ms) for name in self._names[n :: self._containers]]
-            loop = {"process": busy * done, "commit": 0.1 * done, "wait_input": (0.9 - busy) * done, "wait_output": 0.0, "restore": 0.0, "other": 0.0}
-            report = {"state": "RUNNING", "number": self._beat, "tasks": tasks, "standbys": [], "loop": loop, "sent": {"visit-counts": int(900 * done)}}
-            self.roster.heartbeat(n, f"i{n}", {**report, "news": news or [], "memory_bytes": (600 + n) << 20})
+            tasks = [self._task(name, done, lag, state, now_ms) for name in self.names[n :: self.containers]]
+            loop, sent = self._loop(n, done), {"visit-counts": int(900 * done)}
+            report = {"state": "RUNNING", "number": self._beat, "tasks": tasks, "standbys": [], "loop": loop, "sent": sent}
+            self.roster.heartbeat(n, f"i{n}", {**report, "news": news or [], **self._report(n)})
         self.roster.look()
+
+    def _loop(self, number: int, done: float) -> dict[str, float]:
+        busy = 0.2 + 0.6 * number / self.containers
+        return {"process": busy * done, "commit": 0.1 * done, "wait_input": (0.9 - busy) * done, "wait_output": 0.0, "restore": 0.0, "other": 0.0}
+
+    def _report(self, number: int) -> dict[str, Any]:
+        """More of a container's report."""
+        return {"memory_bytes": (600 + number) << 20}
 
     def set_aside(self, offset: int, error: str, value: bytes = b"{}", key: bytes | None = b"ada", topic: str = "visits", **more: Any) -> None:
         """A dead letter of visits[0]@offset."""
@@ -193,7 +202,7 @@ class Stage:
 
 
 def live(stage: Stage) -> Live:
-    return Live(stage, ABOUT, lambda: ["a note"])  # type: ignore[arg-type]  # as much of a coordinator as it takes
+    return Live(stage, ABOUT, lambda: list(stage.notes))  # type: ignore[arg-type]  # as much of a coordinator as it takes
 
 
 def contents(stage: Stage) -> Contents:

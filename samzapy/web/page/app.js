@@ -64,6 +64,9 @@ function useLive(view, is_on) {
     return () => stream.current.close();
   }, [is_on]);
   useEffect(() => stream.current?.look(view), [JSON.stringify(view)]);
+  useEffect(() => { // what is wider than its place is scrolled by keyboard too
+    for (const place of document.querySelectorAll(".scroll, .graph")) place.scrollWidth > place.clientWidth + 1 ? (place.tabIndex = 0) : place.removeAttribute("tabindex");
+  });
   return { state, stale, error, events, series };
 }
 

@@ -43,6 +43,14 @@ export function Copy({ text }) {
   return html`<button class="plain" onClick=${() => navigator.clipboard?.writeText(text)} aria-label=${`copy: ${text}`}>copy</button>`;
 }
 
+const COMMAND = /^(samzapy |kafka-)/;
+
+/** What to do: words, and in them what can be typed, with a button that copies it. */
+export function Remedy({ text }) {
+  const parts = COMMAND.test(text) ? ["", text] : text.split("`");
+  return html`<div class="remedy">${parts.map((part, i) => (!part ? null : i % 2 ? html`<code>${part}</code><${Copy} text=${part} />` : html`<span>${part}</span>`))}</div>`;
+}
+
 /** How far a restore is. */
 export function Restored({ needed, remaining, eta }) {
   const have = needed ? 1 - remaining / needed : 0;

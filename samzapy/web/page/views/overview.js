@@ -1,19 +1,39 @@
 // The overview: what is wrong, the numbers, the graph, containers, the last events.
 
 import { Graph } from "../lib/graph.js";
-import { number, percent, rate, seconds, short, trend } from "../lib/format.js";
-import { Badge, Copy, Loop, Restored, Spark, State, html } from "../lib/parts.js";
+import { clock, number, percent, rate, seconds, short, trend, when } from "../lib/format.js";
+import { Badge, Loop, Remedy, Restored, Spark, State, html } from "../lib/parts.js";
 import { Jobs } from "./jobs.js";
 import { LastRun } from "./still.js";
 import { EventList } from "./timeline.js";
 
+const SEE = { "stuck-hook": "inside", "interpreter-held": "timeline", flapping: "timeline", "dead-letters": "errors", skew: "tasks", "slow-task": "tasks", "slow-host": "tasks", "standby-behind": "tasks" };
+
 export function Hint({ hint }) {
-  const evidence = Object.entries(hint.evidence).map(([name, value]) => `${name.replaceAll("_", " ")}: ${value}`).join(" · ");
+  const told = (value) => (typeof value === "number" ? number(value) : value);
+  const evidence = Object.entries(hint.evidence).filter(([, value]) => value != null).map(([name, value]) => `${name.replaceAll("_", " ")}: ${told(value)}`);
+  if (hint.since_ms) evidence.unshift(`since ${when(hint.since_ms)}`);
+  const see = SEE[hint.code];
   return html`<section class=${`card hint ${hint.severity}`}>
     <div class="say">${hint.sentence}</div>
-    ${evidence && html`<div class="soft">${evidence}</div>`}
-    ${hint.remedy && html`<div class="remedy"><code>${hint.remedy}</code><${Copy} text=${hint.remedy} /></div>`}
+    ${hint.remedy && html`<${Remedy} text=${hint.remedy} />`}
+    <div class="soft">${evidence.join(" · ")}${see && html` · <a href=${`#/${see}`}>see ${see[0].toUpperCase() + see.slice(1)}</a>`}</div>
   </section>`;
+}
+
+/** Why the job is not whole, when that is over, and whether there is anything to do. */
+function NotWhole({ job, restores, recent }) {
+  const lost = job.tasks - (job.states.RUNNING || 0) - (job.states.STOPPED || 0);
+  if (!["STARTING", "DEGRADED", "RESTORING"].includes(job.state) || !lost) return null;
+  const left = Math.max(...restores.map((r) => r.eta_s ?? 0)), restoring = job.states.RESTORING || 0;
+  const died = job.state === "STARTING" ? null : recent.findLast((e) => e.what === "died" || e.what === "failed");
+  const tasks = (n) => `${number(n)} ${n === 1 ? "task" : "tasks"}`;
+  const who = restoring === lost ? (lost === 1 ? "it" : "they") : tasks(restoring), long = left > 0 ? `, for about ${seconds(left)} more` : "";
+  const doing = restoring ? `${who} ${restoring === 1 ? "restores its" : "restore their"} state${long}` : lost === 1 ? "it waits for a container" : "they wait for a container";
+  return html`<section class=${`card hint ${job.state === "STARTING" ? "know" : "look"}`}>
+    <div class="say">${job.state === "STARTING" ? "The job starts: " : ""}${number(lost)} of ${tasks(job.tasks)} ${lost === 1 ? "does" : "do"} not run yet: ${doing}.</div>
+    ${died && html`<div>${clock(died.at_ms)}: ${died.text}</div>`}
+    <div class="soft">Nothing needs to be done: it goes on by itself.</div></section>`;
 }
 
 const Tile = ({ name, big, more, points, tone, wide }) => html`<section class=${`card tile ${wide ? "wide" : ""} ${points ? "has-line" : ""}`}>
@@ -27,6 +47,7 @@ export function Overview({ state, series, graph, recent }) {
   const { least_s, most_s } = rates.end_to_end;
   return html`
     ${hints.map((hint) => html`<${Hint} key=${hint.code + hint.sentence} hint=${hint} />`)}
+    ${!job.is_still && html`<${NotWhole} job=${job} restores=${restores} recent=${recent} />`}
     ${job.is_still ? html`<${LastRun} job=${job} recent=${recent} />` : html`<div class="tiles">
       <${Tile} name="in" big=${rate(rates.in)} more=${`${short(job.processed)} records so far`} points=${of("in")} />
       <${Tile} name="out" big=${rate(rates.out)} more=${Object.keys(rates.sent).length > 1 ? `${Object.keys(rates.sent).length} topics` : ""} points=${of("out")} />
@@ -40,12 +61,13 @@ export function Overview({ state, series, graph, recent }) {
       <thead><tr><th>store</th><th>so far</th><th>from</th></tr></thead>
       <tbody>${restores.map((r) => html`<tr key=${r.task + r.store}><td class="nw">${r.task}, ${r.store}</td>
         <td class="nw"><${Restored} needed=${r.needed} remaining=${r.remaining} eta=${r.eta_s == null ? "" : ` · ${rate(r.rate)} · ${seconds(r.eta_s)} left`} /></td>
-        <td class="soft">${r.source}: ${r.reason}</td></tr>`)}</tbody></table></div></section>`}
+        <td class="soft">${r.source}: ${r.reason}</td></tr>`)}</tbody></table></div>
+      ${job.restores > restores.length && html`<p class="soft">and ${number(job.restores - restores.length)} stores more; <a href="#/tasks?find=RESTORING">all tasks that restore</a></p>`}</section>`}
     <section class="card graph"><h2>What flows</h2>${graph ? html`<${Graph} graph=${graph} rates=${rates} job=${job} />` : html`<p class="soft">${state.locked ? "needs a token" : "…"}</p>`}</section>
     ${!job.is_still && html`<div class="split">
       <section class="card"><h2>Containers</h2><div class="scroll"><table>
         <thead><tr><th>container</th><th>state</th><th>where</th><th class="n">tasks</th><th>its time</th></tr></thead>
-        <tbody>${Object.values(containers).map((c) => html`<tr key=${c.id}><td>${c.id}</td><td class="nw"><${State} of=${c.state} /> <${Badge} of=${c.badge} /></td>
+        <tbody>${Object.values(containers).map((c) => html`<tr key=${c.id}><td>${c.id}</td><td class="nw"><${State} of=${c.state} /> <${Badge} of=${c.now ? "" : c.badge} />${c.now ? html`<div class="warn">in one hook for ${seconds(c.now.silent_s)}</div>` : ""}</td>
           <td class="nw">${c.host || "–"}${c.pid ? html`<span class="soft"> · ${c.pid}</span>` : ""}</td><td class="n">${c.tasks}</td>
           <td class="its-time"><${Loop} of=${c.loop} legend=${false} /></td></tr>`)}</tbody></table></div>
         ${job.containers > Object.keys(containers).length && html`<p class="soft">and ${job.containers - Object.keys(containers).length} more</p>`}

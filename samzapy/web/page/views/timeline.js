@@ -4,12 +4,12 @@ import { useEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 import { clock, moment, number, seconds } from "../lib/format.js";
 import { html } from "../lib/parts.js";
 
-const MARKS = { died: "✖", failed: "✖", launched: "▹", named: "▸", moved: "⇄", restored: "↻", scale: "◆", restart: "◆", stop: "◆", pause: "◆", resume: "◆", commit: "◆", profile: "◆", trace: "◆", held: "‖", fenced: "┄", state: "●" };
+const MARKS = { died: "✖", failed: "✖", launched: "▹", named: "▸", moved: "⇄", restored: "↻", scale: "◆", restart: "◆", stop: "◆", pause: "◆", resume: "◆", commit: "◆", profile: "◆", trace: "◆", held: "‖", fenced: "┄", state: "●", hint: "▲" };
 const KINDS = { job: "job", container: "containers", task: "moves", restore: "restores", people: "people" };
 const COLOURS = { RUNNING: "var(--good)", STARTING: "var(--process)", RESTORING: "var(--restore)", DEGRADED: "var(--held)", LOST: "var(--bad)", FAILED: "var(--bad)", STOPPING: "var(--wait)", STOPPED: "var(--wait)", PAUSED: "var(--commit)" };
 
 export const EventList = ({ events }) => html`<ul class="events">${events.length ? events.map((e) => html`<li key=${e.n}><time class="soft" title=${moment(e.at_ms)}>${clock(e.at_ms)}</time>
-  <span aria-hidden="true" class=${e.what === "died" || e.what === "failed" ? "bad" : e.kind === "people" ? "warn" : "soft"}>${MARKS[e.what] || "·"}</span><span>${e.text}</span></li>`) : html`<li class="soft"><span /><span /><span>nothing yet</span></li>`}</ul>`;
+  <span aria-hidden="true" class=${e.what === "died" || e.what === "failed" ? "bad" : e.kind === "people" || e.what === "hint" ? "warn" : "soft"}>${MARKS[e.what] || "·"}</span><span>${e.text}</span></li>`) : html`<li class="soft"><span /><span /><span>nothing yet</span></li>`}</ul>`;
 
 /** Spans of states of each lane: {lane: [{from, to, state}]}. Pure. */
 export function spans(events, now) {
@@ -44,7 +44,7 @@ function Lanes({ events, commits, from, to }) {
       return html`<g key=${name}><text x="0" y=${y + 10}>${name}</text>
         ${lanes[name].filter((s) => s.to >= from).map((s) => html`<rect x=${x(s.from)} y=${y} width=${Math.max(2, x(s.to) - x(s.from))} height="12" rx="2" fill=${COLOURS[s.state] || "var(--other)"} opacity=${s.state === "RUNNING" ? 0.75 : 1}><title>${`${s.state} from ${clock(s.from)} to ${clock(s.to)}, ${seconds((s.to - s.from) / 1000)}`}</title></rect>`)}
         ${name !== "job" && commits.filter((c) => c.container === number_ && c.at_ms >= from).map((c) => html`<rect x=${x(c.at_ms)} y=${y + 24 - 9 * (c.seconds / longest)} width="1.5" height=${9 * (c.seconds / longest)} fill="var(--commit)"><title>${`commit (${c.why}) at ${clock(c.at_ms)}: ${seconds(c.seconds)}`}</title></rect>`)}
-        ${events.filter((e) => e.at_ms >= from && (name === "job" ? e.kind === "people" : e.container === number_ && ["died", "failed", "moved", "restored"].includes(e.what))).map((e) => html`<text x=${x(e.at_ms) - 5} y=${y + 11} fill="var(--text)"><title>${e.text}</title>${MARKS[e.what] || "◆"}</text>`)}</g>`;
+        ${events.filter((e) => e.at_ms >= from && (name === "job" ? e.kind === "people" : e.container === number_ && ["died", "failed", "moved", "restored"].includes(e.what))).map((e) => html`<text x=${x(e.at_ms) - 5} y=${y + 11} class=${`mark ${e.what}`}><title>${e.text}</title>${MARKS[e.what] || "◆"}</text>`)}</g>`;
     })}
   </svg></div>`;
 }

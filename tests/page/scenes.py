@@ -1,0 +1,218 @@
+"""Jobs in trouble, staged: what the page shows of each is looked at. `python -m tests.page.scenes FOLDER` takes a screenshot of every view of each,
+light and dark, at 360, 1280 and 2560 px; `python -m tests.page.scenes FOLDER skewed 1280 light` of one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from samzapy.clock import SystemClock
+from samzapy.coordinator.events import CONTAINER
+from tests.page.browser import Watched, chromium
+from tests.page.staged import OPERATE, Served, Stage
+
+VIEWS = ("Overview", "Tasks", "Timeline", "Errors", "Inside", "Topics", "Config", "Runs")
+WIDTHS, THEMES = (360, 1280, 2560), ("light", "dark")
+AGO_S = 240.0
+ERROR = {
+    "kind": "error", "type": "ValueError", "place": "visit_counter.py:31", "tasks": ["Partition 0", "Partition 3"],
+    "text": "ValueError: could not convert string to float: '1,50'", "record": "visits[3]@88120", "action": "set aside",
+    "stack": "Traceback (most recent call last):\n  File \"visit_counter.py\", line 31, in process\n    price = float(message['price'])\n"
+    "ValueError: could not convert string to float: '1,50'",
+}  # fmt: skip
+
+
+class PastClock(SystemClock):
+    """The machine's time, some minutes ago, which is caught up by leaps: minutes of a job are made in no time."""
+
+    def __init__(self) -> None:
+        self.ago_s = AGO_S
+
+    def now_ms(self) -> int:
+        return super().now_ms() - int(self.ago_s * 1000)
+
+    def monotonic(self) -> float:  # type: ignore[override]
+        return SystemClock.monotonic() - self.ago_s
+
+
+class Scene(Stage):
+    """A job of 12 tasks in 3 containers that keeps up."""
+
+    def __init__(self) -> None:
+        self.clock = PastClock()
+        super().__init__(12, 3, 3, looks_inside=True, clock=self.clock)
+        self.done: dict[str, float] = {}
+        self.lag: dict[str, float] = {}
+        self.time = 0.0
+        self.notes = ()
+
+    def play(self) -> Scene:
+        """Some minutes of it, up to now."""
+        while self.clock.ago_s > 0:
+            self.step(2.0)
+            self.clock.ago_s = max(0.0, self.clock.ago_s - 2.0)
+        return self
+
+    def step(self, seconds: float) -> None:
+        """So much time passes."""
+        self.time += seconds
+        for name in self.names:
+            arriving, able = self.arriving(name), self.able(name)
+            lag = max(0.0, self.lag.get(name, 0.0) + (arriving - able) * seconds)
+            self.done[name] = self.done.get(name, 0.0) + arriving * seconds - (lag - self.lag.get(name, 0.0))
+            self.lag[name] = lag
+        self.beat(seconds)
+
+    # -- what a scene says of its own ----------------------------------------------------------------------------------------------------
+
+    def arriving(self, name: str) -> float:
+        """Records a second that come for a task."""
+        return 900.0 + 37 * (int(name.split()[1]) % 5)
+
+    def able(self, name: str) -> float:
+        """Records a second that it can process."""
+        return 4000.0
+
+    def us(self, name: str) -> float:
+        return 60.0 + 3 * (int(name.split()[1]) % 4)
+
+    def state_of(self, name: str) -> str:
+        return "RUNNING"
+
+    def of_container(self, number: int) -> dict[str, Any]:
+        """More of its report."""
+        return {}
+
+    # -- what containers would tell ------------------------------------------------------------------------------------------------------
+
+    def _loop(self, number: int, done: float) -> dict[str, float]:
+        busy = {name: self.done[name] * self.us(name) / 1e6 for name in self.names[number :: self.containers]}
+        process = min(0.96 * self.time, sum(busy.values()))
+        commit = 0.03 * self.time
+        rest = {"wait_output": 0.0, "restore": 0.0, "other": 0.005 * self.time}
+        return {"process": process, "commit": commit, "wait_input": max(0.0, self.time - process - commit - 0.005 * self.time), **rest}
+
+    def _report(self, number: int) -> dict[str, Any]:
+        return {"memory_bytes": (410 + 23 * number) << 20, **self.of_container(number)}
+
+    def _task(self, name: str, done: float, lag: int, state: str, now_ms: int) -> dict[str, Any]:
+        told = super()._task(name, done, lag, self.state_of(name), now_ms)
+        n, waits = int(self.done[name]), int(self.lag[name])
+        late_ms = int(1000 * waits / self.arriving(name))
+        told |= {"processed": n, "positions": {f"visits[{name.split()[1]}]": n}, "lag": waits, "event_ms": now_ms - 40 - late_ms, "busy_s": n * self.us(name) / 1e6}
+        return told
+
+
+class Well(Scene):
+    """All is well."""
+
+
+class Skewed(Scene):
+    """One partition gets most of the records."""
+
+    def arriving(self, name: str) -> float:
+        return 14_000.0 if name == "Partition 4" else super().arriving(name)
+
+    def able(self, name: str) -> float:
+        return 12_800.0 if name == "Partition 4" else 4000.0
+
+
+class Stuck(Scene):
+    """A hook of one container does not return."""
+
+    def able(self, name: str) -> float:
+        return 0.0 if self._is_stuck(int(name.split()[1]) % 3) else 4000.0
+
+    def _is_stuck(self, number: int) -> bool:
+        return number == 1 and self.time > 150
+
+    def of_container(self, number: int) -> dict[str, Any]:
+        if not self._is_stuck(number):
+            return {}
+        return {"now": {"silent_s": self.time - 150, "at": "visit_counter.py:42 in look_up", "record": " (process of visits[7]@99121)"}}
+
+
+class Restoring(Scene):
+    """A container died; its tasks are restored elsewhere."""
+
+    def state_of(self, name: str) -> str:
+        return "RESTORING" if int(name.split()[1]) % 3 == 1 and self.time > 200 else "RUNNING"
+
+    def able(self, name: str) -> float:
+        return 0.0 if self.state_of(name) == "RESTORING" else 4000.0
+
+    def step(self, seconds: float) -> None:
+        super().step(seconds)
+        if 200 < self.time <= 202:
+            with self.roster.lock:
+                self.roster.events.add(CONTAINER, "died", "container 1 died: process 4001 on host-1 was killed by SIGKILL", container=1, state="LOST")
+                self.roster.events.add(CONTAINER, "launched", "container 1 is started (pid 4711 on host-2)", container=1, state="STARTING")
+                self.roster.state = "DEGRADED"
+
+    def _task(self, name: str, done: float, lag: int, state: str, now_ms: int) -> dict[str, Any]:
+        told = super()._task(name, done, lag, state, now_ms)
+        if self.state_of(name) == "RESTORING":
+            restored = min(2_000_000, int(34_000 * (self.time - 200)) + 1000 * int(name.split()[1]))
+            told["stores"]["counts"]["restore"] |= {"records": restored, "seconds": self.time - 200, "needed": 2_100_000, "remaining": 2_100_000 - restored}
+        return told
+
+
+class Failing(Scene):
+    """Records fail, and a container dies again and again."""
+
+    def of_container(self, number: int) -> dict[str, Any]:
+        at_ms = self.clock.now_ms()
+        count = int(self.time * 3)
+        return {"news": [{**ERROR, "n": int(self.time), "count": count, "first_ms": at_ms - 150_000, "last_ms": at_ms}]} if number == 0 else {}
+
+    def step(self, seconds: float) -> None:
+        super().step(seconds)
+        if self.time in (60.0, 120.0, 180.0, 230.0):
+            with self.roster.lock:
+                died = "container 2 died: process 4002 on host-2 was killed by SIGKILL (it had reported 1.9 GiB; the limit is 2 GiB)"
+                self.roster.events.add(CONTAINER, "died", died, container=2, state="LOST")
+                self.roster.events.add(CONTAINER, "launched", "container 2 is started", container=2, state="STARTING")
+                self.roster.events.add(CONTAINER, "named", "container 2 runs on host-2 (pid 4002)", container=2, state="RUNNING")
+
+    def play(self) -> Scene:
+        super().play()
+        for n in range(40):
+            self.set_aside(n, ("ValueError: could not convert string to float: '1,50'", "KeyError: 'user'")[n % 2], b'{"price": "1,50", "n": %d}' % n)
+        return self
+
+    def _task(self, name: str, done: float, lag: int, state: str, now_ms: int) -> dict[str, Any]:
+        return {**super()._task(name, done, lag, state, now_ms), "dead_letters": int(self.time * 3) if name == "Partition 0" else 0}
+
+
+SCENES: dict[str, type[Scene]] = {"well": Well, "skewed": Skewed, "stuck": Stuck, "restoring": Restoring, "failing": Failing}
+
+
+def shoot(folder: Path, scene: str, widths: tuple[int, ...] = WIDTHS, themes: tuple[str, ...] = THEMES, views: tuple[str, ...] = VIEWS) -> None:
+    """Screenshots of a scene."""
+    stage = SCENES[scene]().play()
+    stage.ran("run-0", 30)
+    stage.feed(*(b'{"page": "/home", "user": "ada", "n": %d}' % n for n in range(30)))
+    with chromium() as browser, Served(stage) as served:
+        for width in widths:
+            for theme in themes:
+                watched = Watched(browser, width, theme)
+                page = watched.open(served.url, OPERATE)
+                for view in views:
+                    watched.go(view)
+                    page.wait_for_timeout(700)
+                    stage.step(2.0)
+                    page.wait_for_timeout(700)
+                    page.screenshot(path=folder / f"{scene}-{view.lower()}-{width}-{theme}.png", full_page=True)
+                watched.context.close()
+    stage.close()
+
+
+if __name__ == "__main__":
+    into, chosen = Path(sys.argv[1]), sys.argv[2:]
+    into.mkdir(parents=True, exist_ok=True)
+    for one in [name for name in SCENES if name in chosen] or SCENES:
+        shoot(
+            into, one, tuple(w for w in WIDTHS if str(w) in chosen) or WIDTHS, tuple(t for t in THEMES if t in chosen) or THEMES,
+            tuple(v for v in VIEWS if v in chosen) or VIEWS,
+        )  # fmt: skip
