@@ -61,6 +61,34 @@ def as_json(graph: Graph, topics: Topics) -> str:
     return json.dumps({"operators": [_entry(node, topics) for node in graph]}, ensure_ascii=False) + "\n"
 
 
+def drawn(graph: Graph, topics: Topics) -> list[dict[str, Any]]:
+    """The operators as the page draws them: `id` is the operator's name in metrics; `inputs` those before it, `reads` the tables that it looks into."""
+    address = {node.number: node.address for node in graph}
+    kept = _shown(graph)
+    return [
+        {
+            "id": node.address, "kind": node.word, "name": _name(node, topics), "where": node.where, "stage": stage_of(node),
+            "keeps": isinstance(node, Keeps), "inputs": list(dict.fromkeys(address[before.number] for before in _before(node))),
+            "reads": [address[table.number] for table in tables_read(node)],
+        }
+        for node in kept
+    ]  # fmt: skip
+
+
+def _before(node: Node) -> Sequence[Node]:
+    """What an operator takes its records of; the reader of an internal topic, of what writes it."""
+    return (node.writer,) if isinstance(node, Reader) else node.inputs
+
+
+def _name(node: Node, topics: Topics) -> str:
+    """What tells an operator from others of its kind."""
+    if isinstance(node, Source | TableSource | To):
+        return printable(topics.get(node.topic, node.topic))
+    if isinstance(node, Keeps | Repartition | Reader):
+        return printable(node.name)
+    return printable(node.label or ", ".join(table.name for table in tables_read(node)))
+
+
 FORMS: Mapping[str, Callable[[Graph, Topics], str]] = {"text": text, "mermaid": mermaid, "dot": dot, "json": as_json}
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from samzapy.config.load import LoadedJob
+from samzapy.streams.picture import drawn
 from samzapy.wiring.job_topics import job_of
+from samzapy.wiring.program import graph_of
 
 DEAD_LETTER = "dead_letter"
 
@@ -18,8 +20,14 @@ def about_of(loaded: LoadedJob) -> dict[str, Any]:
         "inputs": [{"topic": i.topic, "bootstrap": i.bootstrap, "broadcast": i.broadcast, "serdes": f"{i.key} → {i.value}"} for i in settings.inputs],
         "outputs": [{"topic": o.topic, "serdes": f"{o.key} → {o.value}"} for o in settings.outputs],
         "stores": [{"name": name, "changelog": store.changelog, "serdes": f"{store.key} → {store.value}"} for name, store in settings.stores.items()],
+        "operators": _operators(loaded),
         "dead_letters": names.dead_letter_topic if settings.on_error.then == DEAD_LETTER else "",
         "config": [origin.to_json() for origin in loaded.origins],
         "guarantee": settings.commit.guarantee, "commit_interval_s": settings.commit.interval_ms / 1000,
         "containers": settings.containers.count,
     }  # fmt: skip
+
+
+def _operators(loaded: LoadedJob) -> list[dict[str, Any]]:
+    """Of a program of streams; a task has none."""
+    return [] if loaded.settings.app is None else drawn(*graph_of(loaded.settings, loaded.folders))

@@ -29,6 +29,7 @@ MAX_ROWS, MAX_CONTAINERS, MAX_CELLS = 50, 50, 10_000
 MAX_NEWS, MAX_TEXT = 20, 200
 ROW = ("name", "state", "container", "lag", "behind_s", "rate", "busy", "us", "processed", "skipped", "dead_letters", "reason")
 CONTAINER = ("id", "state", "host", "preferred_host", "pid", "restarts", "reason", "memory_bytes", "loop", "badge", "now")
+COUNTED, MAX_OPERATORS = ("in", "out", "dropped", "late"), 60
 LETTERS = {"RUNNING": "r", "RESTORING": "s", "BOOTSTRAPPING": "b", "STOPPED": "e", "WAITING": "w"}
 
 
@@ -127,11 +128,23 @@ def make_frame(facts: Facts | Recent, view: View) -> dict[str, Any]:
         "hints": facts.hints()[:5],
         "restores": sorted(restores, key=lambda r: -r.get("eta_s", 0.0))[:5],
         "containers": {str(c["id"]): _container(c) for c in status["containers"][:MAX_CONTAINERS]},
+        "operators": _operators(tasks),
         "cells": _cells(status),
         "rows": {task["name"]: _row(task) for task in found[view.offset : view.offset + MAX_ROWS]},
         "order": [task["name"] for task in found[view.offset : view.offset + MAX_ROWS]],
         "news": [{**event, "text": event["text"][:MAX_TEXT]} for event in news[-MAX_NEWS:]],
     }  # fmt: skip
+
+
+def _operators(tasks: Rows) -> dict[str, list[int]]:
+    """What the operators of a program counted in all tasks: [in, out, dropped, late], -1 for what an operator does not count."""
+    sums: dict[str, list[int]] = {}
+    for task in tasks:
+        for name, counts in list((task.get("operators") or {}).items())[:MAX_OPERATORS]:
+            now = [counts.get(key, -1) for key in COUNTED]
+            before = sums.get(name)
+            sums[name] = now if before is None else [a + b if b >= 0 else a for a, b in zip(before, now, strict=True)]
+    return sums
 
 
 def _container(container: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def graph_of(about: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, A
         count = sum(task["dead_letters"] for task in tasks)
         nodes.append({"id": "dead letters", "kind": "dead letters", "name": about["dead_letters"], "count": count})
         edges.append({"from": "job", "to": "dead letters", "rate": None})
-    return {"nodes": nodes, "edges": edges}
+    return {"nodes": nodes, "edges": edges, "operators": about.get("operators", [])}
 
 
 def _partitions(topic: str, tasks: list[Mapping[str, Any]]) -> int:

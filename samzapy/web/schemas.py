@@ -241,10 +241,11 @@ class Series(Document):
 
 
 class Graph(Document):
-    """The job's topics, stores, and what flows between them."""
+    """The job's topics, stores, and what flows between them; the operators of a program of streams."""
 
     nodes: list[dict[str, Any]]
     edges: list[dict[str, Any]]
+    operators: list[dict[str, Any]]
 
 
 class Config(Document):

@@ -9,6 +9,11 @@ from typing import Any
 
 from samzapy.clock import SystemClock
 from samzapy.coordinator.events import CONTAINER
+from samzapy.serde.basic import JsonSerde
+from samzapy.streams import App, agg
+from samzapy.streams.expand import sections
+from samzapy.streams.picture import drawn
+from samzapy.streams.program import Program
 from tests.page.browser import Watched, chromium
 from tests.page.staged import OPERATE, Served, Stage
 
@@ -32,7 +37,7 @@ class PastClock(SystemClock):
     def now_ms(self) -> int:
         return super().now_ms() - int(self.ago_s * 1000)
 
-    def monotonic(self) -> float:  # type: ignore[override]
+    def monotonic(self) -> float:
         return SystemClock.monotonic() - self.ago_s
 
 
@@ -185,7 +190,33 @@ class Failing(Scene):
         return {**super()._task(name, done, lag, state, now_ms), "dead_letters": int(self.time * 3) if name == "Partition 0" else 0}
 
 
-SCENES: dict[str, type[Scene]] = {"well": Well, "skewed": Skewed, "stuck": Stuck, "restoring": Restoring, "failing": Failing}
+class Streams(Scene):
+    """A program of streams, in two stages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.program = Program(APP.graph, sections(APP.graph, {}, {}).topics, lambda name: JsonSerde())  # no record is read
+        self.about = {**self.about, "task": "shop", "operators": drawn(APP.graph, {})}
+
+    def _task(self, name: str, done: float, lag: int, state: str, now_ms: int) -> dict[str, Any]:
+        n = int(self.done[name])
+        counts = [n // (node.number + 1) for node in APP.graph]
+        return {**super()._task(name, done, lag, state, now_ms), "operators": self.program.counted(counts)}
+
+
+def _shop() -> App:
+    app = App()
+    orders = app.stream("orders", key=str, value=dict).filter(lambda order: order["total"] > 0, label="paid")
+    users = app.table("users", key=str, value=dict)
+    joined = orders.lookup(users, how="inner").map(lambda pair: {**pair[0], "land": pair[1]["land"]}, value=dict, label="with its land")
+    joined.filter(lambda order: order["total"] > 1000, label="large").to("large-orders", value=dict)
+    lands = joined.key_by(lambda order: order["land"], "by-land", key=str, value=dict)
+    lands.aggregate("lands", orders=agg.count(), total=agg.sum(lambda order: order["total"])).to("lands", partitions=4)
+    return app
+
+
+APP = _shop()
+SCENES: dict[str, type[Scene]] = {"well": Well, "skewed": Skewed, "stuck": Stuck, "restoring": Restoring, "failing": Failing, "streams": Streams}
 
 
 def shoot(folder: Path, scene: str, widths: tuple[int, ...] = WIDTHS, themes: tuple[str, ...] = THEMES, views: tuple[str, ...] = VIEWS) -> None:

@@ -39,7 +39,7 @@ ABOUT: dict[str, Any] = {
     "inputs": [{"topic": "visits", "bootstrap": False, "broadcast": False, "serdes": "string → json"}],
     "outputs": [{"topic": "visit-counts", "serdes": "string → integer"}],
     "stores": [{"name": "counts", "changelog": True, "serdes": "string → integer"}],
-    "dead_letters": "visits-1-dead-letter", "guarantee": "exactly_once", "commit_interval_s": 1.0, "containers": 2,
+    "operators": [], "dead_letters": "visits-1-dead-letter", "guarantee": "exactly_once", "commit_interval_s": 1.0, "containers": 2,
     "config": [
         {"key": "job", "value": "visits", "from": "visits.yaml:1"}, {"key": "kafka.sasl.password", "value": "***", "from": "visits.yaml:4"},
         {"key": "commit.interval", "value": "500ms", "from": "--set 1:1"}, {"key": "containers.standby", "value": "0", "from": "default"},
@@ -109,6 +109,7 @@ class Stage:
         self.roster = Roster(Job("visits", "1"), "run-1", models, containers, None, clock or SystemClock())
         self.roster.url = "http://127.0.0.1:1"
         self.changes = Changes()
+        self.about = ABOUT
         self.is_stopped = False
         self.notes: tuple[str, ...] = ("a note",)
         self.names, self.containers, self._beat = names, containers, 0
@@ -202,7 +203,7 @@ class Stage:
 
 
 def live(stage: Stage) -> Live:
-    return Live(stage, ABOUT, lambda: list(stage.notes))  # type: ignore[arg-type]  # as much of a coordinator as it takes
+    return Live(stage, stage.about, lambda: list(stage.notes))  # type: ignore[arg-type]  # as much of a coordinator as it takes
 
 
 def contents(stage: Stage) -> Contents:

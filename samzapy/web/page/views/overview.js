@@ -3,6 +3,7 @@
 import { Graph } from "../lib/graph.js";
 import { clock, number, percent, rate, seconds, short, trend, when } from "../lib/format.js";
 import { Badge, Loop, Remedy, Restored, Spark, State, html } from "../lib/parts.js";
+import { Program } from "../lib/program.js";
 import { Jobs } from "./jobs.js";
 import { LastRun } from "./still.js";
 import { EventList } from "./timeline.js";
@@ -64,6 +65,7 @@ export function Overview({ state, series, graph, recent }) {
         <td class="soft">${r.source}: ${r.reason}</td></tr>`)}</tbody></table></div>
       ${job.restores > restores.length && html`<p class="soft">and ${number(job.restores - restores.length)} stores more; <a href="#/tasks?find=RESTORING">all tasks that restore</a></p>`}</section>`}
     <section class="card graph"><h2>What flows</h2>${graph ? html`<${Graph} graph=${graph} rates=${rates} job=${job} />` : html`<p class="soft">${state.locked ? "needs a token" : "…"}</p>`}</section>
+    ${graph?.operators.length > 0 && html`<${Program} operators=${graph.operators} counts=${state.operators} />`}
     ${!job.is_still && html`<div class="split">
       <section class="card"><h2>Containers</h2><div class="scroll"><table>
         <thead><tr><th>container</th><th>state</th><th>where</th><th class="n">tasks</th><th>its time</th></tr></thead>

@@ -1,0 +1,132 @@
+"""A job of a thousand tasks in 64 containers, staged: what its page costs the browser and the driver, by processor time."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+import pytest
+
+from samzapy.web.exposition import metrics_text
+from samzapy.web.frames import Recent, View, changed, make_frame
+from tests.page.browser import Watched, chromium
+from tests.page.staged import VIEW, Served, Stage, live
+
+pytestmark = pytest.mark.prove
+TASKS, CONTAINERS, FRAMES = 1000, 64, 20
+MINUTES = float(os.environ.get("SAMZAPY_TEST_PAGE_MINUTES", "1"))  # the page's memory is looked at over this time
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def large() -> Stage:
+    """All its containers have reported for a while."""
+    stage = Stage(TASKS, CONTAINERS, 16)
+    for _ in range(3):
+        stage.beat(lag=40)
+    return stage
+
+
+def cost(work: Callable[[], object], times: int = 9) -> float:
+    """Seconds of the processor that it takes, usually."""
+    taken = []
+    for _ in range(times):
+        began = time.thread_time()
+        work()
+        taken.append(time.thread_time() - began)
+    return sorted(taken)[times // 2]
+
+
+class Measured:
+    """What a page costs its browser."""
+
+    def __init__(self, page: Any) -> None:
+        self._session = page.context.new_cdp_session(page)
+        self._session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def metrics(self) -> dict[str, float]:
+        return {one["name"]: one["value"] for one in self._session.send("Performance.getMetrics")["metrics"]}
+
+    def heap_mib(self) -> float:
+        self._session.send("HeapProfiler.collectGarbage")
+        return self.metrics()["JSHeapUsedSize"] / 2**20
+
+
+@pytest.mark.timeout(900)
+def test_the_page_of_a_large_job_is_light(browser: Any) -> None:
+    stage, ended = Stage(TASKS, CONTAINERS, 16), threading.Event()
+    stage.beat(lag=40)
+
+    def beats() -> None:
+        while not ended.wait(1.0):
+            stage.beat(lag=40)
+
+    thread = threading.Thread(target=beats, daemon=True)
+    with Served(stage) as served:
+        thread.start()
+        watched = Watched(browser)
+        page = watched.context.new_page()
+        measured = Measured(page)
+        page.goto(f"{served.url}/#token={VIEW}")
+        page.wait_for_selector(".tiles")
+        assert measured.metrics()["TaskDuration"] <= 1.0, "processor time until the first numbers are there"
+        page.click("nav a:has-text('Tasks')")
+        page.wait_for_selector("tbody tr")
+        page.wait_for_function("() => document.querySelectorAll('canvas.map').length >= 50")
+        assert measured.metrics()["TaskDuration"] <= 2.0, "and until table and map are"
+
+        costs, before = [], measured.metrics()
+        for _ in range(FRAMES):
+            page.wait_for_timeout(1000)
+            now = measured.metrics()
+            costs.append(now["ScriptDuration"] - before["ScriptDuration"])
+            before = now
+        assert sorted(costs)[int(0.95 * FRAMES) - 1] <= 0.016, costs
+
+        heap = measured.heap_mib()
+        page.wait_for_timeout(MINUTES * 60_000)
+        later = measured.heap_mib()
+        assert later <= 80
+        assert later <= 1.1 * heap + 1, (heap, later)
+        assert [] == watched.wrong
+        ended.set()
+        thread.join()
+    print({"script_ms": sorted(round(1000 * c, 1) for c in costs), "heap_mib": (heap, later)})
+
+
+def test_four_tabs_take_less_than_a_tenth_of_a_core_of_the_driver(large: Stage) -> None:
+    recent, views = Recent(live(large)), [View("-lag", "", 0) for _ in range(4)]
+    sent: list[dict[str, Any]] = [{} for _ in views]
+
+    def second() -> None:
+        """What four tabs ask for in a second; a second later all is new."""
+        recent._made_at = float("-inf")
+        for view, before in zip(views, sent, strict=True):
+            frame = orjson.dumps(changed(make_frame(recent, view), before))
+            assert len(frame) <= 32 * 1024
+
+    assert cost(second) <= 0.1
+
+
+def test_nobody_who_looks_keeps_a_heartbeat_waiting(large: Stage) -> None:
+    few = Stage(TASKS, 4, 4)
+    few.beat(lag=40)
+    facts = live(large)
+    for work in (facts.status, few.roster.status):  # the lock is held for so long
+        assert cost(work) <= 0.05
+
+    def turn() -> None:
+        few.roster.task_states()
+        few.roster.look()
+
+    assert cost(turn) <= 0.02, "a coordinator's turn"
+    assert cost(lambda: metrics_text(facts.status(), facts.reports()), 3) <= 1.0
