@@ -22,6 +22,7 @@ from samzapy.plan.startpoints import EARLIEST, LATEST, Choice, Target, pending
 from samzapy.wiring.coordinator import coordinator_settings
 from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.local_state import refuse_unremovable, remove_local_state
+from samzapy.wiring.program import tasks_of
 
 app = typer.Typer(help="Show a job's checkpoints, and set where it continues.", no_args_is_help=True)
 Earliest = Annotated[bool, typer.Option("--to-earliest", help="To the oldest record.")]
@@ -104,6 +105,8 @@ def checkpoint_set(
         plan = _execute(job, options) if execute else _checkpoint_set(job).preview(options, job.ledger())
         _print(plan, as_json)
         _say_what_stays(plan)
+        if reset_state and (internal := JobTopics.of(job.settings).internal):
+            say(f"what waits in {', '.join(internal)} is passed over: the stages before send it again, as far as inputs are read again")
         for topic_partition, keys in plan.deletions.items():
             say(f"{'deleted' if execute else 'would delete'} {len(keys)} keys of {topic_partition}")
         if reset_state:
@@ -171,13 +174,19 @@ def _checkpoint_set(job: Job) -> CheckpointSet:
             "See `samzapy topics JOB.yaml`, and create those that are missing.",
         )
     names = JobTopics.of(settings)
-    if names.internal:
-        raise ConfigurationError(
-            f"the program has internal topics ({', '.join(names.internal)}): what was sent through them would be counted again, or not at all.",
-            "To read the inputs again from the beginning, with empty state: `samzapy reset JOB.yaml`, then `samzapy run JOB.yaml`.",
-        )
-    changelogs = names.changelogs
-    return CheckpointSet(job.names, tasks, changelogs, coordinator_settings(settings), job.log, job.clock, this_process(), job.answers)
+    return CheckpointSet(
+        job.names, tasks, names.changelogs, coordinator_settings(settings), job.log, job.clock, this_process(), job.answers,
+        internal=names.internal.keys(), tables=_tables(job),
+    )  # fmt: skip
+
+
+def _tables(job: Job) -> set[str]:
+    """The inputs that fill stores with a changelog, with all that they hold: of a program its tables, of a task the bootstrap inputs."""
+    logged = JobTopics.of(job.settings).changelogs
+    if job.settings.app is None:
+        return {i.topic for i in job.settings.inputs if i.bootstrap and logged}
+    tables = tasks_of(job.settings, job.loaded.folders).tables or {}
+    return {topic for topic, store in tables.items() if store in logged}
 
 
 def _print(plan: Plan, as_json: bool) -> None:
@@ -194,6 +203,10 @@ def _say_what_stays(plan: Plan) -> None:
         if not step.chosen:
             at = "begins as at a first start" if step.before is None else f"stays at {step.before}"
             say(f"{step.task}: {step.topic_partition} is not selected and {at}")
+    if plan.keeps_times:
+        say("event time stays where it is: for windows, records of before it are late; --reset-state forgets it")
+    for topic in plan.whole:
+        say(f"{topic} fills a store, which is emptied: it is read from its start; --topic {topic} sets it alone")
     for task, partition, offset in plan.left:
         say(
             f"{task}: {partition} is not an input any more; its offset ({offset}) is forgotten with the state: if it is added again, it begins as a new input"

@@ -34,10 +34,13 @@ def drop(
     job = Job(file, more, sets)
     mine = job.settings.stores.get(store)
     if mine is not None and mine.changelog is not False:  # else the state in Kafka is of what it was before
+        empty = "To empty the job's stores and fill them again, use `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`"
+        if job.settings.app is not None:
+            raise ConfigurationError(
+                f"store {store!r} is in the program {job.settings.app}.", f"{empty}; to drop this one, take what has this name out of the program first."
+            )
         raise ConfigurationError(
-            f"store {store!r} is in the job file.",
-            "To empty it, use `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, for example; to drop it, remove it from `stores:` first, "
-            "or set its `changelog: false`.",
+            f"store {store!r} is in the job file.", f"{empty}; to drop this one, remove it from `stores:` first, or set its `changelog: false`."
         )
     with job:
         forgetting = _forgetting(job)
@@ -73,10 +76,18 @@ def forget(
 ) -> None:
     """Forget a stopped job's offsets in a topic that is not an input any more: if it is added again, it begins as a new input."""
     job = Job(file, more, sets)
-    if topic in JobTopics.of(job.settings).read:
+    names = JobTopics.of(job.settings)
+    if topic in names.internal:
+        raise ConfigurationError(
+            f"{topic} is between two stages of the program {job.settings.app}.",
+            "To give up what waits in it and in all stores, and read the inputs again, use `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`; to "
+            "forget it, take what writes it out of the program first.",
+        )
+    if topic in names.inputs:
+        first = "remove it from `inputs:` first" if job.settings.app is None else f"take its stream out of the program {job.settings.app} first"
         raise ConfigurationError(
             f"{topic} is an input of the job.",
-            "To change its offset, use `samzapy checkpoint set JOB.yaml --to-earliest`, for example; to forget it, remove it from `inputs:` first.",
+            f"To change its offset, use `samzapy checkpoint set JOB.yaml --topic {topic} --to-earliest --keep-state`, for example; to forget it, {first}.",
         )
     with job:
         found = _forgetting(job).input(topic, execute)

@@ -9,7 +9,7 @@ A task carries its order out at its next start (container/starter.py) and commit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from samzapy.api.errors import StateRefused
@@ -23,7 +23,18 @@ from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger, Startpoint, startpoint_key
 from samzapy.plan.first_run import lost_checkpoints
-from samzapy.plan.startpoints import Choice, Step, Target, chosen_partitions, new_startpoints, resolve, steps
+from samzapy.plan.startpoints import (
+    EARLIEST,
+    Choice,
+    Step,
+    Target,
+    chosen_partitions,
+    internal_ends,
+    new_startpoints,
+    refuse_part_of_stages,
+    resolve,
+    steps,
+)
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 from samzapy.readers import read_checkpoint, read_to_end
 
@@ -50,6 +61,8 @@ class Plan:
         left: those positions: (task, partition, next offset).
         taken_over: where state is kept, the changes that its changelogs hold after the checkpoint, and that become part of it: (task, partition,
             deletions, other changes).
+        keeps_times: whether event time stays where it is, though records are read again.
+        whole: inputs that are read from their starts, whatever the target, because they fill stores that are emptied.
         first_run: to be written in place of the job's, whose checkpoint topic is lost; None: it stands.
     """
 
@@ -60,6 +73,8 @@ class Plan:
     forgotten: Mapping[str, Checkpoint] = field(default_factory=dict)
     left: tuple[tuple[str, str, int], ...] = ()
     taken_over: tuple[tuple[str, TopicPartition, int, int], ...] = ()
+    keeps_times: bool = False
+    whole: tuple[str, ...] = ()
 
 
 class CheckpointSet:
@@ -68,6 +83,8 @@ class CheckpointSet:
     Args:
         changelogs: by store, its changelog topic; stores without one are left out.
         is_alive: whether a coordinator answers at a URL for this job.
+        internal: the topics between the stages of a program.
+        tables: inputs that fill stores with all that they hold: with `reset_state` they are read from their starts, unless one of them is named.
     """
 
     def __init__(
@@ -80,8 +97,13 @@ class CheckpointSet:
         clock: Clock,
         process: Process,
         is_alive: Callable[[str], bool],
+        *,
+        internal: Collection[str] = (),
+        tables: Collection[str] = (),
     ) -> None:
         self._job = job
+        self._internal = internal
+        self._tables = tables
         self._tasks = tasks
         self._changelogs = changelogs
         self._log = log
@@ -127,16 +149,21 @@ class CheckpointSet:
 
     def _plan(self, options: CheckpointSetOptions, ledger: Ledger, alive: Callable[[], None]) -> Plan:
         """`alive` is called regularly during long reads."""
-        partitions = chosen_partitions(self._tasks, options.choice)
+        if options.reset_state:
+            refuse_part_of_stages(options.choice, self._internal)
+        partitions = chosen_partitions(self._tasks, options.choice, self._internal)
         admin = self._log.admin()
-        facts = admin.topics([*{p.topic for p in partitions}, self._job.checkpoint_topic, *self._changelogs.values()])
+        facts = admin.topics([*{p.topic for p in partitions}, *self._internal, self._job.checkpoint_topic, *self._changelogs.values()])
         admin.close()
         consumer = self._log.restore_consumer("checkpoint-set")
         try:
-            time_ms = options.target.time_ms
-            at_time = {} if time_ms is None else {p: consumer.offset_for_time(p, time_ms) for p in partitions}
-            offsets = resolve(options.target, consumer.bounds_of(partitions), at_time)
             checkpoints = self._checkpoints(consumer, facts)
+            whole = self._whole(options, partitions)
+            offsets = self._offsets(consumer, options, [p for p in partitions if p.topic not in whole])
+            offsets |= {p: b.start for p, b in consumer.bounds_of(p for p in partitions if p.topic in whole).items()}
+            between = [p for t in self._tasks.values() for p in t.inputs if p.topic in self._internal and p not in offsets]
+            there = consumer.bounds_of(p for p in between if p.topic in facts and p.partition < facts[p.topic].partitions)
+            offsets |= internal_ends(self._tasks, there, checkpoints, ledger.startpoints, options.reset_state)
             found = steps(self._tasks, offsets, checkpoints, ledger.startpoints)
             startpoints = new_startpoints(self._alone.id, found, {n: f.topic_id for n, f in facts.items()}, checkpoints, ledger.startpoints)
             startpoints = self._as_checkpoints_are(consumer, facts, startpoints)
@@ -144,14 +171,29 @@ class CheckpointSet:
             first_run = self._new_first_run(ledger, facts, found)
             if not options.reset_state:
                 taken = tuple(self._taken_over(consumer, facts, {task: checkpoints[task] for task in startpoints if task in checkpoints}, alive))
-                return Plan(found, startpoints, deletions, first_run, taken_over=taken)
+                goes_back = any(s.before is not None and s.after is not None and s.after < s.before for s in found)
+                keeps_times = goes_back and any(c.watermarks for c in checkpoints.values())
+                return Plan(found, startpoints, deletions, first_run, taken_over=taken, keeps_times=keeps_times)
             known = {task: checkpoints[task] for task in startpoints if task in checkpoints}
             leaving = {task: c for task, c in known.items() if c.left or c.has_times}
             left = tuple((task, partition, mark.next_offset) for task, c in leaving.items() for partition, mark in c.left.items())
             forgotten = {task: c.without_times().advanced(left={}) for task, c in leaving.items()}
-            return Plan(found, {t: self._of_inputs(t, s) for t, s in startpoints.items()}, deletions, first_run, forgotten, left)
+            ordered = {t: self._of_inputs(t, s) for t, s in startpoints.items()}
+            told = () if options.target.name == EARLIEST else tuple(sorted(whole))
+            return Plan(found, ordered, deletions, first_run, forgotten, left, whole=told)
         finally:
             consumer.close()
+
+    def _whole(self, options: CheckpointSetOptions, partitions: Iterable[TopicPartition]) -> set[str]:
+        """The topics that are read from their starts, whatever the target."""
+        return {p.topic for p in partitions if p.topic in self._tables} if options.reset_state and options.choice.topic is None else set()
+
+    @staticmethod
+    def _offsets(consumer: Consumer, options: CheckpointSetOptions, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where these partitions are to go on."""
+        time_ms = options.target.time_ms
+        at_time = {} if time_ms is None else {p: consumer.offset_for_time(p, time_ms) for p in partitions}
+        return resolve(options.target, consumer.bounds_of(partitions), at_time)
 
     def _as_checkpoints_are(
         self, consumer: Consumer, facts: Mapping[str, TopicFacts], startpoints: Mapping[str, Startpoint]

@@ -7,7 +7,7 @@ for other partitions, because the new record holds both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from samzapy.api.errors import ConfigurationError
@@ -61,14 +61,14 @@ def decides(order: Startpoint | None, inputs: Iterable[TopicPartition]) -> bool:
     return order is not None and all(str(partition) in order.offsets for partition in inputs)
 
 
-def chosen_partitions(tasks: Mapping[str, TaskModel], choice: Choice) -> list[TopicPartition]:
-    """The input partitions that are to be set.
+def chosen_partitions(tasks: Mapping[str, TaskModel], choice: Choice, internal: Collection[str] = ()) -> list[TopicPartition]:
+    """The input partitions that are to be set. Of the program's internal topics only those that are named.
 
     Raises:
         ConfigurationError: there are none.
     """
     there = sorted({partition for task in tasks.values() for partition in task.inputs})
-    chosen = [partition for partition in there if choice.holds(partition)]
+    chosen = [partition for partition in there if choice.holds(partition) and (partition.topic not in internal or choice.topic is not None)]
     if not chosen:
         what = " ".join(f"--{k} {v}" for k, v in (("topic", choice.topic), ("partition", choice.partition)) if v is not None)
         topics = ", ".join(
@@ -79,6 +79,39 @@ def chosen_partitions(tasks: Mapping[str, TaskModel], choice: Choice) -> list[To
             f"Its inputs are: {topics}. A removed input continues at its old offset if it is added again: `samzapy checkpoint show JOB.yaml` shows that offset.",
         )
     return chosen
+
+
+def refuse_part_of_stages(choice: Choice, internal: Collection[str]) -> None:
+    """With `--reset-state`, a program with internal topics is set as a whole: the state of a following stage comes from all inputs of all tasks.
+
+    Raises:
+        ConfigurationError: some inputs are chosen.
+    """
+    if internal and choice != Choice():
+        raise ConfigurationError(
+            f"the program has internal topics ({', '.join(sorted(internal))}): the state of a following stage comes from all inputs and partitions, and is "
+            "emptied for all of them.",
+            "Leave --topic and --partition out; or keep the state: --keep-state.",
+        )
+
+
+def internal_ends(
+    tasks: Mapping[str, TaskModel],
+    bounds: Mapping[TopicPartition, Bounds],
+    checkpoints: Mapping[str, Checkpoint],
+    startpoints: Mapping[str, Startpoint],
+    reset: bool,
+) -> dict[TopicPartition, int]:
+    """Where internal topics go on: at their ends, if the state is emptied, because the stage before sends all of it again; and where nothing says how
+    far they were read. Others stay. `bounds`: of those internal partitions that exist."""
+    found = {}
+    for name, task in tasks.items():
+        checkpoint = checkpoints.get(name)
+        order = pending(startpoints.get(name), checkpoint)
+        for partition in task.inputs:
+            if partition in bounds and (reset or standing(partition, checkpoint, order) is None):
+                found[partition] = bounds[partition].end
+    return found
 
 
 def resolve(target: Target, bounds: Mapping[TopicPartition, Bounds], at_time: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

@@ -64,7 +64,7 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
             f"{subject} was {old!r} so far, up to a time that is in the checkpoint; now it is {new!r}: records would be late, or close windows, by a time "
             "that is not theirs.",
             "Change it back; or delete the state and say where inputs continue: `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, which shows what "
-            "it would do; run it again with `--execute`. For a program of several stages: `samzapy reset JOB.yaml`.",
+            "it would do; run it again with `--execute`.",
         )
     return Refuse(
         f"{subject} was {old!r} when its state was written; the job file now says {new!r}.",

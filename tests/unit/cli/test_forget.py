@@ -1,13 +1,14 @@
-"""`samzapy state drop` of a store that the job has."""
+"""`samzapy state drop` and `checkpoint forget` of what the job has: what is told can be done."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.cli.forget import drop
+from samzapy.cli.forget import drop, forget
 
 FILE = """
 job: job
@@ -23,3 +24,28 @@ def test_a_store_that_is_in_the_job_file_is_not_dropped(tmp_path: Path) -> None:
     file.write_text(FILE)
     with pytest.raises(ConfigurationError, match="store 's' is in the job file"):
         drop(file, "s", execute=True)
+
+
+PROGRAM = """
+from samzapy.streams import App
+
+app = App()
+app.stream("forget-in", key=str, value=str).key_by(lambda v: v, "by-v", key=str).count("counts").to("forget-out")
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "remedy"),
+    [
+        (lambda file: drop(file, "counts"), "store 'counts' is in the program", "--reset-state`; to drop this one, take what has this name out"),
+        (lambda file: forget(file, "job-1-by-v"), "is between two stages", "--to-earliest --reset-state`; to forget it, take what writes it out"),
+        (lambda file: forget(file, "forget-in"), "is an input", "--to-earliest --keep-state`, for example; to forget it, take its stream"),
+    ],
+)
+def test_of_a_program_it_says_what_is_to_be_changed_in_the_program(tmp_path: Path, command: Callable[[Path], None], said: str, remedy: str) -> None:
+    (tmp_path / "program_to_forget.py").write_text(PROGRAM)
+    file = tmp_path / "job.yaml"
+    file.write_text('{job: job, app: "program_to_forget:app", kafka: {bootstrap.servers: "127.0.0.1:1"}}')
+    with pytest.raises(ConfigurationError, match=said) as refused:
+        command(file)
+    assert remedy in refused.value.remedy
