@@ -40,7 +40,7 @@ class Model:
     def __init__(self, window: Window, lateness: int, each: bool) -> None:
         self.window, self.lateness, self.each = window, lateness, each
         self.records: list[tuple[bytes, int, int]] = []
-        self.at = NEVER
+        self.at = self.closed = NEVER
 
     def ends(self, time: int) -> list[int]:
         first = self.window.first_end(time)
@@ -56,16 +56,23 @@ class Model:
 
     def add(self, key: bytes, value: int, time: int, watermark: int) -> Told | Any:
         ends = self.ends(time)
-        if all(end + self.lateness <= watermark for end in ends):
+        if all(end + self.lateness <= watermark or end <= self.closed for end in ends):
             return LATE
         self.records.append((key, value, time))
         told = []
         for end in ends:
             if end > watermark and self.each:
                 told.append(self.pane(key, end, "early"))
-            elif end <= watermark < end + self.lateness:
+            elif end <= watermark < end + self.lateness and end > self.closed:
                 told.append(self.pane(key, end, "late"))
         return told
+
+    def end_of_run(self, fired: int) -> None:
+        """What had fired before the end of a bounded run takes no records any more. `fired`: up to when the operator was told of time; it is not
+        told where nothing is due."""
+        assert fired <= self.at
+        assert not any(fired < end <= self.at for _, _, time in self.records for end in self.ends(time))
+        self.closed = max(self.closed, fired)
 
     def fire(self, watermark: int) -> Told:
         due = sorted({end for _, _, time in self.records for end in self.ends(time) if self.at < end <= watermark})
@@ -119,6 +126,8 @@ class World:
     def advance(self, watermark: int, unit: int, stop: Callable[[], bool] = lambda: False) -> bool:
         """Fire in units; True: it was stopped between two of them by a crash."""
         self.watermark = watermark
+        if watermark == END and self.slices.is_due(END):
+            self.model.end_of_run(self.slices.at)
         self.expected += self.model.fire(watermark)
         return self.go_on(unit, stop)
 
