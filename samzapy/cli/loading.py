@@ -13,7 +13,7 @@ from samzapy.config.schema import Settings
 from samzapy.config.secrets import is_secret
 from samzapy.config.task_class import import_task_class, unused_process
 from samzapy.kafka.client import check_properties
-from samzapy.wiring.program import load_program
+from samzapy.wiring.job_file import load_program
 
 LOG = logging.getLogger("samzapy")
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from samzapy.config.reader import read_scalar
+from samzapy.config.plain_scalars import read_scalar
 from samzapy.config.references import Interpolated
 from samzapy.config.registered import BY_BOTH, BY_RECORD, BY_TOPIC, REGISTRY, is_registered
 from samzapy.config.scalars import choice, duration, flag, near, shown, size, text, whole, wrong

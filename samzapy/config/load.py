@@ -14,26 +14,26 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.config import task_class
-from samzapy.config.checks import check_avro_files, check_together, serdes, time_functions
+from samzapy.config.checks import check_avro_files, serdes, time_functions
 from samzapy.config.client_check import ClientCheck, check_client_keys
+from samzapy.config.document import check, problems_of
 from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.fields import CLASS, RECORD
-from samzapy.config.findings import Finding, check_types
+from samzapy.config.findings import Finding
 from samzapy.config.origins import Origin, origins
 from samzapy.config.overrides import apply_set
+from samzapy.config.plain_scalars import read_scalar
 from samzapy.config.program import OF_PROGRAMS, check_written
-from samzapy.config.reader import Stop, parse, read_file, read_scalar
+from samzapy.config.reader import Stop, parse, read_file
 from samzapy.config.references import Interpolated, resolve, secret_params, secret_texts, written_secrets
 from samzapy.config.registered import is_registered
 from samzapy.config.scalars import shown
 from samzapy.config.schema import Settings, known_keys, section_at
-from samzapy.config.secrets import is_secret, keep_out
-from samzapy.config.tree import Node, Route, Table, dotted, from_plain, hide_secrets, locate, merged, plain
+from samzapy.config.secrets import keep_out
+from samzapy.config.tree import Node, Route, Table, dotted, hide_secrets, merged, plain
 
-TELLING, LONG = 6, 12  # characters of a secret that a message must not have in a row; of one that is looked for everywhere
 # What a program says in place of a job file: sections, of the document and the folders of its modules; or what is wrong with it.
 Expand = Callable[[Mapping[str, Any], Sequence[Path]], tuple[Mapping[str, Any], list[Finding]]]
-UNSHOWN = "this key needs another value; its value is not shown, because the file or variable it comes from may hold a secret"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def load_job(
     values, failed = resolve(root, environ, problems)
     secrets = secret_texts(root, environ)
     keep_out({*secrets, *secret_params(values)})
-    settings, findings = _check(values)
+    settings, findings = check(values)
     findings += check_written(values)
     findings += check_avro_files(values, folders)
     if check_client is not None:
@@ -104,33 +104,15 @@ def load_job(
         sections, findings = expand(values, folders)
         if not findings:
             values |= sections
-            settings, findings = _check(values)
+            settings, findings = check(values)
             findings = [_of_program(finding) for finding in findings]
     if check_classes:
         findings += _check_classes(values, folders, {finding.path for finding in findings})
-    problems += _problems(findings, failed, root, secrets)
+    problems += problems_of(findings, failed, root, secrets)
     if problems or settings is None:
         raise ConfigError(problems)
     document = {**_travelling(root, environ, settings), **sections}
     return LoadedJob(settings, document, folders, tuple(paths), tuple(written_secrets(root)), origins(root, settings))
-
-
-def settings_from_document(document: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
-    """The settings of a document that travelled; references, secrets among them, are resolved here.
-
-    Raises:
-        ConfigError: a variable or file is missing here, or the document is not in order.
-    """
-    root = from_plain(document)
-    problems: list[Problem] = []
-    values, failed = resolve(root, environ, problems)
-    secrets = secret_texts(root, environ)
-    keep_out({*secrets, *secret_params(values)})
-    settings, findings = _check(values)
-    problems += _problems(findings, failed, root, secrets)
-    if problems or settings is None:
-        raise ConfigError(problems)
-    return settings
 
 
 def _read(paths: Sequence[Path], problems: list[Problem]) -> Node | None:
@@ -159,11 +141,6 @@ def _read(paths: Sequence[Path], problems: list[Problem]) -> Node | None:
     return root if readable else None
 
 
-def _check(values: dict[str, Any]) -> tuple[Settings | None, list[Finding]]:
-    settings, findings = check_types(values)
-    return settings, [*findings, *check_together(values)]
-
-
 def _of_program(finding: Finding) -> Finding:
     """What is wrong with what a program says is wrong with the program: the file has no line for it."""
     return Finding(("app",), f"{dotted(finding.path)}: {finding.message}", finding.hint) if finding.path[0] in OF_PROGRAMS else finding
@@ -190,32 +167,6 @@ def _check_classes(values: Mapping[str, Any], folders: Sequence[Path], wrong: se
         except ConfigError as error:
             findings += [Finding(path, problem.message, problem.hint) for problem in error.problems if path not in wrong]
     return findings
-
-
-def _problems(findings: list[Finding], failed: set[Route], root: Node, secrets: Mapping[str, set[Route]]) -> list[Problem]:
-    """Findings at their places, without secrets; what only follows from a reference that could not be resolved is left out."""
-    problem_at: dict[tuple[Route, bool], Problem] = {}
-    for finding in findings:
-        path = finding.path
-        if any(path[: len(bad)] == bad for bad in failed):
-            continue
-        message, hint = _unrevealing(finding, secrets)
-        place = locate(root, path, finding.at_key)
-        problem = place.problem(path, message, hint) if place else Problem("", 0, 0, dotted(path), message, hint)
-        problem_at.setdefault((path, finding.at_key), problem)
-    return list(problem_at.values())
-
-
-def _unrevealing(finding: Finding, secrets: Mapping[str, set[Route]]) -> tuple[str, str]:
-    """Message and hint, without what was found if that is a secret, or the beginning of one: long values are shown shortened.
-
-    What stands elsewhere in the file counts if it is long: a word like `json` may be in a message by itself.
-    """
-    near = {text for text, paths in secrets.items() if len(text) >= LONG or finding.path in paths}
-    beginnings = {form[:TELLING] for text in near for form in (text, repr(text)[1:-1])}
-    if any(beginning in finding.message + finding.hint for beginning in beginnings):
-        return UNSHOWN, ""
-    return (finding.message.partition(", found ")[0] if is_secret(finding.path) else finding.message), finding.hint
 
 
 def _travelling(root: Node, environ: Mapping[str, str], settings: Settings) -> dict[str, Any]:

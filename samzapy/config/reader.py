@@ -1,8 +1,7 @@
 """YAML text to a tree with places.
 
 Only maps with string keys, lists and YAML 1.2 scalars: what makes a plain config file a program or a bomb (tags, unbounded aliases, depth,
-size) is refused. Numbers are read only in the one way that writes back the same (`010`, `+1`, `0x1f`, `1_000` are text), so no reader sees
-another number.
+size) is refused. What a scalar is, `plain_scalars` says.
 
 Events are taken one by one and the depth is watched on the way: the parser takes minutes for text that nests 100,000 deep.
 """
@@ -10,7 +9,6 @@ Events are taken one by one and the depth is watched on the way: the parser take
 from __future__ import annotations
 
 import logging
-import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +29,8 @@ from ruamel.yaml.events import (
 
 from samzapy.clock import if_longer_than
 from samzapy.config.errors import Problem
-from samzapy.config.tree import Entry, Items, Leaf, Node, Place, Plain, Route, Source, Table, hide_secrets
+from samzapy.config.plain_scalars import read_scalar
+from samzapy.config.tree import Entry, Items, Leaf, Node, Place, Route, Source, Table, hide_secrets
 
 MAX_FILE_BYTES = 256 << 10
 MAX_DEPTH = 32
@@ -39,11 +38,6 @@ LOG = logging.getLogger("samzapy.config")
 TELL_S = 3.0
 MAX_NODES = 20_000
 
-_NULL = frozenset({"", "~", "null", "Null", "NULL"})
-_TRUE = frozenset({"true", "True", "TRUE"})
-_FALSE = frozenset({"false", "False", "FALSE"})
-_INT = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
-_FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?", re.ASCII)
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufeff\uff00-\ufffd\U00010000-\U0010ffff]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _FILE_REFERENCE = re.compile(r"(?<!\$)\$\{file:(?P<path>[^{}]+)\}")
@@ -113,19 +107,6 @@ def parse(source: Source, problems: list[Problem]) -> Node | None:
         raise Stop(source.place(0, 0).problem((), f"this is not YAML: {str(error).splitlines()[0]}")) from None
     source.parsed = True
     return node
-
-
-def read_scalar(text: str) -> Plain:
-    """What a plain scalar means: null, true, false, a whole number, a number, or text."""
-    if text in _NULL:
-        return None
-    if text in _TRUE or text in _FALSE:
-        return text in _TRUE
-    if _INT.fullmatch(text) and text != "-0":
-        return int(text)
-    if _FLOAT.fullmatch(text) and math.isfinite(float(text)) and not _INT.fullmatch(text) and ("." in text or "e" in text.lower()):
-        return float(text)
-    return text
 
 
 class _Builder:

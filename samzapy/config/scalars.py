@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from samzapy.config.reader import read_scalar
+from samzapy.config.plain_scalars import read_scalar
 from samzapy.config.references import Interpolated
 from samzapy.config.units import (
     MAX_DURATION_MS,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 class Section(BaseModel):
     """A part of the job file. A key without a value (`stores:` with nothing below) is as good as absent."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -33,8 +33,8 @@ from samzapy.testing.chaos_compare import Difference, Outcome, Output, compare, 
 from samzapy.testing.chaos_plan import DELETE_STATE, KILL, KILL_DRIVER, PAUSE, Recorded, Strike, StrikeDone, due, placed, schedule
 from samzapy.testing.chaos_process import JobProcess
 from samzapy.wiring.clients import kafka_log
+from samzapy.wiring.job_file import load_program
 from samzapy.wiring.job_topics import JobTopics
-from samzapy.wiring.program import load_program
 
 CALM, STORMY = "a", "b"  # at the end of the job's id: of the run without faults, of the other
 LEASE_S = 3.0

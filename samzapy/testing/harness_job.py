@@ -10,16 +10,17 @@ from typing import Any, TypeVar
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.api.task import StreamTask
-from samzapy.config.load import settings_from_document
+from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.config.units import parse_duration
 from samzapy.plan.topics import INTERNAL
 from samzapy.ports import Log, SchemaRegistry, TopicSpec
 from samzapy.streams.app import App
 from samzapy.streams.expand import sections as sections_of
+from samzapy.wiring.job_file import load_program
 from samzapy.wiring.job_topics import JobTopics
-from samzapy.wiring.program import Tasks, load_program, tasks_of
 from samzapy.wiring.serdes import Serdes
+from samzapy.wiring.tasks import Tasks, tasks_of
 
 AnyJob = str | Path | Mapping[str, Any] | type[StreamTask] | App
 COMPACTED = {"cleanup.policy": "compact"}

@@ -17,8 +17,8 @@ from samzapy.api.errors import ConfigurationError, TopicMissing
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
 from samzapy.clock import SystemClock
+from samzapy.config.document import settings_from_document
 from samzapy.config.errors import ConfigError
-from samzapy.config.load import settings_from_document
 from samzapy.config.registered import stored_form
 from samzapy.config.schema import InputSettings, Settings
 from samzapy.container.container import Container
@@ -45,8 +45,8 @@ from samzapy.wiring.clients import kafka_log
 from samzapy.wiring.event_time import time_spec
 from samzapy.wiring.job_topics import JobTopics, fingerprint
 from samzapy.wiring.local_state import local_state
-from samzapy.wiring.program import tasks_of
 from samzapy.wiring.serdes import KEY, VALUE, Serdes
+from samzapy.wiring.tasks import tasks_of
 
 LOG = logging.getLogger("samzapy")
 ENTRY = "samzapy.wiring.container:run_container"

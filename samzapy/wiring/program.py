@@ -1,19 +1,16 @@
-"""What a job runs, as task objects: a StreamTask of the user's, or a program of streams, which also says the job's inputs, outputs and stores."""
+"""A job's program of streams: the sections of a job file that it stands for, and its task objects."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.api.task import StreamTask
 from samzapy.config.errors import ConfigError
 from samzapy.config.findings import Finding
-from samzapy.config.load import LoadedJob, load_job
 from samzapy.config.schema import InputSettings, OutputSettings, Settings, StageSettings, StoreSettings
-from samzapy.config.task_class import import_program, import_task_class
+from samzapy.config.task_class import import_program
 from samzapy.model.names import Job
 from samzapy.streams.app import App
 from samzapy.streams.expand import Sections, check_names, sections
@@ -21,26 +18,7 @@ from samzapy.streams.graph import Graph
 from samzapy.streams.program import Program
 from samzapy.wiring.job_topics import job_of
 from samzapy.wiring.serdes import VALUE, Serdes
-
-
-@dataclass(frozen=True, slots=True)
-class Tasks:
-    """What a job runs.
-
-    Attributes:
-        make: makes a task object.
-        operators: of a program, what of its operators must not change while there is state: subject → how it is now.
-        tables: of a program, the store that keeps a topic as a table: topic → store. None: it is no program.
-    """
-
-    make: Callable[[], StreamTask]
-    operators: Mapping[str, str] = field(default_factory=dict)
-    tables: Mapping[str, str] | None = None
-
-
-def load_program(paths: Sequence[Path], sets: Sequence[str] = (), environ: Mapping[str, str] | None = None, **rest: Any) -> LoadedJob:
-    """`load_job`; a program is asked for the job's inputs, outputs and stores before any of them is checked. Arguments and errors as there."""
-    return load_job(paths, sets, environ, expand=expand, **rest)
+from samzapy.wiring.tasks import Tasks
 
 
 def expand(document: Mapping[str, Any], folders: Sequence[Path]) -> tuple[dict[str, Any], list[Finding]]:
@@ -80,15 +58,8 @@ def graph_of(settings: Settings, folders: Sequence[Path]) -> tuple[Graph, Mappin
     return import_app(settings.app, folders).graph, streams
 
 
-def tasks_of(settings: Settings, folders: Sequence[Path], app: App | None = None, *, check: bool = False, serdes: Serdes | None = None) -> Tasks:
-    """What a job runs. `app`: its program, where that is not imported by its name; `check`: functions are checked for changing what they are given;
-    `serdes`: the job's, if there are some already.
-
-    Raises:
-        ConfigurationError: it cannot be imported, or is not the program that the settings were made of.
-    """
-    if settings.task is not None:
-        return Tasks(import_task_class(settings.task, folders))
+def program_tasks(settings: Settings, folders: Sequence[Path], app: App | None, check: bool, serdes: Serdes | None) -> Tasks:
+    """What a job with a program runs; see `tasks_of`."""
     app = import_app(str(settings.app), folders) if app is None else app
     streams = {name: given.model_dump(exclude_none=True) for name, given in settings.streams.items()}
     stores = {name: {"engine": store.engine} for name, store in settings.stores.items()}

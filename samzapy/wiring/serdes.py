@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from samzapy.config.registered import BY_BOTH, BY_RECORD, BY_TOPIC, is_registered, schema_file
 from samzapy.config.registry_settings import SchemaRegistrySettings
 from samzapy.config.schema import Settings
 from samzapy.ports import SchemaRegistry
-from samzapy.serde.registered import RegistrySerde, Schemas, registry_serde
 from samzapy.serde.registry import NamedSerde, found_file, serde_named
 from samzapy.wiring.job_topics import JobTopics
+
+if TYPE_CHECKING:  # it imports fastavro, which a job without Avro need not wait for
+    from samzapy.serde.registered import RegistrySerde, Schemas
 
 KEY, VALUE = "key", "value"
 Place = tuple[str, str, str]  # serde, topic, key or value
@@ -32,6 +35,7 @@ class Serdes:
         self._connect = registry or (lambda: connected(settings.schema_registry))
         self._schemas: Schemas | None = None
         self._made: dict[Place, NamedSerde] = {}
+        self._of_registry: dict[Place, RegistrySerde] = {}
 
     def of(self, name: str, topic: str, part: str) -> NamedSerde:
         """The serde of that name for a topic's keys or values (`part`).
@@ -41,7 +45,10 @@ class Serdes:
         """
         place = (name, topic, part)
         if place not in self._made:
-            self._made[place] = self.registered(name, topic, part) if is_registered(name) else serde_named(name, self._folders)
+            if is_registered(name):
+                self._made[place] = self._of_registry[place] = self.registered(name, topic, part)
+            else:
+                self._made[place] = serde_named(name, self._folders)
         return self._made[place]
 
     def ready(self, register: bool = False) -> None:
@@ -51,12 +58,13 @@ class Serdes:
             ConfigurationError: a schema is not there, or is refused. RegistryUnreachable, NotAuthenticated.
         """
         for place in written(self._settings):
-            serde = self.of(*place)
-            if isinstance(serde, RegistrySerde):  # always: see `written`
-                serde.ready(register)
+            self.of(*place)
+            self._of_registry[place].ready(register)
 
     def registered(self, name: str, topic: str, part: str) -> RegistrySerde:
         """A serde of the Schema Registry. Raises as `of`."""
+        from samzapy.serde.registered import Schemas, registry_serde
+
         if self._schemas is None:
             self._schemas = Schemas(self._connect())
         found = self._settings.schema_registry

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from samzapy.cli.main import ClickException, app
-from samzapy.wiring.program import load_program
+from samzapy.wiring.job_file import load_program
 from tests.commands import parse
 
 ROOT = Path(__file__).parents[2]

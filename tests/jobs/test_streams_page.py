@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from samzapy.wiring.program import load_program
+from samzapy.wiring.job_file import load_program
 from tests.commands import parse
 
 ROOT = Path(__file__).parents[2]

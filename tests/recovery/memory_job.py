@@ -15,7 +15,7 @@ from typing import Any
 
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, Superseded, TransactionAborted
-from samzapy.config.load import settings_from_document
+from samzapy.config.document import settings_from_document
 from samzapy.container.container import Container
 from samzapy.container.heartbeat import STOP, instructions_from
 from samzapy.coordinator.job_coordinator import JobCoordinator

@@ -23,7 +23,7 @@ from typing import Any
 from samzapy import failpoints
 from samzapy.api.errors import SamzapyError
 from samzapy.api.task import StreamTask
-from samzapy.config.load import settings_from_document
+from samzapy.config.document import settings_from_document
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process

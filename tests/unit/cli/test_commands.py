@@ -107,6 +107,14 @@ def test_validate_without_connect_needs_nothing_that_runs_a_job(tmp_path: Path) 
     assert set() == imported & heavy
 
 
+def test_a_container_imports_what_it_needs_only() -> None:
+    code = "import sys, samzapy.local.child, samzapy.wiring.container; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    imported = set(done.stdout.split())
+    assert {"confluent_kafka", "rocksdict"} <= imported
+    assert set() == imported & {"fastavro", "ruamel", "samzapy.streams", "samzapy.cli", "samzapy.coordinator", "starlette", "typer", "rich", "pyspark"}
+
+
 def test_imports_stand_on_top() -> None:
     """A Ctrl-C while a command's modules are imported finds nothing to clean up; and what a command needs is read at its top."""
     inside = {

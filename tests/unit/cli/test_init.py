@@ -13,7 +13,7 @@ import pytest
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.init import job_name, module_name, write_skeleton
 from samzapy.cli.main import exit_code
-from samzapy.wiring.program import load_program
+from samzapy.wiring.job_file import load_program
 
 ROOT = Path(__file__).parents[3]
 

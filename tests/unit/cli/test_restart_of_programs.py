@@ -8,7 +8,7 @@ import pytest
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.change import refuse_other_program
-from samzapy.config.load import settings_from_document
+from samzapy.config.document import settings_from_document
 from samzapy.streams import App
 from samzapy.streams.expand import sections
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from samzapy.config.document import settings_from_document
 from samzapy.config.errors import ConfigError
-from samzapy.config.load import LoadedJob, load_job, settings_from_document
+from samzapy.config.load import LoadedJob, load_job
 from samzapy.config.secrets import is_secret, redact
 from samzapy.config.task_class import import_task_class
 

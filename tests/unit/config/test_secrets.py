@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.config import secrets
-from samzapy.config.load import settings_from_document
+from samzapy.config.document import settings_from_document
 from samzapy.config.reader import parse, read_file
 from samzapy.config.references import written_secrets
 from samzapy.config.secrets import SecretsHidden, keep_out, without_secrets

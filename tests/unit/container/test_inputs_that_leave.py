@@ -13,7 +13,7 @@ import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.api.errors import OffsetOutOfRange, OwnedElsewhere, RecordTooLarge, StateMismatch, StateRefused, TaskError
-from samzapy.config.load import settings_from_document
+from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.container.container import Container
 from samzapy.coordinator.forgetting import Forgetting, Forgotten

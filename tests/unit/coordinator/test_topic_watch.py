@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused
-from samzapy.config.load import settings_from_document
+from samzapy.config.document import settings_from_document
 from samzapy.coordinator.topic_watch import TopicWatch
 from samzapy.model.job_model import TaskModel
 from samzapy.ops.topics import grown_tasks, prepare_topics

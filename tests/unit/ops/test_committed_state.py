@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import ClusterUnreachable, StateRefused
-from samzapy.config.load import settings_from_document
+from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.inspection import committed_entries

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ConfigurationError, StateRefused
-from samzapy.config.load import settings_from_document
+from samzapy.config.document import settings_from_document
 from samzapy.model.names import Job
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger
 from samzapy.ops.topics import create_topics, prepare_topics, what_run_refuses

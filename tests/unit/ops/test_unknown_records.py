@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from samzapy.config.load import settings_from_document
+from samzapy.config.document import settings_from_document
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnreachable, SerdeError
-from samzapy.config.load import settings_from_document
+from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.serde.registered import MAX_FORMS
 from samzapy.wiring.serdes import VALUE, Serdes

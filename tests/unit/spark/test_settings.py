@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.config.load import settings_from_document
+from samzapy.config.document import settings_from_document
 from samzapy.config.spark_keys import NAMED_ELSEWHERE, OWNED
 from samzapy.spark.settings import DEFAULTS, JAVA_OPTIONS, is_local, master_addresses, properties_text, session_settings
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ConfigurationError
+from samzapy.config.document import settings_from_document
 from samzapy.config.errors import ConfigError
-from samzapy.config.load import settings_from_document
 from samzapy.config.program import as_written
-from samzapy.wiring.program import load_program, tasks_of
+from samzapy.wiring.job_file import load_program
+from samzapy.wiring.tasks import tasks_of
 
 HEAD = 'job: j\napp: {}\nkafka: {{bootstrap.servers: "x:1"}}\n'
 PROGRAM = """
