@@ -22,7 +22,7 @@ from samzapy.plan.startpoints import EARLIEST, LATEST, Choice, Target, pending
 from samzapy.wiring.coordinator import coordinator_settings
 from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.local_state import refuse_unremovable, remove_local_state
-from samzapy.wiring.program import tasks_of
+from samzapy.wiring.tasks import tasks_of
 
 app = typer.Typer(help="Show a job's checkpoints, and set where it continues.", no_args_is_help=True)
 Earliest = Annotated[bool, typer.Option("--to-earliest", help="To the oldest record.")]

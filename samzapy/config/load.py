@@ -16,7 +16,7 @@ from typing import Any
 from samzapy.config import task_class
 from samzapy.config.checks import check_avro_files, serdes, time_functions
 from samzapy.config.client_check import ClientCheck, check_client_keys
-from samzapy.config.document import check, problems_of
+from samzapy.config.document import check, problems_of, settings_from_document
 from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.fields import CLASS, RECORD
 from samzapy.config.findings import Finding
@@ -31,6 +31,8 @@ from samzapy.config.scalars import shown
 from samzapy.config.schema import Settings, known_keys, section_at
 from samzapy.config.secrets import keep_out
 from samzapy.config.tree import Node, Route, Table, dotted, hide_secrets, merged, plain
+
+__all__ = ["Expand", "LoadedJob", "load_job", "settings_from_document"]
 
 # What a program says in place of a job file: sections, of the document and the folders of its modules; or what is wrong with it.
 Expand = Callable[[Mapping[str, Any], Sequence[Path]], tuple[Mapping[str, Any], list[Finding]]]

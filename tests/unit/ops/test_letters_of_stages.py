@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import ConfigurationError, SamzapyError
-from samzapy.config.load import settings_from_document
+from samzapy.config.document import settings_from_document
 from samzapy.model.dead_letter import DeadLetter, Origin
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import Job
