@@ -29,7 +29,7 @@ from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
 from samzapy.plan.restore import Refuse, emptied_by_order, lost_end, unnamed
 from samzapy.plan.startpoints import decides, pending
-from samzapy.plan.topology import refusal
+from samzapy.plan.topology import other_inputs, refusal
 from samzapy.ports import Change, Clock, Consumer, Log, Message
 from samzapy.readers import FETCH_S, NewestCheckpoints, newest_checkpoints, only_deletions, read_ranges, true_end
 
@@ -191,6 +191,11 @@ class Restorer:
         refused = refusal(task.checkpoint, self._spec.fingerprint, {name: s.changelog is not None for name, s in self._spec.stores.items()})
         if refused is not None:
             raise StateMismatch(f"{task.name}: {refused.reason}", refused.remedy)
+        others = "" if self._order(task) is not None else other_inputs(task.checkpoint, [t for t, i in self._spec.inputs.items() if i.between is None])
+        if isinstance(others, Refuse):
+            raise StateMismatch(f"{task.name}: {others.reason}", others.remedy)
+        if others:
+            LOG.warning("%s: %s", task.name, others)
 
     # -- T3 ----------------------------------------------------------------------------------------------------------------------
 

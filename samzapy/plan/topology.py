@@ -7,12 +7,13 @@
     store: scratch now           refused: its state would be emptied
     internal topic: gone         refused: records that wait in it would be lost; `samzapy checkpoint forget` gives them up
     other subject: new or gone   goes on
+    inputs: all others than ever refused if it has state (another job of the same name?); else it goes on, with a warning
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.event_time import NEVER
@@ -35,6 +36,30 @@ def refusal(checkpoint: Checkpoint, fingerprint: Mapping[str, str], stores: Mapp
         return _gone(checkpoint, gone, stores)
     lost = next((s for s in sorted(checkpoint.fingerprint) if s.startswith(INTERNAL) and s not in fingerprint), None)
     return None if lost is None else _lost(checkpoint, lost.removeprefix(INTERNAL), fingerprint)
+
+
+def other_inputs(checkpoint: Checkpoint, present: Collection[str]) -> Refuse | str:
+    """What follows if the job reads only topics now that the task has not read when it last committed: a reason not to start, a warning, or "".
+
+    Inputs may come and go one by one. Where none is left, this is more likely another job that has the same name by mistake. One that was an input
+    before and comes back is known: with it, there is nothing to refuse.
+
+    Args:
+        present: the topics that are inputs of the job now, internal topics excepted.
+    """
+    job, now = Job(checkpoint.job, checkpoint.id), sorted(present)
+    internal = {job.internal_topic(s.removeprefix(INTERNAL)) for s in checkpoint.fingerprint if s.startswith(INTERNAL)}
+    read, before = (sorted({p.rpartition("[")[0] for p in marks} - internal) for marks in (checkpoint.inputs, checkpoint.left))
+    if not read or set(read) & set(now):
+        return ""
+    told = f"the job {job} has read {', '.join(read)} so far, and now reads only {', '.join(now)}"
+    if not checkpoint.stores or set(before) & set(now):
+        return f"{told}. If these are two jobs, give each a name of its own (`job:`) or an `id:`; they share checkpoints, and cannot run at the same time."
+    return Refuse(
+        f"{told}, with the state in {', '.join(sorted(m.topic for m in checkpoint.stores.values()))}, which comes from the former.",
+        "If these are two jobs, give this one another name (`job:`) or `id:`. If its inputs were replaced and the state is to stay, say where it begins in the new ones: "
+        "`samzapy checkpoint set JOB.yaml --to-earliest --keep-state --execute`. To start over: `samzapy reset JOB.yaml`, which shows what it would do.",
+    )
 
 
 def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:

@@ -42,6 +42,13 @@ class Counting(StreamTask):
         collector.send(OutgoingMessageEnvelope(SystemStream("kafka", "out"), envelope.message, place, partition=0))
 
 
+class Passing(StreamTask):
+    """Does nothing."""
+
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        pass
+
+
 class Story:
     """A job whose inputs change from run to run."""
 
@@ -85,6 +92,37 @@ def test_an_input_that_comes_back_goes_on_where_it_was(tmp_path: Path, start: st
     assert list(range(1, 31)) == story.sent()
     assert {"a": 15, "b": 15} == story.bench.changelog()
     assert [m for m in caplog.messages if "a[0] is an input again; it left at 10; it is read from 10" in m] != []
+
+
+def test_state_is_not_given_to_a_job_that_reads_only_other_topics_until_somebody_says_so(tmp_path: Path) -> None:
+    """Two job files of one name, which run after each other: more likely a mistake than a change of all inputs."""
+    story = Story(tmp_path, "a", "b", "c")
+    story.feed("a", 3)
+    story.feed("b", 2)
+    story.run("a")
+    with pytest.raises(StateMismatch, match=r"has read a so far, and now reads only b, c, with the state in test-1-s-changelog") as refused:
+        story.run("b", "c")
+    assert "another name (`job:`) or `id:`" in refused.value.remedy
+    assert "`samzapy checkpoint set JOB.yaml --to-earliest --keep-state --execute`" in refused.value.remedy
+    assert [1, 2, 3] == story.sent()
+    ids = {t: story.bench.cluster.facts(t).topic_id for t in "bc"}  # type: ignore[union-attr]
+    write(story, startpoint_key(P0), Startpoint("order", {"b[0]": 0, "c[0]": 0}, {f"{t}[0]": i for t, i in ids.items()}).to_bytes())
+    story.run("b", "c")
+    story.run("b", "c")
+    story.run("a")  # which is known: it was an input
+    assert [1, 2, 3, 4, 5] == story.sent()
+
+
+def test_without_state_a_job_that_reads_only_other_topics_goes_on_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(tmp_path, Passing, 1, {"a": {}, "b": {}}, stores={})
+    for topics in (["a"], ["a", "b"], ["b"], ["a"]):
+        bench.input_settings = dict.fromkeys(topics, {})
+        container = bench.start()
+        bench.drain(container)
+        container.stop()
+        container.close()
+    warned = [m for m in caplog.messages if "has read b so far, and now reads only a. If these are two jobs, give each a name of its own" in m]
+    assert [1, 1] == [len(warned), sum("has read" in m for m in caplog.messages)]
 
 
 def test_what_the_policy_says_holds_for_an_input_that_comes_back(tmp_path: Path) -> None:
