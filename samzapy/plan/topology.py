@@ -57,8 +57,9 @@ def other_inputs(checkpoint: Checkpoint, present: Collection[str]) -> Refuse | s
         return f"{told}. If these are two jobs, give each a name of its own (`job:`) or an `id:`; they share checkpoints, and cannot run at the same time."
     return Refuse(
         f"{told}, with the state in {', '.join(sorted(m.topic for m in checkpoint.stores.values()))}, which comes from the former.",
-        "If these are two jobs, give this one another name (`job:`) or `id:`. If its inputs were replaced and the state is to stay, say where it begins in the new ones: "
-        "`samzapy checkpoint set JOB.yaml --to-earliest --keep-state --execute`. To start over: `samzapy reset JOB.yaml`, which shows what it would do.",
+        "If these are two jobs, give this one another name (`job:`) or `id:`. If its inputs were replaced and the state is to stay, say where "
+        "it begins in the new ones: `samzapy checkpoint set JOB.yaml --to-earliest --keep-state --execute`. To start over: `samzapy reset JOB.yaml`, which "
+        "shows what it would do.",
     )
 
 

@@ -116,7 +116,7 @@ def test_state_is_not_given_to_a_job_that_reads_only_other_topics_until_somebody
 def test_without_state_a_job_that_reads_only_other_topics_goes_on_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench(tmp_path, Passing, 1, {"a": {}, "b": {}}, stores={})
     for topics in (["a"], ["a", "b"], ["b"], ["a"]):
-        bench.input_settings = dict.fromkeys(topics, {})
+        bench.input_settings = {topic: {} for topic in topics}
         container = bench.start()
         bench.drain(container)
         container.stop()
