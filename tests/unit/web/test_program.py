@@ -10,7 +10,7 @@ import pytest
 from samzapy.web.about import about_of
 from samzapy.web.frames import View, make_frame
 from samzapy.web.graph import graph_of
-from samzapy.wiring.program import load_program
+from samzapy.wiring.job_file import load_program
 from tests.page.scenes import Streams
 from tests.page.staged import live
 
