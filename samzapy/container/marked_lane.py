@@ -24,13 +24,14 @@ class MarkedLane:
         mark: of the checkpoint.
         run_id: of this run: only its own tasks can end it.
         before_return: called before it counts again after it was idle.
+        topic_id: of the topic; marks are sealed with it.
 
     Attributes:
         as of `LaneTime`, where they mean something here.
     """
 
     __slots__ = (
-        "_before_return", "_newest", "_run_id", "_writers", "ahead", "at_s", "ended", "has_more", "idle", "leap", "now_ms", "partition", "position",
+        "_before_return", "_newest", "_run_id", "_topic_id", "_writers", "ahead", "at_s", "ended", "has_more", "idle", "leap", "now_ms", "partition", "position",
         "proved", "quiet", "rules", "seen_ms", "watermark",
     )  # fmt: skip
 
@@ -42,7 +43,9 @@ class MarkedLane:
         run_id: str,
         now_ms: Callable[[], int],
         before_return: Callable[[], object] = lambda: None,
+        topic_id: str = "",
     ) -> None:
+        self._topic_id = topic_id
         self.partition = partition
         self.rules = TimeRules()
         self.now_ms = now_ms
@@ -73,7 +76,7 @@ class MarkedLane:
             ValueError: it holds no marks.
         """
         known = dict(self._newest)
-        for task, mark in marks_from_bytes(data).items():
+        for task, mark in marks_from_bytes(data, self._topic_id).items():
             before = known.get(task, Mark()).time
             if task in self._writers:
                 known[task] = replace(mark, time=max((time for time in (mark.time, before) if time is not None), default=None))

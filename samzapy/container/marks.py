@@ -27,6 +27,7 @@ class Marks:
 
     def __init__(self, spec: ContainerSpec, run_id: str, own: Ownership) -> None:
         self._between: Mapping[str, Between] = spec.between
+        self._topic_ids = {topic: spec.inputs[topic].topic_id for topic in self._between}
         self._run_id = run_id
         self._own = own
         self.is_on = bool(self._between)
@@ -74,6 +75,6 @@ class Marks:
                         self._send(topic, {task.name: Mark(mark.time)})
 
     def _send(self, topic: str, marks: Mapping[str, Mark]) -> None:
-        data, producer = marks_to_bytes(marks), self._own.open()
+        data, producer = marks_to_bytes(marks, self._topic_ids[topic]), self._own.open()
         for partition in range(self._between[topic].partitions):
             producer.send(topic, data, MARKS_KEY, partition)

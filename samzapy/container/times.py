@@ -50,7 +50,7 @@ class Times:
     def _lane(self, task_input: TaskInput, mark: LaneMark, time: TaskTime) -> Lane:
         spec, partition, now_ms = task_input.spec, task_input.partition, self._clock.now_ms
         if spec.between is not None:
-            task_input.lane = MarkedLane(partition, spec.between.writers, mark, self._run_id, now_ms, time.before_return)
+            task_input.lane = MarkedLane(partition, spec.between.writers, mark, self._run_id, now_ms, time.before_return, spec.topic_id)
         elif spec.time is not None:
             task_input.lane = LaneTime(partition, spec.time.rules, mark, now_ms, time.before_return)
         if task_input.lane is None:

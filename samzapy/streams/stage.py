@@ -15,6 +15,9 @@ from samzapy.streams.walk import roots_of
 from samzapy.streams.windowed import WindowAggregate, windows_of
 from samzapy.streams.windows import Pane
 
+FOREIGN_MARK = (
+    "Find out who writes into the topic: samzapy alone may. With `on_error: {then: dead_letter}` such a record is set aside, and time goes on without it."
+)
 UNIT = 256  # panes and deletions between which a commit, a heartbeat or a stop may come
 
 
@@ -181,7 +184,7 @@ class TaskWindows:
         try:
             lane.heard(data)  # type: ignore[attr-defined]  # that of an internal topic
         except ValueError as error:
-            raise TaskError(f"{error}.", "Let samzapy alone write its internal topics.") from None
+            raise TaskError(f"{error}.", FOREIGN_MARK) from None
         return self._has_come(lane)
 
     def _has_come(self, lane: Lane) -> bool:

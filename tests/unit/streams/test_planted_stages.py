@@ -160,7 +160,7 @@ def test_what_marks_say_of_a_lane() -> None:
     lane = MarkedLane(TopicPartition("t", 0), ["a", "b"], LaneMark(), "run-2", lambda: 0)
 
     def hear(**marks: Mark) -> tuple[int, bool, bool]:
-        lane.heard(marks_to_bytes(marks))
+        lane.heard(marks_to_bytes(marks, ""))
         return lane.watermark, lane.idle, lane.ended
 
     assert (NEVER, False, False) == hear(a=Mark(5))
@@ -204,7 +204,7 @@ def _outside(marks: Marks, topic: str, said: Any) -> None:
     """A mark is not in the transaction: it stands although that is aborted."""
     producer = marks._own._log.plain_producer("outside")
     for partition in range(marks._between[topic].partitions):
-        producer.send(topic, marks_to_bytes(said), MARKS_KEY, partition)
+        producer.send(topic, marks_to_bytes(said, marks._topic_ids[topic]), MARKS_KEY, partition)
     producer.flush()
 
 
@@ -266,7 +266,8 @@ def test_a_task_that_returns_holds_time_for_its_own_records() -> None:
         before = h.records(TOPIC, place_of(h))[first - 1]
         assert keys
         assert MARKS_KEY == before.key()
-        assert marks_to_bytes({"Partition 1": Mark()}) == before.value()
+        topic_id = h.container.tasks["Partition 0"].committed.inputs[f"{TOPIC}[0]"].topic_id
+        assert marks_to_bytes({"Partition 1": Mark()}, topic_id) == before.value()
 
 
 def place_of(h: Harness) -> int:

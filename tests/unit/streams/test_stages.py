@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused, TaskError
-from samzapy.model.marks import MARKS_KEY
+from samzapy.model.marks import MARKS_KEY, Mark, marks_to_bytes
 from samzapy.model.murmur2 import murmur2
 from samzapy.streams import App, Stream, agg, hopping, picture, tumbling
 from samzapy.testing import Harness
@@ -358,6 +359,31 @@ def test_who_writes_marks_by_hand_stops_the_job() -> None:
         h.send_raw("test-1-by-number", b"{}", MARKS_KEY)
         with pytest.raises(TaskError, match="which samzapy alone writes"):
             h.run()
+
+
+@pytest.mark.parametrize(
+    "seal", [{}, {"v": 1}, {"seal": "0123456789abcdef"}, {"of": "another topic"}], ids=["none", "version 1", "wrong", "of another topic"]
+)
+def test_a_mark_far_ahead_that_this_job_did_not_write_is_named_and_makes_nothing_late(seal: dict[str, Any]) -> None:
+    year_2100, app = 4_102_444_800_000, App()
+    words(app, watermark_delay="0s").key_by(lambda word: word, "by-word", key=str).window(tumbling("10s")).count("panes").to("panes")
+    if "of" in seal:
+        forged = marks_to_bytes({"Partition 0": Mark(year_2100)}, seal["of"])
+    else:
+        forged = json.dumps({"v": 2, "marks": {"Partition 0": [year_2100, "active", ""]}, **seal}).encode()
+    with Harness(app, on_error={"then": "dead_letter"}) as h:
+        h.send("lines", "a", timestamp=T0)
+        h.run()
+        h.send_raw("test-1-by-word", forged, MARKS_KEY)
+        h.run()
+        h.send("lines", "a b", timestamp=T0 + 5_000)
+        h.time_passes("lines", T0 + 10_000)
+        h.run()
+        assert {"a": 2, "b": 1} == {key: pane["value"] for key, pane in h.output("panes")}
+        assert 0 == h.late("panes")
+        (letter,) = h.dead_letters()
+        assert "samzapy alone writes" in letter.error
+        assert ("test-1-by-word", 0) == (letter.topic, letter.partition)
 
 
 def test_an_internal_topic_that_grows_while_the_job_runs_stops_it() -> None:
