@@ -37,10 +37,12 @@ lint: venv  ## style, types, layers
 check: lint  ## lint and the tests that need neither Kafka nor Spark
 	$(BIN)/pytest -m "not kafka and not spark and not slow and not prove"
 
-# The first collection compiles every test: done once, beside the lint, rather than by each of the five processes.
+# The first collection compiles every test: done once, rather than by each of the five processes. The lint goes on beside the tests; what it finds
+# wrong is shown at once, and at the end too it is a failure.
 test: venv  ## lint, and everything: five tests at a time (much of their time goes into waiting)
-	@$(BIN)/pytest --collect-only -qq >/dev/null & $(MAKE) --no-print-directory lint; ended=$$?; wait; exit $$ended
-	$(BIN)/pytest -n 5 --durations=15
+	@{ $(MAKE) --no-print-directory lint >.lint.log 2>&1 || { cat .lint.log; exit 1; }; } & lint=$$!; \
+	$(BIN)/pytest --collect-only -qq >/dev/null; $(BIN)/pytest -n 5 --durations=15; tests=$$?; \
+	wait $$lint || { tail -n 20 .lint.log; echo "the lint failed"; exit 1; }; exit $$tests
 
 prove: venv  ## the long proofs: every failpoint in every way, 500 simulated histories, planted bugs, three hosts; half an hour
 	$(BIN)/pytest -n 3 -m prove
@@ -80,4 +82,4 @@ COMPILE := $(VENV)-lock/bin/pip-compile --quiet --upgrade --rebuild --generate-h
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options
 
 clean:  ## remove .venv and the files of tools
-	rm -rf $(VENV) $(VENV)-lock .docs .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lock .docs .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .lint.log

@@ -40,8 +40,10 @@ START_S = 300.0  # a machine with much else to do takes minutes
 BROKER = pytest.StashKey[contextlib.ExitStack]()
 
 
-# A machine with much else to do is slow at everything: that is no test's failure.
-hypothesis.settings.register_profile("samzapy", parent=hypothesis.settings(), deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+# A machine with much else to do is slow at everything: that is no test's failure. Every run tries other examples.
+hypothesis.settings.register_profile(
+    "samzapy", parent=hypothesis.settings(), max_examples=40, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("samzapy")
 
 

@@ -13,6 +13,7 @@ import pytest
 import samzapy
 from samzapy.api.errors import SamzapyError
 from tests import errors_table
+from tests.source import tree_of
 
 PACKAGE = Path(samzapy.__file__).parent
 CODE = re.compile(r"SZ\d{3}")
@@ -21,7 +22,7 @@ CONTRACTS_EXIT_CODES = {1, 2, 4, 5}
 
 def modules() -> Iterator[tuple[Path, ast.Module]]:
     for path in sorted(PACKAGE.rglob("*.py")):
-        yield path, ast.parse(path.read_text())
+        yield path, tree_of(path)
 
 
 def test_the_page_is_fresh() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
 import pytest
+
+from tests.source import tree_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "samzapy" / "RELIABILITY.md"
@@ -14,8 +17,10 @@ LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 MAX_LINES = 255
 
 
+@functools.cache
 def names_in(path: Path) -> set[str]:
-    return {node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
+    """The tests of a module."""
+    return {node.name for node in tree_of(path).body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")}
 
 
 def named(page: str) -> list[tuple[str, Path]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.commands import commands_in, what_does_not_run
+from tests.source import tree_of
 
 ROOT = Path(__file__).parents[2]
 PROSE = {"help", "description", "metavar"}  # of options and of keys: there a command is named, not told to be run
@@ -31,7 +32,7 @@ def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def test_every_command_that_is_told_to_be_run_can_be() -> None:
-    modules = {path: ast.parse(path.read_text()) for path in sorted((ROOT / "samzapy").rglob("*.py"))}
+    modules = {path: tree_of(path) for path in sorted((ROOT / "samzapy").rglob("*.py"))}
     found = {f"{path.relative_to(ROOT)}:{line}": what_does_not_run(text) for path, tree in modules.items() for line, text in texts(tree)}
     assert {} == {where: wrong for where, wrong in found.items() if wrong}, "in full: JOB.yaml is replaced by the user's job file"
 

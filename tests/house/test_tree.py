@@ -14,6 +14,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.source import text_of, tree_of
+
 ROOT = Path(__file__).parents[2]
 MAKE_TARGET = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
 
@@ -111,7 +113,7 @@ def test_every_module_opens_with_what_it_is_for() -> None:
     modules = [path for path in tracked() if path.suffix == ".py" and path.is_relative_to(ROOT / "samzapy")]
 
     silent = [
-        str(path.relative_to(ROOT)) for path in modules if path.read_text().strip() and not ast.get_docstring(ast.parse(path.read_text()))
+        str(path.relative_to(ROOT)) for path in modules if text_of(path).strip() and not ast.get_docstring(tree_of(path))
     ]
     assert [] == silent
 

@@ -23,7 +23,7 @@ from tests.commands import PLACEHOLDER, what_does_not_run
 
 PATIENCE_S = 180.0
 HTTP_S = 5.0
-LOOK_S = 0.05
+LOOK_S = 0.1
 STATUS_URL = re.compile(rb" INFO +status: (http://\S+)/api/v1/status\n")
 VERBS = ["state", "checkpoint", "export", "get", "scan", "restore", "verify", "show", "status", "stop", "top", "topics", "ui", "pause", "resume", "commit"]
 BARRIER = b"\x00samzapy/barrier"

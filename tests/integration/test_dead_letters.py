@@ -64,10 +64,10 @@ def test_with_kills_each_record_ends_once_as_output_or_dead_letter(
 ) -> None:
     on_error = {"then": "dead_letter", "retries": 1}
     job = Job(kafka, tmp_path, name, task=task, on_error=on_error, commit={"interval": "200ms", "guarantee": guarantee})
-    lines = [f"word{i % 97}" if i % 10 else f"word{i % 97} boom" for i in range(12_000)]
-    job.feed(lines[:4000])
+    lines = [f"word{i % 97}" if i % 10 else f"word{i % 97} boom" for i in range(3000)]
+    job.feed(lines[:1000])
     with job.running("--local") as run:
-        for part in (lines[4000:8000], lines[8000:]):
+        for part in (lines[1000:2000], lines[2000:]):
             status = run.until(lambda s: any(c["state"] == "RUNNING" and c["pid"] for c in s["containers"]))
             victim = next(c for c in status["containers"] if c["state"] == "RUNNING" and c["pid"])
             job.feed(part)
@@ -109,10 +109,10 @@ def test_a_topic_that_takes_less_than_a_batch_refuses_nothing(kafka: str, tmp_pa
     """`max.message.bytes` bounds batches, and librdkafka's are a megabyte by default."""
     job = Job(kafka, tmp_path, name, commit={"guarantee": guarantee})
     limit_records(kafka, job.output, 20_000)
-    job.feed([f"word{i % 7}" for i in range(12_000)])
+    job.feed([f"word{i % 7}" for i in range(6000)])
     done = job.run_to_end()
     assert (0, False) == (done.returncode, "aborted" in done.stderr), done.stderr
-    assert 12_000 == len(job.updates())
+    assert 6000 == len(job.updates())
 
 
 @pytest.mark.parametrize("how", ["crash", pytest.param("hold", marks=pytest.mark.prove)])

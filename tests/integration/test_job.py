@@ -50,10 +50,10 @@ def each_once(counts: dict[tuple[int, str], int]) -> set[tuple[int, str, int]]:
 @pytest.mark.parametrize("guarantee", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.prove)])
 def test_containers_are_killed_and_nothing_is_lost(kafka: str, tmp_path: Path, name: str, guarantee: str) -> None:
     job = Job(kafka, tmp_path, name, commit={"interval": "200ms", "guarantee": guarantee})
-    lines = sentences(20_000)
-    job.feed(lines[:8000])
+    lines = sentences(6000)
+    job.feed(lines[:2400])
     with job.running("--local") as run:
-        for part in (lines[8000:12000], lines[12000:16000], lines[16000:]):
+        for part in (lines[2400:3600], lines[3600:4800], lines[4800:]):
             status = run.until(lambda s: any(c["state"] == "RUNNING" and c["pid"] for c in s["containers"]))
             victim = next(c for c in status["containers"] if c["state"] == "RUNNING" and c["pid"])
             os.kill(victim["pid"], signal.SIGKILL)

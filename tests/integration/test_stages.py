@@ -62,7 +62,7 @@ class Staged(Job):
 def test_what_goes_through_an_internal_topic_is_counted_once(kafka: str, tmp_path: Path, guarantee: str, kills: int) -> None:
     job = Staged(kafka, tmp_path, f"stages-{secrets.token_hex(4)}", guarantee)
     chance = random.Random(secrets.randbits(32))
-    lines = [(T0 + n * 50 - chance.randrange(2000), [chance.randrange(WORDS) for _ in range(chance.randrange(4))]) for n in range(6000)]
+    lines = [(T0 + n * 50 - chance.randrange(2000), [chance.randrange(WORDS) for _ in range(chance.randrange(4))]) for n in range(3000)]
     wanted = Counter(word for _, words in lines for word in words)
     with job.running("--local") as run:
         for begin in range(0, len(lines), len(lines) // kills):

@@ -18,6 +18,7 @@ from tests.integration.job import Job
 
 pytestmark = pytest.mark.kafka
 T0, SIZE, DELAY, PARTITIONS = 1_600_041_600_000, 10_000, 3_000, 2
+RECORDS = 6000
 PROGRAM = """
 from samzapy.streams import App, tumbling
 
@@ -63,12 +64,12 @@ def disordered(count: int, seconds: int) -> list[tuple[int, str, int]]:
 @pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.prove)])
 def test_windows_are_right_after_kills_with_disorder_and_a_partition_that_falls_silent(kafka: str, tmp_path: Path, kills: int) -> None:
     job = Windows(kafka, tmp_path, f"windows-{secrets.token_hex(4)}")
-    records, few = disordered(12_000, 600), disordered(200, 60)
+    records, few = disordered(RECORDS, 600), disordered(200, 60)
     other = f"{job.name}-b"
     job.send(other, few)  # after a minute of its time it is silent for ever
     with job.running("--local") as run:
-        for begin in range(0, 12_000, 12_000 // kills):
-            job.send(job.input, records[begin : begin + 12_000 // kills])
+        for begin in range(0, RECORDS, RECORDS // kills):
+            job.send(job.input, records[begin : begin + RECORDS // kills])
             status = run.until(lambda s: any(c["state"] == "RUNNING" and c["pid"] for c in s["containers"]))
             victim = next(c for c in status["containers"] if c["state"] == "RUNNING" and c["pid"])
             os.kill(victim["pid"], signal.SIGKILL)

@@ -18,7 +18,7 @@ from tests.recovery.mutations import BUGS
 from tests.recovery.sim_counting import Totals
 from tests.recovery.simulate import Result, run_seed
 
-SECONDS = float(os.environ.get("SIMULATE_SECONDS", "20"))
+SECONDS = float(os.environ.get("SIMULATE_SECONDS", "8"))
 FIRST = int(os.environ.get("SIMULATE_FROM", "0"))
 ENOUGH = 300  # seeds from which one per cent of them says something
 WITHIN = 500

@@ -15,6 +15,7 @@ import pytest
 from samzapy import failpoints
 from samzapy.api.errors import ConfigurationError
 from samzapy.failpoints import Crash, FailpointError, Rule
+from tests.source import tree_of
 
 PACKAGE = Path(failpoints.__file__).parent
 OK = {"SAMZAPY_FAILPOINTS_OK": "1"}
@@ -23,7 +24,7 @@ OK = {"SAMZAPY_FAILPOINTS_OK": "1"}
 def calls() -> Iterator[tuple[str, ast.Call]]:
     """Every call of `failpoints.hit` in the package, with its place."""
     for path in sorted(set(PACKAGE.rglob("*.py")) - set(PACKAGE.glob("testing/*.py"))):  # a disk in memory has those of the real one
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func) == "failpoints.hit":
                 yield f"{path.relative_to(PACKAGE)}:{node.lineno}", node
 
@@ -47,7 +48,7 @@ def test_a_point_is_called_by_the_module_so_that_arming_reaches_it() -> None:
     imported = [
         str(path.relative_to(PACKAGE))
         for path in sorted(PACKAGE.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ImportFrom) and node.module == "samzapy.failpoints" and any(a.name == "hit" for a in node.names)
     ]
     assert [] == imported
