@@ -111,6 +111,19 @@ class Collector:
         self._size += size
         self.pending.append((topic, value, key_bytes, partition, envelope.timestamp or 0, envelope.headers))
 
+    def send_bytes(self, topic: str, value: bytes, key: bytes, time: int, headers: list[tuple[str, bytes | None]]) -> None:
+        """A record that is encoded already; its key chooses the partition.
+
+        Raises:
+            RecordTooLarge: the topic does not take it.
+        """
+        output, _, _, _, limit = self._outputs[topic]
+        size = _size(value, key, headers)
+        if size > limit:
+            raise _too_large(output, size, key)
+        self._size += size
+        self.pending.append((topic, value, key, -1, time, headers))
+
     def keep(self) -> None:
         """The hook returned: its records will be released."""
         self.kept = len(self.pending)

@@ -19,6 +19,7 @@ from samzapy.container.task_instance import TaskInstance
 from samzapy.container.transaction import Transaction
 from samzapy.ports import Clock
 
+MOST_HELD = 50_000  # sums of a program
 COMMIT = "commit"  # the row of the table of duties
 # Why one was made.
 INTERVAL, SIZE, ASKED, START, MOVE, END, RECORD, EARLY = "interval", "size", "asked", "start", "move", "end", "record", "early"
@@ -69,10 +70,12 @@ class Commits:
             self._facts.loop.to(before)
 
     def _commit(self, why: str, is_last: bool) -> None:
+        tasks = self._inputs.tasks()
+        for task in tasks:
+            self._hooks.before_commit(task)
         self._hooks.release()
 
         # A partition that is read again for a bootstrap stands before what its task has committed; a checkpoint never goes back.
-        tasks = self._inputs.tasks()
         here = self._inputs.positions(self._transaction.unprocessed)
         positions = {t.name: {p: max(at, t.committed.inputs[str(p)].next_offset) for p, at in here[t.name].items()} for t in tasks}
 
@@ -110,6 +113,8 @@ class Commits:
 
     def is_full(self) -> bool:
         """Whether so much waits for a commit that it must not wait longer."""
+        if any(task.held >= MOST_HELD for task in self._tasks.values()):
+            return True
         held = self._transaction.sent_bytes
         for task in self._tasks.values():
             for store in task.stores.values():

@@ -45,7 +45,7 @@ class Early:
     @property
     def is_wanted(self) -> bool:
         """Whether others wait for a commit: for records, or for how far a task is. That it has read on is no reason, nor is the clock."""
-        if self._sent_now() != self._sent:
+        if self._sent_now() != self._sent or any(task.held for task in self._inputs.tasks()):
             return True
         return any(
             self._marks.is_news(task, self._marks.of(task)) for task in self._inputs.tasks() if task.time is None or not task.time.is_by_clock

@@ -90,6 +90,16 @@ class Hooks:
             if task.is_due:
                 self.requests.fire()
 
+    def before_commit(self, task: TaskInstance) -> None:
+        """What a program has summed up is sent. Raises TransactionAborted: it cannot be."""
+        if task.held:
+            try:
+                task.user.before_commit(self.collector.send_bytes)  # type: ignore[union-attr]  # a program's
+            except BaseException:
+                self.collector.drop()
+                raise
+            self.collector.keep()
+
     def end_of_stream(self, task: TaskInstance) -> None:
         user = task.user
         if user is not None:

@@ -276,6 +276,13 @@ class TaskInstance:
     def keep(self) -> None:
         for store in self.stores.values():
             store.keep()
+        if self.takes_raw_records:
+            self.user.keep()  # type: ignore[union-attr]  # a program's
+
+    @property
+    def held(self) -> int:
+        """How many sums of its program wait for a commit."""
+        return int(getattr(self.user, "held", 0)) if self.takes_raw_records else 0
 
     def refills(self, here: Mapping[TopicPartition, int], positions: Mapping[TopicPartition, int]) -> dict[str, Mapping[str, int]]:
         """For its checkpoint: by str(TopicPartition) what is still read again for stores that began empty, where there was any. `here`: how far each input
@@ -290,10 +297,14 @@ class TaskInstance:
                 store.keep()
             else:
                 store.undo()
+        if self.takes_raw_records:
+            self.user.undo()  # type: ignore[union-attr]  # a program's
 
     def undo(self) -> None:
         for store in self.stores.values():
             store.undo()
+        if self.takes_raw_records:
+            self.user.undo()  # type: ignore[union-attr]  # a program's
 
     def status(self, positions: Mapping[TopicPartition, int], now_s: float = 0.0, now_ms: int = 0) -> dict[str, Any]:
         """Its part of the container's report, at this time by both clocks."""

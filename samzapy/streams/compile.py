@@ -17,6 +17,7 @@ from types import CodeType
 from typing import Any
 
 from samzapy.model.event_time import LARGEST
+from samzapy.streams.combining import combined_windows, partial_windows
 from samzapy.streams.compile_parts import NAMES, PARTS, functions_of, parts_needed
 from samzapy.streams.compile_through import reader_lines, reader_names, writer_lines, writer_names
 from samzapy.streams.compile_windows import head_of_run, made_of_panes, window_lines, written_with_time
@@ -94,6 +95,7 @@ class _Writer:
         self._graph = graph
         self._takers = takers(graph)
         self._needs = parts_needed(graph)
+        self._partial, self._combined = partial_windows(graph), combined_windows(graph)
         self._of_panes, self._with_time = made_of_panes(graph), written_with_time(graph)
         self._functions: dict[str, tuple[Node, Function]] = {}
         self._reads: dict[str, Keeps] = {}
@@ -133,7 +135,8 @@ class _Writer:
             self._take(source)
         elif isinstance(source, Reader):
             self._scope.counters.add(f"n{source.number}")
-            self._lines(reader_lines(source), reader_names(source))
+            late = None if (window := self._partial.get(source)) is None else late_of(self._graph, window).number
+            self._lines(reader_lines(source, late), reader_names(source, late))
         else:
             each, begin = head_of_run(source)
             for line in begin:
@@ -197,7 +200,9 @@ class _Writer:
 
     def _repartition(self, node: Repartition, value: str) -> None:
         called = "" if node.function is None else self._call(node, value)
-        self._lines(writer_lines(node, value, called, "h" in self._needs[self._takers[node][0]]), writer_names(node))
+        window = self._combined.get(node)
+        lines = writer_lines(node, value, called, "h" in self._needs[self._takers[node][0]], window is not None, window in self._with_time)
+        self._lines(lines, writer_names(node, window is not None))
 
     def _keep_and_give(self, source: Node) -> None:
         n = source.number

@@ -17,10 +17,10 @@ TIME_HEADER = "samzapy-time"
 Headers = Sequence[tuple[str, bytes | None]]
 
 
-def writer_lines(node: Repartition, value: str, called: str, needs_headers: bool) -> list[str]:
-    """What a record comes to. `called`: the call of the operator's function, if it has one."""
+def writer_lines(node: Repartition, value: str, called: str, needs_headers: bool, is_combined: bool, is_written_with_time: bool) -> list[str]:
+    """What a record comes to. `called`: the call of the operator's function, if it has one; `is_combined`: it may be summed up first."""
     n = node.number
-    headers = "h" if needs_headers else "None"
+    headers = "h and without_partial(h)" if needs_headers else "None"
     key, partition, lines, indent = "k", "", [], ""
     if node.how == "key_by":
         lines, key = [f"x = {called}", f"if x is None: no_new_key({n})"], "x"
@@ -32,22 +32,26 @@ def writer_lines(node: Repartition, value: str, called: str, needs_headers: bool
         partition = f", partition={called}"
     else:
         lines = [f"if k is None: no_key({n})"]
+    if is_combined:
+        lines += [f"if t < 0: before_1970({n}, t)"] if is_written_with_time else []
+        lines += [f"if combine{n} is not None: combine{n}({key}, {value}, t)"]
     return [
         *lines,
-        f"{indent}if t > {EARLIEST}: send(topic{n}, {value}, {key}{partition}, timestamp=t, headers={headers})",
+        f"{indent}{'el' if is_combined else ''}if t > {EARLIEST}: send(topic{n}, {value}, {key}{partition}, timestamp=t, headers={headers})",
         f"{indent}else: send(topic{n}, {value}, {key}{partition}, timestamp={EARLIEST}, headers=early({headers}, t))",
     ]
 
 
-def writer_names(node: Repartition) -> list[str]:
+def writer_names(node: Repartition, is_combined: bool) -> list[str]:
     """The names that these lines need."""
     n = node.number
     own = {"key_by": ["no_new_key"], ROUND_ROBIN: [f"in_turn{n}"], BROADCAST: [f"each{n}"], "repartition": ["no_key"]}.get(node.how, [])
-    return [f"topic{n}", "early", *own]
+    return [f"topic{n}", "early", "without_partial", *own, *((f"combine{n}", "before_1970") if is_combined else ())]
 
 
-def reader_lines(node: Reader) -> list[str]:
-    """What a record is that was read: a mark of how far somebody is, or key, value, time and headers."""
+def reader_lines(node: Reader, late: int | None) -> list[str]:
+    """What a record is that was read: a mark of how far somebody is; the sum of several records, for the window that takes them, or key, value, time
+    and headers. `late`: where that window counts what is too late; None: there is no such window."""
     n = node.number
     return [
         "x = r.key()",
@@ -56,17 +60,20 @@ def reader_lines(node: Reader) -> list[str]:
         "    continue",
         f"n{n} += 1",
         f"k = None if x is None else key{n}(x)",
-        "x = r.value()",
-        f"v{n} = None if x is None else value{n}(x)",
         "t = r.timestamp()[1]",
         "h = headers_of(r)",
         f"if t <= {EARLIEST}: t, h = early_time(t, h)",
+        "if h and h[0][0] == partial:",
+        *([f"    no_partial({n})"] if late is None else [f"    counts[{late}] += joined{n}(k, r.value(), t, h)", "    continue"]),
+        "x = r.value()",
+        f"v{n} = None if x is None else value{n}(x)",
     ]
 
 
-def reader_names(node: Reader) -> list[str]:
+def reader_names(node: Reader, late: int | None) -> list[str]:
     """The names that these lines need."""
-    return ["marks_key", "heard", "headers_of", "early_time", f"key{node.number}", f"value{node.number}"]
+    n = node.number
+    return ["marks_key", "heard", "headers_of", "early_time", f"key{n}", f"value{n}", "partial", "no_partial" if late is None else f"joined{n}"]
 
 
 def early(headers: Headers | None, time: int) -> list[tuple[str, bytes | None]]:

@@ -148,12 +148,14 @@ class Repartition(Node):
         how: key_by, repartition or broadcast.
         function: of key_by the new key, of repartition the number of the partition; None: the key stays and chooses the partition.
         partitions: how many the topic has; None: as many as what it is used with, or as the largest input.
+        combine: whether what is summed up behind the topic may be summed up before it.
     """
 
     name: str
     how: str
     function: Function | None = None
     partitions: int | None = None
+    combine: bool = True
 
     @property
     def word(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from samzapy.config.units import format_duration
 from samzapy.printable import printable
+from samzapy.streams.combining import combined_windows
 from samzapy.streams.compile import compiled
 from samzapy.streams.graph import Graph, Keeps, Node, Reader, Repartition, Source, TableSource, To
 from samzapy.streams.scattered import BROADCAST
@@ -19,13 +20,13 @@ Topics = Mapping[str, str]
 
 def text(graph: Graph, topics: Topics) -> str:
     """A tree below each topic that is read. An operator that takes several streams stands below the first; the others point to it."""
-    below, shown, lines = takers(graph), set[Node](), list[str]()
+    below, shown, lines, combined = takers(graph), set[Node](), list[str](), combined_windows(graph)
     below = {node: [taker for taker in found if not _is_unused(taker, below)] for node, found in below.items()}
 
     def tree(node: Node, before: str, own: str) -> None:
         again = node in shown
         shown.add(node)
-        lines.append(f"{own}{described(node, topics)}{' (above)' if again else f'  {node.where}'}")
+        lines.append(f"{own}{described(node, topics, node in combined)}{' (above)' if again else f'  {node.where}'}")
         following = [] if again else list(dict.fromkeys(below[node]))
         for index, taker in enumerate(following):
             is_last = index == len(following) - 1
@@ -38,9 +39,9 @@ def text(graph: Graph, topics: Topics) -> str:
 
 def mermaid(graph: Graph, topics: Topics) -> str:
     """A Mermaid flowchart, as pages of GitHub and GitLab show it."""
-    lines = ["flowchart LR"]
+    lines, combined = ["flowchart LR"], combined_windows(graph)
     for node in _shown(graph):
-        label = described(node, topics).replace('"', "#quot;")
+        label = described(node, topics, node in combined).replace('"', "#quot;")
         lines.append(f'    n{node.number}[("{label}")]' if isinstance(node, Keeps) else f'    n{node.number}["{label}"]')
     lines += [f"    n{a.number} {'-.->' if is_read else '-->'} n{b.number}" for a, b, is_read in _edges(graph)]
     return "\n".join(lines) + "\n"
@@ -48,17 +49,18 @@ def mermaid(graph: Graph, topics: Topics) -> str:
 
 def dot(graph: Graph, topics: Topics) -> str:
     """A graph for Graphviz."""
-    lines = ["digraph program {", "    rankdir=LR; node [shape=box];"]
+    lines, combined = ["digraph program {", "    rankdir=LR; node [shape=box];"], combined_windows(graph)
     for node in _shown(graph):
         shape = " shape=cylinder" if isinstance(node, Keeps) else ""
-        lines.append(f"    n{node.number} [label={_quoted(described(node, topics))}{shape}];")
+        lines.append(f"    n{node.number} [label={_quoted(described(node, topics, node in combined))}{shape}];")
     lines += [f"    n{a.number} -> n{b.number}{' [style=dashed]' if is_read else ''};" for a, b, is_read in _edges(graph)]
     return "\n".join([*lines, "}"]) + "\n"
 
 
 def as_json(graph: Graph, topics: Topics) -> str:
     """All that is known of each operator."""
-    return json.dumps({"operators": [_entry(node, topics) for node in graph]}, ensure_ascii=False) + "\n"
+    combined = combined_windows(graph)
+    return json.dumps({"operators": [_entry(node, topics, node in combined) for node in graph]}, ensure_ascii=False) + "\n"
 
 
 def drawn(graph: Graph, topics: Topics) -> list[dict[str, Any]]:
@@ -99,8 +101,8 @@ def code(graph: Graph) -> str:
     return "\n".join(["# operator, in the program at", *names, "", made.source])
 
 
-def described(node: Node, topics: Topics) -> str:
-    """An operator in a few words, on one line."""
+def described(node: Node, topics: Topics, is_combined: bool = False) -> str:
+    """An operator in a few words, on one line. `is_combined`: what it sends is summed up first."""
     words = node.title
     if isinstance(node, Source | TableSource | To):
         real = topics.get(node.topic, node.topic)
@@ -110,7 +112,7 @@ def described(node: Node, topics: Topics) -> str:
     if isinstance(node, Reader):
         words = f"══ stage {stage_of(node)}: {words}: {node.key} → {node.value}"
     if isinstance(node, Repartition):
-        words += f" ({_partitions(node)})"
+        words += f" ({_partitions(node)}{', summed up before it' if is_combined else ''})"
     if isinstance(node, WindowAggregate):
         late = f", allowed lateness {format_duration(node.lateness_ms)}" if node.lateness_ms else ""
         words += f": {node.window}{late}, {node.emit}"
@@ -150,7 +152,7 @@ def _edges(graph: Graph) -> Iterator[tuple[Node, Node, bool]]:
             yield table, node, True
 
 
-def _entry(node: Node, topics: Topics) -> dict[str, Any]:
+def _entry(node: Node, topics: Topics, is_combined: bool) -> dict[str, Any]:
     found: dict[str, Any] = {
         "number": node.number, "operator": node.word, "label": node.label, "where": node.where,
         "inputs": [before.number for before in node.inputs], "reads": [table.name for table in tables_read(node)],
@@ -158,7 +160,7 @@ def _entry(node: Node, topics: Topics) -> dict[str, Any]:
     }  # fmt: skip
     found["stage"] = stage_of(node)
     if isinstance(node, Repartition):
-        found |= {"internal_topic": node.name, "partitions": node.partitions}
+        found |= {"internal_topic": node.name, "partitions": node.partitions, "combined": is_combined}
     if isinstance(node, Source | TableSource | To):
         found["topic"] = topics.get(node.topic, node.topic)
     if isinstance(node, Keeps):

@@ -7,17 +7,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import cycle
+from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
 from samzapy.api.context import MessageCollector, TaskContext, TaskCoordinator
 from samzapy.api.envelope import headers_of
-from samzapy.api.errors import RecordTooLarge, SamzapyError, SerdeError, TaskError
+from samzapy.api.errors import RecordTooLarge, SamzapyError, SerdeError, TaskError, TransactionAborted
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
 from samzapy.model.event_time import LARGEST, NEVER
 from samzapy.model.marks import MARKS_KEY
 from samzapy.ports import Message
 from samzapy.serde.basic import shown
+from samzapy.serde.unreserved import UnreservedKeys
+from samzapy.streams.combining import PARTIAL_HEADER, Combiner, SendBytes, combined_windows, not_for, without_partial
 from samzapy.streams.compile import FILE, Compiled, compiled
 from samzapy.streams.compile_through import early, early_time
 from samzapy.streams.graph import FlatMap, Graph, Lookup, Node, Reader, Repartition, Rolling, Sink, Source, To, Way
@@ -25,12 +28,13 @@ from samzapy.streams.internal import topics_of
 from samzapy.streams.operators.slices import LATE
 from samzapy.streams.places import OURS
 from samzapy.streams.scattered import BROADCAST, ROUND_ROBIN
-from samzapy.streams.stage import Stage, TaskWindows
+from samzapy.streams.stage import Stage, TaskWindows, sums_of
 from samzapy.streams.unchanged import unchanged
 from samzapy.streams.walk import readers, sources
 from samzapy.streams.windowed import Late, WindowAggregate, late_of, pane_json, windows_of
 from samzapy.streams.windows import PANE
 
+NONE: Mapping[str, Combiner] = MappingProxyType({})
 OF_TIME = ("moved", "heard", "written_at")
 Run = Callable[[Sequence[Message], Callable[..., None], list[int]], None]
 
@@ -48,6 +52,7 @@ class Program:
         graph: its operators.
         compiled: its code.
         runs: of each topic that is read, the number of its operator.
+        combines: whether records may be summed up before they go through an internal topic.
         writers: of each internal topic, the operator that sends to it.
     """
 
@@ -58,10 +63,12 @@ class Program:
         self.compiled: Compiled = compiled(graph)
         self.runs = {topics.get(source.topic, source.topic): source.number for source in sources(graph)}
         self.runs |= {topics[reader.name]: reader.number for reader in readers(graph)}
+        self._combined, self.combines = combined_windows(graph), True
         self.writers = {topics[reader.name]: reader.writer for reader in readers(graph)}
         self._bound: dict[str, Any] = {
             "no_key": self._no_key, "no_value": self._no_value, "wrong_kind": self._wrong_kind, "milliseconds": self._milliseconds,
             "found": self._found, "no_time": self._no_time, "before_1970": self._before_1970,
+            "partial": PARTIAL_HEADER, "no_partial": self._no_partial, "without_partial": without_partial,
             "too_late": LATE, "marks_key": MARKS_KEY, "early": early, "early_time": early_time, "no_new_key": self._no_new_key, "headers_of": headers_of,
         }  # fmt: skip
         for node in graph:
@@ -80,8 +87,18 @@ class Program:
         """A new task object."""
         return GraphTask(self)
 
-    def functions(self, context: TaskContext, windows: TaskWindows | None = None) -> dict[int, Run]:
-        """The functions of all runs, for a task with these stores and windows."""
+    def combiners(self) -> dict[str, Combiner]:
+        """By the name in the source, what sums records up before they are sent; of a new task."""
+        if not self.combines:
+            return {}
+        topics = {node: topic for topic, node in self.writers.items()}
+        return {
+            f"combine{node.number}": Combiner(topics[node], window, sums_of(window, self.serde), UnreservedKeys(self.serde(node.key.serde)).encode)
+            for node, window in self._combined.items() if isinstance(node, Repartition)
+        }  # fmt: skip
+
+    def functions(self, context: TaskContext, windows: TaskWindows | None = None, combiners: Mapping[str, Combiner] = NONE) -> dict[int, Run]:
+        """The functions of all runs, for a task with these stores, windows and sums."""
         stores = {name: context.get_store(node.name).get for name, node in self.compiled.reads.items()}
         puts = {name: context.get_store(node.name).put for name, node in self.compiled.writes.items()}
         between = getattr(context, "between", {})
@@ -89,8 +106,9 @@ class Program:
             f"in_turn{node.number}": cycle(range(between[topic])).__next__ for topic, node in self.writers.items() if node.how == ROUND_ROBIN
         } | {f"each{node.number}": range(between[topic]) for topic, node in self.writers.items() if node.how == BROADCAST}
         adds: dict[str, Any] = {} if windows is None else {"moved": windows.moved, "heard": windows.heard, "written_at": windows.written_at, **windows.adds}
-        nobodys = {name: _no_part for name in self._wanted if name in OF_TIME or name.startswith("add")}
-        return self._make(**self._bound, **stores, **puts, **turns, **nobodys | {name: adds[name] for name in self._wanted if name in adds})
+        nobodys = {name: _no_part for name in self._wanted if name in OF_TIME or name.startswith(("add", "joined"))}
+        sums = {f"combine{node.number}": None for node in self._combined} | {name: each.add for name, each in combiners.items()}
+        return self._make(**self._bound, **stores, **puts, **turns, **sums, **nobodys | {name: adds[name] for name in self._wanted if name in adds})
 
     def at(self, error: BaseException) -> tuple[Node | None, bool]:
         """The operator in which an error was raised, and whether a line of the user's own was being executed."""
@@ -157,6 +175,9 @@ class Program:
         what = "has no timestamp" if given < 0 else f"has the timestamp {given}, which is no time in milliseconds since 1970"
         raise TaskError(f"the record {what}.", "Say where its time is: time=….")
 
+    def _no_partial(self, number: int) -> NoReturn:
+        raise not_for(str(self.graph[number].title))
+
     def _before_1970(self, number: int, given: int) -> NoReturn:
         """A time that is given to a window, and with which its pane could not be written."""
         said = f"time=… gave {given}, which is before 1970: the pane of its window could not be written with its time."
@@ -199,6 +220,7 @@ class GraphTask(StreamTask):
         self._of_windows: dict[int, Run] = {}
         self._windows: TaskWindows | None = None
         self.taken = self.marks = 0
+        self._combiners: dict[str, Combiner] = {}
 
     def init(self, context: TaskContext) -> None:
         """Binds the code to the task's stores."""
@@ -206,7 +228,8 @@ class GraphTask(StreamTask):
         graph = self._program.graph
         if time is not None:
             self._windows = TaskWindows(graph, time, self._program.topics, context.get_store, self._program.serde)
-        functions = self._program.functions(context, self._windows)
+        self._combiners = self._program.combiners()
+        functions = self._program.functions(context, self._windows, self._combiners)
         self.counts = cast(Any, context).counts.of(len(self.counts))
         self._runs = {topic: functions[number] for topic, number in self._program.runs.items()}
         self._of_windows = {node.number: functions[node.number] for node in windows_of(graph)}
@@ -233,6 +256,33 @@ class GraphTask(StreamTask):
         if self._windows is not None:
             with self._errors():
                 self._windows.fire(self._of_windows, collector.send, self.counts)
+
+    @property
+    def held(self) -> int:
+        """How many sums wait for a commit."""
+        return sum(combiner.held for combiner in self._combiners.values())
+
+    def keep(self) -> None:
+        """What was summed up since the last `keep` or `undo` stands."""
+        for combiner in self._combiners.values():
+            combiner.keep()
+
+    def undo(self) -> None:
+        for combiner in self._combiners.values():
+            combiner.undo()
+
+    def before_commit(self, send_bytes: SendBytes) -> None:
+        """Sends what was summed up.
+
+        Raises:
+            TransactionAborted: it cannot be sent; from the next start of the task on, records go alone.
+        """
+        try:
+            for combiner in self._combiners.values():
+                combiner.flush(send_bytes)
+        except TransactionAborted:
+            self._program.combines = False
+            raise
 
     @property
     def failed_pane(self) -> str:

@@ -9,7 +9,9 @@ from samzapy.api.errors import TaskError
 from samzapy.api.serde import Serde
 from samzapy.model.event_time import END, NEVER
 from samzapy.serde.basic import shown
+from samzapy.streams.combining import partial_windows, records_of
 from samzapy.streams.graph import Graph, Node, Reader
+from samzapy.streams.operators.partials import SlicesOfSums
 from samzapy.streams.operators.slices import Slices, Sums
 from samzapy.streams.walk import roots_of
 from samzapy.streams.windowed import WindowAggregate, windows_of
@@ -125,7 +127,8 @@ class TaskWindows:
         self._lane: Lane | None = None
         self.marks = 0  # that were heard in the run under way
         self.failed = ""  # the pane with which firing failed, in words
-        self._windows: list[tuple[WindowAggregate, Slices, Now]] = []
+        self._windows: list[tuple[WindowAggregate, SlicesOfSums, Now]] = []
+        self._partial = partial_windows(graph)
         for node in windows_of(graph):
             stage = times.of(sorted({topics[root] for root in roots_of(node)}))
             if stage is None:
@@ -133,7 +136,7 @@ class TaskWindows:
             now, held = self._nows.setdefault(id(stage), Now(stage)), Held()
             key = serde(node.key.serde)
             is_fed = any(isinstance(before, WindowAggregate) for before in before_of(node))
-            slices = Slices(
+            slices = SlicesOfSums(
                 store(node.name), node.window, sums_of(node, serde), key.encode, key.decode, held if is_fed else now,
                 lateness_ms=node.lateness_ms, each=node.emit.each,
             )  # fmt: skip
@@ -144,7 +147,9 @@ class TaskWindows:
     @property
     def adds(self) -> dict[str, Callable[..., Any]]:
         """By the name in the source, what takes a record into a window."""
-        return {f"add{node.number}": slices.add for node, slices, _ in self._windows}
+        return {f"add{node.number}": slices.add for node, slices, _ in self._windows} | {
+            f"joined{reader.number}": _joined(node, slices) for reader, node in self._partial.items() for of, slices, _ in self._windows if of is node
+        }
 
     def written_at(self, time: int) -> int:
         """The time that a pane's record is written with: the pane's own, or now where that is still to come, since Kafka refuses records that are
@@ -228,6 +233,15 @@ class TaskWindows:
                         self.failed = _told(node.name, *watched.last) if watched.last is not None else ""
                         raise
                 return
+
+
+def _joined(node: WindowAggregate, slices: SlicesOfSums) -> Callable[..., int]:
+    """What takes the sum of several records into a window, and says how many of them are too late."""
+
+    def joined(key: Any, data: bytes | None, time: int, headers: Any) -> int:
+        return slices.join(key, data or b"", time, records_of(node, headers))
+
+    return joined
 
 
 def _told(name: str, key: Any, pane: Pane[Any]) -> str:

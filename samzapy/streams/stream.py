@@ -123,13 +123,17 @@ class Stream(Generic[K, V]):
 
     @overload
     def key_by(
-        self, fn: Callable[[V], L] | Named[V, K, L], name: str, /, *, key: type[L], value: Kinds[V] = ..., partitions: int | None = ...
+        self, fn: Callable[[V], L] | Named[V, K, L], name: str, /, *, key: type[L], value: Kinds[V] = ..., partitions: int | None = ...,
+        combine: bool = ...,
     ) -> Stream[L, V]: ...
     @overload
     def key_by(
-        self, fn: Callable[[V], Any] | Named[V, K, Any], name: str, /, *, key: str, value: Kinds[V] = ..., partitions: int | None = ...
+        self, fn: Callable[[V], Any] | Named[V, K, Any], name: str, /, *, key: str, value: Kinds[V] = ..., partitions: int | None = ...,
+        combine: bool = ...,
     ) -> Stream[Any, V]: ...
-    def key_by(self, fn: Any, name: str, /, *, key: Any, value: Any = None, partitions: int | None = None) -> Stream[Any, V]:
+    def key_by(
+        self, fn: Any, name: str, /, *, key: Any, value: Any = None, partitions: int | None = None, combine: bool = True
+    ) -> Stream[Any, V]:
         """The same records under the key that the function gives; what follows has all records of a key in one task.
 
         They go through an internal topic, which samzapy makes, and are read there by the tasks of the following stage.
@@ -139,8 +143,10 @@ class Stream(Generic[K, V]):
             name: of the topic: `<job>-<id>-<name>`. Each checkpoint remembers it.
             key, value: the kinds of keys and values; `value` where it is not known.
             partitions: how many the topic has; by default as many as the topics that it is used together with, or as the largest input.
+            combine: where nothing but a window of `count()` or `agg.…` follows, one that gives final panes and of which nobody takes what is late, records
+                are summed up before the topic, by commit. False: each goes through it.
         """
-        return through.key_by(self, fn, name, key, value, partitions)
+        return through.key_by(self, fn, name, key, value, partitions, combine)
 
     def repartition(
         self,

@@ -18,13 +18,13 @@ KEY = "key"
 PANES = Kind("record:samzapy.streams.windows:Pane", PANE.cls)
 
 
-def key_by(stream: Stream[Any, Any], fn: Any, name: str, key: Any, value: Any, partitions: int | None) -> Stream[Any, Any]:
+def key_by(stream: Stream[Any, Any], fn: Any, name: str, key: Any, value: Any, partitions: int | None, combine: bool) -> Stream[Any, Any]:
     """What `Stream.key_by` gives."""
     where, what = place(), f"key_by({name!r})"
     found = function(fn, what, where)
     key_kind = kind_of(key, f"{what}, key=…")
     stream.app.refuse_key(key_kind, what, where)
-    return _through(stream, name, "key_by", found, key_kind, value, partitions, where)
+    return _through(stream, name, "key_by", found, key_kind, value, partitions, where, combine=combine)
 
 
 def repartition(stream: Stream[Any, Any], name: str, by: Any, value: Any, partitions: int | None) -> Stream[Any, Any]:
@@ -43,7 +43,7 @@ def broadcast(stream: Stream[Any, Any], name: str, value: Any) -> Stream[Any, An
 
 
 def _through(
-    stream: Stream[Any, Any], name: str, how: str, found: Any, key: Kind, value: Any, partitions: int | None, where: str
+    stream: Stream[Any, Any], name: str, how: str, found: Any, key: Kind, value: Any, partitions: int | None, where: str, *, combine: bool = True
 ) -> Stream[Any, Any]:
     from samzapy.streams.stream import Stream as Made
 
@@ -55,6 +55,7 @@ def _through(
     if kind is None:
         raise refused(f"{what}: the kind of its values is not known, and they go through a topic", "Say it: value=dict, say.", where)
     writer = app.add(
-        Repartition, inputs=(node,), key=key, value=PANES if kind == PANE else kind, name=name, how=how, function=found, partitions=partitions
-    )
+        Repartition, inputs=(node,), key=key, value=PANES if kind == PANE else kind, name=name, how=how, function=found, partitions=partitions,
+        combine=combine,
+    )  # fmt: skip
     return Made(app, app.add(Reader, inputs=(writer,), key=key, value=kind, name=name))

@@ -29,12 +29,15 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.plan.topics import internal_topics
 from samzapy.ports import Admin, Log, TopicSpec
 from samzapy.readers import read_to_end
+from samzapy.streams.operators.slices import CURSOR
+from samzapy.streams.windowed import windows_of
 from samzapy.testing.chaos_compare import Difference, Outcome, Output, compare, result
 from samzapy.testing.chaos_plan import DELETE_STATE, KILL, KILL_DRIVER, PAUSE, Recorded, Strike, StrikeDone, due, placed, schedule
 from samzapy.testing.chaos_process import JobProcess
 from samzapy.wiring.clients import kafka_log
 from samzapy.wiring.job_file import load_program
 from samzapy.wiring.job_topics import JobTopics
+from samzapy.wiring.program import graph_of
 
 CALM, STORMY = "a", "b"  # at the end of the job's id: of the run without faults, of the other
 LEASE_S = 3.0
@@ -79,6 +82,8 @@ class Chaos:
         self._jobs = {which: self._job_file(which) for which in (CALM, STORMY)}
         self._log: Log = kafka_log(self._jobs[CALM].settings)
         self._made: set[str] = set()
+        settings = loaded.settings
+        self._windows = {node.name for node in windows_of(graph_of(settings, loaded.folders)[0])} if settings.app is not None else set()
 
     def run(self, records: Sequence[Recorded]) -> Told:
         """Both runs and their comparison; every topic that was made is deleted.
@@ -216,7 +221,8 @@ class Chaos:
         names = set(self._made)
         for which in self._jobs if self._made else ():
             job = Job(self._loaded.settings.job, f"{self._name}{which}")
-            names |= {s.name for s in internal_topics(job, 1, self._changelogs(which), True)}
+            between = JobTopics.of(self._jobs[which].settings).internal
+            names |= {*(s.name for s in internal_topics(job, 1, self._changelogs(which), True)), *between}
         with self._log.admin() as admin:
             self._delete(admin, names)
         self._made = set()
@@ -251,13 +257,14 @@ class Chaos:
         for store in settings.stores:
             topic = JobTopics.of(settings).changelogs.get(store)
             if topic is not None:
-                states[store] = self._folded(topic)
+                states[store] = self._folded(topic, CURSOR if store in self._windows else BARRIER_KEY)
         return Outcome(outputs, states)
 
-    def _folded(self, topic: str) -> dict[int, dict[bytes, bytes]]:
+    def _folded(self, topic: str, own_key: bytes) -> dict[int, dict[bytes, bytes]]:
+        """What a changelog keeps, without samzapy's own records: the barrier, and how far windows have fired, which is another time in each run."""
         folded: dict[int, dict[bytes, bytes]] = {}
         for partition, key, value in self._read(topic):
-            if key is None or key == BARRIER_KEY:
+            if key is None or key in (BARRIER_KEY, own_key):
                 continue
             entries = folded.setdefault(partition, {})
             if value is None:

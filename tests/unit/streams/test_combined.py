@@ -1,0 +1,269 @@
+"""Sums that are made before an internal topic: the same panes as without them, whatever fails, and what must not be summed up is not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from samzapy.api.errors import RecordTooLarge, TaskError
+from samzapy.model.marks import MARKS_KEY
+from samzapy.streams import App, agg, hopping, tumbling, updates
+from samzapy.streams.combining import PARTIAL_HEADER, Combiner, combined_windows
+from samzapy.testing import Harness
+
+T0 = 1_600_041_600_000
+TOPIC = "test-1-by-key"
+AGGREGATES: dict[str, Callable[[], Any]] = {
+    "n": agg.count, "total": lambda: agg.sum(lambda v: v["n"]), "mean": lambda: agg.mean(lambda v: v["n"]), "least": lambda: agg.min(lambda v: v["n"]),
+    "best": lambda: agg.max_by(lambda v: [v["n"], v["id"]]), "first": lambda: agg.first(lambda v: v["id"]), "last": lambda: agg.last(lambda v: v["id"]),
+    "different": lambda: agg.distinct(lambda v: v["n"]), "counts": lambda: agg.value_counts(lambda v: [str(v["n"])]), "top": lambda: agg.top(2, lambda v: v["id"]),
+}  # fmt: skip
+
+
+def summing(*, combine: bool = True, window: Any = None, **more: Any) -> App:
+    app = App()
+    stream = app.stream("in", value=dict, time=lambda v: v["at"], watermark_delay="4s", idle_timeout=None)
+    windows = stream.key_by(lambda v: v["key"], "by-key", key=str, combine=combine).window(window or tumbling("10s"))
+    windows.aggregate("sums", **{name: make() for name, make in (AGGREGATES | more).items()}).to("out")
+    return app
+
+
+def sent(h: Harness) -> list[bool]:
+    """Of each record in the topic between, whether it is a sum."""
+    return [PARTIAL_HEADER in dict(m.headers() or []) for p in range(len(h.container.tasks)) for m in h.records(TOPIC, p) if m.key() != MARKS_KEY]
+
+
+def live(app: App, seed: int) -> tuple[list[Any], list[bool]]:
+    """The panes of a random history, which is the same for the same seed, and what went through the topic."""
+    draw = random.Random(seed)
+    given = sorted((draw.randrange(60_000), draw.randrange(2), draw.choice(["a", "b", "", "a\x00"]), draw.randrange(9)) for _ in range(150))
+    with Harness(app, tasks=2) as h:
+        through: list[bool] = []
+        for number, (at, partition, key, n) in enumerate(given):
+            h.send("in", {"at": T0 + at - draw.randrange(4000), "key": key, "n": n, "id": number}, partition=partition)
+            fate = draw.random()
+            if fate < 0.1:
+                h.run(commit=draw.random() < 0.5)
+            elif fate < 0.15:
+                h.container.commit()
+            elif fate < 0.2:
+                h.crash(keep_state=draw.random() < 0.5)
+        h.end()
+        through = sent(h)
+        return sorted(((key, pane) for key, pane in h.output("out")), key=repr), through
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.prove) for seed in range(2, 60))])
+@pytest.mark.parametrize("window", [tumbling("10s"), hopping("20s", every="5s")], ids=["tumbling", "hopping"])
+def test_the_panes_are_those_that_the_records_alone_give(seed: int, window: Any) -> None:
+    combined, through = live(summing(window=window), seed)
+    alone, each = live(summing(window=window, combine=False), seed)
+    assert alone == combined
+    assert {True} == set(through)
+    assert {False} == set(each)
+    assert len(through) < len(each) == 150
+
+
+def test_a_key_that_most_records_have_is_one_record_a_commit() -> None:
+    app = App()
+    stream = app.stream("in", value=int, watermark_delay="0s")
+    stream.key_by(lambda n: "all", "by-key", key=str).window(tumbling("10s")).count("n").to("out")
+    with Harness(app, tasks=2) as h:
+        for n in range(600):
+            h.send("in", n, partition=n % 2, timestamp=T0)
+        h.run()
+        assert [True, True] == sent(h)
+        h.end()
+        assert [600] == [pane["value"] for _, pane in h.output("out")]
+
+
+def only(define: Callable[[Any], object]) -> bool:
+    app = App()
+    define(app.stream("in", value=int, watermark_delay="0s").key_by(lambda n: n, "by-key", key=int))
+    return bool(combined_windows(app.graph))
+
+
+def late_is_read(keyed: Any) -> None:
+    panes = keyed.window(tumbling("1s")).count("n")
+    panes.late.to("late")
+
+
+OWN = agg.Aggregate(int, lambda a, v: a + v, lambda a, b: a + b, lambda a: a, int)
+
+
+def test_what_needs_each_record_alone_is_not_summed_up() -> None:
+    assert only(lambda keyed: keyed.window(tumbling("1s")).count("n").to("out"))
+    assert not only(late_is_read)
+    assert not only(lambda keyed: (keyed.window(tumbling("1s")).count("n"), keyed.to("copy")))
+    assert not only(lambda keyed: keyed.window(tumbling("1s"), allowed_lateness="1s").count("n"))
+    assert not only(lambda keyed: keyed.window(tumbling("1s"), emit=updates()).count("n"))
+    assert not only(lambda keyed: keyed.window(tumbling("1s")).collect("n"))
+    assert not only(lambda keyed: keyed.window(tumbling("1s")).reduce("n", lambda a, b: a + b))
+    assert not only(lambda keyed: keyed.window(tumbling("1s")).aggregate("n", own=OWN))
+    assert not only(lambda keyed: keyed.map(lambda n: n, value=int).window(tumbling("1s")).count("n"))
+
+
+def failing(seen: list[int]) -> App:
+    """Fails with the value 13 at its first three attempts."""
+
+    def number(v: dict[str, Any]) -> int:
+        if v["n"] == 13:
+            seen.append(13)
+            if len(seen) <= 3:
+                raise ValueError("thirteen")
+        return int(v["n"])
+
+    app = App()
+    stream = app.stream("in", value=dict, time=lambda v: v["at"], watermark_delay="4s")
+    stream.key_by(lambda v: v["key"], "by-key", key=str).window(tumbling("10s")).aggregate("sums", total=agg.sum(number)).to("out")
+    return app
+
+
+def test_what_a_batch_that_failed_had_summed_up_is_undone() -> None:
+    seen: list[int] = []
+    with Harness(failing(seen), tasks=1, on_error={"retries": 5, "then": "fail"}) as h:
+        for n in range(20):
+            h.send("in", {"at": T0, "key": "k", "n": n})
+        h.run()
+        h.end()
+        assert [190] == [pane["total"] for _, pane in h.output("out")]
+        assert len(seen) > 3
+
+
+def aborted(h: Harness) -> None:
+    """The first commit fails in the container's loop."""
+    while h.container.step(0.0):
+        pass
+    h.advance("2s")
+    h.run()
+
+
+def test_sums_that_cannot_be_made_go_as_records() -> None:
+    """An error of the merging is no single record's: the commit fails, and the records go alone."""
+    app = App()
+    stream = app.stream("in", value=dict, time=lambda v: v["at"], watermark_delay="4s")
+    stream.key_by(lambda v: v["key"], "by-key", key=str).window(tumbling("10s")).aggregate("sums", n=agg.count(), most=agg.max(lambda v: v["n"])).to("out")
+    failed: list[int] = []
+    merge = Combiner.flush
+
+    def flush(combiner: Combiner, send: Any) -> None:
+        if not failed:
+            failed.append(1)
+            combiner._failed = TypeError("not comparable")
+        merge(combiner, send)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Combiner, "flush", flush)
+        with Harness(app, tasks=1) as h:
+            for n in range(6):
+                h.send("in", {"at": T0, "key": "k", "n": n})
+            aborted(h)
+            assert [False] * 6 == sent(h)
+            h.end()
+            assert [(6, 5)] == [(pane["n"], pane["most"]) for _, pane in h.output("out")]
+
+
+def test_a_sum_that_no_topic_takes_is_the_error_of_the_record_that_is_too_many() -> None:
+    """As without sums: the state of the window is too large for its changelog, and a record of the following stage says so."""
+    app = App()
+    stream = app.stream("in", value=dict, time=lambda v: v["at"], watermark_delay="4s")
+    stream.key_by(lambda v: v["key"], "by-key", key=str).window(tumbling("10s")).aggregate("sums", different=agg.distinct(lambda v: v["n"])).to("out")
+    with Harness(app, tasks=1) as h:
+        for n in range(30):
+            h.send("in", {"at": T0, "key": "k", "n": f"{n:050000}"})
+        with pytest.raises(RecordTooLarge, match=r"its program failed on record test-1-by-key\[0\]@\d+"):
+            aborted(h)
+
+
+def test_sums_of_a_program_that_has_changed_are_refused_and_the_old_one_reads_them() -> None:
+    def program(late: bool) -> App:
+        app = App()
+        panes = app.stream("in", key=str, value=int, watermark_delay="0s").key_by(lambda n, key: key, "by-key", key=str).window(tumbling("10s")).count("n")
+        panes.to("out")
+        if late:
+            panes.late.to("late")
+        return app
+
+    with Harness(program(False)) as h:
+        for _ in range(3):
+            h.send("in", 1, key="k", timestamp=T0)
+        while h.container.step(0.0):
+            pass
+        h.container.commit()  # they are sent, and not read
+        h.restart(program(True))
+        with pytest.raises(TaskError, match=r"is a partial sum of the program as it was before"):
+            h.run()
+        h.crash()
+        h.restart(program(False))
+        h.end()
+        assert [3] == [pane["value"] for _, pane in h.output("out")]
+
+
+def test_a_users_header_of_that_name_does_not_go_through() -> None:
+    seen: list[Any] = []
+    app = App()
+    app.stream("in", key=str, value=int).repartition("again").peek(lambda n, headers: seen.append(list(headers))).count("n")
+    with Harness(app) as h:
+        h.send("in", 7, key="k", headers=[(PARTIAL_HEADER, b"1"), ("a", b"2")])
+        h.run()
+    assert [[("a", b"2")]] == seen
+
+
+@pytest.mark.parametrize("at", [0, 1, -1, -(10**13)])
+def test_times_before_those_that_kafka_takes(at: int) -> None:
+    app = App()
+    stream = app.stream("in", key=str, value=int, time=lambda n: at, watermark_delay="0s")
+    stream.key_by(lambda n, key: key, "by-key", key=str).window(tumbling("1s")).count("n").to("out", timestamps="send")
+    with Harness(app) as h:
+        for _ in range(3):
+            h.send("in", 7, key="k")
+        h.end()
+        assert [(at // 1000 * 1000, 3)] == [(pane["start"], pane["value"]) for _, pane in h.output("out")]
+
+
+def test_many_sums_do_not_wait_for_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("samzapy.container.commits.MOST_HELD", 100)
+    app = App()
+    app.stream("in", value=int, watermark_delay="0s").key_by(lambda n: n, "by-key", key=int).window(tumbling("1s")).count("n").to("out")
+    with Harness(app, commit={"interval": "1h", "timeout": "4h"}) as h:
+        for n in range(1000):
+            h.send("in", n, timestamp=T0)
+        while h.container.step(0.0):
+            pass
+        assert h.container._commits.is_full()
+        h.container.commit()
+        assert not h.container._commits.is_full()
+
+
+# -- planted bugs ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _keeping(combiner: Combiner, send: Any) -> None:
+    kept = dict(combiner._kept)
+    flush(combiner, send)
+    if not vars(combiner).setdefault("_was_kept", False):
+        combiner._kept.update(kept)
+    vars(combiner)["_was_kept"] = True  # once: a commit that always has something to send would be followed by another one
+
+
+flush = Combiner.flush
+BUGS: dict[str, tuple[Any, str, Any, Callable[[], object]]] = {
+    "sums are not sent at the cut": (
+        Combiner, "flush", lambda combiner, send: combiner._kept.clear(), lambda: test_the_panes_are_those_that_the_records_alone_give(1, tumbling("10s")),
+    ),
+    "sums of what failed stand": (Combiner, "undo", lambda combiner: None, test_what_a_batch_that_failed_had_summed_up_is_undone),
+    "sums that were sent are kept": (
+        Combiner, "flush", _keeping, lambda: test_the_panes_are_those_that_the_records_alone_give(1, tumbling("10s")),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, name, wrong, scenario = BUGS[bug]
+    monkeypatch.setattr(owner, name, wrong)
+    with pytest.raises(AssertionError):
+        scenario()
