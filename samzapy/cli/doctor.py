@@ -167,7 +167,8 @@ def _kafka(loaded: LoadedJob, job: Path) -> tuple[list[Check], int | None]:
 def _run(loaded: LoadedJob, log: Log) -> Check:
     """What `run` would refuse besides: what the coordinator topic says of earlier runs."""
     try:
-        refused = what_run_refuses(loaded.settings, log, Job.of(loaded, log).ledger())
+        job = Job.of(loaded, log)
+        refused = what_run_refuses(job.settings, log, job.ledger(), job.clock)
     except SamzapyError as error:
         refused = error
     return Check("run", State.OK, "would be started") if refused is None else Check("run", State.FAIL, refused.message, refused.remedy)

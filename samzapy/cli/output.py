@@ -3,10 +3,13 @@ what they are: the disk that it goes to is full, not samzapy at fault.
 
 A pipe that nobody reads any more is `ReaderGone`: that is how `samzapy tail … | head` ends, with exit code 0. (A `BrokenPipeError` would be click's
 to handle, which makes exit code 1 of it.) Where standard error cannot be written, there is nowhere to say so, and the command continues.
+
+What the terminal's encoding does not have, as under LC_ALL=C, is shown as JSON escapes it, `\\u00e9`: so that a document stays one.
 """
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from collections.abc import Iterator
@@ -15,6 +18,19 @@ from typing import Any, TextIO, cast
 
 from samzapy.api.errors import OutputFailed
 from samzapy.printable import printable_lines
+
+ESCAPE = "samzapy-escape"
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    """For an encoding that does not have some characters: as JSON has them."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{high << 8 | low:04x}" for high, low in zip(units[::2], units[1::2], strict=True)), error.end
+
+
+codecs.register_error(ESCAPE, _escape)
 
 
 @contextmanager
@@ -26,6 +42,8 @@ def checked_output() -> Iterator[None]:
         OutputFailed: it cannot be written.
     """
     before, errors = sys.stdout, sys.stderr
+    if hasattr(before, "reconfigure"):
+        before.reconfigure(errors=ESCAPE)
     output = cast(TextIO, _Output(before))
     sys.stdout, sys.stderr = output, cast(TextIO, Errors(errors))
     try:

@@ -48,7 +48,7 @@ def plan(
         tasks = job_facts(settings, job.log).tasks
         rows = topic_rows(settings, job.log)
         ledger = job.ledger()
-        refused = what_run_refuses(settings, job.log, ledger)
+        refused = what_run_refuses(settings, job.log, ledger, job.clock)
     problems = _topic_problems(rows, refused)
     preview: RunPreview | None = None
     if tasks:

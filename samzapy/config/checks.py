@@ -297,6 +297,8 @@ def _topics(document: Mapping[str, Any]) -> Iterator[Finding]:
             yield Finding(where, f"{topic!r} is {owner}", "Remove `changelog`.", at_key)
         changelogs.setdefault(topic, str(path[1]))
     uses.update({topic: f"the changelog of store {store!r}" for topic, store in changelogs.items()})
+    internal = _map(_map(document, "stages"), "internal")
+    uses.update({str(one.get("topic")): f"the internal topic of {name!r}" for name, one in internal.items() if isinstance(one, Mapping)})
     for section in ("inputs", "outputs"):
         for path, entry in _entries(document, section):
             topic = entry.get("topic")

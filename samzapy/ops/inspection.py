@@ -167,6 +167,21 @@ def refuse_foreign(
         raise StateRefused(f"{why}; not to store {store!r} of {job_of(settings)}.", f"Give store {store!r} its own changelog topic.")
 
 
+def foreign_changelog(settings: Settings, log: Log, clock: Clock) -> StateRefused | None:
+    """Why a run would refuse a changelog of the job: it is another job's, or another store's; None: none is."""
+    names = JobTopics.of(settings)
+    stores = {topic: store for store, topic in names.changelogs.items()}
+    with log.admin() as admin:
+        there = admin.topics([*stores, names.job.checkpoint_topic])
+    try:
+        checkpoints = read_checkpoints(settings, there, log, clock)
+        for topic in stores.keys() & there.keys():
+            refuse_foreign(settings, stores[topic], there[topic], checkpoints, log, clock)
+    except StateRefused as error:
+        return error
+    return None
+
+
 def owned_by_another(
     settings: Settings, store: str, facts: TopicFacts, checkpoints: Mapping[int, Checkpoint], log: Log, clock: Clock, unmarked: bool = False
 ) -> str | None:

@@ -17,6 +17,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.names import possible_owners
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun, Ledger
+from samzapy.ops.inspection import foreign_changelog
 from samzapy.ops.transactions import refuse_too_long, try_init
 from samzapy.plan.first_run import (
     changelog_gone,
@@ -116,8 +117,9 @@ def _warn_of_partitions(settings: Settings, admin: Admin) -> None:
             LOG.warning("output %s has %s", topic, other)
 
 
-def what_run_refuses(settings: Settings, log: Log, ledger: Ledger) -> SamzapyError | None:
-    """Why a run started now would be refused because of its topics or its commit.timeout, here or by its coordinator; None: it would not. Changes nothing."""
+def what_run_refuses(settings: Settings, log: Log, ledger: Ledger, clock: Clock) -> SamzapyError | None:
+    """Why a run started now would be refused because of its topics or its commit.timeout, here, by its coordinator, or by its containers because a
+    changelog is another job's; None: it would not. Changes nothing."""
     try:
         with log.admin() as admin:
             tasks, _ = _checked(settings, admin)
@@ -130,7 +132,8 @@ def what_run_refuses(settings: Settings, log: Log, ledger: Ledger) -> SamzapyErr
         return coordinator_emptied(job_of(settings), ledger.start)
     topic_id = next((facts.topic_id for facts in checkpoints.values()), "")
     inputs = ", ".join(sorted(i.topic for i in settings.inputs))
-    return differs_from_first_run(job_of(settings), inputs, ledger.first_run, FirstRun(topic_id, len(tasks) if settings.stores else 0))
+    now = FirstRun(topic_id, len(tasks) if settings.stores else 0)
+    return differs_from_first_run(job_of(settings), inputs, ledger.first_run, now) or foreign_changelog(settings, log, clock)
 
 
 def _checked(settings: Settings, admin: Admin) -> tuple[dict[str, TaskModel], list[TopicSpec]]:

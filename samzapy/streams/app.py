@@ -150,7 +150,7 @@ class App:
 
     def topic_name(self, name: object, what: str, where: str) -> str:
         """A name that is free, and fit to be an internal topic's. Raises as `store_name`."""
-        if isinstance(name, str) and name.endswith(SUFFIXES):
+        if isinstance(name, str) and f"-{name}".endswith(SUFFIXES):
             raise refused(f"{what}: {name!r} ends as the names of changelogs and dead letters do", "Give it another name.", where)
         return self.store_name(name, what, where)
 

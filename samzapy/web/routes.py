@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from samzapy.web import bodies as b
 from samzapy.web import schemas as s
 from samzapy.web.access import NAMES, May
 from samzapy.web.facts import filtered, ordered
@@ -127,17 +128,17 @@ TABLE: tuple[Route, ...] = (
         (Query("step", float, 2.0, "Seconds between two points: 2 for ten minutes, 30 for six hours.", 1, 3600),),
     ),
     Route("POST", f"{J}/scale", "scale", OPERATE, "Run in so many containers", s.Effect,
-          lambda a: a.actions.scale(a.body.containers, a.by, a.body.dry_run), (), s.Scale),
+          lambda a: a.actions.scale(a.body.containers, a.by, a.body.dry_run), (), b.Scale),
     Route("POST", f"{J}/restart", "restart", OPERATE, "Restart containers", s.Effect,
-          lambda a: a.actions.restart(a.body.container, a.by, a.body.dry_run), (), s.Restart),
-    Route("POST", f"{J}/pause", "pause", OPERATE, "Process nothing until resumed", s.Effect, lambda a: a.actions.pause(a.by, a.body.dry_run), (), s.Stop),
-    Route("POST", f"{J}/resume", "resume", OPERATE, "Go on after a pause", s.Effect, lambda a: a.actions.resume(a.by, a.body.dry_run), (), s.Stop),
-    Route("POST", f"{J}/commit", "commit", OPERATE, "Commit now, in every container", s.Effect, lambda a: a.actions.commit(a.by, a.body.dry_run), (), s.Stop),
-    Route("POST", f"{J}/stop", "stop", OPERATE, "Stop after a final commit", s.Effect, lambda a: a.actions.stop(a.by, a.body.dry_run), (), s.Stop),
+          lambda a: a.actions.restart(a.body.container, a.by, a.body.dry_run), (), b.Restart),
+    Route("POST", f"{J}/pause", "pause", OPERATE, "Process nothing until resumed", s.Effect, lambda a: a.actions.pause(a.by, a.body.dry_run), (), b.Stop),
+    Route("POST", f"{J}/resume", "resume", OPERATE, "Go on after a pause", s.Effect, lambda a: a.actions.resume(a.by, a.body.dry_run), (), b.Stop),
+    Route("POST", f"{J}/commit", "commit", OPERATE, "Commit now, in every container", s.Effect, lambda a: a.actions.commit(a.by, a.body.dry_run), (), b.Stop),
+    Route("POST", f"{J}/stop", "stop", OPERATE, "Stop after a final commit", s.Effect, lambda a: a.actions.stop(a.by, a.body.dry_run), (), b.Stop),
     Route("POST", f"{J}/containers/{{container}}/stack", "stack", OPERATE, "What a container does now: the stacks of its threads", s.Stack,
           lambda a: a.inside.stack(_container(a), a.by), looks=True),
     Route("POST", f"{J}/containers/{{container}}/profile", "profile", OPERATE, "Where a container's time goes, for some seconds", s.Profile,
-          lambda a: a.inside.profile(_container(a), a.body.seconds, a.by), (), s.AskProfile, looks=True),
+          lambda a: a.inside.profile(_container(a), a.body.seconds, a.by), (), b.AskProfile, looks=True),
     Route("POST", f"{J}/tasks/{{task}}/trace", "trace", OPERATE, "The next records of a task, and what its hook does with them", s.Trace,
-          lambda a: a.inside.trace(a.path["task"], a.body.records, a.body.seconds, a.by), (), s.AskTrace, looks=True),
+          lambda a: a.inside.trace(a.path["task"], a.body.records, a.body.seconds, a.by), (), b.AskTrace, looks=True),
 )  # fmt: skip

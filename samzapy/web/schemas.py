@@ -258,39 +258,6 @@ class Model(Document):
     """The job model."""
 
 
-class Scale(BaseModel):
-    """How many containers there should be."""
-
-    containers: int = Field(ge=1, le=100_000)
-    dry_run: bool = False
-
-
-class Restart(BaseModel):
-    """Which container; null: all, one after the other."""
-
-    container: int | None = Field(None, ge=0, le=100_000)
-    dry_run: bool = False
-
-
-class Stop(BaseModel):
-    """Nothing is needed."""
-
-    dry_run: bool = False
-
-
-class AskProfile(BaseModel):
-    """For how many seconds."""
-
-    seconds: float = Field(10.0, ge=0.5, le=40)
-
-
-class AskTrace(BaseModel):
-    """How many records, and how many seconds they are waited for at most."""
-
-    records: int = Field(5, ge=1, le=100)
-    seconds: float = Field(30.0, ge=0.5, le=40)
-
-
 class Now(Document):
     """What a container's loop does: `phase`, for `seconds`; in a hook, its line and record."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
+from samzapy.web.bodies import Body
 from samzapy.web.schemas import Document, Effect
 
 
@@ -69,7 +70,7 @@ class ShownDeadLetter(DeadLetter):
     is_known: bool
 
 
-class Discard(BaseModel):
+class Discard(Body):
     """Which dead letters: `which` (numbers, or TOPIC[PARTITION]@OFFSET), or `all`, or those that task, topic and error choose."""
 
     which: list[str] = Field(default_factory=list, max_length=1000)

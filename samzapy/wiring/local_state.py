@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -33,7 +34,9 @@ def refuse_unremovable(folder: Path, state: Path) -> None:
         for directory in _directories(folder):
             if not os.access(directory, os.R_OK | os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
                 raise _not_removable(directory, folder)
-    except PermissionError as error:
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
         raise _not_removable(Path(error.filename or folder), folder) from None
 
 
@@ -64,7 +67,19 @@ def _directories(folder: Path) -> Iterator[Path]:
         yield from (path for path in (Path(here) / name for name in names) if not path.is_symlink())
 
 
+def _is_read_only(path: Path) -> bool:
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
 def _not_removable(path: Path, folder: Path) -> ConfigurationError:
+    if _is_read_only(path):
+        return ConfigurationError(
+            f"what is in {path} cannot be deleted: its file system is mounted read-only; nothing was changed.",
+            "Mount it so that it can be written (a full or broken disk may have made it read-only: the kernel's log says), then run this again.",
+        )
     try:
         owner = f" (it belongs to user {path.stat().st_uid})"
     except OSError:

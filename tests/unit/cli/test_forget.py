@@ -9,6 +9,8 @@ import pytest
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.forget import drop, forget
+from samzapy.config.errors import ConfigError
+from samzapy.wiring.program import load_program
 
 FILE = """
 job: job
@@ -49,3 +51,15 @@ def test_of_a_program_it_says_what_is_to_be_changed_in_the_program(tmp_path: Pat
     with pytest.raises(ConfigurationError, match=said) as refused:
         command(file)
     assert remedy in refused.value.remedy
+
+
+@pytest.mark.parametrize("program", ['stream("job-1-by-v"', 'stream("in"'])
+def test_a_topic_between_stages_is_nobodys_input_or_output(tmp_path: Path, program: str) -> None:
+    module = "program_" + str(len(program))
+    output = "out" if "job-1" in program else "job-1-by-v"
+    app = f"from samzapy.streams import App\napp = App()\napp.{program}, key=str, value=str).key_by(lambda v: v, 'by-v', key=str).to({output!r})\n"
+    (tmp_path / f"{module}.py").write_text(app)
+    file = tmp_path / "job.yaml"
+    file.write_text(f'{{job: job, app: "{module}:app", kafka: {{bootstrap.servers: "127.0.0.1:1"}}}}')
+    with pytest.raises(ConfigError, match="'job-1-by-v' is the internal topic of 'by-v' of this job"):
+        load_program([file])

@@ -57,6 +57,17 @@ def test_a_store_that_may_not_be_deleted_is_named_with_the_user_and_nothing_is_c
     assert not folder.exists()
 
 
+def test_a_file_system_that_is_mounted_read_only_is_named_as_that(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = base / "c/localhost/job-1"
+    folder.chmod(0o500)
+    mounted = os.statvfs(base)
+    read_only = os.statvfs_result((*mounted[:8], mounted.f_flag | os.ST_RDONLY, mounted.f_namemax))
+    monkeypatch.setattr(os, "statvfs", lambda path: read_only)
+    with pytest.raises(ConfigurationError, match="cannot be deleted: its file system is mounted read-only; nothing was changed") as refused:
+        refuse_unremovable(folder, base)
+    assert "chown" not in refused.value.remedy
+
+
 def test_a_folder_that_cannot_even_be_looked_into_is_told_in_the_same_way(base: Path) -> None:
     folder = base / "c/localhost/job-1"
     folder.parent.chmod(0)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from samzapy.cli.output import checked_output
 
 FULL = Path("/dev/full")
 TOLD = "error[SZ350]: the output could not be written: No space left on device."
@@ -92,3 +96,12 @@ def test_an_error_that_cannot_be_told_keeps_its_exit_code() -> None:
     with FULL.open("w") as full:
         done = subprocess.run([sys.executable, "-m", "samzapy", "validate", "/no/such/file.yaml"], stderr=full, timeout=60, check=False)
     assert 2 == done.returncode
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_what_the_terminals_encoding_does_not_have_is_escaped_and_a_document_stays_one(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys, written = ["é", "日本", "\U0001f600", "\udce9"], io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
+    with checked_output():
+        print(json.dumps(keys, ensure_ascii=False))
+    assert keys == json.loads(written.getvalue().decode(encoding))

@@ -60,10 +60,20 @@ def test_outputs_are_not_another_jobs_changelogs_nor_its_dead_letters(tmp_path: 
 def test_a_commit_timeout_above_the_brokers_limit_is_refused_before_a_run_begins(tmp_path: Path) -> None:
     story = Story(tmp_path, ("a", 1))
     story.bench.cluster.longest_transaction_ms = 45_000
-    refused = what_run_refuses(settings_of(story), story.bench.log, Ledger())
+    refused = what_run_refuses(settings_of(story), story.bench.log, Ledger(), story.bench.clock)
     assert isinstance(refused, ConfigurationError)
     assert "commit.timeout is 1m, longer than the brokers allow a transaction to take: their transaction.max.timeout.ms is 45000 (45s)." == refused.message
     with pytest.raises(ConfigurationError, match=r"commit\.timeout is 1m"):
         prepare_topics(settings_of(story), story.bench.log)
     story.bench.cluster.longest_transaction_ms = 60_000
-    assert what_run_refuses(settings_of(story), story.bench.log, Ledger()) is None
+    assert what_run_refuses(settings_of(story), story.bench.log, Ledger(), story.bench.clock) is None
+
+
+def test_another_jobs_changelog_is_told_before_a_run_is_launched(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    assert what_run_refuses(settings_of(story), story.bench.log, Ledger(), story.bench.clock) is None
+    other = settings_from_document({**document_of(story), "id": "other", "stores": {"s": {"changelog": CHANGELOG}}}, {})
+    refused = what_run_refuses(other, story.bench.log, Ledger(), story.bench.clock)
+    assert isinstance(refused, StateRefused)
+    assert "belongs to store 's' of test-1, Partition 0; not to store 's' of test-other" in refused.message
+    assert "Give store 's' its own changelog topic." == refused.remedy

@@ -296,6 +296,7 @@ def test_the_picture_says_which_stage_begins_where() -> None:
         (lambda s: s.key_by(lambda n: n, "x", key=float), "cannot be looked up"),
         (lambda s: s.key_by(lambda n: n, "x", key=int, partitions=0), "partitions=0"),
         (lambda s: s.key_by(lambda n: n, "n-changelog", key=int), "ends as the names of changelogs"),
+        (lambda s: s.key_by(lambda n: n, "dead-letter", key=int), "ends as the names of changelogs and dead letters do"),
         (lambda s: (s.count("x"), s.key_by(lambda n: n, "x", key=int)), "is the name of the count"),
         (lambda s: (s.key_by(lambda n: n, "x", key=int), s.count("x")), "is the name of the key_by"),
         (lambda s: s.repartition("x", by="round_robin").count("n"), "the records of one key may be in several tasks"),

@@ -121,7 +121,13 @@ def test_a_parameter_that_is_none_is_refused_in_words(client: TestClient, query:
     assert query.split("=")[0] in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"containers": 0}', b'{"containers": "many"}', b'{"containers": 1e400}', b"\xff", b"[" * 50_000])
+WRONG_BODIES = [
+    b"", b"[]", b"{", b'{"containers": 0}', b'{"containers": "many"}', b'{"containers": 1e400}', b"\xff", b"[" * 50_000,
+    b'{"containers": true}', b'{"containers": "3"}', b'{"containers": 3, "dry_run": "no"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", WRONG_BODIES)
 def test_a_body_that_is_not_understood_changes_nothing(client: TestClient, stage: Stage, body: bytes) -> None:
     assert 400 == client.post(f"{J}/scale", content=body, headers=BEARER[OPERATE]).status_code
     assert [] == stage.changes.asked

@@ -1,0 +1,44 @@
+"""What requests that change or ask something carry."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Body(BaseModel):
+    """Each value is of its type: `true` is no number, and `"yes"` not true."""
+
+    model_config = ConfigDict(strict=True)
+
+
+class Scale(Body):
+    """How many containers there should be."""
+
+    containers: int = Field(ge=1, le=100_000)
+    dry_run: bool = False
+
+
+class Restart(Body):
+    """Which container; null: all, one after the other."""
+
+    container: int | None = Field(None, ge=0, le=100_000)
+    dry_run: bool = False
+
+
+class Stop(Body):
+    """Nothing is needed."""
+
+    dry_run: bool = False
+
+
+class AskProfile(Body):
+    """For how many seconds."""
+
+    seconds: float = Field(10.0, ge=0.5, le=40)
+
+
+class AskTrace(Body):
+    """How many records, and how many seconds they are waited for at most."""
+
+    records: int = Field(5, ge=1, le=100)
+    seconds: float = Field(30.0, ge=0.5, le=40)
