@@ -157,13 +157,14 @@ class Run:
         web = self._settings.web
         control_host = str(getattr(launcher, "driver_host", LOOPBACK))  # where containers can reach this driver
         switchboard = Switchboard()
-        live = Live(coordinator, about_of(self._job.loaded), notes)
+        looking = Looking(coordinator.roster, switchboard)
+        live = Live(coordinator, about_of(self._job.loaded), notes, looking.hasten)
         contents = Contents(
             self._settings, self._job.loaded.folders, self._job.log, self._job.clock, note=live.note, this_run=coordinator.history.record,
             file=lambda: [origin.to_json() for origin in self._job.again().origins],
         )  # fmt: skip
         cluster = Cluster(lambda: jobs_of(self._job.log))
-        names, looking = HostNames(web.host, web.names), Looking(coordinator.roster, switchboard)
+        names = HostNames(web.host, web.names)
         app = web_app(live, live, contents, token, names, looking, cluster, fixed_tokens(web))
         listeners = [
             Listener(app, web.host, web.port, tls=self._tls, name=name_of(web)),

@@ -1,14 +1,14 @@
 """The line: a request of the container that waits at the driver until there is a question for it. Containers listen nowhere; so they are asked.
 
 Its thread knows what can be looked at (inside.py) and the driver. Whatever comes by it can change nothing: neither what the loop does, nor what
-is committed.
+is committed. One thing that comes is no question: that the driver has orders, so that the next heartbeat, which fetches them, is sent at once.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from samzapy.api.errors import SamzapyError, Superseded
@@ -19,6 +19,7 @@ LOG = logging.getLogger("samzapy.container")
 PARK_S = 20.0  # how long a request waits at the driver for a question
 BUSY_S = 0.2  # while an answer is still to come
 RETRY_S = 1.0
+BEAT = "beat"
 
 
 class Parked(Protocol):
@@ -39,14 +40,15 @@ class Line:
         self._driver = driver
         self._is_over = threading.Event()
 
-    def start(self, incarnation: str, inside: Inside) -> None:
-        start_thread("line", lambda: self._answer(incarnation, inside))
+    def start(self, incarnation: str, inside: Inside, beat_now: Callable[[], None] = lambda: None) -> None:
+        """`beat_now`: sends the next heartbeat now."""
+        start_thread("line", lambda: self._answer(incarnation, inside, beat_now))
 
     def stop(self) -> None:
         """Not waited for: its request may be parked."""
         self._is_over.set()
 
-    def _answer(self, incarnation: str, inside: Inside) -> None:
+    def _answer(self, incarnation: str, inside: Inside, beat_now: Callable[[], None]) -> None:
         answers: list[dict[str, Any]] = []
         number = 0
         while not self._is_over.is_set():
@@ -59,4 +61,6 @@ class Line:
                 LOG.debug("the line to the driver: %s", error)
                 self._is_over.wait(RETRY_S)
                 continue
-            answers = inside.take(questions)
+            if any(question.get("kind") == BEAT for question in questions):
+                beat_now()
+            answers = inside.take([question for question in questions if question.get("kind") != BEAT])

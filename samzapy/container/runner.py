@@ -155,7 +155,7 @@ class ContainerRunner:
             self._heartbeat.start()
             self._lags.start()
             if self._line is not None:
-                self._line.start(self._incarnation, Inside(self._loop_thread, self._doing, lambda: container.tracing, self._sampler))
+                self._line.start(self._incarnation, Inside(self._loop_thread, self._doing, lambda: container.tracing, self._sampler), self._heartbeat.beat_now)
             outcome = self._live(container)
         except Superseded as caught:
             outcome, error = SUPERSEDED, caught

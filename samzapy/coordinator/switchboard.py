@@ -17,6 +17,7 @@ from samzapy.api.errors import ClusterUnreachable, ConfigurationError, Supersede
 
 MAX_QUESTIONS = 16  # that are waited for: each keeps a thread of the web listener
 MAX_CONTAINERS = 100_000
+BEAT, HASTE_S = "beat", 2.0
 ALONE = ("profile", "trace")  # one of a kind at a time in each container
 
 
@@ -83,6 +84,14 @@ class Switchboard:
             raise ConfigurationError(f"container {container}: {question.answer['error']}", str(question.answer.get("remedy", "")))
         found = question.answer.get("found")
         return found if isinstance(found, Mapping) else {}
+
+    def hasten(self, container: int, incarnation: str) -> None:
+        """Let it send its next heartbeat now: there are orders. Nobody waits for an answer; without a line it sends one in its time."""
+        with self._lock:
+            line = self._lines.get(container)
+            if line is not None and line.incarnation == incarnation and not any(q.kind == BEAT for q in line.waiting):
+                line.waiting.append(Question(secrets.token_hex(8), container, incarnation, BEAT, {}, self._clock() + HASTE_S))
+                line.wake()
 
     def _refuse_too_many(self, question: Question) -> None:
         if self._is_closed:

@@ -20,13 +20,21 @@ class Live:
     Args:
         about: the job's topics, stores and configuration.
         notes: what people are to know of this process.
+        hasten: lets containers fetch their orders now, not with their next heartbeats.
     """
 
-    def __init__(self, coordinator: JobCoordinator, about: Mapping[str, Any], notes: Callable[[], Sequence[str]] = tuple) -> None:
+    def __init__(
+        self,
+        coordinator: JobCoordinator,
+        about: Mapping[str, Any],
+        notes: Callable[[], Sequence[str]] = tuple,
+        hasten: Callable[[], None] = lambda: None,
+    ) -> None:
         self._coordinator = coordinator
         self._roster = coordinator.roster
         self._about = about
         self._notes = notes
+        self._hasten = hasten
 
     def status(self) -> dict[str, Any]:
         return {**self._roster.status(), "notes": list(self._notes())}
@@ -71,6 +79,7 @@ class Live:
         if not dry_run:
             self.note("stop", by, effect)
             self._coordinator.request_stop(by)
+            self._hasten()
         return {"state": self._roster.state, "effect": effect}
 
     def scale(self, containers: int, by: str, dry_run: bool) -> dict[str, Any]:
@@ -111,7 +120,9 @@ class Live:
             if not dry_run and not before:
                 self._roster.orders.pause(by)
                 self.note("pause", by, effect)
-            return {"effect": effect}
+        if not dry_run:
+            self._hasten()
+        return {"effect": effect}
 
     def resume(self, by: str, dry_run: bool) -> dict[str, Any]:
         with self._roster.lock:
@@ -120,7 +131,9 @@ class Live:
             if not dry_run and is_paused:
                 self._roster.orders.resume()
                 self.note("resume", by, effect)
-            return {"effect": effect}
+        if not dry_run:
+            self._hasten()
+        return {"effect": effect}
 
     def commit(self, by: str, dry_run: bool) -> dict[str, Any]:
         with self._roster.lock:
@@ -129,7 +142,9 @@ class Live:
             if dry_run:
                 return {"effect": effect, "number": self._roster.orders.commit}
             self.note("commit", by, effect)
-            return {"effect": effect, "number": self._roster.orders.order_commit()}
+            number = self._roster.orders.order_commit()
+        self._hasten()
+        return {"effect": effect, "number": number}
 
     def _refuse_stopping(self, what: str) -> None:
         if self._roster.is_stopping:

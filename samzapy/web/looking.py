@@ -69,6 +69,13 @@ class Looking:
         self._note("trace", container, by, f"a trace of the next {records} records of {task}")
         return self._ask(container, "trace", {"task": task, "records": records, "seconds": seconds}, seconds + MORE_S)
 
+    def hasten(self) -> None:
+        """There are orders for all containers: they are to ask for them now."""
+        with self._roster.lock:
+            members = {member.number: member.owner.incarnation for member in self._roster.members.values() if member.is_live}
+        for number, incarnation in members.items():
+            self._switchboard.hasten(number, incarnation)
+
     def _container_of(self, task: str) -> int:
         with self._roster.lock:
             if task not in self._roster.tasks:

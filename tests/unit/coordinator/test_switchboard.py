@@ -21,6 +21,7 @@ from samzapy.coordinator.control_app import control_app
 from samzapy.coordinator.http import Listener
 from samzapy.coordinator.switchboard import Switchboard
 from samzapy.signing import signed_headers
+from samzapy.web.looking import Looking
 from tests.page.staged import Stage
 
 TOKEN = "a-token"
@@ -143,6 +144,27 @@ def test_over_http_a_parked_request_is_woken_and_one_that_is_sent_again_is_refus
         assert 409 == refused(again), "signed anew, but of a number that came before"
         zombie = json.dumps({"container": 1, "incarnation": "i0", "n": 9, "park_s": 0, "answers": []}).encode()
         assert 409 == refused(urllib.request.Request(f"{listener.url}/control/line", zombie, signed_headers(TOKEN, "POST", "/control/line", zombie, time.time())))
+    finally:
+        line.stop()
+        board.close()
+        listener.stop()
+
+
+def test_orders_are_fetched_at_once_by_those_who_are_asked_and_nobody_waits_for_the_others(stage: Stage) -> None:
+    board = Switchboard()
+    listener = Listener(control_app(stage.roster, TOKEN, board), "127.0.0.1", 0)
+    listener.start()
+    line, beats = Line(HttpControl(listener.url, TOKEN, 0, "launch", timeout_s=LONG_S)), threading.Semaphore(0)
+    inside = Inside(threading.get_ident(), lambda: Doing("wait_input", 0.0), lambda: None, None)
+    try:
+        line.start("i0", inside, beats.release)
+        assert "wait_input" == board.ask(0, "i0", "stack", {}, LONG_S)["now"]["phase"], "its request is parked"
+        Looking(stage.roster, board).hasten()
+        assert beats.acquire(timeout=LONG_S)
+        board.hasten(0, "of before")
+        board.hasten(1, "i1")
+        assert "wait_input" == board.ask(0, "i0", "stack", {}, LONG_S)["now"]["phase"], "it goes on answering"
+        assert not beats.acquire(blocking=False)
     finally:
         line.stop()
         board.close()
