@@ -132,8 +132,12 @@ def make_frame(facts: Facts | Recent, view: View) -> dict[str, Any]:
         "cells": _cells(status),
         "rows": {task["name"]: _row(task) for task in found[view.offset : view.offset + MAX_ROWS]},
         "order": [task["name"] for task in found[view.offset : view.offset + MAX_ROWS]],
-        "news": [{**event, "text": event["text"][:MAX_TEXT]} for event in news[-MAX_NEWS:]],
+        "news": [{**event, "text": _cut(event["text"])} for event in news[-MAX_NEWS:]],
     }  # fmt: skip
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
 
 
 def _operators(tasks: Rows) -> dict[str, list[int]]:

@@ -4,7 +4,7 @@ import { render } from "./vendor/preact.js";
 import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
 import { get, live, me } from "./lib/api.js";
 import { clock, seconds } from "./lib/format.js";
-import { State, html } from "./lib/parts.js";
+import { Remedy, State, html } from "./lib/parts.js";
 import { Actions } from "./views/actions.js";
 import { Config } from "./views/config.js";
 import { Errors } from "./views/errors.js";
@@ -123,7 +123,7 @@ function App() {
     </div></header>
     ${stale && html`<div class="stale" role="status">stale since ${clock(stale)}: the driver does not answer; what is below is as it was then</div>`}
     ${refused ? html`<${Locked} error=${refused.message ? refused : null} />` : !state ? html`<main><p class="soft">…</p></main>` : html`<main>
-      ${state.job.reason && html`<section class=${`card hint ${state.job.state === "PAUSED" ? "look" : "act"}`}><div class="say">${state.job.reason}</div></section>`}
+      ${state.job.reason && html`<section class=${`card hint ${state.job.state === "PAUSED" ? "look" : "act"}`}><div class="say"><${Remedy} text=${state.job.reason[0].toUpperCase() + state.job.reason.slice(1)} /></div></section>`}
       ${(state.job.notes || []).map((note) => html`<section class="card hint know"><div>${note}</div></section>`)}
       ${at.name === "" && html`<${Overview} state=${state} series=${series} graph=${graph} recent=${events} />`}
       ${at.name === "tasks" && html`<${Tasks} state=${state} view=${view} look=${look} />`}

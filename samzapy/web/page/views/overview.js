@@ -38,7 +38,7 @@ function NotWhole({ job, restores, recent }) {
 }
 
 const Tile = ({ name, big, more, points, tone, wide }) => html`<section class=${`card tile ${wide ? "wide" : ""} ${points ? "has-line" : ""}`}>
-  <div class="name">${name}</div><div class="big">${big}</div><div class="soft">${more}</div>
+  <div class="name">${name}</div><div class=${`big ${big.length > 11 ? "long" : ""}`}>${big}</div><div class="soft">${more}</div>
   ${points && html`<${Spark} points=${points} tone=${tone} />`}
 </section>`;
 
