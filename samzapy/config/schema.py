@@ -263,6 +263,9 @@ class WebSettings(Section):
     tls: TlsSettings | None = Field(None, description="Serve https, and nothing else.")
     proxy: Flag = Field(False, description="`host` may be reached from other machines without `tls`, because something in front of it encrypts.")
     tokens: TokenSettings = Field(default_factory=lambda: TokenSettings.model_validate({}), description="Fixed tokens.")
+    data: Flag = Field(
+        True, description="Show keys and values of records on the page and by its interface; false: nobody sees topics, dead letters and traces there."
+    )
 
 
 class Settings(Section):

@@ -49,6 +49,11 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+OF_RECORDS = ("records", "dead-letters", "dead-letter", "replay", "discard", "trace")
+NOT_SHOWN = Refused(
+    FORBIDDEN, "keys and values of records are not shown here: the job file says `web.data: false`",
+    "In a terminal: `samzapy tail TOPIC`, `samzapy dlq list JOB.yaml`.",
+)  # fmt: skip
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -148,6 +153,8 @@ def _endpoint(row: Route, job: _Job, access: Access, error: Callable[..., Respon
                 return await _refuse(request, found, error)
             if not _is_this_job(job.facts, request.path_params):
                 return error(NOT_FOUND, "there is no such job here")
+            if row.name in OF_RECORDS and not job.contents.are_shown:
+                return await _refuse(request, NOT_SHOWN, error)
             body = await body_of(request, MAX_REQUEST_BYTES) if row.changes else b""
             if found.is_signed and not is_signed_body(request.headers, body):
                 return error(FORBIDDEN, f"{NOT_SIGNED}: the body does not match the signature")

@@ -26,6 +26,9 @@ class Contents:
         note: is told of each change: what, by whom, with which effect.
         this_run: the run of this process as it is now; None: it runs none.
         file: the configuration that the job file has now: key, value, from.
+
+    Attributes:
+        are_shown: whether people may see keys and values of records (`web.data`).
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Contents:
         note: Note = _unnoted,
         this_run: Callable[[], RunRecord | None] = lambda: None,
     ) -> None:
+        self.are_shown = settings.web.data
         self.letters = Letters(settings, folders, log, clock, note)
         self.tap = Tap(settings, folders, log, clock)
         self.runs = Runs(job_of(settings), log, clock, this_run, file)

@@ -27,7 +27,7 @@ def _container(asked: Asked) -> int:
 
 def _me(asked: Asked) -> dict[str, Any]:
     status = asked.facts.about()
-    return {"may": NAMES[asked.caller.may], "job": status["job"], "id": status["id"]}
+    return {"may": NAMES[asked.caller.may], "job": status["job"], "id": status["id"], "data": asked.contents.are_shown}
 
 
 def _jobs(asked: Asked) -> dict[str, Any]:

@@ -25,11 +25,12 @@ class Problem(Document):
 
 
 class Me(Document):
-    """What the token that was sent may do."""
+    """What the token that was sent may do. `data`: whether keys and values of records are shown."""
 
     may: Literal["anyone", "view", "operate"]
     job: str
     id: str
+    data: bool
 
 
 class JobLink(Document):

@@ -80,7 +80,8 @@ class Still:
         last = found.runs[0] if found.runs else None
         return {
             "job": self._about["job"], "id": self._about["id"], "state": found.state, "run_id": found.run_id, "coordinator": found.url,
-            "reason": found.problem, "target": self._about["containers"], "containers": [], "tasks": [_task(task) for task in found.tasks], "moves": [],
+            "reason": found.problem, "paused": None, "target": self._about["containers"], "containers": [],
+            "tasks": [_task(task) for task in found.tasks], "moves": [],
             "rates": {
                 "in": 0.0, "out": 0.0, "sent": {}, "lag": lag, "behind_s": None, "lag_rate": 0.0, "caught_up_in_s": None, "loop": {},
                 "commits": {"count": 0, "p50_s": None, "p99_s": None}, "end_to_end": {"least_s": None, "most_s": None},

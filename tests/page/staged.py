@@ -206,11 +206,11 @@ def live(stage: Stage) -> Live:
     return Live(stage, stage.about, lambda: list(stage.notes))  # type: ignore[arg-type]  # as much of a coordinator as it takes
 
 
-def contents(stage: Stage) -> Contents:
+def contents(stage: Stage, settings: Settings = SETTINGS) -> Contents:
     """With two runs before this one, and a job file in which a key was changed since."""
     this = RunRecord(run_id="run-1", began_ms=SystemClock().now_ms() - 60_000, told_ms=0, started_by="ann@here", how="--local", config=ABOUT["config"])
     file = [{**row, "value": "1s", "from": "visits.yaml:7"} if row["key"] == "commit.interval" else row for row in ABOUT["config"]]
-    return Contents(SETTINGS, [Path.cwd()], stage.log, SystemClock(), note=live(stage).note, this_run=lambda: this, file=lambda: file)
+    return Contents(settings, [Path.cwd()], stage.log, SystemClock(), note=live(stage).note, this_run=lambda: this, file=lambda: file)
 
 
 class Served:

@@ -119,7 +119,7 @@ function App() {
         <button onClick=${turn} aria-label=${`turn to ${theme === "dark" ? "light" : "dark"} colours`}>${theme === "dark" ? "☀" : "☾"}</button>
         ${state && !state.job.is_still && html`<${Actions} may=${known.may} job=${state.job} containers=${state.containers} />`}
       </div>
-      <nav aria-label="Views">${Object.entries(VIEWS).filter(([name]) => name !== "inside" || !state?.job.is_still).map(([name, text]) => html`<a key=${name} href=${`#/${name}`} aria-current=${at.name === name ? "page" : undefined}>${text}${name === "errors" && state?.job.errors ? html`<span class="count">${state.job.errors > 999 ? "999+" : state.job.errors}</span>` : ""}</a>`)}</nav>
+      <nav aria-label="Views">${Object.entries(VIEWS).filter(([name]) => (name !== "inside" || !state?.job.is_still) && (name !== "topics" || known.data !== false)).map(([name, text]) => html`<a key=${name} href=${`#/${name}`} aria-current=${at.name === name ? "page" : undefined}>${text}${name === "errors" && state?.job.errors ? html`<span class="count">${state.job.errors > 999 ? "999+" : state.job.errors}</span>` : ""}</a>`)}</nav>
     </div></header>
     ${stale && html`<div class="stale" role="status">stale since ${clock(stale)}: the driver does not answer; what is below is as it was then</div>`}
     ${refused ? html`<${Locked} error=${refused.message ? refused : null} />` : !state ? html`<main><p class="soft">…</p></main>` : html`<main>

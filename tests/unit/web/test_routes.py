@@ -17,7 +17,7 @@ from samzapy.web.app import web_app
 from samzapy.web.openapi import FILE, document, text
 from samzapy.web.route import Route
 from samzapy.web.routes import TABLE
-from tests.page.staged import OPERATE, TOKEN, VIEW, J, Stage, contents, live
+from tests.page.staged import OPERATE, SETTINGS, TOKEN, VIEW, J, Stage, contents, live
 
 BEARER = {VIEW: {"Authorization": f"Bearer {VIEW}"}, OPERATE: {"Authorization": f"Bearer {OPERATE}"}}
 URL = "http://127.0.0.1:1"
@@ -181,6 +181,16 @@ def test_changes_have_a_limit_but_for_the_command_line(client: TestClient) -> No
     signed = signed_headers(TOKEN, "POST", f"{J}/scale", body, time.time())
     assert 200 == client.post(f"{J}/scale", content=body, headers=signed).status_code
     assert 403 == client.post(f"{J}/scale", content=body, headers=signed).status_code, "a signature counts once"
+
+
+def test_where_the_job_file_says_so_no_record_is_shown_and_the_rest_is(stage: Stage) -> None:
+    facts = live(stage)
+    hidden = contents(stage, SETTINGS.model_copy(update={"web": SETTINGS.web.model_copy(update={"data": False})}))
+    client = TestClient(web_app(facts, facts, hidden, TOKEN, inside=stage.looking()), base_url=URL)
+    assert not ask(client, next(row for row in TABLE if row.name == "me")).json()["data"]
+    refused = {row.name for row in TABLE if ask(client, row).status_code == 403}
+    assert {"records", "dead-letters", "dead-letter", "replay", "discard", "trace"} == refused
+    assert "web.data: false" in ask(client, next(row for row in TABLE if row.name == "records")).json()["detail"]
 
 
 def test_derived_tokens_do_not_lead_back() -> None:

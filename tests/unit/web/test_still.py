@@ -10,9 +10,10 @@ from starlette.testclient import TestClient
 from samzapy.api.errors import ClusterUnreachable
 from samzapy.web.app import web_app
 from samzapy.web.cluster import FRESH_S, Cluster
+from samzapy.web.frames import View, make_frame
 from samzapy.web.still import FRESH_S as STILL_FRESH_S
 from samzapy.web.still import Still
-from tests.page.staged import ABOUT, TOKEN, Stage, contents
+from tests.page.staged import ABOUT, TOKEN, Stage, contents, live
 from tests.page.still import FAILED_RUN, JOBS, still_facts
 from tests.unit.web.test_routes import BEARER, OPERATE, TABLE, URL, VIEW, J, Route, ask, check_answer, name_of
 
@@ -26,6 +27,15 @@ def client() -> TestClient:
 @pytest.mark.parametrize("row", [row for row in TABLE if not row.changes and row.name != "dead-letter"], ids=name_of)
 def test_every_route_that_looks_answers_as_its_schema_says(client: TestClient, row: Route) -> None:
     check_answer(row, ask(client, row))
+
+
+def test_its_page_gets_frames_with_all_that_a_running_jobs_frames_have() -> None:
+    still = make_frame(Still(ABOUT, still_facts), View())
+    stage = Stage()
+    stage.beat()
+    running = make_frame(live(stage), View())
+    assert (running.keys(), set(running["job"]) - set(still["job"])) == (still.keys(), set())
+    assert still["job"]["is_still"]
 
 
 @pytest.mark.parametrize("row", [row for row in TABLE if row.changes and row.name not in ("replay", "discard")], ids=name_of)
