@@ -144,7 +144,7 @@ def _print_status(answer: dict[str, Any]) -> None:
     print_table(("TASK", "STATE", "CONTAINER", "LAG", "PROCESSED", "RESTORED FROM (RECORDS)", "REASON"), rows)
     _print_times(answer["tasks"])
     _print_operators(answer["tasks"])
-    for key, words in (("dead_letters", "set aside (see `samzapy dlq list JOB.yaml`)"), ("skipped", "skipped")):
+    for key, words in (("dead_letters", as_called("set aside (see `samzapy dlq list JOB.yaml`)")), ("skipped", "skipped")):
         found = [f"{t['name']}: {t[key]}" for t in answer["tasks"] if t[key]]
         if found:
             print(f"\nrecords {words} since their container started: {', '.join(found)}")

@@ -25,6 +25,7 @@ from samzapy.clock import SystemClock
 from samzapy.config.registered import is_registered
 from samzapy.config.schema import Settings
 from samzapy.kafka.log import KafkaLog
+from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import TOPIC_NAME
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.shown import serdes_by_topic
@@ -167,7 +168,7 @@ def tail(
     partitions = [TopicPartition(topic, p) for p in range(facts.partitions)]
     with log.consumer("samzapy-tail", "samzapy-tail") as consumer:
         with closing(_batches(consumer, partitions, from_beginning, follow, max_records or LAST, SystemClock())) as batches:
-            return _print(batches, max_records, shown, as_json)
+            return print_records(batches, max_records, shown, as_json)
 
 
 def serdes_of(settings: Settings, topic: str) -> tuple[str, str]:
@@ -216,15 +217,17 @@ def _last_of(consumer: Consumer, partition: TopicPartition, count: int, clock: C
         span *= 4
 
 
-def _print(batches: Iterator[Sequence[Message]], limit: int | None, shown: Shown, as_json: bool) -> int:
-    count, code = 0, 0
+def print_records(batches: Iterator[Sequence[Message]], limit: int | None, shown: Shown, as_json: bool) -> int:
+    """Print them; the exit code: 1 if one cannot be decoded."""
+    count, code, as_text = 0, 0, Shown(None, None)
     for batch in batches:
         for message in batch:
+            how = as_text if message.key() == MARKS_KEY else shown  # of a topic between stages: samzapy's own, in no serde of the program's
             try:
                 if as_json:
-                    print_json(shown.document(message))
+                    print_json(how.document(message))
                 else:
-                    sys.stdout.write(shown.line(message) + "\n")
+                    sys.stdout.write(how.line(message) + "\n")
             except SerdeError as error:
                 say(f"{message.topic()}[{message.partition()}]@{message.offset()}: {error.message}")
                 code = 1

@@ -11,16 +11,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from samzapy.api.errors import ConfigurationError, StateRefused
+from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused
 from samzapy.config.schema import Settings
 from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.plan.restore import ChangelogFacts, Refuse, not_whole, replaced
+from samzapy.plan.topology import refusal
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 from samzapy.readers import decided_bounds, newest_checkpoints, read_ranges
-from samzapy.wiring.job_topics import JobTopics, job_of
+from samzapy.wiring.job_topics import JobTopics, fingerprint, job_of
 
 AT_ONCE_S = 1.0  # a broker closes no segment and cleans it in so short a time
 
@@ -179,6 +180,21 @@ def foreign_changelog(settings: Settings, log: Log, clock: Clock) -> StateRefuse
             refuse_foreign(settings, stores[topic], there[topic], checkpoints, log, clock)
     except StateRefused as error:
         return error
+    return None
+
+
+def other_program(settings: Settings, operators: Mapping[str, str], log: Log, clock: Clock) -> StateMismatch | None:
+    """Why the tasks of a run would refuse to go on from their checkpoints; None: they would not. `operators`: what the job's program says of itself."""
+    facts = job_facts(settings, log)
+    now = {**fingerprint(settings, len(facts.tasks)), **operators}
+    logged = {name: store.changelog is not False for name, store in settings.stores.items()}
+    try:
+        for checkpoint in read_checkpoints(settings, facts.topics, log, clock).values():
+            refused = refusal(checkpoint, now, logged)
+            if refused is not None:
+                return StateMismatch(f"{checkpoint.task}: {refused.reason}", refused.remedy)
+    except StateRefused:  # one that cannot be read is told by what reads the changelogs
+        return None
     return None
 
 

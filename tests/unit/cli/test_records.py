@@ -10,7 +10,8 @@ import pytest
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.cli.lines import LineForm, Shown
-from samzapy.cli.records import last_records, send_lines
+from samzapy.cli.records import last_records, print_records, send_lines
+from samzapy.model.marks import MARKS_KEY
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import TopicSpec
 from samzapy.serde.registry import serde_named
@@ -140,6 +141,15 @@ def test_a_record_of_another_serde_is_an_error_that_names_it() -> None:
     world.log.plain_producer("x").send("t", b"x", None, 0)
     with pytest.raises(SerdeError, match="serde integer reads 8 bytes"):
         world.shown(Shown(value=INTEGER[1]))
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_marks_of_a_topic_between_stages_are_in_no_serde_of_the_program(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    world = World()
+    world.log.plain_producer("x").send("t", b"{}", MARKS_KEY, 0)
+    found = last_records(world.log.restore_consumer("t"), world.places, 9, world.clock)
+    assert 0 == print_records(iter([found]), None, Shown(INTEGER[1], INTEGER[1]), as_json)
+    assert "samzapy/times" in capsys.readouterr().out
 
 
 def test_serdes_with_files_are_looked_for_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

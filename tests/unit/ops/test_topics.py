@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from samzapy.api.errors import ConfigurationError, StateRefused
+from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused
 from samzapy.config.document import settings_from_document
 from samzapy.model.names import Job
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger
+from samzapy.ops.inspection import other_program
 from samzapy.ops.topics import create_topics, prepare_topics, what_run_refuses
 from samzapy.ports import TopicSpec
+from samzapy.streams import App
+from samzapy.streams.expand import sections
+from samzapy.testing import Harness
 from tests.unit.container.bench import JOB
 from tests.unit.coordinator.stopped_job import CHANGELOG, Story, write
 from tests.unit.ops.test_committed_state import document_of, settings_of
@@ -77,3 +81,25 @@ def test_another_jobs_changelog_is_told_before_a_run_is_launched(tmp_path: Path)
     assert isinstance(refused, StateRefused)
     assert "belongs to store 's' of test-1, Partition 0; not to store 's' of test-other" in refused.message
     assert "Give store 's' its own changelog topic." == refused.remedy
+
+
+def test_a_program_that_cannot_go_on_with_its_state_is_told_before_a_run_is_launched() -> None:
+    def program(name: str) -> App:
+        app = App()
+        app.stream("in", key=str, value=str).key_by(lambda v: v, name, key=str).count("counts").to("out")
+        return app
+
+    def refusal_of(app: App, h: Harness) -> StateMismatch | None:
+        said = sections(app.graph, {}, {})
+        document = {"job": "test", "app": "program:app", "kafka": {"bootstrap.servers": "x:1"}, **said.to_json()}
+        return other_program(settings_from_document(document, {}), said.operators, h.log, h.clock)
+
+    with Harness(program("by-value"), tasks=2) as h:
+        assert refusal_of(program("by-v"), h) is None
+        h.send("in", "a", key="k")
+        h.run()
+        assert refusal_of(program("by-value"), h) is None
+        refused = refusal_of(program("by-v"), h)
+    assert refused is not None
+    assert "the internal topic 'by-value' (test-1-by-value)" in refused.message
+    assert "samzapy checkpoint forget JOB.yaml test-1-by-value" in refused.remedy
