@@ -52,7 +52,7 @@ HEADERS = (
 OF_RECORDS = ("records", "dead-letters", "dead-letter", "replay", "discard", "trace")
 NOT_SHOWN = Refused(
     FORBIDDEN, "keys and values of records are not shown here: the job file says `web.data: false`",
-    "In a terminal: `samzapy dlq list JOB.yaml`; `samzapy tail` shows the records of a topic.",
+    "In a terminal: `samzapy dlq list JOB.yaml`; the command tail shows the records of a topic.",
 )  # fmt: skip
 Endpoint = Callable[[Request], Awaitable[Response]]
 
