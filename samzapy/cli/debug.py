@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -35,10 +36,7 @@ def stack(
     as_json: AsJson = False,
 ) -> int:
     """What each container does now: its record, and the stacks of its threads."""
-    with Job(file, more, sets) as job:
-        run = _run(job, token_file)
-        if isinstance(run, int):
-            return run
+    with _running(file, more, sets, token_file) as run:
         for number in _live(run.status) if container is None else [container]:
             found = _ask(run, f"containers/{number}/stack", {}, PATIENCE_S)
             if as_json:
@@ -64,10 +62,7 @@ def profile(
     """Where a container's time goes, by its functions: as `run --profile`, for some seconds of a job that runs."""
     if output is not None and output.suffix not in (".svg", ".folded"):
         raise ConfigurationError(f"-o {output}: ends neither in .svg nor in .folded.", "Name it X.svg for a flame graph, X.folded for other tools.")
-    with Job(file, more, sets) as job:
-        run = _run(job, token_file)
-        if isinstance(run, int):
-            return run
+    with _running(file, more, sets, token_file) as run:
         number = _only(run.status) if container is None else container
         say(f"container {number}, for {seconds:g} s …")
         found = _ask(run, f"containers/{number}/profile", {"seconds": seconds}, seconds + PATIENCE_S)
@@ -98,10 +93,7 @@ def trace(
     as_json: AsJson = False,
 ) -> int:
     """A task's next records: what its hook put and sent for each, how long it took, what it raised. Shows what is in the records."""
-    with Job(file, more, sets) as job:
-        run = _run(job, token_file)
-        if isinstance(run, int):
-            return run
+    with _running(file, more, sets, token_file) as run:
         asked = {"records": records, "seconds": seconds}
         found = _ask(run, f"tasks/{quote(task, safe='')}/trace", asked, seconds + PATIENCE_S)
     if as_json:
@@ -114,8 +106,14 @@ def trace(
     return 0
 
 
-def _run(job: Job, token_file: Path | None) -> Running | int:
-    return Running.of(job, token_file, time.monotonic() + PATIENCE_S)
+@contextmanager
+def _running(file: Path, more: list[Path] | None, sets: list[str] | None, token_file: Path | None) -> Iterator[Running]:
+    """The job's run; where it does not run, that is said, and the command ends with the exit code for it."""
+    with Job(file, more, sets) as job:
+        run = Running.of(job, token_file, time.monotonic() + PATIENCE_S)
+        if isinstance(run, int):
+            raise typer.Exit(run)
+        yield run
 
 
 def _ask(run: Running, path: str, content: dict[str, Any], timeout_s: float) -> dict[str, Any]:

@@ -40,6 +40,7 @@ def open_store(
     identity: StoreIdentity,
     checkpoint: Checkpoint | None,
     log: ChangelogFacts,
+    *,
     now_ms: int,
     despite_locked: bool = False,
     is_ordered: bool = False,
@@ -48,7 +49,7 @@ def open_store(
 
     None: another process has one of them open, and nothing was done; `despite_locked`: go on with the rest. `is_ordered`: as in `decide`.
     """
-    found = look_at_store(directory, identity, checkpoint, log, now_ms, despite_locked, is_ordered)
+    found = look_at_store(directory, identity, checkpoint, log, now_ms=now_ms, despite_locked=despite_locked, is_ordered=is_ordered)
     if found is None:
         return None
     decision, claims = found
@@ -81,6 +82,7 @@ def look_at_store(
     identity: StoreIdentity,
     checkpoint: Checkpoint | None,
     log: ChangelogFacts,
+    *,
     now_ms: int,
     despite_locked: bool = False,
     is_ordered: bool = False,

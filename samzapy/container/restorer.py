@@ -239,7 +239,13 @@ class Restorer:
             now = self._clock.monotonic()
             facts = spec.facts(partition, start, barrier)
             opened = open_store(
-                directory, identity, task.checkpoint, facts, self._clock.now_ms(), now >= self._unlocked_by, self._is_decided(task)
+                directory,
+                identity,
+                task.checkpoint,
+                facts,
+                now_ms=self._clock.now_ms(),
+                despite_locked=now >= self._unlocked_by,
+                is_ordered=self._is_decided(task),
             )
             if opened is not None:
                 return opened

@@ -178,7 +178,7 @@ class Standbys:
         partition = spec.changelog_of(task.partition)
         now_ms = self._clock.now_ms()
         opened = open_store(
-            directory, spec.identity(self._spec.job, task.name), checkpoint, spec.facts(partition, *consumer.bounds(partition)), now_ms
+            directory, spec.identity(self._spec.job, task.name), checkpoint, spec.facts(partition, *consumer.bounds(partition)), now_ms=now_ms
         )
         if opened is None:
             return "its directory is still in use"

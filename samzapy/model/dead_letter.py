@@ -95,8 +95,9 @@ class DeadLetter:
         """With less of the record itself: the largest of value, key and headers is cut first."""
         had = {"key": _size(self.key), "value": _size(self.value), "headers": _headers_size(self.headers)}
         sizes = " ".join(f"{name}={'-' if data is None else had[name]}" for name, data in (("key", self.key), ("value", self.value)))
+        headers = f"headers={had['headers']}" if not self.truncated else HEADERS_NOT_READ
         error = cut(self.error, min(MAX_ERROR_BYTES, limit // 4))
-        letter = replace(self, stack="", error=error, truncated=f"{sizes} headers={had['headers']}")
+        letter = replace(self, stack="", error=error, truncated=NOT_READ if self.truncated == NOT_READ else f"{sizes} {headers}")
         for part in sorted(had, key=lambda name: -had[name]):
             excess = letter.size - limit
             if excess <= 0:

@@ -187,7 +187,7 @@ class LocalState:
         directory, identity = spec.open_directory(place.task.name), spec.identity(job_of(self._settings), place.task.name)
         is_ordered = place.checkpoint is None and decides(self._order(place.task), place.task.inputs)
         facts = spec.facts(place.log, *place.bounds)
-        found = look_at_store(directory, identity, place.checkpoint, facts, self._clock.now_ms(), is_ordered=is_ordered)
+        found = look_at_store(directory, identity, place.checkpoint, facts, now_ms=self._clock.now_ms(), is_ordered=is_ordered)
         if found is None:
             raise StateRefused(f"store {place.store!r} of {place.task.name} is open in another process.", "Stop the job first.")
         decision, claims = found

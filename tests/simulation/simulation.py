@@ -263,6 +263,16 @@ class Simulation:
     def live_drivers(self) -> list[SimDriver]:
         return [d for d in self.drivers if not d.process.ended]
 
+    def struck(self, driver: SimDriver, draw: random.Random, second: int, seconds: int) -> SimDriver:
+        """In one second of a job's life: a container may be killed, but not in the last five; in the middle of it the driver is, and another starts."""
+        containers = self.live_containers()
+        if second < seconds - 5 and containers and draw.random() < 0.25:
+            self.baton.kill(draw.choice(containers).process, "SIGKILL")
+        if second == seconds // 2:
+            self.baton.kill(driver.process, "SIGKILL")
+            driver = self.start()
+        return driver
+
     def live_containers(self) -> list[SimContainer]:
         return [c for d in self.drivers for c in d.containers if not c.process.ended]
 

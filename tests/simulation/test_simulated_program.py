@@ -84,12 +84,7 @@ def live_through(seed: int) -> tuple[dict[str, list[list[tuple[str, Any]]]], dic
                 given[partition].append((key, n))
                 feed.send("in", n.to_bytes(8, "big"), key.encode(), partition)
             sim.baton.sleep(draw.random() * 2)
-            containers = sim.live_containers()
-            if second < SECONDS - 5 and containers and draw.random() < 0.25:
-                sim.baton.kill(draw.choice(containers).process, "SIGKILL")
-            if second == SECONDS // 2:
-                sim.baton.kill(driver.process, "SIGKILL")
-                driver = sim.start()
+            driver = sim.struck(driver, draw, second, SECONDS)
         sim.chance.end()
         feed.flush()
         sim.baton.sleep(60.0)

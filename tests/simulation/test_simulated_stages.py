@@ -61,12 +61,7 @@ def live_through(seed: int, guarantee: str = "exactly_once") -> tuple[dict[str, 
                     given.append((t, n))
                     feed.send("in", orjson.dumps({"t": t, "n": n}), None, partition)
             sim.baton.sleep(draw.random() * 2)
-            containers = sim.live_containers()
-            if second < SECONDS - 5 and containers and draw.random() < 0.25:
-                sim.baton.kill(draw.choice(containers).process, "SIGKILL")
-            if second == SECONDS // 2:
-                sim.baton.kill(driver.process, "SIGKILL")
-                driver = sim.start()
+            driver = sim.struck(driver, draw, second, SECONDS)
         feed.flush()
         sim.baton.sleep(5.0)
         sim.chance.end()

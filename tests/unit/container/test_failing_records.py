@@ -13,7 +13,7 @@ from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError
 from samzapy.api.errors import Fenced, InDoubt, RecordTooLarge, TimestampRefused
 from samzapy.container.container import Container
 from samzapy.container.failure import stack_of
-from samzapy.model.dead_letter import DeadLetter, Origin, read_letter
+from samzapy.model.dead_letter import HEADERS_NOT_READ, DeadLetter, Origin, read_letter
 from samzapy.ports import Supervision
 from tests.unit.container.bench import JOB, Bench
 
@@ -265,6 +265,25 @@ def test_headers_that_do_not_fit_are_left_out_and_the_record_stays(tmp_path: Pat
     assert (b"key", b"value", "ValueError: boom") == (letter.key, letter.value, letter.error)
     assert headers[: len(letter.headers)] == list(letter.headers) != headers
     assert letter == read_letter(letter.key, letter.value, letter.to_headers())
+
+
+def test_of_headers_that_nobody_could_read_a_shortened_letter_says_no_size() -> None:
+    whole = DeadLetter(
+        origin=Origin("in", 0, 1),
+        key=b"key",
+        value=b"v" * 5000,
+        headers=(),
+        task="Partition 0",
+        error="",
+        stack="",
+        attempts=1,
+        timestamp_ms=0,
+        time_ms=0,
+        truncated=HEADERS_NOT_READ,
+    )
+    letter = whole.fitted(2000)
+    assert letter is not None
+    assert "key=3 value=5000 headers=?" == letter.truncated
 
 
 def test_a_topic_that_takes_not_even_an_origin_stops_the_job_by_name(tmp_path: Path) -> None:

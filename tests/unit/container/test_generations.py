@@ -58,7 +58,7 @@ def names(disk: Disk) -> set[str]:
 
 def test_the_furthest_is_kept_and_the_others_go(disk: Disk) -> None:
     _, kept, _ = stored(disk, 100), stored(disk, 110), stored(disk, 105)
-    opened = open_store(directory(disk), IDENTITY, CHECKPOINT, LOG, NOW_MS)
+    opened = open_store(directory(disk), IDENTITY, CHECKPOINT, LOG, now_ms=NOW_MS)
     assert isinstance(opened, Opened)
     assert (True, 110) == (opened.is_kept, opened.position)
     opened.engine.close()
@@ -67,7 +67,7 @@ def test_the_furthest_is_kept_and_the_others_go(disk: Disk) -> None:
 
 def test_where_none_is_good_a_new_one_is_made_and_read_from_the_start(disk: Disk) -> None:
     old = stored(disk, 121)
-    opened = open_store(directory(disk), IDENTITY, CHECKPOINT, LOG, NOW_MS)
+    opened = open_store(directory(disk), IDENTITY, CHECKPOINT, LOG, now_ms=NOW_MS)
     assert isinstance(opened, Opened)
     assert (False, 0, None) == (opened.is_kept, opened.position, opened.engine.stamp())
     assert "ahead of the changelog" in opened.reason
@@ -78,16 +78,16 @@ def test_where_none_is_good_a_new_one_is_made_and_read_from_the_start(disk: Disk
 def test_a_refusal_leaves_all_as_it_is_and_open_for_nobody(disk: Disk) -> None:
     both = {stored(disk, 100), stored(disk, 110)}
     replaced = ChangelogFacts("log", 0, "another", 0, 120, 1000)
-    assert isinstance(open_store(directory(disk), IDENTITY, CHECKPOINT, replaced, NOW_MS), Refuse)
+    assert isinstance(open_store(directory(disk), IDENTITY, CHECKPOINT, replaced, now_ms=NOW_MS), Refuse)
     assert both == names(disk)
     assert not any(claim.locked for claim in directory(disk, OTHERS).claims())
 
 
 def test_one_that_another_process_has_open_is_waited_for_or_left_alone(disk: Disk) -> None:
     theirs, free = stored(disk, 110, OTHERS), stored(disk, 100)
-    assert open_store(directory(disk), IDENTITY, CHECKPOINT, LOG, NOW_MS) is None
+    assert open_store(directory(disk), IDENTITY, CHECKPOINT, LOG, now_ms=NOW_MS) is None
     assert {theirs, free} == names(disk)
-    opened = open_store(directory(disk), IDENTITY, CHECKPOINT, LOG, NOW_MS, despite_locked=True)
+    opened = open_store(directory(disk), IDENTITY, CHECKPOINT, LOG, now_ms=NOW_MS, despite_locked=True)
     assert isinstance(opened, Opened)
     assert (True, 100) == (opened.is_kept, opened.position)
     opened.engine.close()
@@ -96,7 +96,7 @@ def test_one_that_another_process_has_open_is_waited_for_or_left_alone(disk: Dis
 
 def test_looking_changes_nothing(disk: Disk) -> None:
     both = {stored(disk, 100), stored(disk, 121)}
-    found = look_at_store(directory(disk), IDENTITY, CHECKPOINT, LOG, NOW_MS)
+    found = look_at_store(directory(disk), IDENTITY, CHECKPOINT, LOG, now_ms=NOW_MS)
     assert found is not None
     assert isinstance(found[0], Keep)
     for claim in found[1]:
