@@ -119,8 +119,8 @@ class StageTime:
             return f"{unproved[0].partition}, idle before: the broker is asked whether it still is"
         going = [lane for lane in self.lanes if not lane.idle and not lane.ended]
         if not going:
-            silent_s = now_s - max(lane.at_s for lane in self.lanes)
-            return f"any input: none has had a record for {silent_s:.0f} s"
+            known = [lane.at_s for lane in self.lanes if lane.position >= 0]
+            return f"any input: none has had a record{f' for {_lasting(now_s - max(known))}' if known else ' since the start'}"
         slowest = min(going, key=lambda lane: lane.watermark)
         return _why(slowest, now_s)
 
@@ -134,7 +134,21 @@ def _why(lane: Lane, now_s: float) -> str:
     idle = "never counts as idle" if lane.rules.idle_ms is None else f"idle after {lane.rules.idle_ms / 1000:g} s"
     if lane.leap is not None and lane.leap.records < LEAP_RECORDS:
         return f"{lane.partition}, whose newest record is too far ahead to count until others agree with it"
-    return f"{lane.partition}, silent for {max(0.0, now_s - lane.at_s):.0f} s, {idle}"
+    if lane.position < 0:  # nobody has said where it stands: `at_s` means nothing yet
+        return f"{lane.partition}, not read yet since the start"
+    return f"{lane.partition}, silent for {_lasting(now_s - lane.at_s)}, {idle}"
+
+
+def _lasting(seconds: float) -> str:
+    """A time in words: 29 s, 4 min, 13 h 34 min.
+
+    >>> _lasting(119.4), _lasting(300.0), _lasting(48_837.0)
+    ('119 s', '5 min', '13 h 33 min')
+    """
+    if seconds < 120:
+        return f"{max(0.0, seconds):.0f} s"
+    hours, minutes = divmod(int(seconds) // 60, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def stage_name(topics: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ def access_of(settings: Settings) -> list[Access]:
         [(o.topic, bool(o.partitions)) for o in settings.outputs],
         changelogs(settings),
         topics.dead_letters is not None,
-        topics.has_stores,
+        topics.is_bound,
         list(topics.internal),
     )
 

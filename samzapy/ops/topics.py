@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from samzapy.api.errors import ConfigurationError, NotAuthorized, SamzapyError, TopicMisconfigured, TopicMissing
 from samzapy.config.schema import Settings
@@ -53,11 +54,7 @@ def internal_specs(settings: Settings, facts: Mapping[str, TopicFacts]) -> list[
 
 
 def tasks_of(settings: Settings, facts: Mapping[str, TopicFacts]) -> dict[str, TaskModel]:
-    """The job's tasks, from the partitions of its inputs.
-
-    Raises:
-        ConfigurationError: unequal partition counts in a job with stores.
-    """
+    """The job's tasks, from the partitions of its inputs. Raises ConfigurationError: unequal partition counts in a job with stores."""
     return JobTopics.of(settings).tasks({topic: f.partitions for topic, f in facts.items()})
 
 
@@ -68,7 +65,7 @@ def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
         TopicMissing: inputs or outputs; all of them named. TopicMisconfigured: an internal topic. ConfigurationError: names collide; commit.timeout is
             longer than the brokers allow.
         NoLeader: partitions that cannot be read or written now.
-        StateMismatch: the inputs of a job with stores have grown.
+        StateMismatch: inputs that decide where state lies have grown.
     """
     with log.admin() as admin:
         tasks, missing = _checked(settings, admin)
@@ -132,7 +129,7 @@ def what_run_refuses(settings: Settings, log: Log, ledger: Ledger, clock: Clock)
         return coordinator_emptied(job_of(settings), ledger.start)
     topic_id = next((facts.topic_id for facts in checkpoints.values()), "")
     inputs = ", ".join(sorted(i.topic for i in settings.inputs))
-    now = FirstRun(topic_id, len(tasks) if settings.stores else 0)
+    now = FirstRun(topic_id, len(tasks) if JobTopics.of(settings).is_bound else 0)
     return differs_from_first_run(job_of(settings), inputs, ledger.first_run, now) or foreign_changelog(settings, log, clock)
 
 
@@ -162,24 +159,37 @@ def _refuse_leaderless(topics: Iterable[TopicFacts]) -> None:
 
 
 def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
-    """The tasks of a running job by its inputs' current partitions; if these have grown, the checkpoint topic is grown too.
+    """The tasks of a running job by its inputs' current partitions; if these have grown, the checkpoint topic is grown too. Where its state lies behind
+    internal topics, there are no new tasks before the next run: containers know who writes these topics. The new partitions are then with the last task.
 
     Raises:
-        StateMismatch: the job has stores, so that it cannot go on with other partitions. ConfigurationError: unequal partition counts.
+        StateMismatch: the inputs decide where state lies, so that the job cannot go on with other partitions. ConfigurationError: unequal partition counts.
     """
+    names = JobTopics.of(settings)
     with log.admin() as admin:
-        facts = admin.topics(JobTopics.of(settings).read)
+        facts = admin.topics(names.read)
         _refuse_missing(settings, facts, inputs_only=True)
         tasks = tasks_of(settings, facts)
+        if names.has_stores and not names.is_bound:
+            topic = names.job.checkpoint_topic
+            return _until_next_run(tasks, admin.topics([topic])[topic].partitions)
         _follow_growth(settings, admin, len(tasks))
         return tasks
+
+
+def _until_next_run(tasks: Mapping[str, TaskModel], running: int) -> dict[str, TaskModel]:
+    """The first `running` tasks; the last of them is told with the partitions of those that are to come."""
+    begun, new = list(tasks.values())[:running], list(tasks.values())[running:]
+    extra = [p for task in new for p in task.inputs if p not in begun[-1].inputs]
+    return {task.name: task for task in [*begun[:-1], replace(begun[-1], inputs=(*begun[-1].inputs, *extra))]}
 
 
 def _follow_growth(settings: Settings, admin: Admin, tasks: int) -> None:
     """Internal topics with one partition per task get as many as the inputs now have. Raises as `_growing`."""
     names = JobTopics.of(settings)
     letters = [names.dead_letters] if names.dead_letters else []
-    there = admin.topics([names.job.checkpoint_topic, *letters])  # no others: with access control the job may not look at them
+    logs = names.changelogs.values() if not names.is_bound else []
+    there = admin.topics([names.job.checkpoint_topic, *letters, *logs])  # no others: with access control the job may not look at them
     for topic in _growing(settings, there, tasks):
         LOG.info("%s grows from %d to %d partitions, as the inputs did", topic, there[topic].partitions, tasks)
         admin.grow(topic, tasks)
@@ -189,14 +199,15 @@ def _growing(settings: Settings, there: Mapping[str, TopicFacts], tasks: int) ->
     """The topics of `there` that grow with the tasks.
 
     Raises:
-        StateMismatch: the job has stores: keys would meet other tasks than their state.
+        StateMismatch: the inputs decide where state lies: keys would meet other tasks than their state.
     """
     names = JobTopics.of(settings)
     topic, letters = names.job.checkpoint_topic, names.dead_letters
-    found = [letters] if letters and letters in there and there[letters].partitions < tasks else []
+    follow = [*([letters] if letters else []), *([] if names.is_bound else names.changelogs.values())]
+    found = [t for t in follow if t in there and there[t].partitions < tasks]
     if topic not in there or there[topic].partitions >= tasks:
         return found
-    if settings.stores:
+    if names.is_bound:
         inputs = ", ".join(i.topic for i in settings.inputs if not i.broadcast)
         raise grown_inputs(inputs, tasks, there[topic].partitions)
     return [*found, topic]
@@ -300,7 +311,7 @@ def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None,
         return LEADERLESS, (spec.name, role, expected, _told(facts), _without_leader(facts))
     wrong = what_is_wrong(spec, facts)
     if begun_with == facts.partitions and spec.name != job.coordinator_topic and not is_between(spec):
-        if not settings.stores:
+        if not JobTopics.of(settings).is_bound:
             return OK, (spec.name, role, expected, _told(facts), "grows with the next run, as the inputs did")
         wrong = (
             f"was created for {begun_with} tasks, the inputs now give {spec.partitions}, and a key's records would no longer reach the task that has its state; "
@@ -324,15 +335,15 @@ def create_topics(settings: Settings, log: Log, clock: Clock) -> list[str]:
         existing = admin.topics([*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs)])
         specs = [TopicSpec(o.topic, o.partitions) for o in settings.outputs if o.partitions and o.topic not in existing]
         missing = [i.topic for i in settings.inputs if i.topic not in existing and i.topic not in {s.name for s in specs}]
-        admin.create(specs)
         if missing:
             raise TopicMissing(
                 f"there is no input topic {', '.join(missing)}.",
                 f"Create the inputs first, their partitions decide the number of tasks: {made_by_hand(settings, *missing)}",
             )
-        facts = admin.topics(JobTopics.of(settings).read)
-        wanted = internal_specs(settings, facts)
+        early = [s for s in specs if s.name in {i.topic for i in settings.inputs}]  # how many partitions it has decides what is to be checked
+        admin.create(early)
+        wanted = internal_specs(settings, admin.topics(JobTopics.of(settings).read))
         there = admin.topics([s.name for s in wanted])
-        new = [s for s in wanted if s.name not in there]
+        new = [*(s for s in specs if s not in early), *(s for s in wanted if s.name not in there)]
         admin.create(new)
-        return [s.name for s in [*specs, *new]]
+        return [s.name for s in [*early, *new]]

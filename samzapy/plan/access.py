@@ -16,7 +16,7 @@ def needed_access(
     outputs: Iterable[tuple[str, bool]],
     changelogs: Sequence[str],
     has_dead_letters: bool,
-    has_stores: bool,
+    is_bound: bool,
     between: Sequence[str] = (),
 ) -> list[Access]:
     """One entry a resource.
@@ -24,7 +24,8 @@ def needed_access(
     Args:
         outputs: with whether `topics --create` may make them.
         between: topics between the stages of a program: records that were read there are deleted.
-        has_stores: a job without state follows its inputs when they grow, so its own topics must be able to grow too.
+        is_bound: whether state is bound to the inputs' partitions; a job without that follows its inputs when they grow, so its own topics must be able to
+            grow too.
     """
     topics: dict[str, tuple[set[str], list[str]]] = {}
 
@@ -37,11 +38,11 @@ def needed_access(
         want(topic, "input", READ, DESCRIBE_CONFIGS)
     for topic, may_create in outputs:
         want(topic, "output", WRITE, DESCRIBE_CONFIGS, *((CREATE,) if may_create else ()))
+    growing = () if is_bound else (ALTER,)
     for topic in changelogs:
-        want(topic, "changelog", *INTERNAL)
+        want(topic, "changelog", *INTERNAL, *growing)
     for topic in between:
         want(topic, "between stages", *INTERNAL, DELETE)
-    growing = () if has_stores else (ALTER,)
     want(job.checkpoint_topic, "checkpoints", *INTERNAL, *growing)
     want(job.coordinator_topic, "coordinator", *INTERNAL)
     if has_dead_letters:

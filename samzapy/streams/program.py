@@ -192,7 +192,8 @@ class Program:
         if isinstance(given, datetime) and given.tzinfo is not None:
             return round(given.timestamp() * 1000)
         what = "a datetime without a zone" if isinstance(given, datetime) else f"{shown(given)} ({type(given).__name__})"
-        raise TaskError(f"time=… gave {what}.", f"It gives milliseconds since 1970, as int of at most {LARGEST}, or a datetime with a zone.")
+        needed = f"it must give milliseconds since 1970, an int of at most {LARGEST}, or a datetime with a zone"
+        raise TaskError(f"time=… gave {what}; {needed}.", "Correct the function of `time=` in the program.")
 
     def _found(self, number: int, state: Any) -> Any:
         """What a table of aggregates says, of what its store has."""

@@ -117,7 +117,7 @@ def input_topics(
     with log.admin() as admin:
         facts = admin.topics([*names.all, names.job.checkpoint_topic, names.job.coordinator_topic])
     inputs = {topic: facts[topic] for topic in names.read}
-    first_run = FirstRun(facts[names.job.checkpoint_topic].topic_id, tasks if names.has_stores else 0)
+    first_run = FirstRun(facts[names.job.checkpoint_topic].topic_id, tasks if names.is_bound else 0)
     between = {topic: facts[topic].partitions for topic in names.internal}
     internal = internal_topics(names.job, tasks, names.changelogs.values(), names.dead_letters is not None, between=between)
     watch = TopicWatch(log, clock, {t: f.topic_id for t, f in facts.items()}, {t: f.partitions for t, f in inputs.items()}, internal)

@@ -84,6 +84,12 @@ class JobTopics:
         met = self.inputs if self.together is None else {topic for topics in self.together for topic in topics}
         return [topic for topic in self.read if topic in met and topic not in self.broadcast]
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether the number of the inputs' partitions decides which task has a key's state, so that it must not change. Of a program whose state lies
+        behind internal topics it does not: these keep their partitions."""
+        return self.has_stores and (self.together is None or not set(self.keyed).isdisjoint(self.inputs))
+
     def counts(self, partitions: Mapping[str, int]) -> dict[str, int]:
         """How many partitions each topic has that is read. `partitions`: of those that exist; internal topics that do not are given what they get."""
         inputs = {topic: partitions[topic] for topic in self.inputs}
@@ -113,8 +119,8 @@ def fingerprint(settings: Settings, tasks: int, internal: Mapping[str, int] = Ma
     """What must not change between runs while there is state: subject → how it is now. `internal`: how many partitions internal topics have."""
     if not settings.stores:
         return {}
-    result = {"task count": str(tasks)}
     names = JobTopics.of(settings)
+    result = {"task count": str(tasks)} if names.is_bound else {}
     result |= {partitions_subject(topic): str(internal[topic]) for topic in names.keyed if topic in internal}
     for name, topic in sorted(names.changelogs.items()):
         store = settings.stores[name]

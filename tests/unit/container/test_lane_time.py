@@ -290,6 +290,15 @@ def test_idle_never() -> None:
     assert s.stage.waits_for(s.now_s) == "in[1], silent for 99 s, never counts as idle"
 
 
+def test_how_long_a_lane_is_silent_is_not_said_before_it_was_read_and_is_said_in_hours() -> None:
+    s = Stage(2, TimeRules(idle_ms=None))
+    assert s.stage.waits_for(48_837.0) == "in[0], not read yet since the start"
+    s.send(0, 100)
+    s.read(0)
+    s.pass_time(48_837)
+    assert s.stage.waits_for(s.now_s) == "in[1], silent for 13 h 33 min, never counts as idle"
+
+
 def test_a_quiet_stage_goes_on_with_the_clock_if_it_is_told_to() -> None:
     s = Stage(1, TimeRules(idle_ms=5000, when_idle=ADVANCE))
     s.send(0, 1000)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused
+from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused, TopicMissing
 from samzapy.config.document import settings_from_document
 from samzapy.model.names import Job
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger
@@ -31,6 +31,18 @@ def test_a_topic_that_the_jobs_records_name_is_not_created_again(tmp_path: Path,
     with pytest.raises(StateRefused, match=f"topic {topic} .* samzapy does not create it again"):
         create_topics(settings_of(story), story.bench.log, story.bench.clock)
     assert story.bench.cluster.facts(topic) is None
+
+
+def test_topics_that_are_refused_are_refused_before_any_is_created(tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1))
+    outputs = [{"topic": "new", "partitions": 1}]
+    with pytest.raises(TopicMissing, match="no input topic missing"):
+        create_topics(settings_from_document({**document_of(story), "inputs": [{"topic": "missing"}], "outputs": outputs}, {}), story.bench.log, story.bench.clock)
+    story.bench.cluster.create(TopicSpec("wider", 3))
+    unequal = [{"topic": "in"}, {"topic": "wider"}]
+    with pytest.raises(ConfigurationError, match="unequal partition counts"):
+        create_topics(settings_from_document({**document_of(story), "inputs": unequal, "outputs": outputs}, {}), story.bench.log, story.bench.clock)
+    assert story.bench.cluster.facts("new") is None
 
 
 OTHER = Job("orders-eu", "7")

@@ -11,7 +11,7 @@ JOB = Job("visits", "1")
 
 def operations(**other: object) -> dict[str, set[str]]:
     values: dict[str, object] = {
-        "inputs": ["in"], "outputs": [("out", False)], "changelogs": ["visits-1-s-changelog"], "has_dead_letters": False, "has_stores": True,
+        "inputs": ["in"], "outputs": [("out", False)], "changelogs": ["visits-1-s-changelog"], "has_dead_letters": False, "is_bound": True,
     } | other  # fmt: skip
     return {a.name: set(a.operations) for a in needed_access(JOB, **values)}  # type: ignore[arg-type]
 
@@ -31,7 +31,7 @@ def test_a_job_with_state_reads_its_inputs_writes_its_outputs_and_owns_its_own_t
 
 def test_only_what_may_be_created_or_grows_asks_for_it() -> None:
     assert "Create" in operations(outputs=[("out", True)])["out"]
-    stateless = operations(changelogs=[], has_stores=False, has_dead_letters=True)
+    stateless = operations(changelogs=[], is_bound=False, has_dead_letters=True)
     assert {"__samza_checkpoint_visits_1", "visits-1-dead-letter"} == {name for name, those in stateless.items() if "Alter" in those}
 
 

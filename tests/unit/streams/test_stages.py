@@ -12,6 +12,7 @@ import pytest
 from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused, TaskError
 from samzapy.model.marks import MARKS_KEY, Mark, marks_to_bytes
 from samzapy.model.murmur2 import murmur2
+from samzapy.ops.topics import grown_tasks, prepare_topics
 from samzapy.streams import App, Stream, agg, hopping, picture, tumbling
 from samzapy.testing import Harness
 from samzapy.testing.harness_job import HarnessJob
@@ -409,6 +410,48 @@ def test_an_internal_topic_that_has_grown_since_the_last_run_is_refused() -> Non
             admin.grow("test-1-by-number", 3)
         with pytest.raises(StateMismatch, match=r"test-1-by-number had 2 partitions when the state behind it was written, and has 3 now"):
             h.restart(counting("by-number"))
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_inputs_may_grow_where_all_state_lies_behind_an_internal_topic(crashes: bool) -> None:
+    """Their keys decide nothing: the internal topic keeps its partitions, and the new tasks only bring records."""
+    app = App()
+    by_word = words(app, watermark_delay="0s").key_by(lambda word: word, "by-word", key=str)
+    by_word.count("counts").to("counts")
+    by_word.window(tumbling("10s")).count("panes").to("panes")
+    with Harness(app, tasks=2, on_error={"then": "dead_letter"}) as h:
+        job = HarnessJob.of(app, (), {"on_error": {"then": "dead_letter"}}, MemoryRegistry())
+        for partition in (0, 1):
+            h.send("lines", "a b c d", partition=partition, timestamp=T0)
+        h.run()
+        with h.log.admin() as admin:
+            admin.grow("lines", 4)
+        running = grown_tasks(job.settings, h.log)
+        assert ["Partition 0", "Partition 1"] == list(running), "no new tasks in this run"
+        assert {"lines[2]", "lines[3]"} <= {str(p) for p in running["Partition 1"].inputs}
+        h.stop()
+        assert 4 == len(prepare_topics(job.settings, h.log))
+        for partition in range(4):
+            h.send("lines", "a e", partition=partition, timestamp=T0 + 5_000)
+            crash(h, crashes, keep=partition % 2 == 0)
+        h.run()
+        h.time_passes("lines", T0 + 10_000)
+        h.run()
+        assert {"a": 6, "b": 2, "c": 2, "d": 2, "e": 4} == dict(h.output("counts")) == h.store("counts")
+        assert {"a": 6, "b": 2, "c": 2, "d": 2, "e": 4} == {key: pane["value"] for key, pane in h.output("panes")}
+        assert 0 == h.late("panes")
+
+
+def test_inputs_that_state_is_bound_to_may_not_grow() -> None:
+    app = App()
+    app.stream("lines", key=str, value=str).count("counts")
+    with Harness(app, tasks=2) as h:
+        h.send("lines", "a", key="a")
+        h.run()
+        with h.log.admin() as admin:
+            admin.grow("lines", 4)
+        with pytest.raises(StateMismatch, match="lines: 4 partitions now, 2 when this job's state was created"):
+            prepare_topics(HarnessJob.of(app, (), {}, MemoryRegistry()).settings, h.log)
 
 
 # -- to every task ---------------------------------------------------------------------------------------------------------------------------
