@@ -176,6 +176,7 @@ def test_none_is_left_out() -> None:
 
 @pytest.mark.prove
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_each_slow_example_runs(place: Place, tmp_path: Path, java_home: str) -> None:
     environment = {**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "st"), "KAFKA_BOOTSTRAP": place.servers, "JAVA_HOME": java_home}
     (tmp_path / "records.tsv").write_text("".join(f"k{n % 5}\tv\n" for n in range(200)))
