@@ -41,6 +41,7 @@ from samzapy.wiring.program import graph_of
 
 CALM, STORMY = "a", "b"  # at the end of the job's id: of the run without faults, of the other
 LEASE_S = 3.0
+KEPT = {"retention.ms": "-1"}  # records may have event times of years ago, which Kafka would delete in one of the runs
 FEED_TICK_S = 0.05
 GONE_S = 60.0
 Say = Callable[[str], None]
@@ -214,7 +215,7 @@ class Chaos:
                 )
             counts = {i.topic: partitions for i in settings.inputs} | {o.topic: o.partitions or partitions for o in settings.outputs}
             self._made = set(self._users_topics())
-            admin.create([TopicSpec(topic, count) for topic, count in counts.items()])
+            admin.create([TopicSpec(topic, count, KEPT) for topic, count in counts.items()])
 
     def _delete_topics(self) -> None:
         """What was made, and what the runs made; returns when it is gone."""

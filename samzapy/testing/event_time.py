@@ -26,17 +26,21 @@ class EventTime:
 
     def time_passes(self, topic: str, until: int | datetime) -> None:
         """The event time of an input is `until` in all its partitions, without a record: milliseconds since 1970, or a datetime with a time zone.
+        Windows that are due fire at the next `run()`; of a program of several stages at once, in all of them.
 
         Raises:
             ConfigurationError: no input has that name, or it has no `time`.
         """
         named("input with a `time`", topic, {i.topic: i for i in self._job.settings.inputs if i.time is not None})
         at = in_ms(until) if isinstance(until, datetime) else until
-        self.run(commit=bool(self._job.topics.internal))  # what was sent before comes before, in each stage
+        has_stages = bool(self._job.topics.internal)
+        self.run(commit=has_stages)  # what was sent before comes before, in each stage
         for task in self.container.tasks.values():
             for task_input in task.inputs:
                 if task_input.lane is not None and task_input.partition.topic == topic:
                     task_input.lane.go_to(at + task_input.lane.rules.delay_ms)
+        if has_stages:
+            self.run()  # a following stage hears of it with a commit: what is sent next is behind that
 
     def late(self, name: str) -> int:
         """How many records were too late for all windows of that name, over all tasks, since they were started.

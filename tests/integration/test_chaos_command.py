@@ -80,6 +80,32 @@ def test_a_job_that_keeps_its_word_is_clean_and_nothing_is_left(kafka: str, job:
     assert [] == [topic for topic in admin(kafka).list_topics(timeout=30).topics if unique in topic]
 
 
+PROGRAM = """
+from samzapy.streams import App, agg, tumbling
+
+app = App()
+numbers = app.stream(f"{NAME}-in", value=dict, time=lambda v: 1_600_000_000_000 + v["n"] * 100, watermark_delay="1s", idle_timeout="2s")
+by_rest = numbers.key_by(lambda v: v["n"] % 7, "by-rest", key=int)
+by_rest.window(tumbling("10s")).aggregate("sums", n=agg.count(), most=agg.max(lambda v: v["n"])).to(f"{NAME}-sums")
+numbers.broadcast("all").count("seen").to(f"{NAME}-seen")
+"""
+
+
+@pytest.mark.prove
+@pytest.mark.slow
+def test_a_program_of_two_stages_is_clean_and_nothing_is_left(kafka: str, job: Path, records: Path, unique: str) -> None:
+    """Its records are years old; how far its windows have fired is another time in each run."""
+    module = f"program_{unique.replace('-', '_')}"
+    (job.parent / f"{module}.py").write_text(f"NAME = {unique!r}\n{PROGRAM}")
+    document = json.loads(job.read_text())
+    job.write_text(json.dumps({**{key: document[key] for key in ("job", "kafka", "commit", "containers", "state")}, "app": f"{module}:app"}))
+    told = chaos(job, records, "--seed", str(KILL_FIRST), "--minutes", "0.2", "--partitions", "2")
+
+    assert 0 == told.return_value, told.output + str(told.exception)
+    assert "CLEAN: " in told.output
+    assert [] == [topic for topic in admin(kafka).list_topics(timeout=30).topics if unique in topic]
+
+
 @pytest.mark.prove
 @pytest.mark.slow
 def test_a_task_that_counts_in_memory_is_found_out(job: Path, records: Path) -> None:

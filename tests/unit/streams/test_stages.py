@@ -68,6 +68,18 @@ def test_a_tumbling_window_of_them_gives_ten_panes_at_its_end() -> None:
         assert (T0, 3) == found["Apache"]
 
 
+def test_what_is_sent_after_time_has_passed_is_late_in_a_following_stage() -> None:
+    app = App()
+    panes = words(app, watermark_delay="0s").key_by(lambda word: word, "by-word", key=str).window(tumbling("10s")).count("panes")
+    panes.to("panes")
+    panes.late.to("late")
+    with Harness(app, tasks=2) as h:
+        h.time_passes("lines", T0 + 10_000)
+        h.send("lines", "a", partition=0, timestamp=T0)
+        h.run()
+        assert ([], [("a", "a")]) == (h.output("panes"), h.output("late"))
+
+
 def test_a_bounded_run_goes_through_all_stages_and_a_later_one_goes_on() -> None:
     app = App()
     longer = words(app).key_by(lambda word: word, "by-word", key=str).count("counts").updates().filter(lambda n: n == 2)

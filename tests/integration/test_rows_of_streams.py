@@ -1,0 +1,255 @@
+"""What programs must give, row by row, on a real broker and with real processes: each once as it is, and once with three SIGKILLs."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from samzapy.dev.jars import kafka_jars
+from samzapy.dev.java import find_java
+from samzapy.model.murmur2 import murmur2
+from tests.broker import create_topic, produce, read_all
+from tests.integration.job import Job, Running
+from tests.unit.streams.test_stages import ONCE, SENTENCE
+from tests.unit.streams.test_windows import MEANS
+
+pytestmark = [pytest.mark.kafka, pytest.mark.prove]
+T0, MINUTE, DAY = 1_600_041_600_000, 60_000, 86_400_000
+PROGRAM = """
+from samzapy.streams import App, agg, hopping, tumbling
+
+app = App()
+
+def timed(topic, **more):
+    return app.stream(f"{NAME}-{topic}", key=str, value=dict, time=lambda v: v["at"], watermark_delay="0s", idle_timeout="5s", **more)
+
+# J1
+words = app.stream(f"{NAME}-j1", value=str).flat_map(str.split, value=str).key_by(lambda word: word, "j1-words", key=str)
+words.count("j1").to(f"{NAME}-j1-out")
+# J9
+means = timed("j9").window(hopping("60m", every="10m"), allowed_lateness="30m").aggregate("j9", r=agg.mean(lambda v: v["v"]))
+means.to(f"{NAME}-j9-out")
+means.late.to(f"{NAME}-j9-late", value=dict)
+# J10, J11
+tags = timed("j10").flat_map(lambda v: v["tags"], value=str).key_by(lambda tag: tag, "j10-tags", key=str)
+tags.window(hopping("60s", every="5s")).count("j10").to(f"{NAME}-j10-out")
+letters = timed("j11").flat_map(lambda v: v["tags"], value=str).key_by(lambda tag: tag, "j11-tags", key=str)
+letters.window(tumbling("5s")).count("j11").to(f"{NAME}-j11-out")
+# J12
+timed("j12").window(hopping("5s", every="1s")).count("j12").to(f"{NAME}-j12-out")
+# J14
+numbers = app.stream(f"{NAME}-j14", key=str, value=int)
+numbers.map(lambda n: n * 2).to(f"{NAME}-j14-doubled", value=int)
+numbers.reduce("j14-sums", lambda a, b: a + b).to(f"{NAME}-j14-sums")
+numbers.fold("j14-texts", lambda: "start", lambda text, n: f"{text}-{n}", value=str).to(f"{NAME}-j14-texts")
+numbers.merge(numbers).count("j14-merged").to(f"{NAME}-j14-merged")
+# J15
+one = timed("j15").map(lambda v: v["v"], value=int).window(tumbling("1m"))
+one.reduce("j15-sum", lambda a, b: a + b).to(f"{NAME}-j15-sum")
+one.collect("j15-all").to(f"{NAME}-j15-all")
+# J17
+profiles = app.table(f"{NAME}-j17-profiles", key=str, value=str)
+views = app.stream(f"{NAME}-j17", key=str, value=str)
+views.lookup(profiles, how="inner").map(lambda pair, key: [key, pair[1], pair[0]], value=list).to(f"{NAME}-j17-out")
+# J21
+first = app.table(f"{NAME}-j21-first", key=str, value=float)
+halves = app.stream(f"{NAME}-j21", key=str, value=float).fold("j21", lambda: 0.0, lambda a, b: a / 2 + b / 2, value=float, initial=first)
+halves.to(f"{NAME}-j21-out")
+# J26
+timed("j26").window(hopping("30d", every="1d")).aggregate("j26", r=agg.sum(lambda v: v["v"])).to(f"{NAME}-j26-out")
+# P6
+rules = app.stream(f"{NAME}-p6", key=str, value=int)
+rules.broadcast("p6-all").count("p6").to(f"{NAME}-p6-out")
+"""
+OUTPUTS = ["j1-out", "j9-out", "j9-late", "j10-out", "j11-out", "j12-out", "j14-doubled", "j14-sums", "j14-texts", "j14-merged", "j15-sum", "j15-all", "j17-out",
+           "j21-out", "j26-out", "p6-out"]  # fmt: skip
+ONE_PARTITION = ["j9", "j10", "j11", "j12", "j15", "j26"]  # so that the order of their records, and with it their time, is one
+TASKS = 4
+Record = tuple[str, Any, str | None]  # topic, value, key
+
+
+def at(unit: float, time: float, **more: Any) -> dict[str, Any]:
+    return {"at": T0 + round(unit * time), **more}
+
+
+def rows() -> list[list[Record]]:
+    """What is sent, in four parts: containers are killed in between."""
+    j9 = [at(MINUTE, 5 * n, v=n) for n in range(16)] + [at(MINUTE, 35, v=100)] + [at(MINUTE, 5 * n, v=n) for n in range(16, 24)]
+    j10 = [at(1000, 0, tags=["#cat", "#dog"]), at(1000, 7, tags=["#cat"]), at(1000, 58, tags=["#dog"])]
+    j11 = [at(1, 0, tags=["a", "b", "a"]), at(1, 4999, tags=["b"]), at(1, 5000, tags=["a"]), at(1, 11000, tags=["c"])]
+    every: list[Record] = [
+        *(("j1", word, None) for word in SENTENCE.split()), *(("j9", v, "k") for v in j9), *(("j10", v, "k") for v in j10), *(("j11", v, "k") for v in j11),
+        ("j12", at(1000, 0.5), "x"), ("j12", at(1000, 3.2), "x"), *(("j14", n, "k") for n in range(1, 6)),
+        *(("j15", at(1000, n, v=v), "k") for n, v in enumerate((1, 2, 6))), ("j17", "google.com", "user1"), ("j17", "yahoo.com", "user2"), ("j17", "x", "user3"),
+        *(("j21", value, key) for key, value in (("u1", 1.0), ("u1", 1.0), ("u1", -1.0), ("u2", 1.0))),
+        *(("j26", at(DAY, day - 0.5, v=10), "a") for day in range(1, 41)), *(("p6", n, f"k{n % 7}") for n in range(1000)),
+    ]  # fmt: skip
+    by_topic: dict[str, list[Record]] = {}
+    for record in every:
+        by_topic.setdefault(record[0], []).append(record)
+    parts: list[list[Record]] = [[], [], [], []]
+    for records in by_topic.values():
+        for part in range(4):
+            parts[part] += records[len(records) * part // 4 : len(records) * (part + 1) // 4]
+    return parts
+
+
+def encoded(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    return value.to_bytes(8, "big", signed=True) if type(value) is int else json.dumps(value).encode()
+
+
+class Rows(Job):
+    """A job with all the rows."""
+
+    def __init__(self, servers: str, folder: Path, name: str) -> None:
+        super().__init__(servers, folder, name, TASKS)
+        topics = {"j1", "j14", "j17", "j17-profiles", "j21", "j21-first", "p6", *OUTPUTS}
+        for topic in topics | set(ONE_PARTITION):
+            create_topic(servers, f"{name}-{topic}", 1 if topic in ONE_PARTITION else TASKS, retention_ms=-1)
+        module = "rows_" + name.replace("-", "_")
+        (folder / f"{module}.py").write_text(f"NAME = {name!r}\n{PROGRAM}")
+        document = json.loads(self.file.read_text())
+        self.file.write_text(json.dumps({**{key: document[key] for key in ("job", "kafka", "commit", "containers", "state")}, "app": f"{module}:app"}))
+
+    def send(self, records: list[Record]) -> None:
+        by_topic: dict[str, list[Any]] = {}
+        for topic, value, key in records:
+            one_of = 1 if topic in ONE_PARTITION else TASKS
+            data = None if key is None else key.encode()
+            partition = murmur2(data if data is not None else encoded(value)) % one_of
+            by_topic.setdefault(topic, []).append((data, encoded(value), partition))
+        for topic, found in by_topic.items():
+            produce(self.servers, f"{self.name}-{topic}", found)
+
+    def out(self, topic: str) -> list[tuple[str, Any]]:
+        """Key and value of what is committed, of JSON."""
+        return [((r.key or b"").decode(), json.loads(r.value or b"null")) for r in read_all(self.servers, f"{self.name}-{topic}")]
+
+    def numbers(self, topic: str) -> list[tuple[str, int]]:
+        return [((r.key or b"").decode(), int.from_bytes(r.value or b"", "big", signed=True)) for r in read_all(self.servers, f"{self.name}-{topic}")]
+
+
+def kill_one(run: Running) -> None:
+    status = run.until(lambda s: any(c["state"] == "RUNNING" and c["pid"] for c in s["containers"]))
+    victim = next(c for c in status["containers"] if c["state"] == "RUNNING" and c["pid"])
+    os.kill(victim["pid"], signal.SIGKILL)
+    run.until(lambda s: all(c["pid"] != victim["pid"] for c in s["containers"]))
+
+
+@pytest.mark.parametrize("kills", [0, 3])
+def test_every_row_gives_exactly_what_it_must(kafka: str, tmp_path: Path, kills: int) -> None:
+    job = Rows(kafka, tmp_path, f"rows-{secrets.token_hex(4)}")
+    job.send([("j17-profiles", "LNKD", "user1"), ("j17-profiles", "MSFT", "user2"), ("j21-first", 1.0, "u2")])
+    with job.running("--local") as run:
+        run.until(lambda s: all(t["state"] == "RUNNING" for t in s["tasks"]))
+        for number, part in enumerate(rows()):
+            job.send(part)
+            if number < kills:
+                kill_one(run)
+        run.until(lambda s: len(job.out("j17-out")) == 2)
+        job.send([("j17-profiles", "APPL", "user1")])
+        at_end = {f"{job.name}-j17-profiles[{p}]": end for p, end in enumerate(profiles(job))}
+        run.until_caught_up(at_end)
+        job.send([("j17", "google.com", "user1")])
+        run.until(lambda s: len(job.out("j17-out")) == 3)
+        assert run.stop() == 0
+    done = job.run_to_end()
+    assert done.returncode == 0, done.stderr
+    assert_windows(job)
+
+    counts = job.numbers("j1-out")
+    assert (15, {"Apache": 3, "Scala": 2, "2016": 2, "Streaming": 2, **dict.fromkeys(ONCE, 1)}) == (len(counts), dict(counts))
+    assert [2, 4, 6, 8, 10] == [n for _, n in job.numbers("j14-doubled")]
+    assert [1, 3, 6, 10, 15] == [n for _, n in job.numbers("j14-sums")]
+    texts = [(r.value or b"").decode() for r in read_all(kafka, f"{job.name}-j14-texts")]
+    assert ["start" + "".join(f"-{n}" for n in range(1, k + 1)) for k in range(1, 6)] == texts
+    assert 10 == job.numbers("j14-merged")[-1][1]
+    pairs = [["user1", "APPL", "google.com"], ["user1", "LNKD", "google.com"], ["user2", "MSFT", "yahoo.com"]]
+    assert pairs == sorted(value for _, value in job.out("j17-out"))
+    assert [("u1", -0.125), ("u1", 0.5), ("u1", 0.75), ("u2", 1.0)] == sorted(job.out("j21-out"))
+    delivered = Counter(job.numbers("p6-out"))
+    assert ({TASKS}, 1000) == (set(delivered.values()), len(delivered))
+
+
+def profiles(job: Rows) -> list[int]:
+    """Where the partitions of J17's table end."""
+    found = [0] * TASKS
+    for record in read_all(job.servers, f"{job.name}-j17-profiles"):
+        found[record.partition] = max(found[record.partition], record.offset + 1)
+    return found
+
+
+def assert_windows(job: Rows) -> None:
+    panes = [((p["end"] - T0) // MINUTE, p["pane"], p["index"], round(p["r"], 6)) for _, p in job.out("j9-out")]
+    late = [(50, "late", 1, 13.181818), (60, "late", 1, 12.769231), (70, "late", 1, 14.615385)]
+    changed = {80: 16.461538, 90: 18.307692}
+    on_time = [(end, "on_time", 0, changed.get(end, mean)) for end, mean in MEANS.items()]
+    assert [*on_time[:7], *late, *on_time[7:]] == panes
+    assert [] == job.out("j9-late")
+
+    by_end: dict[int, dict[str, int]] = {}
+    for tag, pane in job.out("j10-out"):
+        by_end.setdefault((pane["end"] - T0) // 1000, {})[tag] = pane["value"]
+    assert (36, 23, 48) == (len(job.out("j10-out")), len(by_end), sum(n for tags in by_end.values() for n in tags.values()))
+    assert ({"#cat": 1, "#dog": 1}, {"#cat": 2, "#dog": 2}, {"#dog": 1}) == (by_end[5], by_end[60], by_end[115])
+    assert [(0, "a", 2), (0, "b", 2), (5, "a", 1), (10, "c", 1)] == sorted(((p["start"] - T0) // 1000, tag, p["value"]) for tag, p in job.out("j11-out"))
+    assert [1, 1, 1, 2, 2, 1, 1, 1] == [p["value"] for _, p in job.out("j12-out")]
+    assert ([9], [[1, 2, 6]]) == tuple([p["value"] for _, p in job.out(topic)] for topic in ("j15-sum", "j15-all"))
+    totals = [p["r"] for _, p in job.out("j26-out")]
+    assert [10 * min(n, 30, 70 - n) for n in range(1, 70)] == totals
+
+
+# -- a topic of a Java client ------------------------------------------------------------------------------------------------------------------
+
+JAVA = """
+import java.util.Properties;
+import org.apache.kafka.clients.producer.*;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+public class Send {
+    public static void main(String[] given) {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", given[0]);
+        try (Producer<String, String> producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
+            for (int n = 0; n < 1000; n++) producer.send(new ProducerRecord<>(given[1], "key-" + n, "java-" + n));
+        }
+    }
+}
+"""
+JOINED = """
+from samzapy.streams import App
+
+app = App()
+theirs = app.table(f"{NAME}-java", key=str, value=str)
+ours = app.stream(f"{NAME}-in", value=str).key_by(lambda line: f"key-{line}", "by-name", key=str)
+ours.lookup(theirs).map(lambda pair: list(pair), value=list).to(f"{NAME}-out")
+"""
+
+
+def test_keys_lie_where_a_java_client_puts_them_and_a_join_misses_no_pair(kafka: str, tmp_path: Path) -> None:
+    """P5."""
+    name = f"java-{secrets.token_hex(4)}"
+    job = Job(kafka, tmp_path, name, TASKS)
+    create_topic(kafka, f"{name}-java", TASKS)
+    java = find_java()
+    (tmp_path / "Send.java").write_text(JAVA)
+    jars = kafka_jars(java, lambda text: None)
+    subprocess.run([java.executable, "-cp", f"{jars}/*", str(tmp_path / "Send.java"), kafka, f"{name}-java"], check=True, capture_output=True, timeout=120)
+    (tmp_path / "joined.py").write_text(f"NAME = {name!r}\n{JOINED}")
+    document = json.loads(job.file.read_text())
+    job.file.write_text(json.dumps({**{key: document[key] for key in ("job", "kafka", "commit", "containers", "state")}, "app": "joined:app"}))
+    produce(kafka, f"{name}-in", [(None, str(n).encode(), n % TASKS) for n in range(1000)])
+    done = job.run_to_end()
+    assert done.returncode == 0, done.stderr
+    pairs = {tuple(json.loads(r.value or b"")) for r in read_all(kafka, f"{name}-out")}
+    assert {(str(n), f"java-{n}") for n in range(1000)} == pairs
