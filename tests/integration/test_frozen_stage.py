@@ -1,4 +1,5 @@
-"""How long a container that says nothing any more holds up what others read behind an internal topic: its open transaction does, until its lease is over."""
+"""How long a container that says nothing any more holds up what others read behind an internal topic: its open transaction does, until a new one
+has taken its place. That is a lease later if it is frozen, at once if it died, and takes as long as a process needs to start."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def gaps_s(job: Job) -> list[float]:
 
 
 @pytest.mark.parametrize("blow", [signal.SIGSTOP, signal.SIGKILL])
-def test_an_open_transaction_holds_the_following_stage_up_for_a_lease_at_most(kafka: str, tmp_path: Path, tell: Tell, blow: signal.Signals) -> None:
+def test_an_open_transaction_holds_the_following_stage_up_until_its_container_is_replaced(kafka: str, tmp_path: Path, tell: Tell, blow: signal.Signals) -> None:
     name = f"frozen-{secrets.token_hex(4)}"
     job = Job(kafka, tmp_path, name, CONTAINERS)
     (tmp_path / "frozen.py").write_text(f"NAME = {name!r}\n{PROGRAM}")
