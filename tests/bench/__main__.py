@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.bench import bad_records, live, standby, state, throughput
+from tests.bench import bad_records, live, standby, state, throughput, windows
 from tests.bench.machine import described
 from tests.bench.place import ROOT, Place, broker
 from tests.bench.ratios import NOISE, compared, differences, medians, ratios, table, with_recorded
@@ -26,6 +26,7 @@ YARDSTICKS: Mapping[str, Callable[[Place], Sides]] = {
     "w2": throughput.w2,
     "w2_two": throughput.w2_two,
     "w2_spark": throughput.w2_spark,
+    "w3": windows.w3,
     "restore": state.restore,
     "start": state.start,
     "commits": state.commits,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import resource
 import signal
 import subprocess
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,10 +65,13 @@ def run_loops(*loops: Loop) -> list[dict[str, Any]]:
     return answers
 
 
-def run_job(job: Path, *options: str) -> None:
-    """`samzapy run` up to the inputs' ends, under `--local` when `options` say nothing else."""
+def run_job(job: Path, *options: str, env: Mapping[str, str] | None = None) -> None:
+    """`samzapy run` up to the inputs' ends, under `--local` when `options` say nothing else. `env`: what is added to the environment."""
     command = [*SAMZAPY, "run", str(job), *(options or LOCAL), "--until-end"]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=ROOT, timeout=LIMIT_S, check=False)
+    given = {**os.environ, **(env or {})}
+    done = subprocess.run(
+        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, cwd=ROOT, timeout=LIMIT_S, check=False, env=given
+    )
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-3000:]}")
 

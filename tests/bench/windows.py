@@ -1,0 +1,132 @@
+"""W3: how often each page was seen in each ten seconds of event time, final results, without a record lost.
+
+Windows are written when time passes their end, so the outputs do not say how quickly records were read: the rate is that of the whole run, less
+the time of the same run over an empty topic.
+
+The input has the users as keys, so a program has to bring the records of a page together in an internal topic; a loop of one process has all
+of them anyway. Beside that the same over an input whose keys are the pages: there neither side has to.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+
+import orjson
+
+from tests.bench import topics
+from tests.bench.place import FOR_EVER, PARTITIONS, Place
+from tests.bench.programs import GIVEN, OUTPUT
+from tests.bench.runs import cpu_of, run_job, run_loops
+from tests.bench.throughput import loop_of
+from tests.bench.yardstick import Figures, Side, Sides
+from tests.broker import create_topic
+
+WINDOW_MS = 10_000
+Counts = Mapping[tuple[str, int], int]  # by page and start
+Used = tuple[float, float]  # by a run: seconds of processor time, and of time
+
+
+def w3(place: Place) -> Sides:
+    """Count per page in tumbling windows of ten seconds, with and without bringing the pages together."""
+    sides = [
+        Side("loop", partial(_loop, place, False)),
+        Side("by page", partial(_program, place, "by_page", False)),
+        Side("loop, keyed", partial(_loop, place, True)),
+        Side("keyed", partial(_program, place, "keyed", True)),
+    ]
+    return Sides(sides, [("by page", "loop"), ("keyed", "loop, keyed")], place.records)
+
+
+def by_page(place: Place) -> str:
+    """The records of the usual input with their pages as keys."""
+    whole = place.input()
+    name = f"{whole}-pages"
+    if topics.end_offsets(place.servers, name) != place.records:
+        place.say(f"filling {name}")
+        topics.delete(place.servers, [name])
+        create_topic(place.servers, name, PARTITIONS, **FOR_EVER)
+        values = [message.value() for batch in topics.read(place.servers, [whole]) for message in batch]
+        values.sort(key=lambda value: orjson.loads(value)["n"])  # as they were written, or all would be late
+        topics.fill(place.servers, name, ((orjson.loads(value)["page"].encode(), value, -1) for value in values))
+    return name
+
+
+def _loop(place: Place, is_keyed: bool) -> Figures:
+    given = by_page(place) if is_keyed else place.input()
+    idle = _idle_loop(place)
+    with place.attempt() as name:
+        loop = loop_of(place, "w3", given, name)
+        return _figures(place, loop.output, _used(lambda: run_loops(loop)), idle)
+
+
+def _program(place: Place, program: str, is_keyed: bool) -> Figures:
+    given = by_page(place) if is_keyed else place.input()
+    idle = _idle_program(place, program)
+    with place.attempt() as name:
+        return _figures(place, f"{name}-out", _run(place, name, program, given), idle)
+
+
+def _run(place: Place, name: str, program: str, given: str) -> Used:
+    """The program over the input, up to its end."""
+    output, folder = place.output(name), place.runs / name
+    document = {
+        "job": name, "app": f"tests.bench.programs:{program}", "kafka": {"bootstrap.servers": place.servers}, "containers": {"count": 1},
+        "state": {"dir": str(folder / "state")},
+    }  # fmt: skip
+    path = folder / "job.yaml"
+    path.write_text(json.dumps(document, indent=1))
+    return _used(lambda: run_job(path, env={GIVEN: given, OUTPUT: output}))
+
+
+def _used(run: Callable[[], object]) -> Used:
+    began = time.monotonic()
+    cpu_s = cpu_of(run)
+    return cpu_s, time.monotonic() - began
+
+
+def counts(place: Place, given: str) -> Counts:
+    """What the input must lead to."""
+    found: Counter[tuple[str, int]] = Counter()
+    for batch in topics.read(place.servers, [given]):
+        for message in batch:
+            record = orjson.loads(message.value())
+            found[record["page"], record["ts"] - record["ts"] % WINDOW_MS] += 1
+    return found
+
+
+@cache
+def _expected(place: Place) -> Counts:
+    return counts(place, place.input())
+
+
+def _figures(place: Place, output: str, used: Used, idle: Used) -> Figures:
+    found: dict[tuple[str, int], int] = {}
+    for batch in topics.read(place.servers, [output]):
+        for message in batch:
+            record = orjson.loads(message.value())
+            where = record["page"], record["start"]
+            if where in found:
+                raise AssertionError(f"{where} came twice: {found[where]}, then {record['count']}")
+            found[where] = record["count"]
+    if found != _expected(place):
+        lost = sum(_expected(place).values()) - sum(found.values())
+        raise AssertionError(f"the windows in {output} are not what the input leads to: {len(found)} of {len(_expected(place))}, {lost} records lost")
+    cpu_s, seconds = used[0] - idle[0], used[1] - idle[1]
+    return {"records_per_s": place.records / max(seconds, 0.001), "cpu_us_per_record": cpu_s / place.records * 1e6}
+
+
+@cache
+def _idle_loop(place: Place) -> Used:
+    with place.attempt() as name:
+        loop = loop_of(place, "w3", place.empty(), name)
+        return _used(lambda: run_loops(loop))
+
+
+@cache
+def _idle_program(place: Place, program: str) -> Used:
+    with place.attempt() as name:
+        return _run(place, name, program, place.empty())
