@@ -144,6 +144,8 @@ class Committer:
 
     def _cut(self, task: TaskInstance, positions: Mapping[TopicPartition, int], here: Mapping[TopicPartition, int]) -> Cut | None:
         committed = task.committed
+        for store in task.stores.values():
+            store.write_held()
         changes = {name: store.freeze() for name, store in task.stores.items() if store.changed}
         moved = any(committed.inputs[str(p)].next_offset != offset for p, offset in positions.items())
         for partition, offset in positions.items():

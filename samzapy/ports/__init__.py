@@ -25,7 +25,7 @@ from samzapy.ports.log import (
     no_leader,
 )
 from samzapy.ports.schemas import RegisteredSchema, SchemaRegistry
-from samzapy.ports.stores import Change, Claim, Scan, StoreDirectory, StoreEngine, TaskStore
+from samzapy.ports.stores import Change, Claim, HeldValues, Scan, StoreDirectory, StoreEngine, TaskStore
 
 __all__ = [
     "START_ITS_BROKER",
@@ -40,6 +40,7 @@ __all__ = [
     "Control",
     "Delivered",
     "Fetch",
+    "HeldValues",
     "Instructions",
     "Joinable",
     "Launcher",

@@ -71,6 +71,32 @@ class StoreDirectory(Protocol):
         """Remove generations that were set aside and that no process has open."""
 
 
+class HeldValues(Protocol):
+    """Values that an operator holds in memory for a store, and puts into it before a cut. What it holds is the task's newest, as the live overlay is."""
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """Bytes that are to be put, about."""
+
+    def write_out(self) -> None:
+        """Put into the store what it does not have."""
+
+    def trim(self) -> None:
+        """Between hooks, when all is put: forget what is too much."""
+
+    def keep(self) -> None:
+        """As `TaskStore.keep`."""
+
+    def undo(self) -> None:
+        """As `TaskStore.undo`; what it put is undone by the store."""
+
+    def clear(self) -> None:
+        """Abort: what was not put does not count."""
+
+    def written(self) -> list[tuple[bytes, bytes | None, bytes | None]]:
+        """What changed since the last `keep` and was not put: key, value before, value now."""
+
+
 class TaskStore(KeyValueStore, Protocol):
     """One store of one task: the task's typed view, over uncommitted overlays (live, frozen) and a read cache, over an engine.
 
@@ -93,7 +119,15 @@ class TaskStore(KeyValueStore, Protocol):
 
     @property
     def uncommitted_bytes(self) -> int:
-        """Bytes of keys and values in the live overlay."""
+        """Bytes of keys and values in the live overlay, and of what is held for it."""
+
+    def hold(self, held: HeldValues) -> int:
+        """An operator holds values for this store. Returns the bytes that a key and its value may have together; −1: it must not."""
+        return -1
+
+    def write_held(self) -> None:
+        """Before a cut, between two records: what is held is put into the live overlay."""
+        return
 
     @property
     def changed(self) -> bool:

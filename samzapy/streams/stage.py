@@ -11,8 +11,9 @@ from samzapy.model.event_time import END, NEVER
 from samzapy.serde.basic import shown
 from samzapy.streams.combining import partial_windows, records_of
 from samzapy.streams.graph import Graph, Node, Reader
+from samzapy.streams.operators.held import Sums
 from samzapy.streams.operators.partials import SlicesOfSums
-from samzapy.streams.operators.slices import Slices, Sums
+from samzapy.streams.operators.slices import Slices
 from samzapy.streams.walk import roots_of
 from samzapy.streams.windowed import WindowAggregate, windows_of
 from samzapy.streams.windows import Pane

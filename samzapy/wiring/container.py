@@ -38,7 +38,7 @@ from samzapy.ports import Assignment, Clock, StoreDirectory, StoreEngine, Superv
 from samzapy.serde.unreserved import UnreservedKeys
 from samzapy.signing import SteadyTime
 from samzapy.store.directory import LocalStoreDirectory, MemoryStoreDirectory, store_path, sweep, tasks_there
-from samzapy.store.overlay import OverlayStore
+from samzapy.store.holding import HoldingStore
 from samzapy.store.rocks import RocksEngine, SharedMemory
 from samzapy.store.ttl import ExpiringStore
 from samzapy.wiring.clients import kafka_log
@@ -203,7 +203,7 @@ def _store_specs(
             where = f"{task}, {f'changelog {topic}' if topic else 'no changelog'}"
             sizes = (cache_bytes - 2 * committed_bytes, limit, where, committed_bytes)
             if ttl_ms is None:
-                return OverlayStore(name, engine, key, value, *sizes)
+                return HoldingStore(name, engine, key, value, *sizes)
             return ExpiringStore(name, engine, key, value, *sizes, ttl_ms=ttl_ms, now_ms=now_ms)
 
         retention = int(facts.config.get("delete.retention.ms", DEFAULT_DELETE_RETENTION_MS)) if facts else DEFAULT_DELETE_RETENTION_MS

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import merge as in_order
 from itertools import islice
 from typing import Any, Final, Protocol
@@ -27,24 +26,15 @@ import msgspec
 
 from samzapy.model.event_time import END, NEVER
 from samzapy.model.layout import TIME_BYTES, time_bytes, time_of
+from samzapy.streams.operators.held import KEY_TYPES, MOST_RECORDS, HeldRows, Rows, Sums, is_plain
 from samzapy.streams.windows import Pane, Window
 
 CURSOR, SLICE, SLICES_END = b"\x00", b"\x10", b"\x11"
 KEY_AT = len(SLICE) + TIME_BYTES
-COUNT_BYTES = 4
-MOST_RECORDS = (1 << 8 * COUNT_BYTES) - 1
 MOST_KEYS = 200_000  # that are remembered, of all slices of a store together
 LATE: Final[Any] = object()
 FIRE, EXPIRE = "fire", "expire"
 Given = tuple[Any, Pane[Any]]  # key, pane
-
-
-class Rows(Protocol):
-    """A store of bytes."""
-
-    def get(self, key: bytes, /) -> bytes | None: ...
-    def put(self, key: bytes, value: bytes | None, /) -> None: ...
-    def range(self, from_key: bytes, to_key: bytes, /) -> Any: ...
 
 
 class Time(Protocol):
@@ -54,24 +44,6 @@ class Time(Protocol):
     def bound(self) -> int: ...
     @property
     def watermark(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """How values become a result.
-
-    Attributes:
-        add: accumulator (None: of nothing), value and time to accumulator.
-        merge: two accumulators, the earlier slice's first, to one.
-        result: accumulator to result.
-        encode, decode: accumulators to bytes and back.
-    """
-
-    add: Callable[[Any, Any, int], Any]
-    merge: Callable[[Any, Any], Any]
-    result: Callable[[Any], Any]
-    encode: Callable[[Any], bytes]
-    decode: Callable[[bytes], Any]
 
 
 class _Cursor(msgspec.Struct, array_like=True):
@@ -113,6 +85,8 @@ class Slices:
         each: bool = False,
     ) -> None:
         self._get, self._put, self._range = rows.get, rows.put, rows.range
+        self._held = HeldRows(rows, sums)
+        self._slots, self._add, self._hold = self._held.slots, sums.add, self._held.hold
         self._size, self._every, self._offset = window.size_ms, window.every_ms, window.offset_ms
         self._sums, self._encode_key, self._decode_key = sums, encode_key, decode_key
         self._now, self._lateness, self._each = now, lateness_ms, each
@@ -167,16 +141,24 @@ class Slices:
                 return LATE
             self.at = max(self.at, watermark)  # nothing was due until then, so it was not told
             self._write()
+        slots = self._slots.get(end)
+        entry = slots.get(key) if slots is not None and type(key) in KEY_TYPES else None
+        if entry is not None and slots is not None:
+            records, sum_, row, _, is_stored = entry
+            sum_ = self._add(sum_, value, time)
+            if is_plain(sum_) and records < MOST_RECORDS:
+                self._hold(slots, key, entry, (records + 1, sum_, row, True, is_stored))
+            else:
+                self._held.write(end, key, row, min(records + 1, MOST_RECORDS), sum_, False)
+            return self._at_once(key, row[KEY_AT:], end, watermark) if is_late or self._each else None
         data = self._encode_key(key)
         row = self._prefix(end) + data
-        found = self._get(row)
+        found = self._held.find(end, key, row)
         if found is None:
             self._note(end, data)
-            records, sum_ = 1, self._sums.add(None, value, time)
+            self._held.write(end, key, row, 1, self._add(None, value, time), True)
         else:
-            records = min(int.from_bytes(found[:COUNT_BYTES], "big") + 1, MOST_RECORDS)
-            sum_ = self._sums.add(self._sums.decode(found[COUNT_BYTES:]), value, time)
-        self._put(row, records.to_bytes(COUNT_BYTES, "big") + self._sums.encode(sum_))
+            self._held.write(end, key, row, min(found[0] + 1, MOST_RECORDS), self._add(found[1], value, time), False)
         return self._at_once(key, data, end, watermark) if is_late or self._each else None
 
     def _at_once(self, key: Any, data: bytes, end: int, watermark: int) -> list[Given] | None:
@@ -196,11 +178,10 @@ class Slices:
         for end in range(window_end - self._size + self._every, window_end + 1, self._every):
             if end not in self._keys:
                 continue
-            found = self._get(self._prefix(end) + data)
+            found = self._held.find(end, key, self._prefix(end) + data)
             if found is not None:
-                part = self._sums.decode(found[COUNT_BYTES:])
-                sum_ = self._sums.merge(sum_, part) if records else part
-                records += int.from_bytes(found[:COUNT_BYTES], "big")
+                sum_ = self._sums.merge(sum_, found[1]) if records else found[1]
+                records += found[0]
         if not records:
             return []
         index = (records if kind != "early" else records - 1) if self._each else int(kind == "late")
@@ -227,12 +208,11 @@ class Slices:
             what, end = self._work
             keys = self._some_keys(what, end, limit)
             for data in keys:
+                key = self._decode_key(data)
                 if what == FIRE:
-                    given += self._pane(self._decode_key(data), data, end, "on_time")
-                    if self._stays == 0:
-                        self._put(self._prefix(end) + data, None)
-                else:
-                    self._put(self._prefix(end) + data, None)
+                    given += self._pane(key, data, end, "on_time")
+                if what == EXPIRE or self._stays == 0:
+                    self._held.delete(end, key, self._prefix(end) + data)
             if len(keys) < limit:
                 self._done(what, end)
             else:
@@ -336,6 +316,7 @@ class Slices:
             return
         prefix = SLICE + time_bytes(end)
         low = prefix + self._key + b"\x00" if self._has_key else prefix
+        self._held.write_out()
         rows = self._range(low, SLICE + time_bytes(end + 1))
         try:
             for row, _ in rows:

@@ -12,14 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from samzapy.api.errors import RecordTooLarge
 from samzapy.model.event_time import END, NEVER
 from samzapy.model.stamp import StoreIdentity, StoreStamp
 from samzapy.serde.registry import serde_named
+from samzapy.store.holding import HoldingStore
 from samzapy.store.memory import MemoryEngine
-from samzapy.store.overlay import OverlayStore
 from samzapy.store.rocks import RocksEngine
-from samzapy.streams.operators import slices
-from samzapy.streams.operators.slices import CURSOR, LATE, Slices, Sums
+from samzapy.streams.operators import held, slices
+from samzapy.streams.operators.held import Sums
+from samzapy.streams.operators.slices import CURSOR, LATE, SLICE, Slices
 from samzapy.streams.windows import Pane, Window
 
 STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 0", "w", "bytes", "bytes"), "topic-id", 0, 0, 0)
@@ -30,6 +32,10 @@ COLLECT = Sums(
     lambda found: b",".join(b"%d" % n for n in found),
     lambda data: [int(n) for n in data.split(b",")],
 )
+ADD_UP = Sums(  # what is held in memory, until it is beyond 64 bits
+    lambda old, value, time: (old or 0) + value, lambda a, b: a + b, lambda found: found, lambda found: b"%d" % found, int,
+)  # fmt: skip
+LARGE = 1 << 61
 KEYS = [b"", b"\x00", b"a", b"a\x00", b"ab", b"b", b"\xff", b"\xff\xff"]
 Told = list[tuple[bytes, Pane[Any]]]
 
@@ -37,8 +43,8 @@ Told = list[tuple[bytes, Pane[Any]]]
 class Model:
     """All windows of all keys, in dicts."""
 
-    def __init__(self, window: Window, lateness: int, each: bool) -> None:
-        self.window, self.lateness, self.each = window, lateness, each
+    def __init__(self, window: Window, lateness: int, each: bool, sums: Sums = COLLECT) -> None:
+        self.window, self.lateness, self.each, self.adds_up = window, lateness, each, sums is ADD_UP
         self.records: list[tuple[bytes, int, int]] = []
         self.at = self.closed = NEVER
 
@@ -52,7 +58,7 @@ class Model:
     def pane(self, key: bytes, end: int, kind: Any) -> tuple[bytes, Pane[Any]]:
         value = self.value(key, end)
         index = (len(value) - (kind == "early")) if self.each else int(kind == "late")
-        return key, Pane(end - self.window.size_ms, end, value, kind, index)
+        return key, Pane(end - self.window.size_ms, end, sum(value) if self.adds_up else value, kind, index)
 
     def add(self, key: bytes, value: int, time: int, watermark: int) -> Told | Any:
         ends = self.ends(time)
@@ -86,12 +92,12 @@ class Model:
 class World:
     """An operator over a real store, and the model beside it; both can go back to the last commit."""
 
-    def __init__(self, window: Window, lateness: int, each: bool, engine: Any = MemoryEngine) -> None:
-        self.window, self.lateness, self.each = window, lateness, each
+    def __init__(self, window: Window, lateness: int, each: bool, engine: Any = MemoryEngine, sums: Sums = COLLECT) -> None:
+        self.window, self.lateness, self.each, self.sums = window, lateness, each, sums
         raw = serde_named("bytes", [])
-        self.store = OverlayStore("w", engine(), raw, raw, 1 << 20, 1 << 20, "P", 1 << 20)
+        self.store = HoldingStore("w", engine(), raw, raw, 1 << 20, 1 << 20, "P", 1 << 20)
         self.store.load([], STAMP)
-        self.model = Model(window, lateness, each)
+        self.model = Model(window, lateness, each, sums)
         self.watermark = self.committed_watermark = NEVER
         self.told: Told = []
         self.expected: Told = []
@@ -102,7 +108,7 @@ class World:
 
     def begin(self) -> None:
         self.slices = Slices(
-            self.store, self.window, COLLECT, bytes, bytes, self, lateness_ms=self.lateness, each=self.each
+            self.store, self.window, self.sums, bytes, bytes, self, lateness_ms=self.lateness, each=self.each
         )
         self.slices.start()
 
@@ -120,7 +126,8 @@ class World:
             self.expected += expected
 
     def add_and_undo(self, key: bytes, time: int) -> None:
-        self.slices.add(key, -1, time)
+        for other in (key, b"a", key):
+            self.slices.add(other, 1, time)
         self.store.undo()
 
     def advance(self, watermark: int, unit: int, stop: Callable[[], bool] = lambda: False) -> bool:
@@ -141,6 +148,7 @@ class World:
         return False
 
     def commit(self, in_the_middle: bool = False) -> None:
+        self.store.write_held()
         self.changes += self.store.freeze()
         self.store.apply(replace(STAMP, position=len(self.changes) + 1))
         self.committed_told = list(self.told)
@@ -175,16 +183,16 @@ def histories(draw: st.DrawFn) -> tuple[Window, int, bool, list[tuple[Any, ...]]
     return window, draw(st.sampled_from([0, 0, 1, 7, 30])), draw(st.booleans()), [("at", base - 10), *draw(st.lists(step, max_size=60))]
 
 
-def replay(history: tuple[Window, int, bool, list[tuple[Any, ...]]], engine: Any = MemoryEngine) -> World:
+def replay(history: tuple[Window, int, bool, list[tuple[Any, ...]]], engine: Any = MemoryEngine, sums: Sums = COLLECT) -> World:
     window, lateness, each, steps = history
-    w = World(window, lateness, each, engine)
+    w = World(window, lateness, each, engine, sums)
     for number, step in enumerate(steps):
         what = step[0]
         if what == "at":
             w.advance(step[1], 10)
             w.commit()
         elif what == "add":
-            w.add(step[1], number, step[2])
+            w.add(step[1], number if sums is COLLECT or number % 4 else number + LARGE, step[2])
         elif what == "undo":
             w.add_and_undo(step[1], step[2])
         elif what == "advance":
@@ -217,12 +225,21 @@ def test_windows_do_what_the_model_does(history: Any) -> None:
     replay(history)
 
 
+@given(histories(), st.sampled_from([0, 2, held.MOST_HELD]))
+@settings(max_examples=200, deadline=None)
+def test_the_same_with_numbers_that_are_held_in_memory(history: Any, most: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held, "MOST_HELD", most)
+        replay(history, sums=ADD_UP)
+
+
 @given(histories())
 @settings(max_examples=100, deadline=None)
 def test_the_same_where_few_keys_are_remembered(history: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "MOST_KEYS", 2)
         replay(history)
+        replay(history, sums=ADD_UP)
 
 
 def test_the_same_on_rocksdb(tmp_path: Path) -> None:
@@ -268,7 +285,52 @@ def test_expiry_touches_what_expires(others: int) -> None:
 
         return count
 
-    w.slices._get, w.slices._put = counted(w.slices._get), counted(w.slices._put)
+    class Counted:
+        get, put = staticmethod(counted(w.store.get)), staticmethod(counted(w.store.put))
+
+    w.slices._put = counted(w.slices._put)
+    w.slices._held._rows = Counted()
     given, is_done = w.slices.fire(10, 1000)
     assert (len(given), is_done) == (20, True)
     assert touched == 41  # and what says up to when windows have fired
+
+
+def test_a_row_that_is_made_and_goes_between_two_commits_is_never_a_row_of_the_store() -> None:
+    w = World(Window(10, 10), 0, False, sums=ADD_UP)
+    for time in range(1000):
+        w.add(b"%d" % (time % 7), time, time)
+        w.advance(time, 256)
+    assert not [key for key in w.store._live if key != CURSOR]
+    w.advance(985, 256)
+    w.commit()
+    assert [key[:1] for key, _ in w.changes] == [CURSOR] + 7 * [SLICE]  # the window that is still open
+
+
+def test_what_is_held_counts_until_it_is_cut_and_is_put_once() -> None:
+    w = World(Window(10, 10), 0, False, sums=ADD_UP)
+    before = w.store.uncommitted_bytes
+    w.add(b"a", 1, 5)
+    w.add(b"a", 2, 5)
+    assert w.store.uncommitted_bytes > before
+    w.commit()
+    assert w.store.uncommitted_bytes == 0
+    assert len(w.changes) == 1
+    w.commit()
+    assert len(w.changes) == 1
+
+
+def test_a_trace_shows_what_is_held() -> None:
+    w = World(Window(10, 10), 0, False, sums=ADD_UP)
+    w.slices.add(b"a", 1, 5)
+    [(key, before, now)] = w.store.written(10)
+    assert (key[-1:], before, now and now[4:]) == (b"a", None, b"1")
+    w.store.keep()
+    w.slices.add(b"a", 2, 5)
+    [(_, before, now)] = w.store.written(10)
+    assert (before and before[4:], now and now[4:]) == (b"1", b"3")
+
+
+def test_a_key_that_the_stores_topic_does_not_take_fails_in_its_hook() -> None:
+    w = World(Window(10, 10), 0, False, sums=ADD_UP)
+    with pytest.raises(RecordTooLarge):
+        w.slices.add(b"k" * (1 << 20), 1, 5)

@@ -1,0 +1,192 @@
+"""The rows of windows in memory between commits: a record that adds to a window costs an entry of a dict, not a row of the store.
+
+A row is held here as its accumulator and written to the store before a commit is cut and before the store is scanned. Held are only
+accumulators that nobody can change unseen and that can always be written: numbers. All others go through the store with each record. A row
+that is made and deleted between two commits never reaches the store.
+
+What a hook changed is recorded until it has returned (`keep`), so that it can be undone with the store's own writes (`undo`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Protocol
+
+MOST_HELD = 20_000  # rows
+ROOM = 64  # bytes that a held accumulator takes at most in the store
+LARGEST = (1 << 63) - 1
+COUNT_BYTES = 4
+MOST_RECORDS = (1 << 8 * COUNT_BYTES) - 1
+KEY_TYPES = (str, bytes, int)  # of which equal ones are the same key, if they are exactly of the type
+Entry = tuple[int, Any, bytes, bool, bool]  # how many records, their accumulator, the row's key, whether it is to be written, whether the store has it
+Slots = dict[Any, Entry]
+
+
+class Rows(Protocol):
+    """A store of bytes."""
+
+    def get(self, key: bytes, /) -> bytes | None: ...
+    def put(self, key: bytes, value: bytes | None, /) -> None: ...
+    def range(self, from_key: bytes, to_key: bytes, /) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """How values become a result.
+
+    Attributes:
+        add: accumulator (None: of nothing), value and time to accumulator.
+        merge: two accumulators, the earlier slice's first, to one.
+        result: accumulator to result.
+        encode, decode: accumulators to bytes and back.
+    """
+
+    add: Callable[[Any, Any, int], Any]
+    merge: Callable[[Any, Any], Any]
+    result: Callable[[Any], Any]
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+
+
+def is_plain(value: Any) -> bool:
+    """Whether an accumulator may be held: it cannot be changed, and every serde that takes its like takes it."""
+    if type(value) is int:
+        return -LARGEST <= value <= LARGEST
+    return type(value) is float and isfinite(value)
+
+
+class HeldRows:
+    """The rows of one operator's windows of one task: by the end of a slice and the key.
+
+    Args:
+        rows: their store; what is no store of a task holds nothing.
+        sums: how accumulators become bytes and come back.
+
+    Attributes:
+        slots: by the end of a slice, what is held. Who adds to an entry calls `hold`.
+        log: what `undo` would take back.
+    """
+
+    __slots__ = ("_dirty", "_limit", "_rows", "_size", "_sums", "log", "slots")
+
+    def __init__(self, rows: Rows, sums: Sums) -> None:
+        self._rows, self._sums = rows, sums
+        hold = getattr(rows, "hold", None)
+        self._limit: int = -1 if hold is None else hold(self) - ROOM
+        self.slots: dict[int, Slots] = {}
+        self.log: list[tuple[Slots, Any, Entry | None]] = []
+        self._size = 0  # entries, at most
+        self._dirty = 0  # of them that are to be written, at most
+
+    # -- for the operator --------------------------------------------------------------------------------------------------------------
+
+    def find(self, end: int, key: Any, row: bytes) -> tuple[int, Any] | None:
+        """How many records a row has, and their accumulator; None: there is no such row."""
+        slots = self.slots.get(end)
+        if slots is not None and type(key) in KEY_TYPES:
+            entry = slots.get(key)
+            if entry is not None:
+                return entry[0], entry[1]
+        found = self._rows.get(row)
+        return None if found is None else (int.from_bytes(found[:COUNT_BYTES], "big"), self._sums.decode(found[COUNT_BYTES:]))
+
+    def write(self, end: int, key: Any, row: bytes, records: int, sum_: Any, is_new: bool) -> None:
+        """A row's new value. `is_new`: the store does not have the row."""
+        slots = self.slots.get(end)
+        entry = None if slots is None else slots.get(key)
+        may_hold = is_plain(sum_) and type(key) in KEY_TYPES and len(row) <= self._limit
+        if may_hold and (entry is not None or self._size < MOST_HELD):
+            if slots is None:
+                slots = self.slots[end] = {}
+            self.hold(slots, key, entry, (records, sum_, row, True, not is_new if entry is None else entry[4]))
+            return
+        self._rows.put(row, self._encode(records, sum_))
+        if slots is not None and entry is not None:
+            self.log.append((slots, key, entry))
+            self._dirty -= entry[3]
+            del slots[key]
+
+    def hold(self, slots: Slots, key: Any, before: Entry | None, entry: Entry) -> None:
+        """An entry takes the place of another one, or of none."""
+        self.log.append((slots, key, before))
+        slots[key] = entry
+        if before is None:
+            self._size += 1
+            self._dirty += 1
+        elif not before[3]:
+            self._dirty += 1
+
+    def _encode(self, records: int, sum_: Any) -> bytes:
+        return records.to_bytes(COUNT_BYTES, "big") + self._sums.encode(sum_)
+
+    def delete(self, end: int, key: Any, row: bytes) -> None:
+        """Remove a row, if it is there."""
+        slots = self.slots.get(end)
+        entry = slots.pop(key, None) if slots is not None and type(key) in KEY_TYPES else None
+        if slots is not None and entry is not None:
+            self.log.append((slots, key, entry))
+            self._dirty -= entry[3]
+        if entry is None or entry[4]:
+            self._rows.put(row, None)
+
+    # -- for the store -----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """What is to be written at the next cut, in bytes of keys and values, about."""
+        return self._dirty * 2 * ROOM
+
+    def write_out(self) -> None:
+        """Put into the store what it does not have. Within a hook it can be undone as everything else."""
+        if not self._dirty:
+            return
+        for slots in self.slots.values():
+            for key, entry in slots.items():
+                records, sum_, row, is_dirty, _ = entry
+                if is_dirty:
+                    self._rows.put(row, self._encode(records, sum_))
+                    self.log.append((slots, key, entry))
+                    slots[key] = (records, sum_, row, False, True)
+        self._dirty = 0
+
+    def keep(self) -> None:
+        """The hook returned."""
+        self.log.clear()
+
+    def trim(self) -> None:
+        """Between hooks, when all is written: slices that are gone go, and all rows if they are too many; those that are asked for come again."""
+        for end in [end for end, slots in self.slots.items() if not slots]:
+            del self.slots[end]
+        self._size = sum(map(len, self.slots.values()))
+        if self._size >= MOST_HELD:
+            self.clear()
+
+    def undo(self) -> None:
+        """The hook raised: all is as it was when the hook before it had returned."""
+        for slots, key, before in reversed(self.log):
+            if before is None:
+                slots.pop(key, None)
+            else:
+                slots[key] = before
+        self.log.clear()
+        self._dirty = sum(entry[3] for slots in self.slots.values() for entry in slots.values())
+
+    def clear(self) -> None:
+        """Nothing that was not written counts."""
+        self.slots.clear()
+        self.log.clear()
+        self._size = self._dirty = 0
+
+    def written(self) -> list[tuple[bytes, bytes | None, bytes | None]]:
+        """What the hook changed and the store does not know: the row's key, its value before and now."""
+        first = {(id(slots), key): (slots, before) for slots, key, before in reversed(self.log)}
+        found = []
+        for (_, key), (slots, before) in first.items():
+            now = slots.get(key)
+            entry = now or before
+            if entry is not None:
+                old = self._rows.get(entry[2]) if before is None else self._encode(before[0], before[1])
+                found.append((entry[2], old, None if now is None else self._encode(now[0], now[1])))
+        return found
