@@ -226,20 +226,19 @@ def test_windows_do_what_the_model_does(history: Any) -> None:
 
 
 @given(histories(), st.sampled_from([0, 2, held.MOST_HELD]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_same_with_numbers_that_are_held_in_memory(history: Any, most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(held, "MOST_HELD", most)
         replay(history, sums=ADD_UP)
 
 
-@given(histories())
+@given(histories(), st.sampled_from([COLLECT, ADD_UP]))
 @settings(max_examples=100, deadline=None)
-def test_the_same_where_few_keys_are_remembered(history: Any) -> None:
+def test_the_same_where_few_keys_are_remembered(history: Any, sums: Sums) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "MOST_KEYS", 2)
-        replay(history)
-        replay(history, sums=ADD_UP)
+        replay(history, sums=sums)
 
 
 def test_the_same_on_rocksdb(tmp_path: Path) -> None:
