@@ -17,7 +17,7 @@ from samzapy.api.errors import RecordTooLarge, SamzapyError, TaskError, Transact
 from samzapy.streams.compile_through import EARLIEST, early
 from samzapy.streams.graph import Graph, Node, Reader
 from samzapy.streams.internal import is_timed
-from samzapy.streams.operators.slices import Sums
+from samzapy.streams.operators.held import Sums
 from samzapy.streams.walk import readers, takers
 from samzapy.streams.windowed import WindowAggregate, late_of
 

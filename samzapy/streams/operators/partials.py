@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from samzapy.streams.operators.slices import COUNT_BYTES, MOST_RECORDS, Slices
+from samzapy.streams.operators.held import MOST_RECORDS
+from samzapy.streams.operators.slices import Slices
 
 
 class SlicesOfSums(Slices):
@@ -20,11 +21,10 @@ class SlicesOfSums(Slices):
             self._write()
         encoded, sum_ = self._encode_key(key), self._sums.decode(data)
         row = self._prefix(end) + encoded
-        found = self._get(row)
+        found = self._held.find(end, key, row)
         if found is None:
             self._note(end, encoded)
+            self._held.write(end, key, row, records, sum_, True)
         else:
-            records = min(int.from_bytes(found[:COUNT_BYTES], "big") + records, MOST_RECORDS)
-            sum_ = self._sums.merge(self._sums.decode(found[COUNT_BYTES:]), sum_)
-        self._put(row, records.to_bytes(COUNT_BYTES, "big") + self._sums.encode(sum_))
+            self._held.write(end, key, row, min(found[0] + records, MOST_RECORDS), self._sums.merge(found[1], sum_), False)
         return 0
