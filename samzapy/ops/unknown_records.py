@@ -14,7 +14,7 @@ from samzapy.config.schema import Settings
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.forgetting import knows
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
-from samzapy.readers import read_checkpoint
+from samzapy.readers import decided_bounds, read_checkpoint
 from samzapy.wiring.job_topics import JobTopics, job_of
 
 LOG = logging.getLogger("samzapy")
@@ -24,7 +24,7 @@ def remove_unknown_records(settings: Settings, log: Log, clock: Clock) -> None:
     """Remove them, and say so.
 
     Raises:
-        LogError: Kafka could not be asked, or did not remove them. StateRefused: a checkpoint cannot be read.
+        LogError: Kafka could not be asked, or did not remove them, or a checkpoint is in an open transaction. StateRefused: a checkpoint cannot be read.
     """
     names = JobTopics.of(settings).internal
     if not names:
@@ -36,6 +36,14 @@ def remove_unknown_records(settings: Settings, log: Log, clock: Clock) -> None:
         held = {place: bounds.end for place, bounds in consumer.bounds_of(places).items() if bounds.end > bounds.start}
         if not held:
             return
+        topics = _unknown(settings, there, consumer, clock)
+        if topics.isdisjoint(place.topic for place in held):
+            return
+        # A commit is seen in one partition a moment before it is in another: what is seen of the internal topics may be of a commit whose checkpoints
+        # are not seen yet.
+        checkpoints = job_of(settings).checkpoint_topic
+        for number in range(there[checkpoints].partitions if checkpoints in there else 0):
+            decided_bounds(consumer, TopicPartition(checkpoints, number), clock)
         topics = _unknown(settings, there, consumer, clock)
         unknown = {place: end for place, end in held.items() if place.topic in topics}
         if unknown:

@@ -59,3 +59,36 @@ def test_what_no_checkpoint_knows_is_removed(
     bounds = log.restore_consumer("test").bounds(TopicPartition(TOPIC, 1))
     assert (0 if is_known else 1, 1) == (bounds.start, bounds.end)
     assert (0 if is_known else 1) == len([m for m in caplog.messages if TOPIC in m]), "said once"
+
+
+class _MarkerComes(ManualClock):
+    """The marker that is held comes while somebody waits."""
+
+    def __init__(self, cluster: MemoryCluster | None = None) -> None:
+        super().__init__()
+        self.cluster = cluster
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        if self.cluster is not None:
+            self.cluster.deliver_held("marker")
+
+
+def test_what_is_committed_with_a_checkpoint_stays_while_the_checkpoint_is_not_seen_yet() -> None:
+    clock = _MarkerComes()
+    clock.cluster = MemoryCluster(clock)
+    log = MemoryLog(clock.cluster)
+    log.admin().create([TopicSpec(TOPIC, 2), TopicSpec(CHECKPOINTS, 1, {"cleanup.policy": "compact"})])
+    producer = log.transactional_producer("test")
+    producer.init()
+    producer.begin()
+    producer.send(CHECKPOINTS, checkpoint({topic_subject("by-k"): "2"}, {}).to_bytes(), CHECKPOINT_KEY, 0)
+    producer.send(TOPIC, b"1", b"k", 1)
+    producer.flush()
+    clock.cluster.disturb_next("marker", "held")
+    producer.commit()
+
+    consumer = log.restore_consumer("test")
+    assert (1, 0) == (consumer.bounds(TopicPartition(TOPIC, 1)).end - 1, consumer.bounds(TopicPartition(CHECKPOINTS, 0)).end), "one is seen, one is not"
+    remove_unknown_records(SETTINGS, log, clock)
+    assert 0 == consumer.bounds(TopicPartition(TOPIC, 1)).start
