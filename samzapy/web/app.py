@@ -22,6 +22,7 @@ from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
 from samzapy.printable import printable_json
 from samzapy.signing import NOT_SIGNED, is_signed_body
 from samzapy.web.access import Access, Caller, May, Refused
+from samzapy.web.bodies import NoBody
 from samzapy.web.cluster import Cluster
 from samzapy.web.contents import Contents
 from samzapy.web.exposition import metrics_text
@@ -170,8 +171,7 @@ def _endpoint(row: Route, job: _Job, access: Access, error: Callable[..., Respon
         except SamzapyError as refused:
             return error(CONFLICT, refused.message, refused.remedy, refused.code)
         except ValidationError as wrong:
-            why = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in wrong.errors()[:5])
-            return error(BAD, f"request not understood: {why}")
+            return error(BAD, f"request not understood: {_why(row, wrong)}")
         except NOT_UNDERSTOOD as wrong:
             return error(BAD, f"request not understood: {type(wrong).__name__}: {wrong}")
 
@@ -180,8 +180,15 @@ def _endpoint(row: Route, job: _Job, access: Access, error: Callable[..., Respon
 
 def _asked(row: Route, request: Request, caller: Caller, body: bytes, job: _Job) -> Asked:
     query = checked_query(row, request.query_params)
-    content = row.body.model_validate(read_object(body or b"{}", MAX_REQUEST_BYTES)) if row.body is not None else None
+    content = (row.body or NoBody).model_validate(read_object(body or b"{}", MAX_REQUEST_BYTES))
     return Asked(job.facts, job.actions, job.contents, job.inside, job.cluster, caller, request.path_params, query, content)
+
+
+def _why(row: Route, wrong: ValidationError) -> str:
+    """What is wrong with a body, field by field; of a field that there is not, also which there are."""
+    told = [(".".join(map(str, e["loc"]))[:50], e) for e in wrong.errors()[:5]]
+    fields = ", ".join(row.body.model_fields) if row.body is not None else "none"
+    return "; ".join(f"no field {where!r}; there is {fields}" if e["type"] == "extra_forbidden" else f"{where}: {e['msg']}" for where, e in told)
 
 
 def _answered(content: Any) -> Response:

@@ -6,9 +6,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Body(BaseModel):
-    """Each value is of its type: `true` is no number, and `"yes"` not true."""
+    """Each value is of its type: `true` is no number, and `"yes"` not true. Each field is known: a misspelt `dry_run` would do what was only asked about."""
 
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class NoBody(Body):
+    """Nothing is taken."""
 
 
 class Scale(Body):

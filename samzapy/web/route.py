@@ -75,8 +75,12 @@ def checked_query(route: Route, given: Mapping[str, str]) -> dict[str, Any]:
     """The values of the route's parameters.
 
     Raises:
-        ValueError: one is none of its kind; says which.
+        ValueError: one is none of its kind, or the route has none of that name; says which.
     """
+    known = [query.name for query in route.query]
+    unknown = [name[:50] for name in given if name not in known]
+    if unknown:
+        raise ValueError(f"no parameter {', '.join(map(repr, unknown[:5]))} after the `?`; there is {', '.join(known) or 'none'}")
     values: dict[str, Any] = {}
     for query in route.query:
         text = given.get(query.name)

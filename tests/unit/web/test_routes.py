@@ -43,7 +43,8 @@ def client(stage: Stage) -> TestClient:
 
 def ask(client: TestClient, row: Route, token: str | None = OPERATE, **more: Any) -> Any:
     path = row.path.format(job="visits", id="1", task="Partition 1", container="1", which="0.0", topic="visits", run="run-1")
-    body = {"json": {**BODIES.get(row.name, {}), "dry_run": True}} if row.body else {}
+    dry = {"dry_run": True} if row.body and "dry_run" in row.body.model_fields else {}
+    body = {"json": {**BODIES.get(row.name, {}), **dry}} if row.body else {}
     headers = BEARER[token] if token else {}
     return client.request(row.method, path, headers={**headers, **more.pop("headers", {})}, **body, **more)
 
@@ -131,6 +132,24 @@ WRONG_BODIES = [
 def test_a_body_that_is_not_understood_changes_nothing(client: TestClient, stage: Stage, body: bytes) -> None:
     assert 400 == client.post(f"{J}/scale", content=body, headers=BEARER[OPERATE]).status_code
     assert [] == stage.changes.asked
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE if row.changes], ids=name_of)
+def test_a_misspelt_field_or_parameter_is_named_and_nothing_is_done(client: TestClient, stage: Stage, row: Route) -> None:
+    path = row.path.format(job="visits", id="1", task="Partition 1", container="1")
+    for more in ({"json": {**BODIES.get(row.name, {}), "dryrun": True}}, {"json": BODIES.get(row.name, {}), "params": {"dryrun": "true"}}):
+        answer = client.request(row.method, path, headers=BEARER[OPERATE], **more)
+        assert 400 == answer.status_code, answer.text
+        assert "'dryrun'" in answer.json()["detail"]
+        assert row.body is None or all(field in answer.json()["detail"] or "params" in more for field in row.body.model_fields)
+    assert [] == stage.changes.asked
+    assert not stage.is_stopped
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE if not row.changes], ids=name_of)
+def test_a_misspelt_filter_is_not_answered_with_everything(client: TestClient, row: Route) -> None:
+    answer = ask(client, row, params={"fnd": "x"})
+    assert (400, True) == (answer.status_code, "'fnd'" in answer.json()["detail"]), answer.text
 
 
 def test_a_body_without_end_is_cut_off(client: TestClient) -> None:
