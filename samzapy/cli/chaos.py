@@ -20,6 +20,7 @@ import typer
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
+from samzapy.cli.ending import clean_up_when_told
 from samzapy.cli.lines import BadLine, LineForm, records_of, value_of
 from samzapy.cli.loading import load
 from samzapy.cli.tables import print_table
@@ -73,6 +74,7 @@ def chaos(
     loaded = load(job, more, sets, classes=True)
     records = _records(source, loaded, form)
     chosen = secrets.randbelow(10**6) if seed is None else seed
+    clean_up_when_told()
     folder = Path(tempfile.mkdtemp(prefix="samzapy-chaos-"))
     with contextlib.ExitStack() as blocks:
         if not keep:

@@ -24,6 +24,7 @@ import typer
 
 from samzapy.api.errors import ClusterUnreachable, InternalError, LauncherError
 from samzapy.cli.common import say
+from samzapy.cli.ending import clean_up_when_told
 from samzapy.cli.job import Job
 from samzapy.cli.loading import load
 from samzapy.cli.tables import print_table
@@ -56,8 +57,7 @@ def demo(
 
     At a terminal the job then goes on until Ctrl-C, to be looked at: the address of its page is printed, and opened where there is a display.
     """
-    # a polite kill ends the demo as Ctrl-C does
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    clean_up_when_told()
     folder = Path(tempfile.mkdtemp(prefix="samzapy-demo-"))
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(shutil.rmtree, folder, ignore_errors=True)

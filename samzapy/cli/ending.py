@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import threading
 import time
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from samzapy.printable import printable_lines
 
@@ -15,8 +16,23 @@ PATIENCE_S = 1.0
 MAX_NAMED = 5
 
 
+def clean_up_when_told() -> None:
+    """From now on SIGTERM, and SIGHUP unless `nohup` has it ignored, end the command as Ctrl-C does, with what it has to clean up. Ctrl-C itself may
+    be ignored: a shell does that for what it starts in its background."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(*_: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
 def end(code: int) -> NoReturn:
     """Exit with this code: in the usual way, or without the threads that still run after a second."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is _interrupt:
+            signal.signal(number, signal.SIG_DFL)
     deadline = time.monotonic() + PATIENCE_S
     threads = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.current_thread()]
     for thread in threads:

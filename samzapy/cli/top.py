@@ -16,6 +16,7 @@ from rich.text import Text
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.common import JobFile, MoreFiles, Sets, as_called
 from samzapy.cli.coordinator_http import http_json, is_status
+from samzapy.cli.ending import clean_up_when_told
 from samzapy.cli.inspect import say_no_answer
 from samzapy.cli.job import Job
 from samzapy.cli.output import unescaped
@@ -49,6 +50,7 @@ def top(
             Console(file=output, width=None if output.isatty() else WIDTH, highlight=False, markup=False, emoji=False).print(screen(status, sort, tasks))
             return 0
         console = Console(file=output, highlight=False, markup=False, emoji=False)
+        clean_up_when_told()  # else the terminal would stay as it is set for this
         with Live(screen(status, sort, tasks), console=console, screen=True, auto_refresh=False) as live:
             while True:
                 time.sleep(EVERY_S)

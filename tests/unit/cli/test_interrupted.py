@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -90,3 +91,22 @@ def test_what_a_ctrl_c_led_to_is_no_bug(how: str) -> None:
     except (SystemError, OSError) as raised:
         error = raised
     assert (how != "none") == was_interrupted(error)
+
+
+@pytest.mark.parametrize("command", ["demo", pytest.param("chaos", marks=pytest.mark.prove)])
+def test_a_polite_kill_ends_what_a_shell_started_in_its_background(command: str, tmp_path: Path) -> None:
+    """There Ctrl-C is ignored, so the command must not make one of the kill. Its folder goes too: it has cleaned up."""
+    (tmp_path / "job.yaml").write_text((ROOT / "config" / "word-count.yaml").read_text())
+    (tmp_path / "records").write_text('{"value": "a b"}\n')
+    words = ["demo", "--local", "--no-open"] if command == "demo" else ["chaos", "job.yaml", "--input", "records"]
+    ignoring = f"import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.argv[1:] = {words!r}; from samzapy.__main__ import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", ignoring], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert process.stderr is not None
+    next(line for line in process.stderr if "starting Kafka" in line)
+    process.terminate()
+    _, told = process.communicate(timeout=60)
+    assert (130, "interrupted") == (process.returncode, told.splitlines()[-1])
+    assert [] == list(tmp_path.glob(f"samzapy-{command}-*"))
