@@ -12,11 +12,11 @@ from samzapy.wiring.program import graph_of
 DEAD_LETTER = "dead_letter"
 
 
-def about_of(loaded: LoadedJob) -> dict[str, Any]:
-    """As plain values."""
+def about_of(loaded: LoadedJob, called: str = "") -> dict[str, Any]:
+    """As plain values. `called`: what stands for JOB.yaml in commands."""
     settings, names = loaded.settings, job_of(loaded.settings)
     return {
-        "job": names.name, "id": names.id, "task": (settings.task or settings.app or names.name).rpartition(":")[2],
+        "job": names.name, "id": names.id, "called": called, "task": (settings.task or settings.app or names.name).rpartition(":")[2],
         "inputs": [{"topic": i.topic, "bootstrap": i.bootstrap, "broadcast": i.broadcast, "serdes": f"{i.key} → {i.value}"} for i in settings.inputs],
         "outputs": [{"topic": o.topic, "serdes": f"{o.key} → {o.value}"} for o in settings.outputs],
         "stores": [{"name": name, "changelog": store.changelog, "serdes": f"{store.key} → {store.value}"} for name, store in settings.stores.items()],

@@ -26,8 +26,9 @@ def _container(asked: Asked) -> int:
 
 
 def _me(asked: Asked) -> dict[str, Any]:
-    status = asked.facts.about()
-    return {"may": NAMES[asked.caller.may], "job": status["job"], "id": status["id"], "data": asked.contents.are_shown}
+    about = asked.facts.about()
+    called = about["called"] if asked.caller.may >= May.VIEW else ""
+    return {"may": NAMES[asked.caller.may], "job": about["job"], "id": about["id"], "data": asked.contents.are_shown, "called": called}
 
 
 def _jobs(asked: Asked) -> dict[str, Any]:

@@ -25,12 +25,14 @@ class Problem(Document):
 
 
 class Me(Document):
-    """What the token that was sent may do. `data`: whether keys and values of records are shown."""
+    """What the token that was sent may do. `data`: whether keys and values of records are shown. `called`: JOB.yaml in commands, as the job was
+    started with it; empty to anyone."""
 
     may: Literal["anyone", "view", "operate"]
     job: str
     id: str
     data: bool
+    called: str
 
 
 class JobLink(Document):

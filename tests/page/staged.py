@@ -35,7 +35,7 @@ from samzapy.web.looking import Looking
 TOKEN = "a-token-of-a-run"
 VIEW, OPERATE = derived_token(TOKEN, May.VIEW), derived_token(TOKEN, May.OPERATE)
 ABOUT: dict[str, Any] = {
-    "job": "visits", "id": "1", "task": "VisitCounter",
+    "job": "visits", "id": "1", "called": "conf/visits.yaml --set commit.interval=500ms", "task": "VisitCounter",
     "inputs": [{"topic": "visits", "bootstrap": False, "broadcast": False, "serdes": "string → json"}],
     "outputs": [{"topic": "visit-counts", "serdes": "string → integer"}],
     "stores": [{"name": "counts", "changelog": True, "serdes": "string → integer"}],

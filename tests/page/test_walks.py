@@ -169,9 +169,10 @@ def test_of_a_job_that_does_not_run_it_says_what_was_and_what_to_type(browser: A
     try:
         watched = Watched(browser, width, theme)
         page = watched.open(listener.url, OPERATE)
-        for words in ("its last run failed", "no such page", "samzapy run JOB.yaml", "1,234", "88,120", "container 1 failed", "pages-1"):
+        for words in ("its last run failed", "no such page", f"samzapy run {ABOUT['called']}", "1,234", "88,120", "container 1 failed", "pages-1"):
             page.wait_for_selector(f"main :text({words!r}) >> visible=true", timeout=5000)
         page.wait_for_selector("text=FAILED")
+        page.wait_for_selector(f"button[aria-label='copy: samzapy run {ABOUT['called']}']")
         assert 0 == page.locator("header select").count(), "there is nobody who could do anything"
         _look_well(page, width)
         for view in [view for view in VIEWS[1:] if view != "Inside"]:
@@ -179,6 +180,7 @@ def test_of_a_job_that_does_not_run_it_says_what_was_and_what_to_type(browser: A
             page.wait_for_timeout(500)
             assert [] == page.evaluate(OVERLAPS), view
             assert page.evaluate("document.documentElement.scrollWidth") <= width, view
+            assert "JOB.yaml" not in page.inner_text("main"), view
         assert [] == watched.wrong
     finally:
         listener.stop()

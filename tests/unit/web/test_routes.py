@@ -17,7 +17,7 @@ from samzapy.web.app import web_app
 from samzapy.web.openapi import FILE, document, text
 from samzapy.web.route import Route
 from samzapy.web.routes import TABLE
-from tests.page.staged import OPERATE, SETTINGS, TOKEN, VIEW, J, Stage, contents, live
+from tests.page.staged import ABOUT, OPERATE, SETTINGS, TOKEN, VIEW, J, Stage, contents, live
 
 BEARER = {VIEW: {"Authorization": f"Bearer {VIEW}"}, OPERATE: {"Authorization": f"Bearer {OPERATE}"}}
 URL = "http://127.0.0.1:1"
@@ -171,6 +171,12 @@ def test_samzas_way_to_stop(client: TestClient, stage: Stage) -> None:
     assert 400 == client.put(f"{J}?status=started", headers=BEARER[OPERATE]).status_code
     assert 200 == client.put(f"{J}?status=stopped", headers=BEARER[OPERATE]).status_code
     assert stage.is_stopped
+
+
+def test_the_job_file_is_named_to_those_who_may_look(client: TestClient) -> None:
+    """The page puts it in place of JOB.yaml in every command that it shows."""
+    assert ABOUT["called"] == client.get("/v1/me", headers=BEARER[VIEW]).json()["called"]
+    assert "" == client.get("/v1/me").json()["called"]
 
 
 def test_a_foreign_page_changes_nothing(client: TestClient, stage: Stage) -> None:

@@ -17,7 +17,7 @@ function takeToken() {
 
 const token = takeToken();
 const headers = token ? { Authorization: `Bearer ${token}` } : {};
-let job = "";
+let job = "", called = "";
 
 /** A refusal, in the words of the interface. */
 export class Refused extends Error {
@@ -39,7 +39,14 @@ async function ask(path, options = {}) {
 export async function me() {
   const found = await ask("/v1/me");
   job = `/v1/jobs/${encodeURIComponent(found.job)}/${encodeURIComponent(found.id)}`;
+  called = found.called;
   return found;
+}
+
+/** A text whose commands name this job's file, where it is known, in place of JOB.yaml. */
+export function named(text) {
+  if (!called || !text.includes("JOB.yaml")) return text;
+  return text.replace(/\b(samzapy(?: [a-z]+){1,3}) JOB\.yaml/g, (_, command) => `${command} ${called}`);
 }
 
 /** The jobs of the cluster. */

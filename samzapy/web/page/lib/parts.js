@@ -2,9 +2,11 @@
 
 import { h } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
+import { named } from "./api.js";
 import { largest, percent } from "./format.js";
 
-export const html = htm.bind(h);
+/** Markup, in which commands name this job's file. */
+export const html = htm.bind((type, props, ...children) => h(type, props, ...children.map((child) => (typeof child === "string" ? named(child) : child))));
 
 const TONES = { RUNNING: "good", OK: "good", FINISHED: "good", STOPPED: "soft", REPLACED: "soft", DEGRADED: "bad", LOST: "bad", FAILED: "bad", FENCED: "bad", "NOT KNOWN": "bad", "NOT ANSWERING": "bad", ENDED: "soft", "NEVER RAN": "soft" };
 
@@ -40,7 +42,8 @@ export function Spark({ points, tone = "var(--process)" }) {
 }
 
 export function Copy({ text }) {
-  return html`<button class="plain" onClick=${() => navigator.clipboard?.writeText(text)} aria-label=${`copy: ${text}`}>copy</button>`;
+  const line = named(text);
+  return html`<button class="plain" onClick=${() => navigator.clipboard?.writeText(line)} aria-label=${`copy: ${line}`}>copy</button>`;
 }
 
 const COMMAND = /^(samzapy |kafka-)/;
