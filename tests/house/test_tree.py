@@ -51,31 +51,34 @@ def test_no_mark_of_a_merge_is_left() -> None:
 
 
 def test_the_locks_hold_versions_and_hashes_only() -> None:
-    for name in ("requirements.lock", "requirements-java.lock"):
+    for name in ("requirements.lock", "requirements-dev.lock", "requirements-java.lock"):
         for line in (ROOT / name).read_text().splitlines():
             assert re.fullmatch(r"[a-z0-9-]+==[\w.]+ \\|    --hash=sha256:[0-9a-f]{64}( \\)?", line), f"{name}: {line}"
 
 
-def test_the_lock_pins_everything_that_is_asked_for() -> None:
+# Which groups of pyproject.toml a lock answers, beside the project's own requirements and the extra `spark`.
+LOCKS = {"requirements.lock": ("base",), "requirements-dev.lock": ("base", "dev")}
+
+
+def asked_for(lock: str) -> list[Requirement]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    asked = [
-        *project["project"]["dependencies"],
-        *project["project"]["optional-dependencies"]["spark"],
-        *project["dependency-groups"]["dev"],
-    ]
-    pinned = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
-
-    names = {re.split(r"[<>=\[; ]", line)[0].lower().replace(".", "-").replace("_", "-") for line in asked}
-    assert set() == names - pinned
+    own, extras, groups = project["project"]["dependencies"], project["project"]["optional-dependencies"], project["dependency-groups"]
+    return [Requirement(line) for line in [*own, *extras["spark"], *chain(*(groups[name] for name in LOCKS[lock]))]]
 
 
-def test_the_lock_pins_nothing_that_nobody_asks_for() -> None:
+def pins(lock: str) -> dict[str, str]:
+    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / lock).read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_lock_pins_everything_that_is_asked_for(lock: str) -> None:
+    assert set() == {canonicalize_name(r.name) for r in asked_for(lock)} - pins(lock).keys()
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_lock_pins_nothing_that_nobody_asks_for(lock: str) -> None:
     """Of every pinned package there is a way to it from a requirement of pyproject.toml, by what the installed packages require."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    extras = project["project"]["optional-dependencies"]
-    asked = [*project["project"]["dependencies"], *extras["spark"], *project["dependency-groups"]["dev"]]
-    pinned = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
-    wanted, waiting = set[str](), [Requirement(line) for line in asked]
+    wanted, waiting = set[str](), asked_for(lock)
     while waiting:
         one = waiting.pop()
         name = canonicalize_name(one.name)
@@ -88,7 +91,11 @@ def test_the_lock_pins_nothing_that_nobody_asks_for() -> None:
             continue  # for another platform
         waiting += [r for r in needs if r.marker is None or any(r.marker.evaluate({"extra": extra}) for extra in ("", *one.extras))]
 
-    assert set() == pinned - wanted
+    assert set() == pins(lock).keys() - wanted
+
+
+def test_tests_run_with_the_versions_that_a_job_runs_with() -> None:
+    assert pins("requirements.lock").items() <= pins("requirements-dev.lock").items()
 
 
 def test_what_is_asked_for_is_imported() -> None:
