@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from samzapy import StreamTask
 
 
@@ -35,6 +37,42 @@ class CountAndSum(StreamTask):
         state["s"] += record["amount"]
         self.sums.put(envelope.key, state)
         collector.send(self.out, {"user": record["user"], "c": state["c"], "s": state["s"]}, envelope.key)
+
+
+class View(msgspec.Struct):
+    """What a record says."""
+
+    user: str
+    amount: float
+
+
+class Totals(msgspec.Struct):
+    """What is kept of a user."""
+
+    c: int = 0
+    s: float = 0.0
+
+
+class Update(msgspec.Struct):
+    """What is sent of a user."""
+
+    user: str
+    c: int
+    s: float
+
+
+class CountAndSumTyped(CountAndSum):
+    """The same, with records, state and updates as classes."""
+
+    def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
+        record = envelope.message
+        state = self.sums.get(envelope.key)
+        if state is None:
+            state = Totals()
+        state.c += 1
+        state.s += record.amount
+        self.sums.put(envelope.key, state)
+        collector.send(self.out, Update(record.user, state.c, state.s), envelope.key)
 
 
 class ProjectBatches(Project):

@@ -21,7 +21,9 @@ from tests.broker import create_topic
 
 DISTURBED = 0.2  # a w1 loop below this part of a consume loop: something else had the machine
 TRIES = 3
-W2_STORES = {"json state": {"key": "bytes", "value": "json"}}  # by the name of the variant; typed state is a line here
+W2_STORES = {"json state": {"key": "bytes", "value": "json"}}  # by the name of the variant
+TYPED = "record:tests.bench.tasks:{}"
+SERDES = {"CountAndSumTyped": (TYPED.format("View"), TYPED.format("Update"))}  # of what a task reads and sends, where that is not JSON
 SPARK = ("--master", "local[1]")
 Model = Callable[[str, str], topics.Contents]
 Settings = dict[str, Any]
@@ -45,6 +47,8 @@ def w2(place: Place) -> Sides:
         sides.append(Side(name, partial(_job, place, "CountAndSum", topics.counted, {"stores": {"sums": store}})))
         batches = partial(_job, place, "CountAndSumBatches", topics.counted, {"stores": {"sums": store}})
         sides.append(Side(f"{name}, process_batch", batches))
+    typed = {"stores": {"sums": {"key": "bytes", "value": TYPED.format("Totals")}}}
+    sides.append(Side("typed", partial(_job, place, "CountAndSumTyped", topics.counted, typed)))
     return Sides(sides, [(side.name, "loop") for side in sides[1:]], place.records)
 
 
@@ -116,10 +120,10 @@ def _job(place: Place, task: str, model: Model, more: Settings, options: tuple[s
 
 
 def write_job(place: Place, name: str, task: str, given: str, more: Settings) -> Path:
-    output = place.output(name)
-    inputs = [{"topic": given, "key": "bytes", "value": "json"}]
+    output, (read, sent) = place.output(name), SERDES.get(task, ("json", "json"))
+    inputs = [{"topic": given, "key": "bytes", "value": read}]
     return place.job_file(
-        place.runs / name, task, inputs, params={"out": output}, outputs=[{"topic": output, "key": "bytes", "value": "json"}], **more
+        place.runs / name, task, inputs, params={"out": output}, outputs=[{"topic": output, "key": "bytes", "value": sent}], **more
     )
 
 
