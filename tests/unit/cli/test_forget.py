@@ -10,7 +10,7 @@ import pytest
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.forget import drop, forget
 from samzapy.config.errors import ConfigError
-from samzapy.wiring.program import load_program
+from samzapy.wiring.job_file import load_program
 
 FILE = """
 job: job
