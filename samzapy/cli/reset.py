@@ -16,6 +16,7 @@ from samzapy.config.schema import Settings
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.ownership import startpoint_key
 from samzapy.ops.inspection import owned_by_another, read_checkpoints
+from samzapy.ops.letters_again import from_start, told, waiting_letters
 from samzapy.ops.topics import changelogs
 from samzapy.plan.startpoints import pending
 from samzapy.ports import Admin, Log
@@ -50,6 +51,8 @@ def reset(
         else:
             refuse_unremovable(job.local_state(), settings.state.dir)
         with job.log.admin() as admin:
+            if not coordinator and (waiting := [e for e in waiting_letters(settings, job.log, job.clock) if e.letter.origin.topic in from_start(settings)]):
+                say(told(waiting, waiting))
             foreign = {} if coordinator else foreign_changelogs(settings, job.log, admin)
             forgotten = [] if coordinator else [*(t for t in changelogs(settings) if t not in foreign), *JobTopics.of(settings).internal, job.names.checkpoint_topic]
             for topic, why in foreign.items():

@@ -32,6 +32,7 @@ from samzapy.api.errors import (
 )
 from samzapy.model.dead_letter import (
     BARRIER,
+    DeadLetter,
     Origin,
     record_size,
     replay_headers,
@@ -52,8 +53,13 @@ PATIENCE_S = 90.0  # a container that died leaves its transaction open for up to
 AGAIN = "Run `samzapy dlq replay JOB.yaml --all` again: what was sent is not sent twice."
 
 
+NextOf = Callable[[DeadLetter], int | None]
 Select = Callable[[Found], list[Entry]]
 Send = Callable[[TransactionalProducer, Sequence[Entry]], bool]
+
+
+def _not_known(_: DeadLetter) -> int | None:
+    return None
 
 
 class DeadLetters:
@@ -68,6 +74,7 @@ class DeadLetters:
 
     Attributes:
         not_read: those of the inputs of which no record that is there now will be read: it is removed before the next run.
+        standing: finds out, after dead letters were read, where their tasks stand: of a letter, the next offset that its task reads of that input.
     """
 
     def __init__(
@@ -88,6 +95,8 @@ class DeadLetters:
         self._may_have_new_time = may_have_new_time
         self._limit_bytes = limit_bytes
         self.not_read: Collection[str] = ()
+        self.standing: Callable[[], NextOf] = lambda: _not_known
+        self._next_of: NextOf = _not_known
         with log.admin() as admin:
             self._facts: Mapping[str, TopicFacts] = admin.topics([job.dead_letter_topic, *self._inputs])
 
@@ -204,6 +213,12 @@ class DeadLetters:
                 f"the dead letter of {origin}: no checkpoint of this job knows {origin.topic}, so what is in it is removed before the next run.",
                 "Start the job first, then send it back.",
             )
+        next_offset = self._next_of(entry.letter)
+        if next_offset is not None and next_offset <= origin.offset:
+            return ConfigurationError(
+                f"the dead letter of {origin}: {entry.letter.task} goes on at {next_offset} there, so it reads the record itself. Sent back, it would count twice.",
+                f"Take it out: `samzapy dlq discard JOB.yaml {entry.number} --execute`. If the record fails again, it becomes a dead letter anew.",
+            )
         if entry.letter.key == MARKS_KEY:
             return ConfigurationError(
                 f"the dead letter of {origin} has a key that samzapy alone writes: it is no record of this job's.",
@@ -270,6 +285,7 @@ class DeadLetters:
                         f"the dead letters hold more than {self._limit_bytes >> 20} MiB, which is too much to look through from here.",
                         "Use the command: `samzapy dlq list JOB.yaml`, `samzapy dlq replay JOB.yaml --all`.",
                     )
+        self._next_of = self.standing()
         return sorting.found()
 
     def _mark(self, producer: TransactionalProducer, batch: Sequence[Entry]) -> bool:

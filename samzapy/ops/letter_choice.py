@@ -10,6 +10,7 @@ from samzapy.config.schema import Settings
 from samzapy.model.dead_letter import Origin
 from samzapy.ops.dead_letters import DeadLetters
 from samzapy.ops.letters import Entry, Found
+from samzapy.ops.letters_again import standing_now
 from samzapy.ops.topics import tasks_of
 from samzapy.ops.unknown_records import unknown_topics
 from samzapy.ports import Clock, Log
@@ -114,6 +115,7 @@ def opened(settings: Settings, log: Log, clock: Clock, to_all_tasks: bool = Fals
     readers = {} if to_all_tasks else readers_of(settings, log)
     letters = DeadLetters(names.job, names.read, log, clock, readers, may_have_new_time, limit_bytes)
     letters.not_read = unknown_topics(settings, log, clock)
+    letters.standing = lambda: standing_now(settings, log, clock)
     return letters
 
 

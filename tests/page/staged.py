@@ -18,6 +18,7 @@ from samzapy.coordinator.http import Listener
 from samzapy.coordinator.membership import RUNNING, Member, Owner
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.switchboard import Switchboard
+from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark
 from samzapy.model.dead_letter import DeadLetter, Origin
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
@@ -118,6 +119,7 @@ class Stage:
         self.log = MemoryLog(self.cluster)
         letters = TopicSpec(self.roster.job.dead_letter_topic, 2)
         self.log.admin().create([TopicSpec("visits", tasks), TopicSpec("visit-counts", 2), letters, TopicSpec(self.roster.job.coordinator_topic, 1)])
+        self._checkpoint()
         for n in range(containers):
             owner = Owner(incarnation=f"i{n}", tasks=tuple(names[n::containers]), host=f"host-{n % hosts}", pid=4000 + n)
             self.roster.members.add(Member(number=n, phase=Phase.LIVE, state=RUNNING, owner=owner, preferred_host=f"host-{n % hosts}"))
@@ -128,6 +130,18 @@ class Stage:
         self.lines = [Line(Parked(self.board, n)) for n in range(containers if looks_inside else 0)]
         for n, line in enumerate(self.lines):
             line.start(f"i{n}", Inside(threading.get_ident(), lambda: Doing("wait_input", 0.004), lambda: self.traced, self.sampler))
+
+    def _checkpoint(self) -> None:
+        """Partition 0 has read all that tests set aside."""
+        job = self.roster.job
+        with self.log.admin() as admin:
+            admin.create([TopicSpec(job.checkpoint_topic, 1)])
+        checkpoint = Checkpoint(
+            job=job.name, id=job.id, task="Partition 0", container=0, incarnation="i0", epoch=1, sequence=1, stores={}, inputs={"visits[0]": InputMark("", 10**9)}
+        )
+        producer = self.log.plain_producer("stage")
+        producer.send(job.checkpoint_topic, checkpoint.to_bytes(), CHECKPOINT_KEY, 0)
+        producer.flush()
 
     def request_stop(self, by: str = "") -> None:
         self.is_stopped = True

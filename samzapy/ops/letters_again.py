@@ -1,0 +1,105 @@
+"""Dead letters of records that their tasks read again: the job was reset, or set back to before them. Sent back as well, such a record counts twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from samzapy.config.schema import Settings
+from samzapy.model.checkpoint import Checkpoint
+from samzapy.model.dead_letter import DeadLetter
+from samzapy.model.offsets import TopicPartition
+from samzapy.model.ownership import Ledger
+from samzapy.ops.inspection import read_checkpoints
+from samzapy.ops.letters import Entry, recent
+from samzapy.plan.startpoints import EARLIEST, Step, pending, standing
+from samzapy.ports import Clock, Log, TopicFacts
+from samzapy.readers import decided_bounds, read_ledger
+from samzapy.wiring.job_topics import JobTopics, job_of
+
+MAX_NAMED = 20
+
+
+def standing_now(settings: Settings, log: Log, clock: Clock) -> Callable[[DeadLetter], int | None]:
+    """Where the task of a dead letter goes on reading that input: its next offset; None: not known, or past all that is there now.
+
+    Raises (as what it gives does, too):
+        StateRefused: a checkpoint or an order of `checkpoint set` cannot be read. LogError: Kafka could not be asked.
+    """
+    topic = job_of(settings).checkpoint_topic
+    known: list[tuple[Mapping[str, Checkpoint], Ledger]] = []
+
+    def at(letter: DeadLetter) -> int | None:
+        checkpoints, ledger = known[0]
+        checkpoint = checkpoints.get(letter.task)
+        if checkpoint is None and letter.origin.topic not in from_start(settings):
+            return None
+        order = pending(ledger.startpoints.get(letter.task), checkpoint)
+        found = standing(TopicPartition(letter.origin.topic, letter.origin.partition), checkpoint, order)
+        return 0 if found is None and checkpoint is None else found
+
+    def standing_of(letter: DeadLetter) -> int | None:
+        if not known:
+            known.append(_known(settings, log, clock))
+        found = at(letter)
+        if found is not None and found <= letter.origin.offset and len(known) == 1:
+            # A commit is seen in one partition a moment before it is in another: the dead letter's may not be seen yet in the checkpoints.
+            with log.admin() as admin, log.restore_consumer("standing") as consumer:
+                facts = admin.topics([topic]).get(topic)
+                for number in range(facts.partitions if facts else 0):
+                    decided_bounds(consumer, TopicPartition(topic, number), clock)
+            known[:] = [_known(settings, log, clock)] * 2
+            found = at(letter)
+        return found
+
+    return standing_of
+
+
+def _known(settings: Settings, log: Log, clock: Clock) -> tuple[Mapping[str, Checkpoint], Ledger]:
+    names = job_of(settings)
+    with log.admin() as admin:
+        there: Mapping[str, TopicFacts] = admin.topics([names.checkpoint_topic, names.coordinator_topic])
+    ledger = Ledger()
+    if names.coordinator_topic in there:
+        with log.restore_consumer("standing") as consumer:
+            ledger = read_ledger(consumer, names.coordinator_topic, clock)
+    return {c.task: c for c in read_checkpoints(settings, there, log, clock).values()}, ledger
+
+
+def from_start(settings: Settings) -> set[str]:
+    """The inputs that tasks without a checkpoint read from the start."""
+    return {i.topic for i in settings.inputs if i.start == EARLIEST}
+
+
+def waiting_letters(settings: Settings, log: Log, clock: Clock) -> list[Entry]:
+    """The newest of those that were neither sent back nor discarded, of the job's inputs and internal topics."""
+    names = JobTopics.of(settings)
+    topic = names.job.dead_letter_topic
+    with log.admin() as admin:
+        facts = admin.topics([topic]).get(topic)
+    if facts is None:
+        return []
+    with log.restore_consumer("dead-letters") as consumer:
+        found, _ = recent(consumer, topic, facts.partitions, clock)
+    return [e for e in found.entries if e.is_waiting and e.letter.origin.topic in names.read]
+
+
+def read_again(waiting: Iterable[Entry], steps: Iterable[Step]) -> list[Entry]:
+    """Those of records that these steps have read again."""
+    after = {(s.task, s.topic_partition): s.after for s in steps if s.chosen and s.after is not None}
+
+    def is_read_again(letter: DeadLetter) -> bool:
+        at = after.get((letter.task, TopicPartition(letter.origin.topic, letter.origin.partition)))
+        return at is not None and at <= letter.origin.offset
+
+    return [e for e in waiting if is_read_again(e.letter)]
+
+
+def told(again: Sequence[Entry], waiting: Sequence[Entry]) -> str:
+    """What to know, and to do, about those that are read again."""
+    which = "--all" if len(again) == len(waiting) else " ".join(e.number for e in again[:MAX_NAMED])
+    more = f" (and so on: {len(again)} in all)" if which != "--all" and len(again) > MAX_NAMED else ""
+    are = f"{len(again)} dead letters wait, of records that are" if len(again) > 1 else "a dead letter waits, of a record that is"
+    return (
+        f"{are} read again: sent back after that as well, it would count twice. Those that fail again become dead letters anew, so take out the old ones "
+        f"before the next run: samzapy dlq discard JOB.yaml {which} --execute{more}"
+    )
