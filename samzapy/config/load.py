@@ -158,9 +158,11 @@ def _check_classes(values: Mapping[str, Any], folders: Sequence[Path], wrong: se
             findings += [Finding(("task",), problem.message, problem.hint) for problem in error.problems]
     for path, name in serdes(values):
         if path not in wrong and not name.startswith("avro:") and not is_registered(name) and CLASS.fullmatch(name.removeprefix(RECORD)):
-            check = task_class.import_record_class if name.startswith(RECORD) else task_class.import_serde_class
             try:
-                check(name.removeprefix(RECORD), folders)
+                if name.startswith(RECORD):
+                    task_class.import_record_class(name.removeprefix(RECORD), folders, path[0] == "stores" and path[-1] == "key")
+                else:
+                    task_class.import_serde_class(name, folders)
             except ConfigError as error:
                 findings += [Finding(path, problem.message, problem.hint) for problem in error.problems]
     for path, name in time_functions(values):

@@ -21,6 +21,7 @@ from samzapy.api.serde import holds_records
 from samzapy.api.task import StreamTask
 from samzapy.config import user_import
 from samzapy.config.errors import ConfigError, Problem
+from samzapy.config.key_class import REMEDY, why_no_key
 from samzapy.config.scalars import near
 
 
@@ -83,16 +84,18 @@ def import_serde_class(name: str, folders: Sequence[Path]) -> type[Any]:
     return found
 
 
-def import_record_class(name: str, folders: Sequence[Path]) -> type[Any]:
+def import_record_class(name: str, folders: Sequence[Path], is_key_of_state: bool = False) -> type[Any]:
     """The class of the objects that a serde `record:module:Class` reads and writes.
 
     Raises:
-        ConfigError: it cannot be imported, or does not declare its fields.
+        ConfigError: it cannot be imported, does not declare its fields, or cannot be what it is to be.
     """
     found, _ = _import("serde", name, folders)
     if not inspect.isclass(found) or not holds_records(found):
         hint = "Name a dataclass, msgspec.Struct, NamedTuple, TypedDict or pydantic model."
         raise _refusal("serde", f"record:{name} does not declare its fields", hint)
+    if is_key_of_state and (why := why_no_key(found)):
+        raise _refusal("serde", f"objects of record:{name} cannot be keys of a store: {why}, and state is found by the bytes of its key", REMEDY)
     return found
 
 

@@ -11,12 +11,18 @@ OPERATOR = "operator "
 INTERNAL = "internal topic "
 TIME = "time of "
 PARTITIONS = "partitions of "
+KEY_FIELDS = "key fields"
 OF_RECORD, OF_VALUE, OF_CLOCK = "Kafka's timestamp", "of the value", "the clock's"
 
 
 def store_subject(store: str, what: str) -> str:
     """The fingerprint's name for a property of a store: `store 's' key serde`."""
     return f"store {store!r} {what}"
+
+
+def key_fields_subject(store: str) -> str:
+    """The fingerprint's name for the fields of the class that a store's keys are objects of."""
+    return store_subject(store, KEY_FIELDS)
 
 
 def operator_subject(name: str) -> str:

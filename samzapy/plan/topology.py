@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.event_time import NEVER
 from samzapy.model.names import Job
-from samzapy.plan.forgetting import INTERNAL, OPERATOR, PARTITIONS, TIME, is_of
+from samzapy.plan.forgetting import INTERNAL, KEY_FIELDS, OPERATOR, PARTITIONS, TIME, is_of
 from samzapy.plan.restore import Refuse
 
 
@@ -91,6 +91,11 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
             "that is not theirs.",
             "Change it back; or delete the state and say where inputs continue: `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, which shows what "
             "it would do; run it again with `--execute`.",
+        )
+    if subject.endswith(KEY_FIELDS):
+        return Refuse(
+            f"{subject} were {old!r} when its state was written; the class now has {new!r}. Keys are found by their bytes: each would begin anew.",
+            "Change the class back; or use a class of another name, and another store, which begins empty; or run `samzapy reset JOB.yaml` to start over.",
         )
     return Refuse(
         f"{subject} was {old!r} when its state was written; the job file now says {new!r}.",

@@ -26,7 +26,7 @@ REMEDY = "Name a dataclass, msgspec.Struct, NamedTuple, TypedDict or pydantic mo
 
 
 class RecordSerde:
-    """Objects of `cls` as JSON. Fields are in the order of the class, so equal objects are equal bytes and may be keys.
+    """Objects of `cls` as JSON. As keys: `record_keys`.
 
     Args:
         name: as the job file has it.
@@ -41,6 +41,7 @@ class RecordSerde:
 
     def __init__(self, name: str, cls: Any) -> None:
         self.name = name
+        self.cls = cls
         self._type: type = dict if is_typeddict(cls) else cls
         self._dumps: Callable[[Any], bytes]
         self._loads: Callable[[bytes], Any]

@@ -13,6 +13,7 @@ import msgspec
 
 from samzapy.api.serde import holds_records
 from samzapy.config.fields import CLASS, SERDES
+from samzapy.config.key_class import key_fields, why_no_key
 from samzapy.config.registered import is_registered
 from samzapy.streams.places import refused
 
@@ -63,7 +64,14 @@ class Kind:
         frozen = getattr(getattr(self.cls, "__dataclass_params__", None), "frozen", False) or getattr(
             getattr(self.cls, "__struct_config__", None), "frozen", False
         )
-        return "" if frozen or issubclass(self.cls, tuple) else f"{self.cls.__name__} is not frozen"
+        if not frozen and not issubclass(self.cls, tuple):
+            return f"{self.cls.__name__} is not frozen"
+        return why_no_key(self.cls)
+
+    @property
+    def key_fields(self) -> str:
+        """As keys of state: what must stay as it is; "" where the serde says it all."""
+        return key_fields(self.cls) if self.is_record and self.cls is not None else ""
 
 
 BYTES, STRING, INTEGER, DICT = Kind("bytes", bytes), Kind("string", str), Kind("integer", int), Kind(JSON, dict)

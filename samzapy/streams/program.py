@@ -19,6 +19,7 @@ from samzapy.model.event_time import LARGEST, NEVER
 from samzapy.model.marks import MARKS_KEY
 from samzapy.ports import Message
 from samzapy.serde.basic import shown
+from samzapy.serde.record_keys import as_key
 from samzapy.serde.unreserved import UnreservedKeys
 from samzapy.streams.combining import PARTIAL_HEADER, Combiner, SendBytes, combined_windows, not_for, without_partial
 from samzapy.streams.compile import FILE, Compiled, compiled
@@ -93,7 +94,7 @@ class Program:
             return {}
         topics = {node: topic for topic, node in self.writers.items()}
         return {
-            f"combine{node.number}": Combiner(topics[node], window, sums_of(window, self.serde), UnreservedKeys(self.serde(node.key.serde)).encode)
+            f"combine{node.number}": Combiner(topics[node], window, sums_of(window, self.serde), UnreservedKeys(as_key(self.serde(node.key.serde))).encode)
             for node, window in self._combined.items() if isinstance(node, Repartition)
         }  # fmt: skip
 

@@ -9,6 +9,7 @@ from samzapy.api.errors import TaskError
 from samzapy.api.serde import Serde
 from samzapy.model.event_time import END, NEVER
 from samzapy.serde.basic import shown
+from samzapy.serde.record_keys import as_key
 from samzapy.streams.combining import partial_windows, records_of
 from samzapy.streams.graph import Graph, Node, Reader
 from samzapy.streams.operators.held import Sums
@@ -135,7 +136,7 @@ class TaskWindows:
             if stage is None:
                 continue  # this task has no part in what feeds it
             now, held = self._nows.setdefault(id(stage), Now(stage)), Held()
-            key = serde(node.key.serde)
+            key = as_key(serde(node.key.serde))
             is_fed = any(isinstance(before, WindowAggregate) for before in before_of(node))
             slices = SlicesOfSums(
                 store(node.name), node.window, sums_of(node, serde), key.encode, key.decode, held if is_fed else now,

@@ -122,7 +122,7 @@ def container_spec(
         max_checkpoint_bytes=topics[job.checkpoint_topic].max_message_bytes if job.checkpoint_topic in topics else MAX_BYTES,
         lease_s=settings.containers.lease_ms / seconds,
         heartbeat_s=settings.containers.heartbeat_ms / seconds,
-        fingerprint={**fingerprint(settings, len(tasks), {t: topics[t].partitions for t in names.internal}), **(operators or {})},
+        fingerprint={**fingerprint(settings, len(tasks), {t: topics[t].partitions for t in names.internal}), **serdes.key_fields(), **(operators or {})},
         keyed_inputs={  # as planned: it may have grown since
             topic: sum(any(p.topic == topic for p in task.inputs) for task in tasks.values()) for topic in names.keyed
         },
@@ -186,7 +186,7 @@ def _store_specs(
         topic = names.changelogs.get(name)
         facts = topics[topic] if topic else None
         log = topic or job.changelog_topic(name)
-        key, value = serdes.of(store.key, log, KEY), serdes.of(store.value, log, VALUE)
+        key, value = serdes.of_keys(name, log), serdes.of(store.value, log, VALUE)
         limit = facts.max_message_bytes if facts else 1 << 30
 
         def open_directory(task: str, name: str = name, engine: str = store.engine) -> StoreDirectory:

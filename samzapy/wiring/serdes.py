@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from samzapy.api.errors import ConfigurationError
+from samzapy.config.key_class import REMEDY
 from samzapy.config.registered import BY_BOTH, BY_RECORD, BY_TOPIC, is_registered, schema_file
 from samzapy.config.registry_settings import SchemaRegistrySettings
 from samzapy.config.schema import Settings
+from samzapy.plan.forgetting import key_fields_subject
 from samzapy.ports import SchemaRegistry
+from samzapy.serde.record_keys import as_key
 from samzapy.serde.registry import NamedSerde, found_file, serde_named
 from samzapy.wiring.job_topics import JobTopics
 
@@ -48,8 +52,27 @@ class Serdes:
             if is_registered(name):
                 self._made[place] = self._of_registry[place] = self.registered(name, topic, part)
             else:
-                self._made[place] = serde_named(name, self._folders)
+                found = serde_named(name, self._folders)
+                self._made[place] = as_key(found) if part == KEY else found
         return self._made[place]
+
+    def of_keys(self, store: str, changelog: str) -> NamedSerde:
+        """The serde of a store's keys. Raises as `of`; and where equal keys would not be equal bytes."""
+        name = self._settings.stores[store].key
+        found = self.of(name, changelog, KEY)
+        if why := getattr(found, "why_no_key", ""):
+            raise ConfigurationError(
+                f"store {store!r}: objects of {name} cannot be keys: {why}, and state is found by the bytes of its key.",
+                REMEDY,
+            )
+        return found
+
+    def key_fields(self) -> dict[str, str]:
+        """For the fingerprint: the fields of the classes that keys of stores are objects of."""
+        topics = JobTopics.of(self._settings)
+        logged = {name: topics.changelogs.get(name) for name in self._settings.stores}
+        found = {name: getattr(self.of_keys(name, log), "fields", "") for name, log in logged.items() if log is not None}
+        return {key_fields_subject(name): fields for name, fields in found.items() if fields}
 
     def ready(self, register: bool = False) -> None:
         """Find the schemas in the registry that the job's outputs and stores are written with. `register`: those that are not there are registered.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from msgspec import defstruct
 
 from samzapy.api.errors import StateMismatch
 from samzapy.model.checkpoint import Checkpoint, InputMark, StoreMark
@@ -135,3 +137,54 @@ def test_once_the_time_is_deleted_it_may_change() -> None:
     assert refusal(kept, {"time of in": "the clock's"}, {}) is not None
     assert refusal(kept.without_times(), {"time of in": "the clock's"}, {}) is None
     assert refusal(kept, {}, {}) is None, "the input has no time any more"
+
+
+def by_key(cls: type, window: bool) -> App:
+    def key(n: int) -> Any:
+        return cls("k", str(n % 2))
+
+    app = App()
+    stream = app.stream("in", key=str, value=int, watermark_delay="1s").key_by(key, "by-key", key=cls)
+    (stream.window(tumbling("1d")).count("counts") if window else stream.count("counts")).to("out")
+    return app
+
+
+@pytest.mark.parametrize("window", [False, True], ids=["rolling", "windows"])
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ([("b", str), ("a", str)], r"were 'a str, b str' .* now has 'b str, a str'"),
+        ([("a", str), ("b", str), ("c", str, "x")], "now has 'a str, b str, c str'"),
+        ([("a", str), ("b", bytes)], "now has 'a str, b bytes'"),
+    ],
+)
+def test_another_class_of_keys_under_the_same_name_is_refused(
+    fields: list[Any], said: str, window: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def named(*fields: Any) -> type:
+        cls = defstruct("Key", fields, frozen=True, module=__name__)
+        monkeypatch.setattr(sys.modules[__name__], "Key", cls, raising=False)
+        return cls
+
+    with Harness(by_key(named(("a", str), ("b", str)), window)) as h:
+        h.send("in", 5, key="k", timestamp=1)
+        h.run()
+        h.restart(by_key(named(("a", str), ("b", str)), window))
+        with pytest.raises(StateMismatch, match=f"store 'counts' key fields .*{said}.*each would begin anew"):
+            h.restart(by_key(named(*fields), window))
+
+
+@dataclass(frozen=True)
+class Place:
+    city: str
+    country: str = "DE"
+
+
+def test_a_key_on_the_wire_without_its_default_meets_the_state_of_the_key_with_it() -> None:
+    app = App()
+    app.stream("in", key=Place, value=int).count("counts").to("out")
+    with Harness(app) as h:
+        h.send("in", 1, key=Place("Ulm"))
+        h.send_raw("in", b"1", key=b'{"city":"Ulm"}')
+        h.run()
+        assert [(Place("Ulm"), 1), (Place("Ulm"), 2)] == h.output("out")

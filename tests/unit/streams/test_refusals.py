@@ -14,6 +14,11 @@ from samzapy.streams import Aggregate, App, agg
 from samzapy.streams.expand import check_names, sections
 
 
+@dataclass(frozen=True)
+class Tags:
+    tags: frozenset[str]
+
+
 @dataclass
 class Pair:
     left: int
@@ -50,6 +55,8 @@ def refusals() -> dict[str, tuple[Callable[[App, Any], object], str]]:
         "no kind": (lambda app, s: app.stream("b", value=set), "set is no kind of value"),
         "no serde": (lambda app, s: app.stream("b", value="strnig"), "there is no serde 'strnig'"),
         "a key with many forms": (lambda app, s: app.stream("b", key=dict).count("n"), "keys of kind dict cannot be looked up"),
+        "a field of a key with many forms": (lambda app, s: app.stream("b", key=Tags).count("n"), "its field 'tags' is frozenset, which has several forms"),
+        "the same before an internal topic": (lambda app, s: s.key_by(Tags, "by-tags", key=Tags).count("n"), "its field 'tags' is frozenset"),
         "a key that can change": (lambda app, s: app.stream("b", key=Pair).count("n"), "Pair is not frozen"),
         "an unknown kind": (lambda app, s: s.map(lambda v: v).reduce("r", max), "the kind of its values is not known"),
         "a zero": (lambda app, s: s.fold("f", 0, lambda a, b: a), "its beginning is made by a function, not 0"),
