@@ -31,6 +31,7 @@ REMEDIES = {
     "SZ211": "put or send less, or raise the topic's `max.message.bytes`",
     "SZ212": "use a store only in its own task, and write before `close()`",
     "SZ213": "add the topic under `outputs:`",
+    "SZ214": "let the class read what it wrote before (defaults, or `upgrade`), or use the class or serde that wrote it",
     "SZ300": "see the brokers' logs; a container continues from the last commit",
     "SZ301": "check `kafka.bootstrap.servers`, the brokers and the network; `samzapy doctor JOB.yaml` helps",
     "SZ302": "create it; `samzapy topics JOB.yaml` lists what is missing, `--create` creates what samzapy may create",

@@ -70,6 +70,21 @@ class SerdeError(TaskError):
     code = "SZ210"
 
 
+class StateUnreadable(SerdeError):
+    """What a store has of a key cannot be read as the program is now. No record is at fault: the job stops, and `on_error` does not apply."""
+
+    code = "SZ214"
+
+
+def unreadable_state(store: str, what: str, error: SerdeError) -> StateUnreadable:
+    """`store`: with its task; `what`: the key, or which entry, in words."""
+    return StateUnreadable(
+        f"{store}: what it has of {what} cannot be read: {error.message}",
+        "No record is at fault, so `on_error` does not apply. Let the class read what it wrote before (defaults, or `upgrade`), or use the "
+        "class or serde that wrote it; then run the job again.",
+    )
+
+
 class RecordTooLarge(TaskError):
     """A put or send is larger than its topic's limit; raised by the call, so that the error belongs to the record."""
 

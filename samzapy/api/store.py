@@ -41,7 +41,11 @@ class KeyValueStore(Protocol[K, V]):
     @overload
     def get(self, key: K, default: Default) -> V | Default: ...
     def get(self, key: K, default: Any = None) -> Any:
-        """The value, or `default`."""
+        """The value, or `default`.
+
+        Raises:
+            StateUnreadable: the serde, or the class, does not read what was stored. If the hook does not catch it, the job stops: no record is at fault.
+        """
         raise NotImplementedError
 
     def put(self, key: K, value: V | None) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from samzapy import failpoints
 from samzapy.api.envelope import OutgoingMessageEnvelope, headers_of
-from samzapy.api.errors import BatchUnreadable, LogError, RecordTooLarge, SamzapyError, SerdeError, TaskError
+from samzapy.api.errors import BatchUnreadable, LogError, RecordTooLarge, SamzapyError, SerdeError, StateUnreadable, TaskError
 from samzapy.config.secrets import without_secrets
 from samzapy.container.spec import DeadLetterSpec
 from samzapy.model.dead_letter import HEADERS_NOT_READ, NOT_READ, DeadLetter, Origin
@@ -50,11 +50,11 @@ def is_logged(number: int) -> bool:
 
 
 def is_users(error: BaseException) -> bool:
-    """Whether an exception is the hook's own: all are but errors of the log, a test's end of the process, and a person's Ctrl-C (which is
-    switched off in a container's process, so there a KeyboardInterrupt is the task's)."""
+    """Whether an exception is the hook's own: all are but errors of the log, state that cannot be read, a test's end of the process, and a
+    person's Ctrl-C (which is switched off in a container's process, so there a KeyboardInterrupt is the task's)."""
     if isinstance(error, KeyboardInterrupt):
         return signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    return not isinstance(error, LogError | failpoints.Crash)
+    return not isinstance(error, LogError | StateUnreadable | failpoints.Crash)
 
 
 def origin_of(message: Message) -> Origin:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from samzapy import failpoints
 from samzapy.api.context import JobInfo
-from samzapy.api.errors import TaskError
+from samzapy.api.errors import StateUnreadable, TaskError
 from samzapy.api.task import StreamTask
 from samzapy.container.collector import Collector
 from samzapy.container.facts import LoopTime
@@ -84,6 +84,8 @@ class Hooks:
         if user is not None:
             try:
                 self._take_effect(task, "a window", lambda: user.fire(self.collector))  # type: ignore[attr-defined]
+            except StateUnreadable:
+                raise
             except TaskError as error:
                 pane = getattr(user, "failed_pane", "")
                 raise TaskError(f"{error.message} It was {pane}." if pane else error.message, error.remedy or FIRES_AGAIN) from error

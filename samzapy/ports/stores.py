@@ -103,6 +103,7 @@ class TaskStore(KeyValueStore, Protocol):
     The methods below are the container's; a task sees only KeyValueStore.
 
     Attributes:
+        called: the store and its task, in words, for errors.
         writes: what `undo` would take back; the same list for ever, so that the hot loop can empty it without a call.
         scans: the iterators that hooks opened since the last `keep`; the same list for ever. While there are any, only `keep` will do.
     """
@@ -110,6 +111,7 @@ class TaskStore(KeyValueStore, Protocol):
     __slots__ = ()
 
     name: str
+    called: str
     stamp: StoreStamp | None
     writes: list[Change]
     scans: list[StoreIterator[Any, Any]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from samzapy.api.errors import SerdeError, unreadable_state
 from samzapy.ports import Change, Scan
 from samzapy.store import misuse
 
@@ -29,8 +30,11 @@ class OverlayIterator:
     def __next__(self) -> Entry:
         if self._state == "closed":
             raise misuse.closed(self._store, "this iterator is closed")
-        for entry in self._entries:
-            return entry
+        try:
+            for entry in self._entries:
+                return entry
+        except SerdeError as error:
+            raise unreadable_state(self._store, "one of its entries", error) from error
         self._end("ended")
         raise StopIteration
 

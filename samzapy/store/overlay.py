@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import InDoubt, SamzapyError, check
+from samzapy.api.errors import InDoubt, SamzapyError, SerdeError, check, shortened, unreadable_state
 from samzapy.api.serde import Serde
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.stamp import StoreStamp
@@ -43,9 +43,9 @@ class OverlayStore(TaskStore):
     """One store of one task; its methods are documented in api.store and ports. `where` names the task and the changelog in errors."""
 
     __slots__ = (
-        "__weakref__", "_barrier", "_bytes", "_cache", "_called", "_closed_because", "_committed", "_decode_key", "_decode_value", "_encode_key",
+        "__weakref__", "_barrier", "_bytes", "_cache", "_closed_because", "_committed", "_decode_key", "_decode_value", "_encode_key",
         "_encode_value", "_engine", "_from_sorting", "_frozen", "_frozen_bytes", "_has_prefixes", "_key_serde", "_limit", "_live",
-        "_max_record_bytes", "_order", "_quick_key", "_thread", "_to_sorting", "name", "scans", "stamp", "writes",
+        "_max_record_bytes", "_order", "_quick_key", "_thread", "_to_sorting", "called", "name", "scans", "stamp", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -61,7 +61,7 @@ class OverlayStore(TaskStore):
     ) -> None:
         self.name = name
         self.stamp: StoreStamp | None = None
-        self._called = f"store {name!r} of {where}"
+        self.called = f"store {name!r} of {where}"
         self._key_serde: str = getattr(key_serde, "name", type(key_serde).__name__)
         self._has_prefixes: bool = getattr(key_serde, "has_prefixes", True)
         form = key_form(key_serde)
@@ -92,7 +92,7 @@ class OverlayStore(TaskStore):
 
     def get(self, key: Any, default: Any = None) -> Any:
         if key is None:
-            raise misuse.no_key(self._called)
+            raise misuse.no_key(self.called)
         try:
             data = self._quick_key(key)
         except (TypeError, ValueError):  # the careful one says what is wrong, or takes it all the same
@@ -104,13 +104,16 @@ class OverlayStore(TaskStore):
             value = self._committed.newer.get(data, _ABSENT)
             if value is _ABSENT or self._frozen:
                 value = self._below(data)
-        return default if value is None else self._decode_value(value)
+        try:
+            return default if value is None else self._decode_value(value)
+        except SerdeError as error:
+            raise unreadable_state(self.called, f"key {shortened(key)}", error) from error
 
     def put(self, key: Any, value: Any) -> None:
         if get_ident() != self._thread:
-            raise misuse.other_thread(self._called, "put")
+            raise misuse.other_thread(self.called, "put")
         if key is None:
-            raise misuse.no_key(self._called)
+            raise misuse.no_key(self.called)
         try:
             data = self._quick_key(key)
         except (TypeError, ValueError):
@@ -127,7 +130,7 @@ class OverlayStore(TaskStore):
         old = live.get(data, _ABSENT)
         if old is _ABSENT:
             if data == self._barrier:
-                raise misuse.reserved(self._called)
+                raise misuse.reserved(self.called)
             self.writes.append((data, old))
             if self._order.is_sorted and data not in self._frozen:
                 self._order.add(data)
@@ -143,14 +146,14 @@ class OverlayStore(TaskStore):
 
     def range(self, from_key: Any, to_key: Any) -> OverlayIterator:
         if from_key is None or to_key is None:
-            raise misuse.no_key(self._called)
+            raise misuse.no_key(self.called)
         return self._iterate(self._encode_key(from_key), self._encode_key(to_key))
 
     def prefix(self, prefix: Any) -> OverlayIterator:
         if prefix is None:
-            raise misuse.no_key(self._called)
+            raise misuse.no_key(self.called)
         if not self._has_prefixes:
-            raise misuse.no_prefixes(self._called, self._key_serde)
+            raise misuse.no_prefixes(self.called, self._key_serde)
         data = self._encode_key(prefix)
         return self._iterate(data, prefix_end(data))
 
@@ -189,8 +192,8 @@ class OverlayStore(TaskStore):
         return bool(self._live)
 
     def freeze(self) -> Sequence[Change]:
-        check(not self._frozen, f"{self._called} is frozen for a commit only after its last commit has ended")
-        check(not self.writes, f"{self._called} is frozen for a commit only between two records")
+        check(not self._frozen, f"{self.called} is frozen for a commit only after its last commit has ended")
+        check(not self.writes, f"{self.called} is frozen for a commit only between two records")
         self._frozen, self._live = self._live, {}
         self._frozen_bytes, self._bytes = self._bytes, 0
         log_form = self._from_sorting
@@ -221,7 +224,7 @@ class OverlayStore(TaskStore):
         done = True
         while self._committed.older or self._committed.newer:
             if self.stamp is None:
-                raise AssertionError(f"{self._called} has committed changes, so it has a stamp")
+                raise AssertionError(f"{self.called} has committed changes, so it has a stamp")
             written = self._committed.write_part(self._opened(), self.stamp, max_entries)
             failpoints.hit("store.write_out.part")
             if written is not None:
@@ -244,7 +247,7 @@ class OverlayStore(TaskStore):
     def load(self, records: Sequence[Change], stamp: StoreStamp) -> None:
         check(
             not self._live and not self._frozen and not self._committed,
-            f"{self._called} is restored only while it has no changes of its own",
+            f"{self.called} is restored only while it has no changes of its own",
         )
         form = self._to_sorting
         own = [(key if form is None else form(key), value) for key, value in records if key != BARRIER_KEY]
@@ -280,7 +283,7 @@ class OverlayStore(TaskStore):
         try:
             self.write_out()
         except SamzapyError as error:  # the engine keeps its older stamp, which is correct: the rest is restored from the changelog
-            LOG.warning("%s is closed without its last changes: %s", self._called, error.message)
+            LOG.warning("%s is closed without its last changes: %s", self.called, error.message)
         finally:
             engine, self._engine = self._engine, None
             self._committed.clear()
@@ -305,16 +308,16 @@ class OverlayStore(TaskStore):
 
     def _from_engine(self, key: bytes) -> bytes | None:
         if get_ident() != self._thread:
-            raise misuse.other_thread(self._called, "get")
+            raise misuse.other_thread(self.called, "get")
         if key == self._barrier:
-            raise misuse.reserved(self._called)
+            raise misuse.reserved(self.called)
         value = self._opened().get(key)
         self._cache.add(key, value)
         return value
 
     def _iterate(self, from_key: bytes | None, to_key: bytes | None) -> OverlayIterator:
         if get_ident() != self._thread:
-            raise misuse.other_thread(self._called, "range, prefix or all")
+            raise misuse.other_thread(self.called, "range, prefix or all")
         live, frozen = self._live, self._frozen
         try:
             self.write_out()  # then the scan has to merge uncommitted changes only
@@ -325,7 +328,7 @@ class OverlayStore(TaskStore):
             changes = [(k, live[k] if k in live else frozen[k]) for k in self._order.between(from_key, to_key)]
         else:
             changes = []
-        iterator = OverlayIterator(self._merged(changes, scan), scan, self.scans, self._called)
+        iterator = OverlayIterator(self._merged(changes, scan), scan, self.scans, self.called)
         self.scans.append(iterator)
         return iterator
 
@@ -338,10 +341,10 @@ class OverlayStore(TaskStore):
 
     def _opened(self) -> StoreEngine:
         if self._engine is None:
-            raise misuse.closed(self._called, f"it cannot be used: {self._closed_because}")
+            raise misuse.closed(self.called, f"it cannot be used: {self._closed_because}")
         return self._engine
 
     def _refuse(self, key: Any, size: int) -> None:
         if self._limit < 0:
-            raise misuse.closed(self._called, f"it takes no writes: {self._closed_because}")
-        raise misuse.too_large(self._called, key, size, self._max_record_bytes)
+            raise misuse.closed(self.called, f"it takes no writes: {self._closed_because}")
+        raise misuse.too_large(self.called, key, size, self._max_record_bytes)

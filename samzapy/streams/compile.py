@@ -18,7 +18,7 @@ from typing import Any
 
 from samzapy.model.event_time import LARGEST
 from samzapy.streams.combining import combined_windows, partial_windows
-from samzapy.streams.compile_parts import NAMES, PARTS, functions_of, parts_needed
+from samzapy.streams.compile_parts import NAMES, PARTS, functions_of, parts_needed, result_lines
 from samzapy.streams.compile_through import reader_lines, reader_names, writer_lines, writer_names
 from samzapy.streams.compile_windows import head_of_run, made_of_panes, window_lines, written_with_time
 from samzapy.streams.functions import Function
@@ -282,7 +282,7 @@ class _Writer:
             self._line(f"if a is None: {self._bind('no_value')}({n})")
         self._line(f"put{n}(k, a)")
         if self._takers[node]:
-            self._line(f"v{n} = a" if node.result is None else f"v{n} = {self._bind(f'result{n}')}(a)")
+            self._lines(*result_lines(n, None if node.result is None else self._call(node, f"zero{n}(), {value}")))
             self._give(node, f"v{n}")
 
     def _window(self, node: WindowAggregate, value: str) -> None:
@@ -292,10 +292,10 @@ class _Writer:
     def _lookup(self, node: Lookup, value: str) -> None:
         n = node.number
         self._reads[f"get{n}"] = node.table
-        found = f"get{n}(x)" if not isinstance(node.table, Rolling) or node.table.result is None else f"{self._bind('found')}({n}, get{n}(x))"
+        found = f"get{n}(x)" if not isinstance(node.table, Rolling) or node.table.result is None else f"{self._bind('found')}({n}, x, get{n}(x))"
         if node.on is None:
             self._line(f"if k is None: {self._bind('no_key')}({n})")
-            self._line(f"x = {found.replace('(x)', '(k)')}")
+            self._line(f"x = {found.replace('(x)', '(k)').replace(', x,', ', k,')}")
         else:
             self._line(f"x = {self._call(node, value)}")
             self._line(f"if x is not None: x = {found}")

@@ -60,6 +60,15 @@ def _own_parts(node: Node, has_takers: bool) -> Parts:
     return frozenset(found)
 
 
+def result_lines(n: int, of_this_value: str | None) -> tuple[list[str], list[str]]:
+    """An accumulator's result; None: it is the result. Where it cannot be made, it is the record's fault if that of its own value alone cannot
+    be made either. Returns the lines and the names that they need."""
+    if of_this_value is None:
+        return [f"v{n} = a"], []
+    lines = [f"try: v{n} = result{n}(a)", "except cannot_read as x:", f"    result{n}({of_this_value})", f"    unreadable({n}, k, x)"]
+    return lines, [f"result{n}", "cannot_read", "unreadable"]
+
+
 def functions_of(node: Node) -> dict[str, Function | None]:
     """An operator's functions by their names in the source, without what the source of the topic calls."""
     number = node.number

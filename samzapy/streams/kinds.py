@@ -6,15 +6,18 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
+from samzapy.api.errors import SerdeError
 from samzapy.api.serde import holds_records
 from samzapy.config.fields import CLASS, SERDES
 from samzapy.config.key_class import key_fields, why_no_key
 from samzapy.config.registered import is_registered
+from samzapy.serde.basic import shown
 from samzapy.streams.places import refused
 
 JSON, RECORD = "json", "record:"
@@ -136,13 +139,35 @@ def plain(value: Any) -> Any:
 
 
 def unplain(kind: Kind | None) -> Callable[[Any], Any]:
-    """What makes a value of a kind of what `plain` made of it."""
+    """What makes a value of a kind of what `plain` made of it, perhaps with the class as it was before (`upgrade`); it raises SerdeError."""
     cls = kind.cls if kind is not None and kind.is_record else None
     if cls is None:
         return lambda value: value
-    if hasattr(cls, "model_validate"):
-        return lambda value: None if value is None else cls.model_validate(value)
-    return lambda value: None if value is None else msgspec.convert(value, cls)
+    make: Callable[[Any], Any] = getattr(cls, "model_validate", None) or (lambda value: msgspec.convert(value, cls))
+
+    def made(value: Any) -> Any:
+        if value is None:
+            return None
+        try:
+            return make(value)
+        except (ValueError, RecursionError) as error:  # as in the record serde: of msgspec and pydantic alike
+            return _upgraded(cls, value, " ".join(str(error).split()) or type(error).__name__, make)
+
+    return made
+
+
+def _upgraded(cls: Any, value: Any, why: str, make: Callable[[Any], Any]) -> Any:
+    """What the class makes of fields that do not fit it any more."""
+    said = f"{shown(value)} is no {cls.__name__}: {why}"
+    upgrade = getattr(cls, "upgrade", None)
+    if upgrade is None:
+        raise SerdeError(f"{said}.", "Give the class an `upgrade`.")
+    try:
+        return make(upgrade(deepcopy(value)))
+    except Exception as error:  # what the user's method raises may be anything
+        raise SerdeError(
+            f"{said}; and its `upgrade` failed: {type(error).__name__}: {error}.", "Let `upgrade` return the fields as the class has them now."
+        ) from error
 
 
 def _refuse_not_importable(cls: type, what: str) -> None:

@@ -24,13 +24,14 @@ from samzapy.serde.unreserved import UnreservedKeys
 from samzapy.streams.combining import PARTIAL_HEADER, Combiner, SendBytes, combined_windows, not_for, without_partial
 from samzapy.streams.compile import FILE, Compiled, compiled
 from samzapy.streams.compile_through import early, early_time
-from samzapy.streams.graph import FlatMap, Graph, Lookup, Node, Reader, Repartition, Rolling, Sink, Source, To, Way
+from samzapy.streams.graph import FlatMap, Graph, Node, Reader, Repartition, Rolling, Sink, Source, To, Way
 from samzapy.streams.internal import topics_of
 from samzapy.streams.operators.slices import LATE
 from samzapy.streams.places import OURS
 from samzapy.streams.scattered import BROADCAST, ROUND_ROBIN
 from samzapy.streams.stage import Stage, TaskWindows, sums_of
 from samzapy.streams.unchanged import unchanged
+from samzapy.streams.unreadable import of_tables
 from samzapy.streams.walk import readers, sources
 from samzapy.streams.windowed import Late, WindowAggregate, late_of, pane_json, windows_of
 from samzapy.streams.windows import PANE
@@ -68,7 +69,7 @@ class Program:
         self.writers = {topics[reader.name]: reader.writer for reader in readers(graph)}
         self._bound: dict[str, Any] = {
             "no_key": self._no_key, "no_value": self._no_value, "wrong_kind": self._wrong_kind, "milliseconds": self._milliseconds,
-            "found": self._found, "no_time": self._no_time, "before_1970": self._before_1970,
+            "cannot_read": SerdeError, "no_time": self._no_time, "before_1970": self._before_1970,
             "partial": PARTIAL_HEADER, "no_partial": self._no_partial, "without_partial": without_partial,
             "too_late": LATE, "marks_key": MARKS_KEY, "early": early, "early_time": early_time, "no_new_key": self._no_new_key, "headers_of": headers_of,
         }  # fmt: skip
@@ -109,7 +110,8 @@ class Program:
         adds: dict[str, Any] = {} if windows is None else {"moved": windows.moved, "heard": windows.heard, "written_at": windows.written_at, **windows.adds}
         nobodys = {name: _no_part for name in self._wanted if name in OF_TIME or name.startswith(("add", "joined"))}
         sums = {f"combine{node.number}": None for node in self._combined} | {name: each.add for name, each in combiners.items()}
-        return self._make(**self._bound, **stores, **puts, **turns, **sums, **nobodys | {name: adds[name] for name in self._wanted if name in adds})
+        told = {name: each for name, each in of_tables(self.graph, context).items() if name in self._wanted}
+        return self._make(**self._bound, **stores, **puts, **turns, **sums, **told, **nobodys | {name: adds[name] for name in self._wanted if name in adds})
 
     def at(self, error: BaseException) -> tuple[Node | None, bool]:
         """The operator in which an error was raised, and whether a line of the user's own was being executed."""
@@ -195,12 +197,6 @@ class Program:
         what = "a datetime without a zone" if isinstance(given, datetime) else f"{shown(given)} ({type(given).__name__})"
         needed = f"it must give milliseconds since 1970, an int of at most {LARGEST}, or a datetime with a zone"
         raise TaskError(f"time=… gave {what}; {needed}.", "Correct the function of `time=` in the program.")
-
-    def _found(self, number: int, state: Any) -> Any:
-        """What a table of aggregates says, of what its store has."""
-        node = self.graph[number]
-        result = node.table.result if isinstance(node, Lookup) and isinstance(node.table, Rolling) else None
-        return state if state is None or result is None else result(state)
 
 
 class GraphTask(StreamTask):

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Protocol
 
+from samzapy.api.errors import SerdeError, StateUnreadable, shortened, unreadable_state
+
 MOST_HELD = 20_000  # rows
 ROOM = 64  # bytes that a held accumulator takes at most in the store
 LARGEST = (1 << 63) - 1
@@ -25,7 +27,9 @@ Slots = dict[Any, Entry]
 
 
 class Rows(Protocol):
-    """A store of bytes."""
+    """A store of bytes. `called`: it and its task, in words."""
+
+    called: str
 
     def get(self, key: bytes, /) -> bytes | None: ...
     def put(self, key: bytes, value: bytes | None, /) -> None: ...
@@ -90,7 +94,14 @@ class HeldRows:
             if entry is not None:
                 return entry[0], entry[1]
         found = self._rows.get(row)
-        return None if found is None else (int.from_bytes(found[:COUNT_BYTES], "big"), self._sums.decode(found[COUNT_BYTES:]))
+        try:
+            return None if found is None else (int.from_bytes(found[:COUNT_BYTES], "big"), self._sums.decode(found[COUNT_BYTES:]))
+        except SerdeError as error:
+            raise self.unreadable(key, error) from error
+
+    def unreadable(self, key: Any, error: SerdeError) -> StateUnreadable:
+        """The error that a key's accumulator cannot be read."""
+        return unreadable_state(self._rows.called, f"key {shortened(key)}", error)
 
     def write(self, end: int, key: Any, row: bytes, records: int, sum_: Any, is_new: bool) -> None:
         """A row's new value. `is_new`: the store does not have the row."""

@@ -24,6 +24,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from samzapy.api.errors import SerdeError, StateUnreadable
 from samzapy.model.event_time import END, NEVER
 from samzapy.model.layout import TIME_BYTES, time_bytes, time_of
 from samzapy.streams.operators.held import KEY_TYPES, MOST_RECORDS, HeldRows, Rows, Sums, is_plain
@@ -150,7 +151,7 @@ class Slices:
                 self._hold(slots, key, entry, (records + 1, sum_, row, True, is_stored))
             else:
                 self._held.write(end, key, row, min(records + 1, MOST_RECORDS), sum_, False)
-            return self._at_once(key, row[KEY_AT:], end, watermark) if is_late or self._each else None
+            return self._at_once(key, row[KEY_AT:], end, watermark, value, time) if is_late or self._each else None
         data = self._encode_key(key)
         row = self._prefix(end) + data
         found = self._held.find(end, key, row)
@@ -159,17 +160,21 @@ class Slices:
             self._held.write(end, key, row, 1, self._add(None, value, time), True)
         else:
             self._held.write(end, key, row, min(found[0] + 1, MOST_RECORDS), self._add(found[1], value, time), False)
-        return self._at_once(key, data, end, watermark) if is_late or self._each else None
+        return self._at_once(key, data, end, watermark, value, time) if is_late or self._each else None
 
-    def _at_once(self, key: Any, data: bytes, end: int, watermark: int) -> list[Given] | None:
+    def _at_once(self, key: Any, data: bytes, end: int, watermark: int, value: Any, time: int) -> list[Given] | None:
         """The panes of a late record's windows that have fired and take it; with `each` also those of its other windows."""
         given: list[Given] = []
-        for window_end in range(end, end + self._size, self._every):
-            if window_end > watermark:
-                if self._each:
-                    given += self._pane(key, data, window_end, "early")
-            elif window_end > max(watermark - self._lateness, self._closed):
-                given += self._pane(key, data, window_end, "late")
+        try:
+            for window_end in range(end, end + self._size, self._every):
+                if window_end > watermark:
+                    if self._each:
+                        given += self._pane(key, data, window_end, "early")
+                elif window_end > max(watermark - self._lateness, self._closed):
+                    given += self._pane(key, data, window_end, "late")
+        except StateUnreadable:
+            self._sums.result(self._add(None, value, time))  # if this fails too, it is the record's own value that cannot be read
+            raise
         return given or None
 
     def _pane(self, key: Any, data: bytes, window_end: int, kind: Any) -> list[Given]:
@@ -185,7 +190,10 @@ class Slices:
         if not records:
             return []
         index = (records if kind != "early" else records - 1) if self._each else int(kind == "late")
-        return [(key, Pane(window_end - self._size, window_end, self._sums.result(sum_), kind, index))]
+        try:
+            return [(key, Pane(window_end - self._size, window_end, self._sums.result(sum_), kind, index))]
+        except SerdeError as error:
+            raise self._held.unreadable(key, error) from error
 
     # -- firing ----------------------------------------------------------------------------------------------------------------------
 
