@@ -22,6 +22,7 @@ from samzapy.api.errors import ConfigurationError, SamzapyError
 from samzapy.cli.common import AsJson, MoreFiles, Sets, named, print_json
 from samzapy.cli.job import Job
 from samzapy.cli.loading import load
+from samzapy.cli.run_refusals import what_a_run_refuses
 from samzapy.config.errors import ConfigError
 from samzapy.config.extras import line_for
 from samzapy.config.load import LoadedJob
@@ -37,7 +38,7 @@ from samzapy.ops.access import missing_access
 from samzapy.ops.doctor import Check, State
 from samzapy.ops.inspection import job_facts
 from samzapy.ops.schemas import what_schemas_lack
-from samzapy.ops.topics import made_by_hand, topic_rows, what_run_refuses
+from samzapy.ops.topics import made_by_hand, topic_rows
 from samzapy.ops.transactions import limit_ms, try_init
 from samzapy.ports import Log
 from samzapy.private_files import private_directory
@@ -168,7 +169,7 @@ def _run(loaded: LoadedJob, log: Log) -> Check:
     """What `run` would refuse besides: what the coordinator topic says of earlier runs."""
     try:
         job = Job.of(loaded, log)
-        refused = what_run_refuses(job.settings, log, job.ledger(), job.clock)
+        refused = what_a_run_refuses(job)
     except SamzapyError as error:
         refused = error
     return Check("run", State.OK, "would be started") if refused is None else Check("run", State.FAIL, refused.message, refused.remedy)

@@ -12,12 +12,14 @@ from samzapy.api.errors import ConfigurationError, LauncherError, SamzapyError, 
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, as_called, print_json, say
 from samzapy.cli.job import Job
 from samzapy.cli.loading import load, with_master
+from samzapy.cli.run_refusals import what_a_run_refuses
 from samzapy.cli.tables import print_table
 from samzapy.config.load import LoadedJob
 from samzapy.config.schema import Settings
 from samzapy.model.job_model import TaskModel
 from samzapy.ops.inspection import job_facts
-from samzapy.ops.topics import ABSENT, MISSING, WRONG, topic_rows, what_run_refuses
+from samzapy.ops.schemas import what_schemas_lack
+from samzapy.ops.topics import ABSENT, MISSING, WRONG, topic_rows
 from samzapy.plan.assignment import check_slots
 from samzapy.plan.preview import RunPreview, preview_run
 from samzapy.streams import picture
@@ -48,8 +50,10 @@ def plan(
         tasks = job_facts(settings, job.log).tasks
         rows = topic_rows(settings, job.log)
         ledger = job.ledger()
-        refused = what_run_refuses(settings, job.log, ledger, job.clock)
+        refused = what_a_run_refuses(job)
     problems = _topic_problems(rows, refused)
+    lacks = what_schemas_lack(settings, job.loaded.folders)
+    problems += [lacks] if lacks is not None else []
     preview: RunPreview | None = None
     if tasks:
         preview = preview_run(list(tasks), settings.containers.count, ledger, None if local else settings.spark.master, os.cpu_count() or 1)

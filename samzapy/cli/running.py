@@ -36,8 +36,9 @@ from samzapy.log_form import TEXT
 from samzapy.log_output import notes
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.access import warn_of_missing
+from samzapy.ops.made_again import refuse_to_make_again
 from samzapy.ops.schemas import prepare_schemas
-from samzapy.ops.topics import grown_tasks, prepare_topics, refuse_to_make_again
+from samzapy.ops.topics import checked_topics, grown_tasks, prepare_topics
 from samzapy.ops.unknown_records import remove_unknown_records
 from samzapy.plan.assignment import check_slots
 from samzapy.ports import Launcher, Log
@@ -100,14 +101,13 @@ class Run:
         failpoints.arm(os.environ)
         open_files_limit()
 
-        # Everything that can be refused is refused before a process is started.
+        # Everything that can be refused is refused before a process is started; and a run that is refused, by Spark too, has created no topic.
         settings, log = self._settings, self._job.log
         self._tls = context_of(settings.web)
         if self._how.profile and is_one_host(settings, local=self._how.local):
             _check_folder(self._how.profile)
         refuse_to_make_again(settings, log, self._job.clock)
-        tasks = prepare_topics(settings, log)
-        remove_unknown_records(settings, log, self._job.clock)
+        tasks = checked_topics(settings, log)
         prepare_schemas(settings, self._job.loaded.folders)
         warn_of_missing(settings, log)
         cluster_id = self._job.cluster_id()
@@ -125,6 +125,8 @@ class Run:
         try:
             if not self._how.local:
                 check_slots(wanted.containers, launcher.slots(), settings.spark.master)
+            tasks = prepare_topics(settings, log)
+            remove_unknown_records(settings, log, self._job.clock)
             loaded = self._job.loaded
             payload = container_payload(
                 settings, loaded.document, loaded.folders, cluster_id, token, local=self._how.local, profile=self._how.profile,

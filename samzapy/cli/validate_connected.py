@@ -6,11 +6,10 @@ from pathlib import Path
 
 from samzapy.api.errors import NotAuthorized, SamzapyError, TopicMisconfigured, TopicMissing
 from samzapy.cli.job import Job
+from samzapy.cli.run_refusals import what_a_run_refuses
 from samzapy.ops.access import missing_access
-from samzapy.ops.inspection import other_program
 from samzapy.ops.schemas import what_schemas_lack
-from samzapy.ops.topics import topic_rows, what_run_refuses
-from samzapy.wiring.tasks import tasks_of
+from samzapy.ops.topics import topic_rows
 
 
 def problems_of(file: Path, more: list[Path] | None, sets: list[str] | None) -> tuple[list[str], int]:
@@ -35,9 +34,7 @@ def problems_of(file: Path, more: list[Path] | None, sets: list[str] | None) -> 
 def _topic_problems(job: Job) -> tuple[list[str], SamzapyError | None]:
     """What is wrong with topics, in words, and what `run` would refuse to begin with."""
     problems = [f"{row[0]}: {row[-1]}" for kind, row in topic_rows(job.settings, job.log) if kind in ("missing", "wrong")]
-    refused = what_run_refuses(job.settings, job.log, job.ledger(), job.clock)
-    if refused is None:
-        refused = other_program(job.settings, tasks_of(job.settings, job.loaded.folders).operators, job.log, job.clock)
+    refused = what_a_run_refuses(job)
     if refused is not None and not (problems and isinstance(refused, TopicMissing | TopicMisconfigured)):
         problems.append(str(refused))
     return problems, refused

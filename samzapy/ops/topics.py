@@ -19,18 +19,15 @@ from samzapy.model.names import possible_owners
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun, Ledger
 from samzapy.ops.inspection import foreign_changelog
+from samzapy.ops.made_again import refuse_to_make_again
 from samzapy.ops.transactions import refuse_too_long, try_init
 from samzapy.plan.first_run import (
-    changelog_gone,
-    checkpoints_gone,
     coordinator_emptied,
     differs_from_first_run,
     grown_inputs,
-    internal_gone,
 )
 from samzapy.plan.topics import command_that_makes, internal_topics, is_between, what_is_wrong
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec, no_leader
-from samzapy.readers import read_checkpoint, read_ledger
 from samzapy.wiring.job_topics import JobTopics, job_of
 
 LOG = logging.getLogger("samzapy")
@@ -58,6 +55,13 @@ def tasks_of(settings: Settings, facts: Mapping[str, TopicFacts]) -> dict[str, T
     return JobTopics.of(settings).tasks({topic: f.partitions for topic, f in facts.items()})
 
 
+def checked_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
+    """Check the topics that are there, and create none; returns the job's tasks. Raises as `prepare_topics`."""
+    with log.admin() as admin:
+        refuse_too_long(settings, admin)
+        return _checked(settings, admin)[0]
+
+
 def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
     """Check the user's topics, create and check the internal ones; returns the job's tasks.
 
@@ -74,37 +78,6 @@ def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
         _follow_growth(settings, admin, len(tasks))
         admin.create(missing)
         return tasks
-
-
-def refuse_to_make_again(settings: Settings, log: Log, clock: Clock) -> None:
-    """Before topics are created: a topic that earlier runs wrote and that was deleted must not be created again, empty.
-
-    Raises:
-        StateRefused: the checkpoint topic of a job that has begun, or a changelog that a checkpoint names.
-    """
-    job = job_of(settings)
-    between = JobTopics.of(settings).internal
-    wanted = [job.coordinator_topic, job.checkpoint_topic, *changelogs(settings), *between]
-    admin, consumer = log.admin(), log.restore_consumer("made-again")
-    try:
-        there = admin.topics(wanted)
-        missing = [t for t in wanted if t not in there]
-        if not missing or not there:
-            return
-        if job.checkpoint_topic in there:
-            for partition in range(there[job.checkpoint_topic].partitions):
-                found = read_checkpoint(consumer, TopicPartition(job.checkpoint_topic, partition), clock)
-                for store, mark in (found.stores if found else {}).items():
-                    if mark.topic in missing:
-                        raise changelog_gone(mark.topic, store, f"{job.checkpoint_topic}[{partition}]")
-                for place in found.inputs if found else ():
-                    if (topic := place.rpartition("[")[0]) in between and topic in missing:
-                        raise internal_gone(topic, f"{job.checkpoint_topic}[{partition}]")
-        elif job.coordinator_topic in there and read_ledger(consumer, job.coordinator_topic, clock).first_run is not None:
-            raise checkpoints_gone(job)
-    finally:
-        consumer.close()
-        admin.close()
 
 
 def _warn_of_partitions(settings: Settings, admin: Admin) -> None:

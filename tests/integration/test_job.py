@@ -272,3 +272,4 @@ def test_more_containers_than_slots_are_refused_with_both_numbers(kafka: str, tm
     assert done.returncode == 4
     assert "3 containers" in done.stderr
     assert "2 slots" in done.stderr
+    assert [] == [topic for topic in admin(kafka).list_topics(timeout=10).topics if f"{name}_1" in topic or f"{name}-1-" in topic], "it made none"

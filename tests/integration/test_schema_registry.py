@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker import create_topic, produce
+from tests.broker import admin, create_topic, produce
 from tests.integration.processes import until
 from tests.registry import Registry
 
@@ -61,7 +61,8 @@ def test_a_job_with_a_registry_waits_for_it_and_counts_each_record_once(kafka: s
         registry.answers = False
         refused = samzapy("run", str(file), "--local", "--until-end")
         assert (4, True) == (refused.returncode, "SZ308" in refused.stderr), refused.stderr
-        assert samzapy("validate", str(file), "--connect").returncode == 4
+        assert [4, 4] == [samzapy(*words).returncode for words in (("validate", str(file), "--connect"), ("plan", str(file), "--local"))]
+        assert [] == [topic for topic in admin(kafka).list_topics(timeout=10).topics if f"{name}_1" in topic or f"{name}-1-" in topic], "it made none"
         registry.answers = True
 
         produce(kafka, buys, [(b"ada", b"\0" + old.to_bytes(4, "big") + b"\x0a")])

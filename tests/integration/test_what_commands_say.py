@@ -130,6 +130,12 @@ def test_plan_and_validate_end_as_the_run_that_would_be_refused(job: Job) -> Non
     change(task=task, outputs=[{"topic": f"{job.name}-none", "key": "string", "value": "integer"}])
     assert (4, 4, 4) == ends(), "an output is missing"
     create_topic(job.servers, f"{job.name}-none", 2)
+    stores = json.loads(job.file.read_text())["stores"]
+    change(stores={**stores, "counts": {"key": "string", "value": "json"}})
+    plan, valid = job.command("plan", str(job.file)), job.command("validate", str(job.file), "--connect")
+    assert (2, 2) == (plan.returncode, valid.returncode), "another serde than the state was written with"
+    assert "SZ110" in plan.stderr
+    change(stores=stores)
     client = admin(job.servers)  # held until it has answered
     for future in client.create_partitions([NewPartitions(job.input, 3)]).values():
         future.result()
