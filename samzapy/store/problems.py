@@ -5,10 +5,13 @@ A local store is a cache of its changelog, so the remedy is nearly always to lea
 
 from __future__ import annotations
 
+import os
+import resource
 from pathlib import Path
 
 from samzapy.api.errors import SamzapyError
 
+KEPT = "nothing committed is lost."
 MARKER = "SET-ASIDE"  # a file of this name in a generation's directory: not to be used again; its text says why
 
 
@@ -31,7 +34,7 @@ class StoreCorrupt(StoreProblem):
 
 
 class StoreDiskFull(StoreProblem):
-    """The disk of a local store is full."""
+    """The disk of a local store is full, or the job may not write more there."""
 
     code = "SZ403"
 
@@ -39,8 +42,20 @@ class StoreDiskFull(StoreProblem):
 def problem(path: Path, doing: str, text: str) -> StoreProblem:
     """The problem that RocksDB's words `text` stand for, met while `doing` something with the store at `path`."""
     where = f"local store {path}: {doing}"
-    if "No space left on device" in text or "Disk quota exceeded" in text:
-        return StoreDiskFull(f"{where}: the disk is full.", "Make room or choose another `state.dir`; nothing committed is lost.")
+    if "No space left on device" in text:
+        return StoreDiskFull(f"{where}: the disk is full.", f"Make room or choose another `state.dir`; {KEPT}")
+    if "Disk quota exceeded" in text:
+        return StoreDiskFull(
+            f"{where}: the disk quota of user {os.getuid()} is used up.",
+            f"Make room, raise the quota, or choose another `state.dir`; {KEPT}",
+        )
+    if "File too large" in text:
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        limit = "its file system takes" if most == resource.RLIM_INFINITY else f"this process may write: {most} bytes (`ulimit -f`)"
+        return StoreDiskFull(
+            f"{where}: a file would be larger than {limit}.",
+            f"Raise the limit where the job, or Spark's worker, is started (`ulimit -f`), or choose another `state.dir`; {KEPT}",
+        )
     if "lock hold by current process" in text or "While lock file" in text:
         return StoreLocked(f"{where}: another process has it open.", "Wait until that process has ended.")
     if text.startswith(("Corruption", "Invalid argument", "NotFound", "Not implemented")) or "No such file" in text or "Is a directory" in text:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +44,25 @@ def test_a_full_disk_is_told_by_the_flush_and_closing_does_not_hide_it(small_dis
     ballast.unlink()
 
     again = RocksEngine(small_disk / "store")
+    assert (b"1", 1) == (again.get(b"before"), getattr(again.stamp(), "position", None))
+    again.close()
+
+
+def test_a_limit_of_the_size_of_files_is_told_as_a_full_disk_with_the_limit(tmp_path: Path) -> None:
+    engine = RocksEngine(tmp_path / "store")
+    engine.write([(b"before", b"1")], stamp(1))
+    engine.flush()
+    engine.write([(b"key", os.urandom(2 << 20))], stamp(2))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
+    try:
+        with pytest.raises(StoreDiskFull, match=r"flushing: a file would be larger than this process may write: 1048576 bytes \(`ulimit -f`\)"):
+            engine.flush()
+        engine.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    again = RocksEngine(tmp_path / "store")
     assert (b"1", 1) == (again.get(b"before"), getattr(again.stamp(), "position", None))
     again.close()
 

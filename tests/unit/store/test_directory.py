@@ -194,6 +194,8 @@ def test_where_nothing_can_be_made_it_says_so(tmp_path: Path) -> None:
         ("IO error: While lock file: /x/LOCK: Resource temporarily unavailable", StoreLocked),
         ("IO error: lock hold by current process, acquire time 1 acquiring thread 2: /x/LOCK: No locks available", StoreLocked),
         ("IO error: No space left on device: While appending to file: /x/000012.sst", StoreDiskFull),
+        ("IO error: Disk quota exceeded: While appending to file: /x/000012.sst", StoreDiskFull),
+        ("IO error: While appending to file: /x/000012.sst: File too large", StoreDiskFull),
         ("Corruption: block checksum mismatch", StoreCorrupt),
         ("IO error: No such file or directory: While open a file for random read: /x/000012.sst", StoreCorrupt),
         ("Invalid argument: rocksdict: does not match existing comparator", StoreCorrupt),
