@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from samzapy.cli.help import Command, with_help
+from samzapy.cli.help import Command, Family, with_help
 
 PACKAGE = "samzapy.cli."
 # name: (module here and attribute, the first sentence of its help)
@@ -64,10 +64,9 @@ class CommandGroup(TyperGroup):
 
     def format_commands(self, _: Any, formatter: Any) -> None:
         width = max(map(len, COMMANDS))
-        limit = formatter.width - 6 - width
         for title, names in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), short_help(COMMANDS[name][1], limit)) for name in names])
+                formatter.write_dl([(name.ljust(width), COMMANDS[name][1]) for name in names])
 
 
 class Commands(Mapping[str, Any]):
@@ -103,19 +102,13 @@ def import_command(arguments: list[str]) -> None:
         import_module(PACKAGE + COMMANDS[name][0].partition(":")[0])
 
 
-def short_help(summary: str, limit: int) -> str:
-    """As the library shortens a command's help."""
-    group = typer.main.get_group(typer.Typer(help=summary, **OPTIONS))
-    return str(group.get_short_help_str(limit))
-
-
 def _built(name: str, home: str) -> Any:
     module, _, attribute = home.partition(":")
     found = getattr(import_module(PACKAGE + module), attribute)
     app = typer.Typer(**OPTIONS)
     if isinstance(found, typer.Typer):
         with_help(found)
-        app.add_typer(found, name=name)
+        app.add_typer(found, name=name, cls=Family)
     else:
         app.command(name, cls=Command)(found)
     return typer.main.get_group(app).commands[name]

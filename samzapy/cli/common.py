@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from samzapy.cli.folding import folded
 from samzapy.log_output import wait_for_room
 from samzapy.printable import printable_json, printable_lines
 
@@ -82,7 +83,7 @@ def say(text: str) -> None:
     if _said_to:
         _said_to[-1]("%s", as_called(text))
         return
-    sys.stderr.write(printable_lines(as_called(text)) + "\n")
+    sys.stderr.write(folded(printable_lines(as_called(text)), sys.stderr) + "\n")
     sys.stderr.flush()
 
 

@@ -20,6 +20,7 @@ import typer
 
 from samzapy.api.errors import ConfigurationError, SamzapyError
 from samzapy.cli.common import AsJson, MoreFiles, Sets, named, print_json
+from samzapy.cli.folding import folded, width_of
 from samzapy.cli.job import Job
 from samzapy.cli.loading import load
 from samzapy.cli.run_refusals import what_a_run_refuses
@@ -76,8 +77,8 @@ def doctor(
 
 def _as_text(check: Check) -> str:
     indent = " " * 6
-    text = textwrap.fill(f"{check.state:<4}  {check.name}: {check.found}", _WIDTH, subsequent_indent=indent, break_on_hyphens=False)
-    return f"{text}\n{indent}-> {check.remedy}" if check.remedy else text
+    text = textwrap.fill(f"{check.state:<4}  {check.name}: {check.found}", width_of(sys.stdout) or _WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+    return f"{text}\n" + folded(f"{indent}-> {check.remedy}", sys.stdout) if check.remedy else text
 
 
 def _checks(job: Path | None, more: list[Path] | None, sets: list[str] | None) -> Iterator[Check]:

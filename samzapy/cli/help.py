@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from samzapy.cli.examples import EXAMPLES
 
 OF_THE_JOB_FILE = ("more", "sets")
 OF_EVERY_COMMAND = ("help",)
 WIDEST = 200
+WHOLE = 10_000  # characters: no summary is shortened
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST}
 
 
@@ -42,6 +43,14 @@ class Command(TyperCommand):
                     formatter.write(f"{' ' * formatter.current_indent}{example}\n")
 
 
+class Family(TyperGroup):
+    """Commands that share their first word, each with all of its first sentence."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.commands[name].get_short_help_str(WHOLE)) for name in self.list_commands(ctx)])
+
+
 def _name(argument: Any) -> str:
     return str(argument.metavar or argument.name).strip("[].")
 
@@ -51,4 +60,5 @@ def with_help(app: Any) -> None:
     for command in app.registered_commands:
         command.cls = Command
     for group in app.registered_groups:
+        group.cls = Family
         with_help(group.typer_instance)

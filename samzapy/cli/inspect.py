@@ -13,6 +13,7 @@ import typer
 from samzapy.api.errors import ClusterUnreachable, TopicMissing
 from samzapy.cli.begun import Begun
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, as_called, print_json, say
+from samzapy.cli.folding import folded
 from samzapy.cli.job import SILENT_REMEDY, Job
 from samzapy.cli.output import write_own
 from samzapy.cli.tables import is_terminal, print_table
@@ -147,7 +148,7 @@ def _print_status(answer: dict[str, Any]) -> None:
     for key, words in (("dead_letters", as_called("set aside (see `samzapy dlq list JOB.yaml`)")), ("skipped", "skipped")):
         found = [f"{t['name']}: {t[key]}" for t in answer["tasks"] if t[key]]
         if found:
-            print(f"\nrecords {words} since their container started: {', '.join(found)}")
+            print(folded(f"\nrecords {words} since their container started: {', '.join(found)}", sys.stdout))
 
 
 def _print_times(tasks: Sequence[Mapping[str, Any]]) -> None:

@@ -23,6 +23,7 @@ from samzapy.plan.startpoints import pending, standing
 from samzapy.ports import Log, no_leader
 
 HEADER = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")
+SPARE = ("CLIENT-ID", "CONSUMER-ID", "HOST", "GROUP")  # where the terminal is narrow
 Positions = dict[str, dict[TopicPartition, int]]
 
 
@@ -78,7 +79,7 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
         for one, row in zip(found, rows, strict=True):
             print_json({**dict(zip(names, row, strict=True)), "task": one.task})
     else:
-        print_table(HEADER, rows)
+        print_table(HEADER, rows, SPARE)
 
 
 def committed(job: Job) -> Positions:

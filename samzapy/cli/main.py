@@ -16,6 +16,7 @@ import typer
 from samzapy.api.errors import InternalError, SamzapyError
 from samzapy.cli.commands import OPTIONS, CommandGroup, command_in
 from samzapy.cli.common import NamesJob, as_called, say_as
+from samzapy.cli.folding import QUOTED, folded
 from samzapy.cli.help import CONTEXT
 from samzapy.cli.interrupt import EXIT_OF_SIGINT, INTERRUPTED
 from samzapy.cli.output import Errors, ReaderGone, checked_output
@@ -90,13 +91,13 @@ def _exit_code(arguments: list[str]) -> int:
             result = app(args=arguments, standalone_mode=False)
     except ConfigError as error:
         _debug()
-        stderr.write(as_called(error.render()).rstrip() + "\n")
+        stderr.write(folded(as_called(error.render()).rstrip(), stderr, QUOTED) + "\n")
         return USAGE
     except SamzapyError as error:
         _debug()
-        stderr.write(f"error[{error.code}]: {without_secrets(as_called(error.message))}\n")
+        stderr.write(folded(f"error[{error.code}]: {without_secrets(as_called(error.message))}\n", stderr))
         if error.remedy:
-            stderr.write(f"  {without_secrets(as_called(error.remedy))}\n")
+            stderr.write(folded(f"  {without_secrets(as_called(error.remedy))}\n", stderr))
         return error.exit_code
     except ClickException as error:
         error.show(stderr)

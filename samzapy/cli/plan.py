@@ -119,7 +119,7 @@ def _print(settings: Settings, local: bool, tasks: dict[str, TaskModel], preview
 def _print_preview(settings: Settings, local: bool, tasks: dict[str, TaskModel], preview: RunPreview) -> None:
     used = len(preview.plan.tasks)
     slots = f"; {preview.slots} slots" if preview.slots is not None else "" if local else "; the number of slots is known only when Spark runs"
-    print(f"{len(tasks)} tasks in {used} containers{slots}")
+    print(f"{len(tasks)} tasks in {used} container{'' if used == 1 else 's'}{slots}")
     if used < settings.containers.count:
         say(f"containers.count is {settings.containers.count}, but {len(tasks)} tasks fill {used}; the others are not started")
     if preview.hosts_are_assumed:

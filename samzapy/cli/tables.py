@@ -12,21 +12,23 @@ import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 
+from samzapy.cli import folding
 from samzapy.cli.common import as_called
 from samzapy.cli.output import unescaped, write_own
 from samzapy.printable import printable
 
-NARROWEST = 40
+GAP = 2
 
 
-def print_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Columns; numbers to the right."""
+def print_table(header: Iterable[str], rows: Iterable[Iterable[object]], spare: Sequence[str] = ()) -> None:
+    """Columns; numbers to the right. `spare`: columns that are left out, in this order, where a terminal is too narrow for all."""
     names = [str(name) for name in header]
     lines = [[printable(_cell(cell)) for cell in row] for row in rows]
     width = columns()
     if width is None and not has_colour():
         _print_plain(names, lines)
     else:
+        names, lines = fitting(names, lines, spare, width)
         rendered = import_module("samzapy.cli.rich_table").rendered  # which takes a while, and not every command shows a table
         write_own(sys.stdout, rendered(names, lines, numeric(lines, len(names)), width, has_colour()))
 
@@ -39,7 +41,7 @@ def is_terminal() -> bool:
 def columns() -> int | None:
     """How wide a table may be; None: as wide as it is."""
     if is_terminal() or (os.environ.get("FORCE_COLOR") and os.environ.get("COLUMNS", "").isdigit()):
-        return max(NARROWEST, shutil.get_terminal_size().columns)
+        return max(folding.NARROWEST, shutil.get_terminal_size().columns)
     return None
 
 
@@ -48,6 +50,16 @@ def has_colour() -> bool:
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (is_terminal() and os.environ.get("TERM") != "dumb")
+
+
+def fitting(names: list[str], lines: list[list[str]], spare: Sequence[str], width: int | None) -> tuple[list[str], list[list[str]]]:
+    """The columns that are shown in this width: all but those of `spare` that have to go."""
+    for name in spare:
+        if width is None or sum(max(len(line[at]) for line in [names, *lines]) + GAP for at in range(len(names))) - GAP <= width:
+            break
+        at = names.index(name)
+        names, lines = [*names[:at], *names[at + 1 :]], [[*line[:at], *line[at + 1 :]] for line in lines]
+    return names, lines
 
 
 def _print_plain(names: list[str], rows: list[list[str]]) -> None:

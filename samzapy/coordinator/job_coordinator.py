@@ -168,7 +168,7 @@ class JobCoordinator:
             self.roster.desired = {t: n for t, n in before.items() if t in self.roster.tasks}
             self._movement.replan()
             used = len(self.roster.members)
-        LOG.info("job %s, run %s: %d tasks in %d containers", self._job, self._run_id, len(self.roster.tasks), used)
+        LOG.info("job %s, run %s: %d tasks in %d container%s", self._job, self._run_id, len(self.roster.tasks), used, "" if used == 1 else "s")
 
     def end(self) -> int:
         """Write the end of this run; returns the exit code."""

@@ -252,7 +252,7 @@ def topic_rows(settings: Settings, log: Log) -> list[Row]:
 
 
 def _user_row(topic: str, role: str, partitions: int | None, facts: TopicFacts | None) -> Row:
-    expected = "exists" if partitions is None else f"{partitions} partitions"
+    expected = "exists" if partitions is None else f"{partitions} partition{'s' * (partitions != 1)}"
     if facts is None:
         return MISSING, (topic, role, expected, "-", "missing")
     if facts.leaderless:
@@ -277,7 +277,7 @@ def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None,
     job = job_of(settings)
     roles = {job.coordinator_topic: "coordinator", job.checkpoint_topic: "checkpoint", job.dead_letter_topic: "dead letters"}
     role = roles.get(spec.name, "internal" if is_between(spec) else "changelog")
-    expected = f"{spec.partitions} partitions, {spec.config['cleanup.policy']}"
+    expected = f"{spec.partitions} partition{'s' * (spec.partitions != 1)}, {spec.config['cleanup.policy']}"
     if facts is None:
         return ABSENT, (spec.name, role, expected, "-", "will be created by run")
     if facts.leaderless:
@@ -294,7 +294,7 @@ def _internal_row(settings: Settings, spec: TopicSpec, facts: TopicFacts | None,
 
 
 def _told(facts: TopicFacts) -> str:
-    return f"{facts.partitions} partitions, {facts.config.get('cleanup.policy', '?')}, replication {facts.replication}"
+    return f"{facts.partitions} partition{'s' * (facts.partitions != 1)}, {facts.config.get('cleanup.policy', '?')}, replication {facts.replication}"
 
 
 def create_topics(settings: Settings, log: Log, clock: Clock) -> list[str]:

@@ -12,8 +12,10 @@ from collections.abc import Callable
 
 import pytest
 
+from samzapy.cli.folding import folded
 from samzapy.cli.output import checked_output
-from samzapy.cli.tables import print_table
+from samzapy.cli.rich_table import rendered
+from samzapy.cli.tables import fitting, print_table
 
 HEADER = ("TASK", "STATE", "LAG", "REASON")
 ROWS = [("Partition 0", "RUNNING", 12, None), ("Partition 1", "FAILED", 3456, "a long reason " * 12), ("[b]x[/b]", "a\x1b[31mb", 1, "ü")]
@@ -80,3 +82,40 @@ def test_a_terminal_is_seen(environment: dict[str, str]) -> None:
     said = os.read(primary, 65536).decode()
     os.close(primary)
     assert ("\x1b[32mRUNNING" in said) == (not environment)
+
+
+def rendered_at(width: int, spare: tuple[str, ...] = ()) -> list[str]:
+    names = ["TOPIC", "ROLE", "EXPECTED", "ACTUAL", "STATE"]
+    rows = [["__samza_coordinator_visits_1", "coordinator", "1 partition, compact", "1 partition, compact, replication 1", "ok"]]
+    return rendered(*fitting(names, rows, spare, width), [False] * (5 - len(spare)), width, False).splitlines()
+
+
+def test_where_cells_are_folded_words_stay_whole_and_no_column_goes() -> None:
+    lines = rendered_at(80)
+    assert max(map(len, lines)) <= 80
+    assert "STATE" in lines[0]
+    assert "__samza_coordinator_visits_1" in lines[1]
+    assert lines[1].endswith("ok")
+    assert len(rendered_at(160)) == 2
+
+
+def test_columns_that_may_be_spared_go_first() -> None:
+    assert ["TOPIC", "ROLE", "STATE"] == fitting(["TOPIC", "ROLE", "STATE"], [["t", "r", "s"]], ["ROLE"], 40)[0]
+    assert (["TOPIC", "STATE"], [["t" * 30, "s"]]) == fitting(["TOPIC", "ROLE", "STATE"], [["t" * 30, "r", "s"]], ["ROLE", "STATE"], 40)
+
+
+def test_sentences_are_folded_at_words_and_commands_stay_whole() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    text = (
+        "  Use " + "a word " * 8 + "or `samzapy checkpoint set job.yaml --to-earliest --reset-state --execute` now.\n    kept " + "x " * 40
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "80")
+        lines = folded(text, Terminal(), "    ").split("\n")
+        assert text == folded(text, io.StringIO(), "    ")
+    assert "  `samzapy checkpoint set job.yaml --to-earliest --reset-state --execute` now." == lines[1]
+    assert "    kept " + "x " * 40 == lines[2]
+    assert text.split() == " ".join(lines).split()
