@@ -6,7 +6,7 @@ import ipaddress
 import ssl
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.config.schema import WebSettings
+from samzapy.config.web_settings import WebSettings
 from samzapy.coordinator.host_names import ANY
 from samzapy.web.access import May
 

@@ -19,11 +19,8 @@ from samzapy.config.fields import (
     Duration,
     DurationOrZero,
     Engine,
-    FilePath,
     Flag,
     Guarantee,
-    Host,
-    Hosts,
     Idle,
     JobId,
     JobName,
@@ -32,7 +29,6 @@ from samzapy.config.fields import (
     Params,
     Partitions,
     Policy,
-    Port,
     Serde,
     Size,
     SparkMaster,
@@ -41,7 +37,6 @@ from samzapy.config.fields import (
     Times,
     TimeSource,
     Topic,
-    WebToken,
     WhenIdle,
     directory,
     properties,
@@ -50,6 +45,7 @@ from samzapy.config.kafka_keys import GROUPS, JAVA, LOADS_CODE, OWNED
 from samzapy.config.registry_settings import SchemaRegistrySettings
 from samzapy.config.section import Section as Section
 from samzapy.config.section import known_keys as known_keys
+from samzapy.config.web_settings import TlsSettings, TokenSettings, WebSettings
 
 DEFAULT_STATE_DIR = "~/.samzapy/state"
 
@@ -236,36 +232,6 @@ class SparkSettings(Section):
 
     master: SparkMaster = Field("local[2]", description="local[n], spark://host:port, yarn or k8s://….")
     conf: SparkProperties = Field(default_factory=dict, description="Spark's own properties.")
-
-
-class TlsSettings(Section):
-    """The certificate that the web listener shows, for https."""
-
-    cert: FilePath = Field(description="The certificate with those that signed it, PEM. The command line trusts it beside the system's own.")
-    key: FilePath = Field(description="Its private key, PEM, without a password.")
-
-
-class TokenSettings(Section):
-    """Fixed tokens of the web listener, beside those that each run makes: for scrapers and scripts."""
-
-    view: WebToken | None = Field(None, description="May look.", examples=["${file:/run/secrets/view}"])
-    operate: WebToken | None = Field(None, description="May look and act.", examples=["${OPERATE_TOKEN}"])
-
-
-class WebSettings(Section):
-    """The listener for people: status and metrics."""
-
-    port: Port = Field(0, description="0: any free port.")
-    host: Host = Field("127.0.0.1", description="The address to listen on.")
-    names: Hosts = Field(
-        (), description="Host names that requests may use, in addition to loopback's and `host`; any other name gets only the health check."
-    )
-    tls: TlsSettings | None = Field(None, description="Serve https, and nothing else.")
-    proxy: Flag = Field(False, description="`host` may be reached from other machines without `tls`, because something in front of it encrypts.")
-    tokens: TokenSettings = Field(default_factory=lambda: TokenSettings.model_validate({}), description="Fixed tokens.")
-    data: Flag = Field(
-        True, description="Show keys and values of records on the page and by its interface; false: nobody sees topics, dead letters and traces there."
-    )
 
 
 class Settings(Section):

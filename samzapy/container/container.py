@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy import failpoints
-from samzapy.api.errors import BatchUnreadable, OffsetOutOfRange, SamzapyError, TaskError, TopicMissing, TransactionAborted
+from samzapy.api.errors import BatchUnreadable, OffsetOutOfRange, TopicMissing, TransactionAborted
 from samzapy.container.assigned import AssignedTasks
 from samzapy.container.careful import Careful
 from samzapy.container.commits import END, START, Commits
@@ -45,7 +45,7 @@ from samzapy.container.schedule import LOOK_S, Schedule
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.standby import Standbys
 from samzapy.container.starter import Starter
-from samzapy.container.task_instance import STOPPED, TaskInstance
+from samzapy.container.task_instance import TaskInstance
 from samzapy.container.task_start import TaskStart
 from samzapy.container.tasks import Tasks
 from samzapy.container.times import Times
@@ -281,13 +281,7 @@ class Container:
             failpoints.hit("stop.final_commit.after")
         except TransactionAborted as error:
             self._rollback.after(error)
-        errors: list[SamzapyError] = []
-        for task in self.tasks.values():
-            if task.state != STOPPED:
-                try:
-                    self._tasks.stop(task)
-                except TaskError as error:
-                    errors.append(error)
+        errors = self._tasks.stop_all()
         self._own.drop()
         if errors:
             raise errors[0]

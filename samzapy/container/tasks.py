@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from samzapy import failpoints
+from samzapy.api.errors import TaskError
 from samzapy.container.commits import ASKED, END, Commits
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
@@ -92,6 +93,17 @@ class Tasks:
                 store.flush()
                 store.close()
         self._supervision.report(False)
+
+    def stop_all(self) -> list[TaskError]:
+        """`stop` those that have not stopped; the errors that their close() raised."""
+        errors = []
+        for task in self.held.values():
+            if task.state != STOPPED:
+                try:
+                    self.stop(task)
+                except TaskError as error:
+                    errors.append(error)
+        return errors
 
     # -- hooks by the clock, and what hooks ask for --------------------------------------------------------------------------------------
 

@@ -29,8 +29,10 @@ from samzapy.readers import decided_bounds, only_deletions, read_checkpoint, rea
 from samzapy.serde.registry import serde_named
 from samzapy.store.key_form import from_signed
 from samzapy.store.timed_engine import TimedEngine
-from samzapy.wiring.container import container_spec
+from samzapy.wiring.container import Location, container_spec
 from samzapy.wiring.job_topics import JobTopics, job_of
+from samzapy.wiring.serdes import Serdes
+from samzapy.wiring.tasks import Tasks
 
 Progress = Callable[[str, int, int, float], None]  # (what, have, need, seconds so far)
 
@@ -76,9 +78,8 @@ class LocalState:
             raise TopicMissing(f"there is no topic {', '.join(missing)}: the job has not run yet, or was reset.", "`samzapy run JOB.yaml`.")
         for store, topic in logs.items():
             refuse_foreign(settings, store, self._facts.topics[topic], self._checkpoints, log, clock)
-        self._spec = container_spec(
-            settings, self._facts.tasks, self._facts.topics, 0, host, Path(settings.state.dir), self._facts.cluster_id, _no_task, folders
-        )
+        where = Location(0, host, Path(settings.state.dir), self._facts.cluster_id)
+        self._spec = container_spec(settings, self._facts.tasks, self._facts.topics, where, Tasks(_no_task), Serdes(settings, folders))
 
     def places(self, store: str | None, task: str | None) -> list[tuple[str, str]]:
         """(task, store) pairs with a changelog, narrowed by name.

@@ -11,19 +11,16 @@ from samzapy.ports.log import (
     Admin,
     Closing,
     Consumer,
-    Delivered,
     Fetch,
     Log,
     Message,
-    Outgoing,
-    PlainProducer,
     TopicFacts,
     TopicOutline,
     TopicSpec,
-    TransactionalProducer,
     assigned_already,
     no_leader,
 )
+from samzapy.ports.producers import Delivered, Outgoing, PlainProducer, TransactionalProducer
 from samzapy.ports.schemas import RegisteredSchema, SchemaRegistry
 from samzapy.ports.stores import Change, Claim, HeldValues, Scan, StoreDirectory, StoreEngine, TaskStore
 

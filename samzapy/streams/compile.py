@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from types import CodeType
 from typing import Any
 
 from samzapy.model.event_time import LARGEST
@@ -21,6 +19,7 @@ from samzapy.streams.combining import combined_windows, partial_windows
 from samzapy.streams.compile_parts import NAMES, PARTS, functions_of, parts_needed, result_lines
 from samzapy.streams.compile_through import reader_lines, reader_names, writer_lines, writer_names
 from samzapy.streams.compile_windows import head_of_run, made_of_panes, window_lines, written_with_time
+from samzapy.streams.compiled import FILE, Compiled
 from samzapy.streams.functions import Function
 from samzapy.streams.graph import (
     Branch,
@@ -47,27 +46,7 @@ from samzapy.streams.walk import takers
 from samzapy.streams.windowed import Late, WindowAggregate, late_of
 from samzapy.streams.windows import PANE
 
-FILE = str(Path(__file__).parent / "<program>")
 MAX_DEPTH, MAX_STRAIGHT = 8, 40  # Python allows 20 blocks in each other
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A program's code.
-
-    Attributes:
-        source: as text, for people; `code`: compiled.
-        functions: by the name in the source, the user's functions, with their operators.
-        reads, writes: by the name in the source, the operators whose stores' `get` and `put` they are.
-        lines: the operator that each line of the source belongs to.
-    """
-
-    source: str
-    code: CodeType
-    functions: Mapping[str, tuple[Node, Function]]
-    reads: Mapping[str, Keeps]
-    writes: Mapping[str, Keeps]
-    lines: Mapping[int, Node]
 
 
 def compiled(graph: Graph) -> Compiled:

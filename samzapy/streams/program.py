@@ -22,8 +22,9 @@ from samzapy.serde.basic import shown
 from samzapy.serde.record_keys import as_key
 from samzapy.serde.unreserved import UnreservedKeys
 from samzapy.streams.combining import PARTIAL_HEADER, Combiner, SendBytes, combined_windows, not_for, without_partial
-from samzapy.streams.compile import FILE, Compiled, compiled
+from samzapy.streams.compile import compiled
 from samzapy.streams.compile_through import early, early_time
+from samzapy.streams.compiled import FILE, Compiled
 from samzapy.streams.graph import FlatMap, Graph, Node, Reader, Repartition, Rolling, Sink, Source, To, Way
 from samzapy.streams.internal import topics_of
 from samzapy.streams.operators.slices import LATE

@@ -40,7 +40,7 @@ from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from samzapy.testing.memory_registry import MemoryRegistry
 from samzapy.testing.seen import Records, SeenDeadLetter, seen_letter
-from samzapy.wiring.container import container_spec
+from samzapy.wiring.container import Location, container_spec
 from samzapy.wiring.serdes import KEY, VALUE
 
 CONTAINER = 0
@@ -322,10 +322,8 @@ class Harness(EventTime):
         model = self._job.topics.tasks({topic: facts.partitions for topic, facts in topics.items()})
         self._name_owner(incarnation, run_id, tuple(model))
         self._job.serdes.ready(register=True)
-        spec = container_spec(
-            self._job.settings, model, topics, CONTAINER, HOST, self._scratch, "memory", self._job.user.make, self._job.folders,
-            self.clock.now_ms, self._job.user.operators, self._job.serdes, self._job.user.tables,
-        )  # fmt: skip
+        where = Location(CONTAINER, HOST, self._scratch, "memory")
+        spec = container_spec(self._job.settings, model, topics, where, self._job.user, self._job.serdes, self.clock.now_ms)
         ends = self._ends() if self._until_end else None
         container = Container(spec, incarnation, run_id, ends, self.log, self.clock)
         container.start()

@@ -7,15 +7,15 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from samzapy import failpoints
 from samzapy.api.errors import ConfigurationError, TopicMissing
 from samzapy.api.serde import Serde
-from samzapy.api.task import StreamTask
 from samzapy.clock import SystemClock
 from samzapy.config.document import settings_from_document
 from samzapy.config.errors import ConfigError
@@ -46,7 +46,7 @@ from samzapy.wiring.event_time import time_spec
 from samzapy.wiring.job_topics import JobTopics, fingerprint
 from samzapy.wiring.local_state import local_state
 from samzapy.wiring.serdes import KEY, VALUE, Serdes
-from samzapy.wiring.tasks import tasks_of
+from samzapy.wiring.tasks import Tasks, tasks_of
 
 LOG = logging.getLogger("samzapy")
 ENTRY = "samzapy.wiring.container:run_container"
@@ -65,41 +65,43 @@ CLOCK = SystemClock()
 TRACES = ".traces"  # beside the tasks' folders
 
 
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Which container it is, and where its state lies: below `state`, by cluster and host."""
+
+    number: int
+    host: str
+    state: Path
+    cluster_id: str
+
+
 def container_spec(
     settings: Settings,
     tasks: Mapping[str, TaskModel],
     topics: Mapping[str, TopicFacts],
-    number: int,
-    host: str,
-    state: Path,
-    cluster_id: str,
-    make_task: Callable[[], StreamTask],
-    folders: Sequence[Path],
+    where: Location,
+    user: Tasks,
+    serdes: Serdes,
     now_ms: Callable[[], int] = CLOCK.now_ms,
-    operators: Mapping[str, str] | None = None,
-    serdes: Serdes | None = None,
-    tables: Mapping[str, str] | None = None,
 ) -> ContainerSpec:
-    """The values that one container needs. `topics` holds the facts of `JobTopics.all`, and of the checkpoint topic. `now_ms`: the time for `ttl`;
-    `operators`: what of a program's operators must not change; `serdes`: the job's, if there are some already; `tables`: by topic, the store that a
-    program keeps it in as a table (None: no program)."""
-    serde = (serdes := serdes or Serdes(settings, folders)).of
+    """The values that one container needs. `topics` holds the facts of `JobTopics.all`, and of the checkpoint topic. `now_ms`: the time for `ttl`."""
+    serde = serdes.of
     names = JobTopics.of(settings)
     job, letters = names.job, names.dead_letters
     seconds = 1000.0
-    job_folder = state.expanduser() / cluster_id / host / str(job)
-    stores = _store_specs(settings, names, topics, len(tasks), host, state, cluster_id, serdes, now_ms)
+    job_folder = where.state.expanduser() / where.cluster_id / where.host / str(job)
+    stores = _store_specs(settings, topics, len(tasks), where, serdes, now_ms)
     return ContainerSpec(
         job=job,
-        number=number,
-        host=host,
-        make_task=make_task,
+        number=where.number,
+        host=where.host,
+        make_task=user.make,
         params=settings.params,
         tasks=tasks,
         inputs={
             i.topic: InputSpec(
                 i.topic, topics[i.topic].topic_id, serde(i.key, i.topic, KEY), serde(i.value, i.topic, VALUE), i.start, i.bootstrap,
-                i.on_out_of_range, time_spec(i, folders), fills=_filled(i, stores, tables),
+                i.on_out_of_range, time_spec(i, serdes.folders), fills=_filled(i, stores, user.tables),
             )
             for i in settings.inputs
         } | _internal_inputs(settings, tasks, topics, serdes),
@@ -122,7 +124,7 @@ def container_spec(
         max_checkpoint_bytes=topics[job.checkpoint_topic].max_message_bytes if job.checkpoint_topic in topics else MAX_BYTES,
         lease_s=settings.containers.lease_ms / seconds,
         heartbeat_s=settings.containers.heartbeat_ms / seconds,
-        fingerprint={**fingerprint(settings, len(tasks), {t: topics[t].partitions for t in names.internal}), **serdes.key_fields(), **(operators or {})},
+        fingerprint={**fingerprint(settings, len(tasks), {t: topics[t].partitions for t in names.internal}), **serdes.key_fields(), **user.operators},
         keyed_inputs={  # as planned: it may have grown since
             topic: sum(any(p.topic == topic for p in task.inputs) for task in tasks.values()) for topic in names.keyed
         },
@@ -168,18 +170,16 @@ def _filled(of: InputSettings, stores: Mapping[str, StoreSpec], tables: Mapping[
 
 def _store_specs(
     settings: Settings,
-    names: JobTopics,
     topics: Mapping[str, TopicFacts],
     task_count: int,
-    host: str,
-    state: Path,
-    cluster_id: str,
+    where: Location,
     serdes: Serdes,
     now_ms: Callable[[], int],
 ) -> dict[str, StoreSpec]:
     stores = len(settings.stores) * max(1, -(-task_count // settings.containers.count))
     cache_bytes = int(settings.containers.memory_bytes * CACHE_SHARE / max(1, stores))
     memory = SharedMemory(int(settings.containers.memory_bytes * CACHE_SHARE)) if settings.stores else None
+    names = JobTopics.of(settings)
     job = names.job
     result = {}
     for name, store in settings.stores.items():
@@ -192,16 +192,16 @@ def _store_specs(
         def open_directory(task: str, name: str = name, engine: str = store.engine) -> StoreDirectory:
             if engine == "memory":
                 return MemoryStoreDirectory()
-            path = store_path(state, cluster_id, host, str(job), task, name)
-            return LocalStoreDirectory(path, lambda p: RocksEngine(p, memory), state.expanduser())
+            path = store_path(where.state, where.cluster_id, where.host, str(job), task, name)
+            return LocalStoreDirectory(path, lambda p: RocksEngine(p, memory), where.state.expanduser())
 
         def make(
             task: str, engine: StoreEngine | None, name: str = name, key: Serde = key, value: Serde = value,
             limit: int = limit, topic: str | None = topic, committed_bytes: int = 0 if store.engine == "memory" else cache_bytes // 4,
             ttl_ms: int | None = store.ttl_ms,
         ) -> TaskStore:  # fmt: skip
-            where = f"{task}, {f'changelog {topic}' if topic else 'no changelog'}"
-            sizes = (cache_bytes - 2 * committed_bytes, limit, where, committed_bytes)
+            named = f"{task}, {f'changelog {topic}' if topic else 'no changelog'}"
+            sizes = (cache_bytes - 2 * committed_bytes, limit, named, committed_bytes)
             if ttl_ms is None:
                 return HoldingStore(name, engine, key, value, *sizes)
             return ExpiringStore(name, engine, key, value, *sizes, ttl_ms=ttl_ms, now_ms=now_ms)
@@ -277,10 +277,8 @@ def run_container(payload: Mapping[str, Any]) -> int:
             )
         serdes = Serdes(settings, folders)
         user = tasks_of(settings, folders, serdes=serdes)
-        spec = container_spec(
-            settings, tasks, topics, number, host, Path(settings.state.dir), str(payload["cluster_id"]), user.make, folders,
-            operators=user.operators, serdes=serdes, tables=user.tables,
-        )
+        where = Location(number, host, Path(settings.state.dir), str(payload["cluster_id"]))
+        spec = container_spec(settings, tasks, topics, where, user, serdes)
         return Container(spec, incarnation, assignment.run_id, assignment.end_offsets, log, clock, supervision=supervision, caution=assignment.caution)
 
     def die(why: str) -> None:

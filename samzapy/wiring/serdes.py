@@ -35,7 +35,7 @@ class Serdes:
 
     def __init__(self, settings: Settings, folders: Sequence[Path], registry: Callable[[], SchemaRegistry] | None = None) -> None:
         self._settings = settings
-        self._folders = folders
+        self.folders = folders
         self._connect = registry or (lambda: connected(settings.schema_registry))
         self._schemas: Schemas | None = None
         self._made: dict[Place, NamedSerde] = {}
@@ -52,7 +52,7 @@ class Serdes:
             if is_registered(name):
                 self._made[place] = self._of_registry[place] = self.registered(name, topic, part)
             else:
-                found = serde_named(name, self._folders)
+                found = serde_named(name, self.folders)
                 self._made[place] = as_key(found) if part == KEY else found
         return self._made[place]
 
@@ -93,7 +93,7 @@ class Serdes:
         found = self._settings.schema_registry
         rule = BY_TOPIC if found is None else found.subjects
         file = schema_file(name)
-        return registry_serde(name, found_file(name, file, self._folders) if file else None, self._schemas, lambda record: subject(rule, topic, part, record))
+        return registry_serde(name, found_file(name, file, self.folders) if file else None, self._schemas, lambda record: subject(rule, topic, part, record))
 
 
 def connected(settings: SchemaRegistrySettings | None) -> SchemaRegistry:

@@ -26,8 +26,10 @@ from samzapy.ops.topics import prepare_topics
 from samzapy.ports import Instructions, Supervision, TopicSpec
 from samzapy.readers import read_to_end
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
-from samzapy.wiring.container import container_spec
+from samzapy.wiring.container import Location, container_spec
 from samzapy.wiring.job_topics import JobTopics, job_of
+from samzapy.wiring.serdes import Serdes
+from samzapy.wiring.tasks import Tasks
 from tests.broker import Record
 from tests.recovery.chain import ChainTopics, Verdict, verdict
 from tests.recovery.chain_task import CHAIN, COUNTS, ChainTask
@@ -336,7 +338,8 @@ class MemoryJob:
 
     def spec(self, number: int, host: str) -> Any:
         topics = self.log.admin().topics(JobTopics.of(self.settings).all)
-        return container_spec(self.settings, self._models, topics, number, host, self._disks[host], "memory", ChainTask, ())
+        where = Location(number, host, self._disks[host], "memory")
+        return container_spec(self.settings, self._models, topics, where, Tasks(ChainTask), Serdes(self.settings, ()))
 
     def lose(self, host: str) -> None:
         """A process on this host ends at once: what its disk has now is what is left, or nothing."""

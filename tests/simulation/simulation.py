@@ -34,9 +34,11 @@ from samzapy.ports import Log, StoreDirectory, TopicSpec
 from samzapy.testing.memory_chance import Chance
 from samzapy.testing.memory_cluster import MemoryCluster
 from samzapy.testing.memory_log import MemoryLog
-from samzapy.wiring.container import container_spec
+from samzapy.wiring.container import Location, container_spec
 from samzapy.wiring.coordinator import coordinator_settings
 from samzapy.wiring.job_topics import JobTopics, job_of
+from samzapy.wiring.serdes import Serdes
+from samzapy.wiring.tasks import Tasks
 from tests.simulation.baton import Baton, SimProcess
 from tests.simulation.disk import MemoryDisk
 from tests.simulation.process import BatonLock, SimContainer
@@ -218,7 +220,8 @@ class Simulation:
     def look_at_topics(self) -> None:
         """What containers know of the topics is as it is now."""
         facts = {name: found for name in JobTopics.of(self.settings).all if (found := self.cluster.facts(name)) is not None}
-        spec = container_spec(self.settings, self.models, facts, 0, "", STATE_DIRECTORY, self.cluster.cluster_id, self.make_task, ())
+        where = Location(0, "", STATE_DIRECTORY, self.cluster.cluster_id)
+        spec = container_spec(self.settings, self.models, facts, where, Tasks(self.make_task), Serdes(self.settings, ()))
         self._spec = self._adjust(spec)
 
     def _input_topics(self) -> InputTopics:

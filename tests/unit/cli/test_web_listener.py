@@ -22,7 +22,7 @@ from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.coordinator_http import http_json
 from samzapy.cli.web_listener import context_of, fixed_tokens, name_of
 from samzapy.config.load import load_job
-from samzapy.config.schema import WebSettings
+from samzapy.config.web_settings import WebSettings
 from samzapy.coordinator.http import Listener
 from samzapy.http_client import NO_ANSWER, ask, trust
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger, UnreadableRecord
