@@ -100,6 +100,6 @@ def told(again: Sequence[Entry], waiting: Sequence[Entry]) -> str:
     more = f" (and so on: {len(again)} in all)" if which != "--all" and len(again) > MAX_NAMED else ""
     are = f"{len(again)} dead letters wait, of records that are" if len(again) > 1 else "a dead letter waits, of a record that is"
     return (
-        f"{are} read again: sent back after that as well, it would count twice. Those that fail again become dead letters anew, so take out the old ones "
-        f"before the next run: samzapy dlq discard JOB.yaml {which} --execute{more}"
+        f"{are} read again: sent back after that as well, it would count twice. Those that fail again become dead letters anew, so take out the old ones"
+        f"{more} before the next run: samzapy dlq discard JOB.yaml {which} --execute"
     )
