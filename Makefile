@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes: each would compile samzapy anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv dev demo test prove simulate chaos bench bench-check lint check docs lock clean
+.PHONY: help venv dev demo test prove simulate chaos bench bench-peers bench-check lint check docs lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -60,6 +60,9 @@ bench: dev  ## samzapy beside hand-written loops: a table, and JSON in .bench/re
 
 bench-check: dev  ## compare the newest results of `make bench` with tests/bench/recorded.json
 	$(BIN)/python -m tests.bench check
+
+bench-peers: dev  ## w2 beside Quix Streams, Bytewax and Kafka Streams, each in an environment of its own; ONLY=quix ROUNDS=3 SMALL=1
+	$(BIN)/python -m tests.bench.peers.run --only "$(ONLY)" --rounds $(or $(ROUNDS),3) $(if $(SMALL),--small)
 
 simulate: dev  ## ten thousand simulated histories, resumable: SEEDS=from-to, JOBS=processes
 	$(BIN)/python -m tests.recovery.simulate --seeds $(SEEDS) --jobs $(JOBS) --resume .simulated.jsonl

@@ -180,9 +180,9 @@ def _kafka_streams(threads: int, peers: Path) -> Command:
 
 
 PEERS: dict[str, Callable[[Path], Command]] = {
-    "quix exactly_once": partial(_quix, "exactly-once"),
+    "quix": partial(_quix, "exactly-once"),
     "bytewax": _bytewax,
-    "kafka streams exactly_once, 1 thread": partial(_kafka_streams, 1),
+    "kafka_streams": partial(_kafka_streams, 1),
 }
 
 
