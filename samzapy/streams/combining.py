@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -83,6 +84,7 @@ def without_partial(headers: Headers) -> Headers:
     return [one for one in headers if one[0] != PARTIAL_HEADER]
 
 
+@lru_cache(maxsize=256)  # it is asked for with each sum
 def _shape(window: WindowAggregate) -> bytes:
     return hashlib.blake2b(window.identity.encode(), digest_size=8).digest()
 
