@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
-import msgspec
 from typing_extensions import TypeVar as DefaultTypeVar
 
 from samzapy.api.errors import ConfigurationError
+from samzapy.streams.different import in_form, text_of
 from samzapy.streams.kinds import Kind, plain, unplain
 
 V = DefaultTypeVar("V", default=Any)
@@ -137,15 +137,20 @@ def top(k: int, by: Callable[[V], Comparable]) -> Aggregate[V, Any, list[V]]:
 
 
 def distinct(of: Callable[[V], Any] | None = None) -> Aggregate[V, Any, int]:
-    """How many different ones there are. All of them are kept."""
+    """How many different ones there are. All of them are kept. What is different: `samzapy.streams.different`."""
     get = _getter(of)
 
-    def add(seen: dict[str, int], value: V) -> dict[str, int]:
-        item = get(value)
-        seen['"' + item if type(item) is str else msgspec.json.encode(item).decode()] = 1
-        return seen
+    def of_kind(kind: Kind | None) -> Aggregate[V, Any, int]:
+        formed = in_form(kind if of is None else None)
 
-    return Aggregate(dict, add, lambda a, b: {**a, **b}, len, dict, "distinct")
+        def add(seen: dict[str, Any], value: V) -> dict[str, Any]:
+            seen = formed(seen)
+            seen[text_of(get(value))] = 1
+            return seen
+
+        return Aggregate(dict, add, lambda a, b: {**formed(a), **formed(b)}, lambda seen: len(formed(seen)) - 1, dict, "distinct")
+
+    return replace(of_kind(None), of_kind=of_kind)
 
 
 def value_counts(of: Callable[[V], str | Iterable[str]] | None = None) -> Aggregate[V, Any, dict[str, int]]:
