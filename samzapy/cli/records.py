@@ -10,7 +10,7 @@ import heapq
 import os
 import stat
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -27,7 +27,7 @@ from samzapy.config.schema import Settings
 from samzapy.kafka.log import KafkaLog
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import TOPIC_NAME
-from samzapy.model.offsets import TopicPartition
+from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ops.shown import serdes_by_topic
 from samzapy.plan.topics import command_that_makes
 from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec
@@ -168,7 +168,20 @@ def tail(
     partitions = [TopicPartition(topic, p) for p in range(facts.partitions)]
     with log.consumer("samzapy-tail", "samzapy-tail") as consumer:
         with closing(_batches(consumer, partitions, from_beginning, follow, max_records or LAST, SystemClock())) as batches:
-            return print_records(batches, max_records, shown, as_json)
+            code = print_records(batches, max_records, shown, as_json)
+        if not follow and (why := why_nothing(topic, consumer.bounds_of(partitions).values())):
+            say(why)
+        return code
+
+
+def why_nothing(topic: str, bounds: Collection[Bounds]) -> str:
+    """Of a topic that holds no records, whether it had some; "" of one that may hold some."""
+    if any(one.end > one.start for one in bounds):
+        return ""
+    had = sum(one.end for one in bounds)
+    if not had:
+        return f"{topic} has no records that are committed"
+    return f"{topic} is empty: what it had, up to {had} records, is removed: by its retention, or, of a topic between stages, by the job that had processed it"
 
 
 def serdes_of(settings: Settings, topic: str) -> tuple[str, str]:

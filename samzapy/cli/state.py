@@ -17,17 +17,24 @@ from samzapy.cli.job import Job
 from samzapy.cli.lines import value_of
 from samzapy.cli.output import unescaped
 from samzapy.cli.tables import print_table
+from samzapy.config.load import LoadedJob
 from samzapy.model.names import task_name
 from samzapy.ops.exact_json import exact, from_base64
 from samzapy.ops.inspection import changelog_of, committed_entries
 from samzapy.ops.local_stores import LocalState, StoreReport
 from samzapy.ops.shown import text_of
 from samzapy.printable import printable
+from samzapy.streams.windowed import WindowAggregate
+from samzapy.wiring.program import graph_of
 from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
 app = typer.Typer(help="Show and restore stores.", no_args_is_help=True)
 StoreName = Annotated[str, typer.Argument(metavar="STORE", help="The store's name in the job file.", show_default=False)]
 NOT_FOUND = 1
+WINDOWS = (
+    ": it keeps windows, and the keys of its entries hold a window's time with the record's key. `samzapy state export JOB.yaml {store} --json` shows them "
+    "as `key` or `key_base64`; with --base64 this command takes the latter"
+)
 IsBase64 = Annotated[bool, typer.Option("--base64", help="The key is given in base64: its bytes, as `key_base64` has them.")]
 Entry = tuple[int, bytes, bytes]  # partition, key, value
 
@@ -54,7 +61,7 @@ def get(
     found = [entry for entry in _entries(job, store) if entry[1] == wanted]
     _print(job, store, found, as_json)
     if not found:
-        say(f"no such key in {store!r}")
+        say(f"no such key in {store!r}" + (WINDOWS.format(store=store) if is_of_windows(job.loaded, store) else ""))
     return 0 if found else NOT_FOUND
 
 
@@ -154,6 +161,14 @@ def _serdes(job: Job, store: str) -> tuple[Any, Any]:
     spec = job.settings.stores[store]
     serdes = Serdes(job.settings, [Path(f) for f in job.loaded.folders])
     return serdes.of(spec.key, topic, KEY), serdes.of(spec.value, topic, VALUE)
+
+
+def is_of_windows(loaded: LoadedJob, store: str) -> bool:
+    """Whether the store of a program keeps windows."""
+    if loaded.settings.app is None:
+        return False
+    graph, _ = graph_of(loaded.settings, loaded.folders)
+    return any(isinstance(node, WindowAggregate) and node.name == store for node in graph)
 
 
 def _order(job: Job, store: str) -> Any:

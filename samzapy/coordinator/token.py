@@ -45,5 +45,6 @@ def read_token(path: Path, is_ours: bool = False) -> str:
     except OSError as error:
         raise ConfigurationError(
             f"the run's token cannot be read from {path}: {error.strerror}.",
-            "Run this where the job was started, as the same user and with the `state.dir` that the run has, or name the file with --token-file.",
+            "Run this where the job was started, as the same user, with the `state.dir` that the run began with; or name the file with --token-file. If that "
+            "directory was renamed or deleted meanwhile, end the run with Ctrl-C or `kill`: it commits as for `stop`.",
         ) from None

@@ -10,7 +10,7 @@ import pytest
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.cli.lines import LineForm, Shown
-from samzapy.cli.records import last_records, print_records, send_lines
+from samzapy.cli.records import last_records, print_records, send_lines, why_nothing
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import TopicSpec
@@ -158,3 +158,17 @@ def test_serdes_with_files_are_looked_for_in_the_working_directory(tmp_path: Pat
     name = "avro:n.avsc"
     form = LineForm((name, serde_named(name, [Path.cwd()])))
     assert [5] == [serde_named(name, [tmp_path]).decode(value or b"") for _, value in [form.record(b"5")]]
+
+
+def test_of_a_topic_without_records_it_is_said_whether_it_had_some() -> None:
+    world = World(partitions=2)
+
+    def told() -> str:
+        return why_nothing("t", world.log.restore_consumer("t").bounds_of(world.places).values())
+
+    assert "t has no records that are committed" == told()
+    world.send(b"one\ntwo\n", LineForm(STRING))
+    assert "" == told()
+    with world.log.admin() as admin:
+        admin.delete_records(dict(admin.high_watermarks(world.places)))
+    assert told().startswith("t is empty: what it had, up to 2 records, is removed")
