@@ -89,7 +89,7 @@ def send(
     )
     source = sys.stdin.buffer
     count = send_lines(source, stat.S_ISREG(os.fstat(source.fileno()).st_mode), form, topic, log)
-    say(f"sent {count} records to {topic}")
+    say(f"sent {count} record{'' if count == 1 else 's'} to {topic}")
     if as_json:
         print_json({"topic": topic, "sent": count})
 
