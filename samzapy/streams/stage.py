@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from samzapy.api.errors import TaskError
 from samzapy.api.serde import Serde
-from samzapy.model.event_time import END, NEVER
+from samzapy.model.event_time import NEVER
 from samzapy.serde.basic import shown
 from samzapy.serde.record_keys import as_key
 from samzapy.streams.combining import partial_windows, records_of
@@ -199,12 +199,10 @@ class TaskWindows:
         for now in self._fed:
             if reached > now.bound:
                 now.bound = reached
-        return reached >= self._wake and self.is_due
-
-    @property
-    def _wake(self) -> int:
-        """The watermark at which something is to be done."""
-        return min([slices.wake for _, slices, _ in self._windows], default=END)
+        for _, slices, _ in self._windows:
+            if reached >= slices.wake:  # without it nothing is to be done, whatever the stage's watermark is
+                return self.is_due
+        return False
 
     @property
     def is_due(self) -> bool:
