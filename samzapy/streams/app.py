@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 from typing_extensions import TypeVar as DefaultTypeVar
 
 from samzapy.config.fields import MAX_STORE_NAME, STORE_NAME
+from samzapy.config.key_class import REMEDY
 from samzapy.config.units import format_duration
 from samzapy.model.names import SUFFIXES, TOPIC_NAME
 from samzapy.streams.functions import function
@@ -169,7 +170,8 @@ class App:
     def refuse_key(key: Any, what: str, where: str) -> None:
         """Refuse keys that a store cannot find again."""
         if why := key.why_no_key:
-            raise refused(f"{what}: keys of kind {key} cannot be looked up: {why}", "Use keys of str, int, bytes or a frozen record.", where)
+            hint = f"Use keys of str, int, bytes or a frozen record.{f' {REMEDY}' if key.is_record else ''}"
+            raise refused(f"{what}: keys of kind {key} cannot be looked up: {why}", hint, where)
 
     def own(self, node: Node, app: App, what: str) -> Node:
         """The operator of another stream or table, which must be of this program."""
