@@ -145,7 +145,8 @@ def _encode_json(value: Any) -> bytes:
                 "Nest it less, or name the serde `bytes` and write it yourself.",
             ) from None
         raise SerdeError(
-            f"serde json cannot write {shown(value)}: {error}.", "Give it dicts with str keys, lists, str, numbers, bool, None."
+            f"serde json cannot write {shown(value)}: {error}.",
+            "Give it such a number as text, str(…), or as a float." if "64-bit" in str(error) else "Give it dicts with str keys, lists, str, numbers, bool, None.",
         ) from None
     if data.find(b"null") >= 0 and has_not_a_number(value):  # half as long as `in`, which tries the word as a number first
         raise SerdeError("serde json cannot write NaN or infinity: JSON has no such numbers.", "Use None, or leave the field out.")

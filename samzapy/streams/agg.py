@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from bisect import insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from typing_extensions import TypeVar as DefaultTypeVar
 from samzapy.api.errors import ConfigurationError
 from samzapy.streams.different import in_form, text_of
 from samzapy.streams.kinds import Kind, plain, unplain
+from samzapy.streams.sums import both, exactly, plus, plus_for_mean, result_of
 
 V = DefaultTypeVar("V", default=Any)
 A = DefaultTypeVar("A", default=Any)
@@ -64,11 +64,12 @@ def count() -> Aggregate[Any, int, int]:
 
 
 def sum(of: Callable[[V], float] | None = None, *, exact: bool = False) -> Aggregate[V, Any, Any]:  # noqa: A001 - as the field calls it
-    """The sum. `exact`: of floats, the same in whatever order they come."""
+    """The sum. `exact`: without rounding on the way and without a limit of 64 bits, the same in whatever order the values come; of whole numbers it
+    is a whole number."""
     get = _getter(of)
     if exact:
-        return Aggregate(list, lambda parts, value: _added(parts, get(value)), _merged_parts, math.fsum, list, "exact sum")
-    return Aggregate(lambda: 0, lambda total, value: total + get(value), _plus, _same, float, "sum")
+        return Aggregate(list, lambda parts, value: exactly(parts, get(value)), both, result_of, list, "exact sum")
+    return Aggregate(lambda: 0, lambda total, value: plus(total, get(value)), plus, _same, float, "sum")
 
 
 def mean(of: Callable[[V], float] | None = None) -> Aggregate[V, Any, float | None]:
@@ -76,8 +77,8 @@ def mean(of: Callable[[V], float] | None = None) -> Aggregate[V, Any, float | No
     get = _getter(of)
     return Aggregate(
         lambda: [0, 0],
-        lambda pair, value: [pair[0] + get(value), pair[1] + 1],
-        lambda a, b: [a[0] + b[0], a[1] + b[1]],
+        lambda pair, value: [plus_for_mean(pair[0], get(value)), pair[1] + 1],
+        lambda a, b: [plus_for_mean(a[0], b[0]), a[1] + b[1]],
         lambda pair: pair[0] / pair[1] if pair[1] else None,
         list,
         "mean",
@@ -258,26 +259,6 @@ def _by_time(
         return Aggregate(list, add, merge, lambda found: give(found[1]) if found else None, list, what)
 
     return replace(of_kind(None), of_kind=of_kind)
-
-
-def _added(parts: list[float], value: float) -> list[float]:
-    """Shewchuk's partial sums: floats that do not overlap and add up to the exact sum."""
-    kept = []
-    for part in parts:
-        if abs(value) < abs(part):
-            value, part = part, value
-        high = value + part
-        low = part - (high - value)
-        if low:
-            kept.append(low)
-        value = high
-    return [*kept, value]
-
-
-def _merged_parts(a: list[float], b: list[float]) -> list[float]:
-    for part in b:
-        a = _added(a, part)
-    return a
 
 
 def _check_size(what: str, given: object, most: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from samzapy.api.errors import TaskError
 from samzapy.streams.agg import Aggregate
 from samzapy.streams.functions import Function, function
 from samzapy.streams.graph import Keeps, Lookup, Rolling, TableSource
@@ -66,19 +67,46 @@ def added_up(
         return {part: each.zero() for part, each in parts.items()}
 
     def result(state: Mapping[str, Any]) -> dict[str, Any]:
-        return {part: each.result(state[part]) for part, each in parts.items()}
+        said, part = {}, ""
+        try:
+            for part, each in parts.items():
+                said[part] = each.result(state[part])
+        except TaskError as error:
+            raise _of_part(part, error) from error
+        return said
 
     if any(add.asks for _, add in adds.values()):
         timed = {part: (add.call, bool(add.asks)) for part, (_, add) in adds.items()}
 
         def add_all(state: dict[str, Any], value: Any, time: int) -> dict[str, Any]:
-            return {part: add(state[part], value, time=time) if asks else add(state[part], value) for part, (add, asks) in timed.items()}
+            added, part = {}, ""
+            try:
+                for part, (add, asks) in timed.items():
+                    added[part] = add(state[part], value, time=time) if asks else add(state[part], value)
+            except TaskError as error:
+                raise _of_part(part, error) from error
+            return added
 
         add = Function(add_all, ("time",), where)
     else:
         calls = {part: add.call for part, (_, add) in adds.items()}
-        add = Function(lambda state, value: {part: add(state[part], value) for part, add in calls.items()}, (), where)
+
+        def add_each(state: dict[str, Any], value: Any) -> dict[str, Any]:
+            added, part = {}, ""
+            try:
+                for part, add in calls.items():
+                    added[part] = add(state[part], value)
+            except TaskError as error:
+                raise _of_part(part, error) from error
+            return added
+
+        add = Function(add_each, (), where)
     return zero, add, result
+
+
+def _of_part(part: str, error: TaskError) -> TaskError:
+    """The error with the name of the aggregate that it is of."""
+    return type(error)(f"{part}: {error.message}", error.remedy)
 
 
 def checked_aggregates(
