@@ -236,7 +236,7 @@ def _leaderless(described: Any) -> tuple[int, ...]:
 
 def once_led(ask: Callable[[], Mapping[P, Future[Any]]], patience_s: float = LED_TIMEOUT_S) -> Mapping[P, Future[Any]]:
     """The answers about partitions. Those of a topic that was just made, or that move, may be refused because their broker does not lead them yet:
-    then all are asked for again, for `patience_s` at most. (Measured: a broker took 21 s for the 2,000 partitions of a new topic.)"""
+    then all are asked for again, for `patience_s` at most. A broker may take 20 s for the 2,000 partitions of a new topic."""
     deadline = time.monotonic() + patience_s
     while True:
         answers = ask()
