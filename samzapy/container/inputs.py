@@ -18,7 +18,7 @@ from samzapy.container.spec import InputSpec
 from samzapy.container.task_instance import BOOTSTRAPPING, RUNNING, TaskInput, TaskInstance
 from samzapy.model.checkpoint import InputMark
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.plan.stalled import Still, look, why_it_stands
+from samzapy.plan.stalled import Still, look, why_it_is_open, why_it_stands
 from samzapy.ports import Consumer, Message
 
 LOG = logging.getLogger("samzapy.inputs")
@@ -214,7 +214,7 @@ class Inputs:
         return finished
 
     def look_for_open_transactions(self, now: float) -> None:
-        """Give a reason to tasks that wait at another application's open transaction: it hides the records after it, and lag does not show them."""
+        """Give a reason to tasks that wait at an open transaction: it hides the records after it, and lag does not show them."""
         at = self._consumer.positions(self._by_partition)
         self._waits = {partition: known for partition, known in self._waits.items() if at.get(partition) == known[0]}
         for task in self.tasks():
@@ -223,7 +223,7 @@ class Inputs:
         for partition, end in self.ends_now(asked, now).items():
             why = ""
             if end <= at[partition]:
-                why = f"{partition}: another application's transaction is open at {at[partition]}; the task waits for the records after it"
+                why = why_it_is_open(partition, at[partition], any(each.spec.between is not None for each in self._by_partition[partition]))
                 LOG.warning("%s", why)
             self._waits[partition] = at[partition], why
         for partition, (_, why) in self._waits.items():

@@ -55,3 +55,11 @@ def why_it_stands(partition: str, position: int, end: int, run_end: int | None, 
     if run_end is not None and end < run_end:
         return f"{partition} is at {position}, and this run ends at {run_end}, but no readable record is left before that end: the topic ends at {end}"
     return ""
+
+
+def why_it_is_open(partition: object, offset: int, is_internal: bool) -> str:
+    """Why a task waits at an open transaction. `is_internal`: of a topic between two stages of a program, into which the job alone writes."""
+    whose = "another application's transaction"
+    if is_internal:
+        whose = "a transaction of the job's own, of a container that ended or has not committed yet,"
+    return f"{partition}: {whose} is open at {offset}; the task waits for the records after it"

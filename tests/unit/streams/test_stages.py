@@ -512,3 +512,22 @@ def test_a_broadcast_stream_needs_a_partition_for_each_task() -> None:
     assert 6 == len(topics.tasks({"in": 4, "test-1-rules": 6}))
     with pytest.raises(ConfigurationError, match="the job has 6 tasks, and a topic of `broadcast` has a partition for each: test-1-rules has 4"):
         topics.tasks({"in": 6, "test-1-rules": 4})
+
+
+def test_a_transaction_that_is_open_in_an_internal_topic_is_the_jobs_own() -> None:
+    app = App()
+    app.stream("in", key=str, value=str).key_by(lambda value: value, "by", key=str).count("n").to("out")
+    with Harness(app) as h:
+        h.send("in", "a", key="k")
+        h.run()
+        topic = next(name for name in h.container.status()["tasks"][0]["positions"] if "by" in name).partition("[")[0]
+        dead = h.log.transactional_producer("of a container that died")
+        dead.init()
+        dead.begin()
+        dead.send(topic, b"b", b"b", 0)
+        dead.flush()
+        reasons = set()
+        for _ in range(60):
+            h.advance(1)
+            reasons |= {task["reason"].partition(" is open")[0] for task in h.container.status()["tasks"]} - {""}
+        assert {f"{topic}[0]: a transaction of the job's own, of a container that ended or has not committed yet,"} == reasons
