@@ -333,3 +333,49 @@ def test_a_key_that_the_stores_topic_does_not_take_fails_in_its_hook() -> None:
     w = World(Window(10, 10), 0, False, sums=ADD_UP)
     with pytest.raises(RecordTooLarge):
         w.slices.add(b"k" * (1 << 20), 1, 5)
+
+
+# -- planted bugs of what is held ----------------------------------------------------------------------------------------------------------
+
+
+def _an_undone_record_and_one_that_stays(w: World) -> None:
+    w.add(b"a", 1, 5)
+    w.add_and_undo(b"a", 5)
+    w.advance(20, 10)
+
+
+def _a_commit_and_a_crash(w: World) -> None:
+    w.add(b"a", 1, 5)
+    w.commit()
+    w.crash()
+    w.advance(20, 10)
+
+
+def _a_row_that_the_store_has_goes(w: World) -> None:
+    w.add(b"a", 1, 5)
+    w.commit()
+    w.advance(20, 10)
+    w.commit()
+    assert [key for key, _ in w.store.all()] == [CURSOR]
+
+
+HELD_BUGS: dict[str, tuple[type, str, Any, Callable[[World], None]]] = {
+    "it is not undone": (held.HeldRows, "undo", held.HeldRows.keep, _an_undone_record_and_one_that_stays),
+    "it is not put before a cut": (HoldingStore, "write_held", lambda store: None, _a_commit_and_a_crash),
+    "the store's own row stays": (held.HeldRows, "delete", lambda rows, end, key, row: rows.slots.get(end, {}).pop(key, None), _a_row_that_the_store_has_goes),
+}
+
+
+@pytest.mark.parametrize("bug", HELD_BUGS)
+def test_a_planted_bug_of_what_is_held_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, name, wrong, history = HELD_BUGS[bug]
+
+    def told_what_it_must() -> None:
+        w = World(Window(10, 10), 0, False, sums=ADD_UP)
+        history(w)
+        assert w.told == w.expected
+
+    told_what_it_must()
+    monkeypatch.setattr(owner, name, wrong)
+    with pytest.raises(AssertionError):
+        told_what_it_must()
