@@ -35,6 +35,7 @@ from samzapy.readers import read_to_end
 from samzapy.serde.registered import RegistrySerde
 from samzapy.serde.registry import NamedSerde
 from samzapy.testing.event_time import EventTime
+from samzapy.testing.failing import ends_the_run
 from samzapy.testing.harness_job import AnyJob, HarnessJob, named, seconds_of
 from samzapy.testing.manual_clock import ManualClock
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
@@ -207,11 +208,11 @@ class Harness(EventTime):
 
     # -- time, crashes ---------------------------------------------------------------------------------------------------------------
 
+    @ends_the_run
     def run(self, commit: bool = True) -> None:
-        """Process every record and, unless `commit` is False, commit; a program through all its stages. Errors of the task are raised here.
-
-        Uncommitted changes are visible to the task only; `crash()` loses them, the next `run()` commits them.
-        """
+        """Process every record and, unless `commit` is False, commit; a program through all its stages. An error of the task is raised here, and the
+        next `run()` begins at the record that failed, as a job does. Uncommitted changes are visible to the task only; `crash()` loses them, the next
+        `run()` commits them."""
         container = self.container
         commits = -1
         while not container.finished:
@@ -224,6 +225,7 @@ class Harness(EventTime):
             if not self._job.topics.internal or commits == (commits := container.status()["commits"]):
                 return  # else a following stage has something to read
 
+    @ends_the_run
     def advance(self, time: float | str) -> None:
         """Advance the clock by so many seconds, or by a duration as in the job file ("10s", "7d"), then do what is due (window, commit).
 

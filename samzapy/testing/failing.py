@@ -1,0 +1,28 @@
+"""What an error of the task does to a harness: as to a job, whose next run begins at the record that failed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from samzapy.api.errors import SamzapyError, TaskError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def ends_the_run(method: F) -> F:
+    """For methods of a harness that process records: where the task's error is raised, the container has committed what came before, and ended."""
+
+    @wraps(method)
+    def called(self: Any, *given: Any, **named: Any) -> Any:
+        try:
+            return method(self, *given, **named)
+        except TaskError:
+            with contextlib.suppress(SamzapyError):  # the first error is told, as a job does
+                self.stop()
+            self.crash()
+            raise
+
+    return cast(F, called)
