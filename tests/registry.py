@@ -23,12 +23,14 @@ class Registry:
     Attributes:
         login: `user:password` that requests must have; "": none.
         answers: False: every request is answered with 503.
+        empty: the next schemas that are asked for by number are answered with 200 and nothing.
         asked: the requests so far, as "GET /schemas/ids/1".
     """
 
     def __init__(self, login: str = "") -> None:
         self.login, self.answers = login, True
         self.asked: list[str] = []
+        self.empty = 0
         self._schemas: list[dict[str, Any]] = []
         self._subjects: dict[str, list[int]] = {}
         self._lock = threading.Lock()
@@ -98,6 +100,9 @@ class Registry:
             return 401, {"error_code": 40101, "message": "Unauthorized"}
         if method == "GET" and (found := BY_ID.fullmatch(path)):
             number = int(found[1])
+            if self.empty:
+                self.empty -= 1
+                return 200, {"schema": None}
             return (200, self._schemas[number - 1]) if 0 < number <= len(self._schemas) else (404, {"error_code": 40403, "message": "Schema not found"})
         if method == "GET" and (found := LATEST.fullmatch(path)):
             return self._version(unquote(found[1]), found[2])

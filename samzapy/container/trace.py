@@ -19,6 +19,7 @@ from typing import Any
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.container.stuck_hook import CALLERS, PACKAGE
+from samzapy.plan.suspects import WATCHDOG
 from samzapy.printable import printable
 from samzapy.private_files import private_directory, read_private
 
@@ -56,7 +57,10 @@ class Trace:
         try:
             private_directory(path.parent, base or path.parent)
             text = _taken(path)
-            self.predecessor_at, self.predecessor_pid = printable(place_in(text)), _process_of(text)
+            is_ours = is_of_watchdog(text)
+            self.predecessor_at, self.predecessor_pid = "" if is_ours else printable(place_in(text)), _process_of(text)
+            if is_ours:
+                LOG.warning("process %d, the last of this container here, crashed in %s: no record is the reason", self.predecessor_pid, WATCHDOG)
             if self.predecessor_at:
                 LOG.warning("process %d, the last of this container here, ended at %s", self.predecessor_pid, self.predecessor_at)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -99,12 +103,14 @@ class Trace:
 
 
 def left_by(path: Path, pid: int) -> str:
-    """Where that process stood when it wrote the file; "": the file does not say. The file stays, for the process that comes after it."""
+    """Where that process stood when it wrote the file, or WATCHDOG; "": the file does not say. The file stays, for the process that comes after it."""
     try:
         text = read_private(path.expanduser().absolute(), is_ours=True, limit_bytes=MAX_BYTES)
     except (OSError, ConfigurationError):
         return ""
-    return printable(place_in(text)) if pid and _process_of(text) == pid else ""
+    if not pid or _process_of(text) != pid:
+        return ""
+    return WATCHDOG if is_of_watchdog(text) else printable(place_in(text))
 
 
 def _taken(path: Path) -> str:
@@ -120,6 +126,19 @@ def _taken(path: Path) -> str:
 def _process_of(text: str) -> int:
     found = _OF.match(text)
     return int(found[1]) if found and len(found[1]) < MAX_DIGITS else 0
+
+
+def is_of_watchdog(text: str) -> bool:
+    r"""Whether the process crashed while the stacks of its threads were written. That happens where it had been stopped (SIGSTOP, a paused container)
+    or starved: the time is over, and the threads run again. No thread of Python's was the current one then.
+
+    >>> is_of_watchdog("Timeout (0:00:05)!\nFatal Python error: Aborted\n\nThread 0x1 (most recent call first):")
+    True
+    >>> is_of_watchdog("Timeout (0:00:05)!\nFatal Python error: Aborted\n\nCurrent thread 0x1 (most recent call first):")
+    False
+    """
+    before, fatal, after = text.partition("Fatal Python error")
+    return bool(fatal) and "Timeout (" in before and "Current thread " not in after
 
 
 def place_in(text: str) -> str:

@@ -40,7 +40,7 @@ from samzapy.plan.members import (
 from samzapy.plan.memory import killed_for_memory
 from samzapy.plan.moves import orphans
 from samzapy.plan.restarts import FIRST_BACKOFF_S, GiveUp, Restart, decide_restart
-from samzapy.plan.suspects import Found, after_death, hopeless, next_limit, unproved
+from samzapy.plan.suspects import WATCHDOG, Found, after_death, hopeless, next_limit, unproved
 from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -132,11 +132,13 @@ class Liveness:
         """The container is lost, or is to be ended: its tasks are taken by force in this turn."""
         if member.launch.handle is not None:
             member.launch.handle.kill()
+        place = self._settings.last_place(member.number, member.owner.pid or 0)
+        if place == WATCHDOG:
+            why = f"{why} in {WATCHDOG}, after it had been stopped or the machine was busy; no record is the reason"
         if self._roster.failure is None and not self._roster.is_stopping:
             LOG.warning("container %d (%s): %s", member.number, member.where, why)
         self._roster.members.lose(member, why)
-        place = self._settings.last_place(member.number, member.owner.pid or 0)
-        if place:
+        if place and place != WATCHDOG:
             self._roster.events.add(CONTAINER, "held", f"container {member.number} was at {place} when it ended", container=member.number, at=place)
 
     def end_lost(self) -> None:

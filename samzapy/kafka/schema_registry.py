@@ -42,7 +42,7 @@ class ConfluentRegistry:
         self._schema: Any = Schema  # without the extra's packages its types are not known
         self._refusal = SchemaRegistryError
         try:
-            self._client = SchemaRegistryClient({"timeout": TIMEOUT_S, **RETRIES, **{k: v for k, v in conf.items() if v != ""}, "url": url})
+            self._client: Any = SchemaRegistryClient({"timeout": TIMEOUT_S, **RETRIES, **{k: v for k, v in conf.items() if v != ""}, "url": url})
         except (ValueError, TypeError, OSError) as error:  # keys that it does not know, files that are not there
             raise ConfigurationError(f"schema_registry: {error}.", "See `schema_registry.conf` of the job file: its keys are the client's own.") from None
 
@@ -116,6 +116,7 @@ class ConfluentRegistry:
         except SamzapyError:
             raise
         except Exception as error:  # noqa: BLE001  the HTTP client has many, and an answer that is none of a registry's may fail anywhere
+            self._client.clear_caches()  # the client keeps such an answer, and would never ask again
             raise self._strange(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from None
 
     def _raise(self, error: Any) -> None:

@@ -26,6 +26,7 @@ DEATHS_ALONE = 2
 DEATHS_GIVEN_UP = 2
 MAX_SUSPECTS = 16
 MAX_CONDEMNED = 1000
+WATCHDOG = "samzapy's own watch over its threads"  # it reads their stacks without the interpreter's lock
 CRASHES = frozenset({"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGSYS", "SIGTRAP", "SIGALRM"})
 
 
@@ -63,7 +64,11 @@ def proof_of(why: str) -> Proof:
 
     >>> proof_of("killed by SIGSEGV").name, proof_of("killed by SIGKILL (its memory was 80 MiB 0.3 s before)").name
     ('OWN_DOING', 'NONE')
+    >>> proof_of(f"killed by SIGSEGV in {WATCHDOG}").name
+    'NONE'
     """
+    if WATCHDOG in why:
+        return Proof.NONE
     if why.startswith("exit code") or (why.startswith("killed by SIG") and why.removeprefix("killed by ").rstrip(":").split(maxsplit=1)[0] in CRASHES):
         return Proof.OWN_DOING
     return Proof.IF_PLACED if why.startswith(("silent for", "killed or crashed")) else Proof.NONE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import logging
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from samzapy.container.stuck_hook import CALLERS
-from samzapy.container.trace import Trace, place_in
+from samzapy.container.trace import Trace, left_by, place_in
+from samzapy.plan.suspects import WATCHDOG
 
 RUN = """
 import sys, threading
@@ -72,6 +74,34 @@ def _await_text(process: subprocess.Popen[bytes], trace: Path) -> None:
             process.wait(0.05)
         except subprocess.TimeoutExpired:
             continue
+
+
+WATCHED = """
+import ctypes, sys, time
+from pathlib import Path
+from samzapy.container.trace import Trace
+path = Path(sys.argv[1])
+trace = Trace(path, 0.2)
+trace.arm()
+while "Timeout" not in path.read_text():
+    pass
+threads, thread = ctypes.CDLL(None), ctypes.c_ulong()
+threads.pthread_create(ctypes.byref(thread), None, ctypes.cast(threads.abort, ctypes.c_void_p), None)
+while True:
+    pass
+"""
+
+
+def test_a_crash_of_the_watch_itself_is_no_place_of_a_hook(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "made" / "trace"
+    process = subprocess.Popen([sys.executable, "-c", WATCHED, str(path)])
+    assert process.wait(60) == -signal.SIGABRT
+    assert WATCHDOG == left_by(path, process.pid)
+    with caplog.at_level(logging.WARNING):
+        found = Trace(path, 60.0)
+    found.close()
+    assert ("", process.pid) == (found.predecessor_at, found.predecessor_pid)
+    assert [m for m in caplog.messages if "crashed in samzapy's own watch over its threads: no record is the reason" in m]
 
 
 def test_a_process_that_ended_in_order_leaves_nothing_and_only_its_user_can_read_what_another_leaves(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from samzapy.model.caution import Caution, Condemned, Piece, Span, Suspects, caution_from_json, piece_from_json, piece_of
 from samzapy.model.dead_letter import Origin
-from samzapy.plan.suspects import DEATHS_ALONE, MAX_SUSPECTS, SHRINK_BY, after_death, hopeless, next_limit, unproved, with_place
+from samzapy.plan.suspects import DEATHS_ALONE, MAX_SUSPECTS, SHRINK_BY, WATCHDOG, after_death, hopeless, next_limit, unproved, with_place
 
 
 def piece(begin: int, end: int, partition: int = 0) -> Piece:
@@ -165,3 +165,12 @@ def test_it_goes_over_the_wire_and_what_is_no_piece_is_none() -> None:
     assert "in[0]@5..7, in[1]@9" == str(mixed)
     for nonsense in (None, 3, "x", {}, {"spans": 1, "count": 1}, {"spans": [], "count": 1}, {"spans": [["in", 0, 1]], "count": 1}):
         assert piece_from_json(nonsense) is None
+
+
+def test_a_crash_in_samzapys_own_watch_condemns_nothing() -> None:
+    known = Caution(9.0)
+    for _ in range(5):
+        found = after_death(known, piece(20, 21), f"killed by SIGSEGV in {WATCHDOG}, after it had been stopped", 0, 9.0)
+        known = found.caution
+        assert found.condemned is None
+    assert [0] == [s.proofs for s in known.suspects]

@@ -143,6 +143,17 @@ def test_a_registry_that_does_not_answer_is_no_fault_of_the_record(registry: Reg
     assert reader.decode(data) == {"user": "ada", "cents": 7, "coupon": None}
 
 
+def test_an_answer_without_a_schema_is_not_kept(registry: Registry, tmp_path: Path) -> None:
+    registry.add("buys-value", BUY)
+    data = serde(registry, tmp_path, BUY).encode({"user": "ada", "cents": 7})
+    reader = serde(registry, tmp_path, BUY_2)
+    registry.empty = 2
+    for _ in range(2):
+        with pytest.raises(RegistryUnreachable, match="an answer without a schema"):
+            reader.decode(data)
+    assert reader.decode(data) == {"user": "ada", "cents": 7, "coupon": None}
+
+
 def test_what_writes_must_be_registered_unless_the_job_registers_it(registry: Registry, tmp_path: Path) -> None:
     ours = serde(registry, tmp_path, BUY, topic="totals")
     with pytest.raises(ConfigurationError, match="no version of subject totals-value is the same") as found:
