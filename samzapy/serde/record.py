@@ -84,17 +84,22 @@ class RecordSerde:
                 raise SerdeError(
                     f"serde {self.name} cannot read {shown(data)}: {what}.", "Use the serde that wrote it, or fix the class."
                 ) from None
-            return self._upgraded(data, what, self._upgrade)
+            upgrade, made = self._upgrade, self._made
+            return upgraded(lambda: made(upgrade(msgspec.json.decode(data))), f"serde {self.name} cannot read {shown(data)}: {what}")
 
-    def _upgraded(self, data: bytes, what: str, upgrade: Callable[[Any], Any]) -> Any:
-        """What the class makes of fields that do not fit it any more."""
-        try:
-            return self._made(upgrade(msgspec.json.decode(data)))
-        except Exception as error:  # what the user's method raises may be anything
-            raise SerdeError(
-                f"serde {self.name} cannot read {shown(data)}: {what}; and its `upgrade` failed: {type(error).__name__}: {error}.",
-                "Let `upgrade` return the fields as the class has them now.",
-            ) from error
+
+def upgraded(make: Callable[[], Any], said: str) -> Any:
+    """What a class's `upgrade` makes of fields that do not fit it any more. `said`: why they do not.
+
+    Raises:
+        SerdeError: it failed.
+    """
+    try:
+        return make()
+    except Exception as error:  # what the user's method raises may be anything
+        raise SerdeError(
+            f"{said}; and its `upgrade` failed: {type(error).__name__}: {error}.", "Let `upgrade` return the fields as the class has them now."
+        ) from error
 
 
 def record_serde(name: str, folders: Sequence[Path]) -> RecordSerde:

@@ -56,4 +56,3 @@ def _whole(value: Any) -> Any:
         for name in value.__struct_fields__:
             _whole(getattr(value, name))
     return value
-

@@ -18,6 +18,7 @@ from samzapy.config.fields import CLASS, SERDES
 from samzapy.config.key_class import key_fields, why_no_key
 from samzapy.config.registered import is_registered
 from samzapy.serde.basic import shown
+from samzapy.serde.record import upgraded
 from samzapy.streams.places import refused
 
 JSON, RECORD = "json", "record:"
@@ -162,12 +163,7 @@ def _upgraded(cls: Any, value: Any, why: str, make: Callable[[Any], Any]) -> Any
     upgrade = getattr(cls, "upgrade", None)
     if upgrade is None:
         raise SerdeError(f"{said}.", "Give the class an `upgrade`.")
-    try:
-        return make(upgrade(deepcopy(value)))
-    except Exception as error:  # what the user's method raises may be anything
-        raise SerdeError(
-            f"{said}; and its `upgrade` failed: {type(error).__name__}: {error}.", "Let `upgrade` return the fields as the class has them now."
-        ) from error
+    return upgraded(lambda: make(upgrade(deepcopy(value))), said)
 
 
 def _refuse_not_importable(cls: type, what: str) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from starlette.testclient import TestClient
+
 from samzapy.clock import SystemClock
 from samzapy.config.schema import Settings
 from samzapy.container.inside import Doing, Inside
@@ -251,3 +253,10 @@ if __name__ == "__main__":  # a job to look at: TASKS CONTAINERS
         ended = threading.Event()
         while not ended.wait(1.0):
             shown.beat(lag=40)
+
+
+def get(client: TestClient, path: str, status: int = 200) -> Any:
+    """What somebody who may look is answered."""
+    answer = client.get(path, headers={"Authorization": f"Bearer {VIEW}"})
+    assert status == answer.status_code, answer.text
+    return answer.json()

@@ -15,6 +15,7 @@ from math import isfinite
 from typing import Any, Protocol
 
 from samzapy.api.errors import SerdeError, StateUnreadable, shortened, unreadable_state
+from samzapy.ports import HeldValues
 
 MOST_HELD = 20_000  # rows
 ROOM = 64  # bytes that a held accumulator takes at most in the store
@@ -34,6 +35,7 @@ class Rows(Protocol):
     def get(self, key: bytes, /) -> bytes | None: ...
     def put(self, key: bytes, value: bytes | None, /) -> None: ...
     def range(self, from_key: bytes, to_key: bytes, /) -> Any: ...
+    def hold(self, held: HeldValues, /) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class HeldRows:
     """The rows of one operator's windows of one task: by the end of a slice and the key.
 
     Args:
-        rows: their store; what is no store of a task holds nothing.
+        rows: their store.
         sums: how accumulators become bytes and come back.
 
     Attributes:
@@ -77,8 +79,7 @@ class HeldRows:
 
     def __init__(self, rows: Rows, sums: Sums) -> None:
         self._rows, self._sums = rows, sums
-        hold = getattr(rows, "hold", None)
-        self._limit: int = -1 if hold is None else hold(self) - ROOM
+        self._limit = rows.hold(self) - ROOM
         self.slots: dict[int, Slots] = {}
         self.log: list[tuple[Slots, Any, Entry | None]] = []
         self._size = 0  # entries, at most

@@ -15,7 +15,7 @@ from samzapy.ops import letters as ops_letters
 from samzapy.readers import read_to_end
 from samzapy.web import letters as web_letters
 from samzapy.web.app import web_app
-from tests.page.staged import OPERATE, TOKEN, VIEW, J, Stage, contents, live
+from tests.page.staged import OPERATE, TOKEN, VIEW, J, Stage, contents, get, live
 
 AT = f"{J}/dead-letters"
 
@@ -33,12 +33,6 @@ def client(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     monkeypatch.setattr(web_letters, "FRESH_S", 0.0)
     facts = live(stage)
     return TestClient(web_app(facts, facts, contents(stage), TOKEN), base_url="http://127.0.0.1:1")
-
-
-def get(client: TestClient, path: str, status: int = 200) -> Any:
-    answer = client.get(path, headers={"Authorization": f"Bearer {VIEW}"})
-    assert status == answer.status_code, answer.text
-    return answer.json()
 
 
 def post(client: TestClient, what: str, status: int = 200, token: str = OPERATE, **body: Any) -> Any:

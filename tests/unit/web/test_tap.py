@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from samzapy.config.secrets import _kept_out, keep_out
 from samzapy.web import tap as web_tap
 from samzapy.web.app import web_app
-from tests.page.staged import TOKEN, VIEW, J, Stage, contents, live
+from tests.page.staged import TOKEN, J, Stage, contents, get, live
 
 AT = f"{J}/topics/visits/records"
 
@@ -24,12 +24,6 @@ def stage() -> Stage:
 def client(stage: Stage) -> TestClient:
     facts = live(stage)
     return TestClient(web_app(facts, facts, contents(stage), TOKEN), base_url="http://127.0.0.1:1")
-
-
-def get(client: TestClient, path: str, status: int = 200) -> Any:
-    answer = client.get(path, headers={"Authorization": f"Bearer {VIEW}"})
-    assert status == answer.status_code, answer.text
-    return answer.json()
 
 
 def values(found: dict[str, Any]) -> list[str]:
