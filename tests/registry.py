@@ -18,7 +18,7 @@ COMPATIBLE = re.compile(r"/compatibility/subjects/([^/]+)/versions/latest")
 
 
 class Registry:
-    """In a `with` block it listens at `url`.
+    """In a `with` block it listens at `url`, on `port`.
 
     Attributes:
         login: `user:password` that requests must have; "": none.
@@ -61,7 +61,8 @@ class Registry:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()

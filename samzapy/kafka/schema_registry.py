@@ -7,6 +7,7 @@ clear answer (no connection, a proxy's page, an error of the server) is Registry
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -26,7 +27,10 @@ T = TypeVar("T")
 
 
 class ConfluentRegistry:
-    """The registry at a URL (several, with commas: they are tried in turn). `conf`: the client's own keys."""
+    """The registry at a URL (several, with commas: they are tried in turn). `conf`: the client's own keys.
+
+    `close()` ends its connections; where nobody calls it, they end with this object.
+    """
 
     def __init__(self, url: str, conf: Mapping[str, Any]) -> None:
         try:
@@ -45,6 +49,7 @@ class ConfluentRegistry:
             self._client: Any = SchemaRegistryClient({"timeout": TIMEOUT_S, **RETRIES, **{k: v for k, v in conf.items() if v != ""}, "url": url})
         except (ValueError, TypeError, OSError) as error:  # keys that it does not know, files that are not there
             raise ConfigurationError(f"schema_registry: {error}.", "See `schema_registry.conf` of the job file: its keys are the client's own.") from None
+        self.close = weakref.finalize(self, self._client.close)  # the client leaves its connections open; nobody else knows when the last serde goes
 
     def by_id(self, number: int) -> RegisteredSchema | None:
         try:

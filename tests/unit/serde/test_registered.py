@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,13 +52,22 @@ def serde(registry: Registry, tmp_path: Path, schema: Any = None, topic: str = "
 
 
 def test_it_reads_and_writes_what_the_client_library_writes_and_reads(registry: Registry, tmp_path: Path) -> None:
-    client = SchemaRegistryClient({"url": registry.url})
     context = SerializationContext("buys", MessageField.VALUE)
-    theirs = AvroSerializer(client, json.dumps(BUY))({"user": "ada", "cents": 7}, context)
-    ours = serde(registry, tmp_path, BUY)
-    assert ours.decode(theirs) == {"user": "ada", "cents": 7}
-    assert ours.encode({"user": "ada", "cents": 7}) == theirs
-    assert AvroDeserializer(client)(ours.encode({"user": "bob", "cents": 1}), context) == {"user": "bob", "cents": 1}
+    with SchemaRegistryClient({"url": registry.url}) as client:
+        theirs = AvroSerializer(client, json.dumps(BUY))({"user": "ada", "cents": 7}, context)
+        ours = serde(registry, tmp_path, BUY)
+        assert ours.decode(theirs) == {"user": "ada", "cents": 7}
+        assert ours.encode({"user": "ada", "cents": 7}) == theirs
+        assert AvroDeserializer(client)(ours.encode({"user": "bob", "cents": 1}), context) == {"user": "bob", "cents": 1}
+
+
+def test_its_connections_end_with_it(registry: Registry, tmp_path: Path) -> None:
+    registry.add("buys-value", BUY)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        serde(registry, tmp_path, BUY).ready()
+        gc.collect()
+    assert [] == [str(w.message) for w in seen if str(registry.port) in str(w.message)]
 
 
 def test_values_of_old_and_new_writers_are_read_by_the_schema_in_the_file(registry: Registry, tmp_path: Path) -> None:
