@@ -13,9 +13,11 @@ from samzapy.plan.hints import LOOK_S, Hints
 from samzapy.ports import Clock
 
 DEATHS_MS = 600_000
-RECENT_MS = 60_000
+DYING_MS = 20_000
+RECENT_MS, DECIDED_MS = 20_000, 60_000
 HELD_MS = 20_000  # what is told of it lasts a minute longer
 GROWTH_S, GROWTH_PARTS, OVER = 600.0, 5, 1.15
+SUDDEN_S, SUDDEN_BYTES = 20.0, 200 << 20
 HOLD_WHEN_PAUSED = ("flapping", "stuck-hook", "interpreter-held")
 
 
@@ -55,7 +57,8 @@ class Diagnosing:
         return 0.0 if before is None or now <= before[0] else max(0, failed - before[1]) / (now - before[0])
 
     def _growing(self, status: Mapping[str, Any]) -> dict[int, float]:
-        """By how many MiB a minute the memory of a container's process grew over the last ten minutes, if it did so all the time."""
+        """By how many MiB a minute the memory of a container's process grew over the last ten minutes, if it did so all the time; or just now,
+        if that is far more than its caches explain."""
         now, known, found = self._clock.monotonic(), dict[tuple[int, int], deque[tuple[float, int]]](), dict[int, float]()
         for c in status["containers"]:
             if c["pid"] and c["memory_bytes"]:
@@ -64,7 +67,7 @@ class Diagnosing:
                 while len(marks) > 2 and now - marks[1][0] >= GROWTH_S:
                     marks.popleft()
                 if c["memory_bytes"] > OVER * self.budget_bytes:  # a cache that fills is no leak
-                    found[c["id"]] = growth_mib(marks)
+                    found[c["id"]] = growth_mib(marks) or sudden_growth_mib(marks, OVER * self.budget_bytes)
         self._memory = known
         return found
 
@@ -81,6 +84,18 @@ def growth_mib(marks: Sequence[tuple[float, int]]) -> float:
     if min(after - before for before, after in pairwise(ends)) < 0.1 * (last - first):
         return 0.0
     return max(0.0, (last - first) / 2**20 * 60.0 / (ended - began))
+
+
+def sudden_growth_mib(marks: Sequence[tuple[float, int]], cache_bytes: float) -> float:
+    """MiB a minute over the marks of the last SUDDEN_S, if they grew at each of them, and by more than the caches and SUDDEN_BYTES in all; else 0."""
+    ended, last = marks[-1]
+    recent = [mark for mark in marks if ended - mark[0] <= SUDDEN_S + 5.0]
+    began, first = recent[0]
+    if ended - began < 0.95 * SUDDEN_S or last - marks[0][1] <= cache_bytes + SUDDEN_BYTES:
+        return 0.0
+    if min(after - before for (_, before), (_, after) in pairwise(recent)) <= 0:
+        return 0.0
+    return (last - first) / 2**20 * 60.0 / (ended - began)
 
 
 def job_facts(
@@ -105,15 +120,16 @@ def job_facts(
     for c in status["containers"]:
         number, report = c["id"], reports.get(c["id"], {})
         died = [e for e in events if e["what"] == "died" and e["container"] == number and e["at_ms"] >= now_ms - DEATHS_MS]
-        took = sorted(x["parts"]["decide"] for x in commits if x["container"] == number and x["at_ms"] >= now_ms - RECENT_MS and "decide" in x["parts"])
+        took = _took_to_decide(commits, number, now_ms)
         now = report.get("now") or {}
         held = [e for e in events if e["what"] == "held" and e["container"] == number and e["at_ms"] >= now_ms - HELD_MS and e.get("at")]
         containers.append(
             ContainerFacts(
-                number=number, host=c["host"] or "", tasks=len(c["tasks"]), loop=c["loop"], deaths=len(died),
+                number=number, host=c["host"] or "", tasks=len(c["tasks"]), loop=c["loop"],
+                deaths=len(died), is_dying=is_dying([e["at_ms"] for e in died], now_ms),
                 why=died[-1]["text"].partition(" died: ")[2] if died else "", silent_s=float(now.get("silent_s", 0.0)), at=str(now.get("at", "")),
                 record=str(now.get("record", "")), is_searching=report.get("under_way") is not None,
-                decide_s=took[min(len(took) - 1, int(0.95 * len(took)))] if took else None,
+                decide_s=took,
                 held_s=float(held[-1].get("seconds", 0.0)) if held else 0.0, held_at=str(held[-1]["at"]) if held else "",
                 memory_mib=(c["memory_bytes"] or 0) / 2**20, grows_mib=(growing or {}).get(number, 0.0),
             )
@@ -122,6 +138,23 @@ def job_facts(
     return JobFacts(
         tasks=tasks, containers=containers, lag=rates["lag"], lag_rate=rates["lag_rate"], behind_s=rates["behind_s"], set_aside_s=set_aside_s
     )
+
+
+def _took_to_decide(commits: Sequence[Mapping[str, Any]], container: int, now_ms: int) -> float | None:
+    """What 95 of 100 of a container's last commits took the brokers at most, in seconds: of those of the last RECENT_MS, or of the last one."""
+    own = [(c["at_ms"], c["parts"]["decide"]) for c in commits if c["container"] == container and "decide" in c["parts"]]
+    last_ms = max((at for at, _ in own if at >= now_ms - DECIDED_MS), default=None)
+    if last_ms is None:
+        return None
+    took = sorted(seconds for at, seconds in own if at >= min(last_ms, now_ms - RECENT_MS))
+    return float(took[min(len(took) - 1, int(0.95 * len(took)))])
+
+
+def is_dying(at_ms: Sequence[int], now_ms: int) -> bool:
+    """Whether one more death is to be expected after those at these times: the last is not longer ago than twice the time between two of them, or
+    DYING_MS."""
+    gaps = [after - before for before, after in pairwise(at_ms)][-2:]
+    return bool(at_ms) and now_ms - at_ms[-1] <= max(DYING_MS, 2 * max(gaps, default=0))
 
 
 def _of_copies(copies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

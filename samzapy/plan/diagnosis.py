@@ -50,7 +50,7 @@ class ContainerFacts:
 
     Attributes:
         loop: shares of its loop's time; empty: not known.
-        deaths: in the last ten minutes; `why`: of the last one.
+        deaths: in the last ten minutes; `why`: of the last one; `is_dying`: they come so fast that one more is expected.
         silent_s: how long its loop has been in one hook; `at`: the line; `record`: which, in words.
         is_searching: it looks for the record that ended its process, in small batches.
         decide_s: how long the brokers took to decide its commits, 95 of 100 of them less.
@@ -63,6 +63,7 @@ class ContainerFacts:
     tasks: int = 1
     loop: Mapping[str, float] = field(default_factory=dict)
     deaths: int = 0
+    is_dying: bool = True
     why: str = ""
     silent_s: float = 0.0
     at: str = ""
@@ -119,7 +120,7 @@ def _interpreter_held(job: JobFacts) -> Iterator[Finding]:
 
 def _flapping(job: JobFacts) -> Iterator[Finding]:
     for c in job.containers:
-        if c.deaths >= FLAPS:
+        if c.deaths >= FLAPS and c.is_dying:
             yield Finding(
                 "flapping", ACT, f"Container {c.number} died {c.deaths} times in 10 minutes, the last time: {c.why}.",
                 {"deaths": c.deaths}, "samzapy status JOB.yaml", f"container {c.number}",
@@ -138,9 +139,11 @@ def _stuck_hook(job: JobFacts) -> Iterator[Finding]:
 def _stranger(job: JobFacts) -> Iterator[Finding]:
     held = [t for t in job.tasks if STRANGER in t.reason]
     if held:
+        topic, _, partition = held[0].reason.partition("]")[0].rpartition("[")
         yield Finding(
-            "stranger", ACT, f"{held[0].reason[:1].upper()}{held[0].reason[1:]}." + (f" So do {len(held) - 1} more tasks." if len(held) > 1 else ""),
-            {"tasks": len(held)}, "kafka-transactions.sh --bootstrap-server BROKER find-hanging --broker-id 0",
+            "stranger", ACT, f"{held[0].name} waits: {held[0].reason}." + (f" So do {len(held) - 1} more tasks." if len(held) > 1 else ""),
+            {"tasks": len(held)},
+            f"Whose it is: `kafka-transactions.sh --bootstrap-server BROKER describe-producers --topic {topic} --partition {partition}`",
         )  # fmt: skip
 
 
@@ -173,7 +176,10 @@ def _skew(job: JobFacts) -> Iterator[Finding]:
     top = max(known, key=lambda t: t.arriving or 0.0)
     own = by_number.get(top.container or 0)
     others = [c.busy or 0.0 for n, c in by_number.items() if n != top.container]
-    if own is not None and (top.arriving or 0.0) >= TIMES * max(usual, 1e-9) and (own.busy or 0.0) >= BUSY and max(others) < FREE:
+    alone = (top.arriving or 0.0) * (top.us or 0.0) / 1e6  # containers that it would fill, were it divisible
+    if own is None or (top.arriving or 0.0) < TIMES * max(usual, 1e-9) or (own.busy or 0.0) < BUSY:
+        return
+    if max(others) < FREE or alone >= BUSY:
         share = 100 * (top.arriving or 0.0) / whole
         busy = f"container {own.number} is busy {100 * (own.busy or 0.0):.0f} % of its time, the others {100 * max(others):.0f} % at most"
         yield Finding(

@@ -91,12 +91,21 @@ class Scene(Stage):
 
     # -- what containers would tell ------------------------------------------------------------------------------------------------------
 
+    def restoring_s(self, number: int) -> float:
+        """How long a container has done nothing but restore."""
+        return 0.0
+
+    def in_hook_s(self, number: int) -> float:
+        """How long it has been in one hook."""
+        return 0.0
+
     def _loop(self, number: int, done: float) -> dict[str, float]:
         busy = {name: self.done[name] * self.us(name) / 1e6 for name in self.names[number :: self.containers]}
-        process = min(0.96 * self.time, sum(busy.values()))
-        commit = 0.03 * self.time
-        rest = {"wait_output": 0.0, "restore": 0.0, "other": 0.005 * self.time}
-        return {"process": process, "commit": commit, "wait_input": max(0.0, self.time - process - commit - 0.005 * self.time), **rest}
+        restore = self.restoring_s(number)
+        in_loop = self.time - self.in_hook_s(number) - restore  # a hook that has not returned is not counted yet
+        process, commit, other = min(0.96 * in_loop, sum(busy.values())), 0.03 * in_loop, 0.005 * in_loop
+        waits = max(0.0, in_loop - process - commit - other)
+        return {"process": process, "commit": commit, "wait_input": waits, "wait_output": 0.0, "restore": restore, "other": other}
 
     def _report(self, number: int) -> dict[str, Any]:
         return {"memory_bytes": (410 + 23 * number) << 20, **self.of_container(number)}
@@ -132,6 +141,9 @@ class Stuck(Scene):
     def _is_stuck(self, number: int) -> bool:
         return number == 1 and self.time > 150
 
+    def in_hook_s(self, number: int) -> float:
+        return self.time - 150 if self._is_stuck(number) else 0.0
+
     def of_container(self, number: int) -> dict[str, Any]:
         if not self._is_stuck(number):
             return {}
@@ -146,6 +158,9 @@ class Restoring(Scene):
 
     def able(self, name: str) -> float:
         return 0.0 if self.state_of(name) == "RESTORING" else 4000.0
+
+    def restoring_s(self, number: int) -> float:
+        return max(0.0, self.time - 200) if number == 1 else 0.0
 
     def step(self, seconds: float) -> None:
         super().step(seconds)

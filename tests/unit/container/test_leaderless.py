@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +187,36 @@ def test_a_client_that_gets_no_answer_is_replaced(tmp_path: Path) -> None:
     lags = Lags(log, 3.0, lambda: stands, Scripted(look, look, look), at_once)  # type: ignore[arg-type]
     lags.start()
     assert ([None, 0, 0], 2, 1) == (told, log.made, log.closed)
+
+
+class Counted:
+    """A log whose admin client counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def admin(self) -> Any:
+        return self
+
+    def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        self.asked.append("ends")
+        return dict.fromkeys(partitions, 7)
+
+    def leaderless(self, topics: Collection[str]) -> set[TopicPartition]:
+        if topics:
+            self.asked.append("leaderless")
+        return set()
+
+    def close(self) -> None: ...
+
+
+def test_the_ends_of_ten_thousand_partitions_are_one_question() -> None:
+    stands, told = {f"in[{n}]": 3 for n in range(10_000)}, []
+    log, clock = Counted(), Scripted(*[lambda: told.append((lags.of(stands), len(log.asked)))] * 3)
+    lags = Lags(log, 3.0, lambda: stands, clock, at_once)  # type: ignore[arg-type]
+    lags.start()
+    assert [(40_000, 1), (40_000, 2), (40_000, 3)] == told
+    assert {"ends"} == set(log.asked)
 
 
 def test_a_new_run_is_refused_with_the_partitions_and_every_look_shows_them(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from samzapy.coordinator.diagnosing import growth_mib
+from samzapy.coordinator.diagnosing import growth_mib, is_dying, job_facts, sudden_growth_mib
 from samzapy.coordinator.events import CONTAINER
 from tests.page.scenes import Failing, Restoring, Scene, Skewed, Stuck, Well
 
@@ -68,3 +68,34 @@ def test_memory_grows_only_if_it_does_so_for_ten_minutes_without_a_pause() -> No
     assert 0.0 == growth_mib(filled)
     assert 0.0 == growth_mib(leak[:30]), "five minutes of it"
     assert 0.0 == growth_mib([(at, 700 * MIB) for at, _ in leak])
+
+
+def test_memory_that_grows_far_beyond_what_caches_take_is_told_soon() -> None:
+    leak = [(10.0 * n, (100 + 150 * n) * MIB) for n in range(4)]
+    assert 900.0 == pytest.approx(sudden_growth_mib(leak, 74 * MIB))
+    assert 0.0 == sudden_growth_mib(leak, 300 * MIB), "its caches may take so much"
+    assert 0.0 == sudden_growth_mib(leak[:2], 0), "ten seconds of it"
+    assert 0.0 == sudden_growth_mib([*leak, (40.0, leak[-1][1])], 74 * MIB), "it grows no more"
+
+
+def test_a_container_that_has_not_died_for_a_while_is_not_dying_any_more() -> None:
+    assert is_dying([1000, 3000, 5000], 24_000)
+    assert not is_dying([1000, 3000, 5000], 26_000)
+    assert is_dying([0, 100_000, 200_000], 390_000), "one death every hundred seconds"
+    assert not is_dying([], 5000)
+
+
+def test_slow_decisions_of_the_brokers_are_forgotten_soon_and_those_of_seldom_commits_are_not() -> None:
+    def decided(at_ms: int, seconds: float) -> dict[str, object]:
+        return {"container": 0, "at_ms": at_ms, "parts": {"decide": seconds}}
+
+    def told(now_ms: int, *commits: dict[str, object]) -> float | None:
+        return job_facts(scene.roster.status(), {}, commits, [], now_ms).containers[0].decide_s
+
+    scene = Well()
+    scene.step(2.0)
+    assert 1.0 == told(20_000, decided(10_000, 1.0), decided(19_000, 0.01))
+    assert 0.01 == told(31_000, decided(10_000, 1.0), decided(19_000, 0.01))
+    assert 1.0 == told(65_000, decided(10_000, 1.0)), "one commit a minute"
+    assert told(75_000, decided(10_000, 1.0)) is None
+    scene.close()

@@ -52,7 +52,7 @@ CASES = [
     ("standby-behind", job(tasks=COPIES), "The warm copy of Partition 1 on host-2 is 12,001 changes behind. So are those of 1 more tasks."),
     ("flapping", FLAPPING, "Container 1 died 3 times in 10 minutes, the last time: killed by SIGKILL."),
     ("stuck-hook", STUCK, "A hook on record orders[1]@55 of container 1 has not returned for 43 s; it is at pay.py:31 in charge: sleep(60)."),
-    ("stranger", STRANGER, "Orders[2]: another application's transaction is open at 912; the task waits for the records after it."),
+    ("stranger", STRANGER, "Partition 2 waits: orders[2]: another application's transaction is open at 912; the task waits for the records after it."),
     ("searching", job(containers=with_one(containers(loop(), loop(0.95)), 1, is_searching=True)), "Container 1 ended without a reason"),
     ("broker-slow", job(containers=[replace(c, decide_s=0.8) for c in containers()]), "Commits wait 0.8 s for the brokers to decide, in 2 of 2"),
     ("skew", SKEWED, "Partition 1 gets 75 % of the records; container 1 is busy 97 % of its time, the others 35 % at most."),
@@ -79,6 +79,15 @@ def test_a_healthy_job_is_left_alone() -> None:
     assert [] == diagnose(HEALTHY)
     assert [] == diagnose(job(containers=containers(loop(0.93), loop(0.93)))), "busy, and keeps up"
     assert [] == diagnose(job(lag=5000, lag_rate=900.0)), "behind, but not for want of time"
+
+
+def test_a_task_that_would_fill_more_than_a_container_is_skew_however_busy_the_others_are() -> None:
+    crowded = with_one(tasks(us=800.0), 1, arriving=1900.0, rate=1200.0)
+    assert ["skew"] == [finding.code for finding in diagnose(job(tasks=crowded, containers=containers(loop(0.85), loop(0.93)), lag=9000, lag_rate=700.0))]
+
+
+def test_what_died_often_but_lives_now_is_left_alone() -> None:
+    assert [] == diagnose(job(containers=with_one(containers(), 1, deaths=4, why="killed by SIGKILL", is_dying=False)))
 
 
 def test_what_is_not_known_is_no_reason_for_a_hint() -> None:

@@ -8,11 +8,12 @@ const W = 196, H = 64, GAP = 14, BETWEEN = 56, PAD = 8, MAX = 60, RECENT_MS = 80
 
 /** Where each operator stands: {placed: {id: {…, x, y}}, width, height}. A column for each step after the topics that are read. Pure. */
 export function placed(operators) {
-  const column = {}, rows = {}, found = {};
+  const column = {}, rows = {}, found = {}, feeding = new Set(operators.flatMap((o) => o.inputs));
+  for (const o of operators) column[o.id] = Math.max(-1, ...o.inputs.filter((id) => id in column).map((id) => column[id])) + 1;
+  for (const o of operators) // a table that is only looked up in stands beside what looks it up
+    for (const id of o.reads) if (id in column && !feeding.has(id) && column[id] === 0) column[id] = Math.max(0, column[o.id] - 1);
   for (const o of operators) {
-    const before = o.inputs.filter((id) => id in column);
-    column[o.id] = before.length ? Math.max(...before.map((id) => column[id])) + 1 : 0;
-    const wanted = before.length ? Math.min(...before.map((id) => found[id].row)) : 0, taken = (rows[column[o.id]] ??= new Set());
+    const before = o.inputs.filter((id) => id in found), wanted = before.length ? Math.min(...before.map((id) => found[id].row)) : 0, taken = (rows[column[o.id]] ??= new Set());
     let row = wanted;
     while (taken.has(row)) row++;
     taken.add(row);

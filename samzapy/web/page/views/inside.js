@@ -74,7 +74,7 @@ export function Inside({ state, may }) {
   return html`
     <section class="card"><h2>What each container does now</h2><div class="scroll"><table><caption class="hidden">Containers now</caption>
       <thead><tr><th>container</th><th>state</th><th>where</th><th>now</th><th></th></tr></thead>
-      <tbody>${list.map((one) => html`<tr key=${one.id}><td>${one.id}</td><td class="nw"><${State} of=${one.state} /> <${Badge} of=${one.badge} /></td><td class="nw">${one.host || "–"}${one.pid ? html`<span class="soft"> · ${one.pid}</span>` : ""}</td>
+      <tbody>${list.map((one) => html`<tr key=${one.id}><td>${one.id}</td><td class="nw"><${State} of=${one.state} /> <${Badge} of=${one.now ? "" : one.badge} /></td><td class="nw">${one.host || "–"}${one.pid ? html`<span class="soft"> · ${one.pid}</span>` : ""}</td>
         <td class="now">${one.now ? html`<span class="warn">a hook${one.now.record} for ${seconds(one.now.silent_s)}</span>, at <code>${one.now.at}</code>` : one.state === "RUNNING" ? html`<span class="soft">no hook for longer than a second</span>` : one.reason || "–"}</td>
         <td>${may_ask && html`<button onClick=${() => stack(one.id)} aria-label=${`Stack of container ${one.id}`}>Stack</button>`}</td></tr>`)}</tbody></table></div></section>
     <section class="card"><h2>Ask a container</h2>

@@ -62,7 +62,7 @@ export function Overview({ state, series, graph, recent }) {
       <thead><tr><th>store</th><th>so far</th><th>from</th></tr></thead>
       <tbody>${restores.map((r) => html`<tr key=${r.task + r.store}><td class="nw">${r.task}, ${r.store}</td>
         <td class="nw"><${Restored} needed=${r.needed} remaining=${r.remaining} eta=${r.eta_s == null ? "" : ` · ${rate(r.rate)} · ${seconds(r.eta_s)} left`} /></td>
-        <td class="soft">${r.source}: ${r.reason}</td></tr>`)}</tbody></table></div>
+        <td class="soft nw">${r.source}: ${r.reason}</td></tr>`)}</tbody></table></div>
       ${job.restores > restores.length && html`<p class="soft">and ${number(job.restores - restores.length)} stores more; <a href="#/tasks?find=RESTORING">all tasks that restore</a></p>`}</section>`}
     <section class="card graph"><h2>What flows</h2>${graph ? html`<${Graph} graph=${graph} rates=${rates} job=${job} />` : html`<p class="soft">${state.locked ? "needs a token" : "…"}</p>`}</section>
     ${graph?.operators.length > 0 && html`<${Program} operators=${graph.operators} counts=${state.operators} />`}
@@ -74,7 +74,7 @@ export function Overview({ state, series, graph, recent }) {
           <td class="its-time"><${Loop} of=${c.loop} legend=${false} /></td></tr>`)}</tbody></table></div>
         ${job.containers > Object.keys(containers).length && html`<p class="soft">and ${job.containers - Object.keys(containers).length} more</p>`}
       </section>
-      <section class="card"><h2>Last events</h2><${EventList} events=${recent.slice(-8).reverse()} /></section>
+      <section class="card"><h2>Last events</h2><${EventList} events=${recent.slice(-6).reverse()} /></section>
     </div>`}
     <${Jobs} />
     <p class="soft">${job.is_still ? "" : html`${percent(job.states.RUNNING / job.tasks || 0)} of ${job.tasks} tasks run · `}run ${job.run_id}</p>`;

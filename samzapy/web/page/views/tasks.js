@@ -33,7 +33,7 @@ function Box({ c, letters }) {
   const count = (letter) => letters.filter((l) => l === letter).length;
   const words = Object.keys(KEYS).filter((l) => count(l)).map((l) => `${count(l)} ${KEYS[l]}`).join(", ");
   return html`<div class="box">
-    <div class="bar"><strong>container ${c.id}</strong><${State} of=${c.state} /><${Badge} of=${c.badge} /></div>
+    <div class="bar"><strong>container ${c.id}</strong><${State} of=${c.state} /><${Badge} of=${c.now ? "" : c.badge} /></div>
     <${Map} letters=${letters} label=${`container ${c.id}: ${words}`} />
     <div class="soft">${words || "no tasks"} · ${bytes(c.memory_bytes)}${c.restarts ? ` · restarted ${c.restarts} ×` : ""}${c.preferred_host && c.host && c.preferred_host !== c.host ? ` · not at home (${c.preferred_host})` : ""}</div>
     ${c.reason && html`<div class="bad">${c.reason}</div>`}

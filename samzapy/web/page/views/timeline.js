@@ -56,7 +56,7 @@ function Plot({ series, from, to }) {
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
     plot.current = new uPlot({
       width: place.current.clientWidth, height: 180, legend: { live: true }, cursor: { y: false },
-      axes: [{ ...axis, values: (_, ticks) => ticks.map((t) => clock(t * 1000)) }, { ...axis, size: 64 }, { ...axis, side: 1, scale: "rate", size: 64, grid: { show: false } }],
+      axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map((t) => clock(t * 1000)) }, { ...axis, size: 64 }, { ...axis, side: 1, scale: "rate", size: 64, grid: { show: false } }],
       series: [{ label: "at", value: (_, t) => (t == null ? "–" : clock(t * 1000)) }, { label: "behind, records", points: { show: false }, value: (_, n) => number(n), stroke: colour("--held"), fill: colour("--warn-soft"), width: 1.5 }, { label: "in, records/s", points: { show: false }, value: (_, n) => number(n), scale: "rate", stroke: colour("--process"), width: 1.5 }],
     }, [[], [], []], place.current);
     const watch = new ResizeObserver(([entry]) => plot.current?.setSize({ width: entry.contentRect.width, height: 180 }));
