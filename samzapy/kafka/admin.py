@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 from samzapy.api.errors import ClusterUnreachable, LogError, NotAuthorized
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, RETRY_S, Settings, log_error, quiet
 from samzapy.kafka.making import making
+from samzapy.kafka.new_partitions import await_led
 from samzapy.kafka.open_files import used_up
 from samzapy.kafka.permissions import missing_access
 from samzapy.kafka.refusals import Refusals, silent_broker
@@ -169,7 +170,17 @@ class KafkaAdmin(Closing):
         new = [NewTopic(s.name, s.partitions, replication, config={**safety, **s.config}) for s in wanted]
         for name, future in self._admin.create_topics(new, request_timeout=REQUEST_TIMEOUT_S).items():
             self._result(future, f"creating topic {name}", fine=frozenset({KafkaError.TOPIC_ALREADY_EXISTS}))
-        self._await_visible([s.name for s in wanted])
+        names = [s.name for s in wanted]
+        self._await_visible(names)
+        there = self.outlines(names, REQUEST_TIMEOUT_S)  # one that was there already may have fewer
+        self._await_led(TopicPartition(name, number) for name, found in there.items() for number in range(found.partitions))
+
+    def _await_led(self, partitions: Iterable[TopicPartition]) -> None:
+        def ask(left: Collection[TopicPartition]) -> dict[TopicPartition, Future[Any]]:
+            wanted = {ClientPartition(*p): OffsetSpec.latest() for p in left}  # type: ignore[no-untyped-call]
+            return {TopicPartition(p.topic, p.partition): answer for p, answer in self._admin.list_offsets(wanted, request_timeout=REQUEST_TIMEOUT_S).items()}
+
+        await_led(ask, partitions)
 
     def _await_visible(self, names: list[str]) -> None:
         """A topic that was created is not yet known everywhere, and each question goes to any broker: several in a row must know of it."""
@@ -188,6 +199,7 @@ class KafkaAdmin(Closing):
             time.sleep(0.05)
 
     def grow(self, name: str, partitions: int) -> None:
+        before = self.outlines([name], REQUEST_TIMEOUT_S)
         for topic, future in self._admin.create_partitions([NewPartitions(name, partitions)], request_timeout=REQUEST_TIMEOUT_S).items():
             self._result(future, f"adding partitions to {topic}")
         deadline = time.monotonic() + VISIBLE_TIMEOUT_S
@@ -195,6 +207,7 @@ class KafkaAdmin(Closing):
             if time.monotonic() >= deadline:
                 raise LogError(f"topic {name} now has {partitions} partitions, but no broker reports them yet.", "See the brokers' logs.")
             time.sleep(0.05)
+        self._await_led(TopicPartition(name, number) for number in range(before[name].partitions if name in before else 0, partitions))
 
     def delete(self, names: Iterable[str]) -> None:
         wanted = list(names)
