@@ -24,13 +24,17 @@ class Registry:
         login: `user:password` that requests must have; "": none.
         answers: False: every request is answered with 503.
         empty: the next schemas that are asked for by number are answered with 200 and nothing.
+        refusals: so many of the next requests are answered with 401.
+        drips: answers come a byte at a time, and never to their end.
         asked: the requests so far, as "GET /schemas/ids/1".
     """
 
     def __init__(self, login: str = "") -> None:
         self.login, self.answers = login, True
         self.asked: list[str] = []
-        self.empty = 0
+        self.empty = self.refusals = 0
+        self.drips = False
+        self._is_over = threading.Event()
         self._schemas: list[dict[str, Any]] = []
         self._subjects: dict[str, list[int]] = {}
         self._lock = threading.Lock()
@@ -52,8 +56,13 @@ class Registry:
                 data = json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
-                self.send_header("Content-Length", str(len(data)))
+                self.send_header("Content-Length", str(len(data) + 1_000_000 * registry.drips))
                 self.end_headers()
+                while registry.drips and not registry._is_over.wait(0.01):
+                    try:
+                        self.wfile.write(b" ")
+                    except OSError:
+                        return
                 self.wfile.write(data)
 
             def log_message(self, *_: Any) -> None:
@@ -69,6 +78,7 @@ class Registry:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._is_over.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -97,6 +107,9 @@ class Registry:
         self.asked.append(f"{method} {path}")
         if not self.answers:
             return 503, {"error_code": 50302, "message": "not now"}
+        if self.refusals:
+            self.refusals -= 1
+            return 401, {"error_code": 40101, "message": "Unauthorized"}
         if self.login and login != "Basic " + base64.b64encode(self.login.encode()).decode():
             return 401, {"error_code": 40101, "message": "Unauthorized"}
         if method == "GET" and (found := BY_ID.fullmatch(path)):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as ClientPartition
@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, Ne
 from samzapy.api.errors import ClusterUnreachable, LogError, NotAuthorized
 from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, RETRY_S, Settings, log_error, quiet
 from samzapy.kafka.making import making
-from samzapy.kafka.new_partitions import await_led
+from samzapy.kafka.new_partitions import PATIENCE_S, await_led, once_led
 from samzapy.kafka.open_files import used_up
 from samzapy.kafka.permissions import missing_access
 from samzapy.kafka.refusals import Refusals, silent_broker
@@ -27,9 +27,7 @@ REACH_TIMEOUT_S = 10.0
 LOOK_S = 2.0  # between two looks, while nobody answers, at whether a login was refused
 VISIBLE_TIMEOUT_S = 15.0
 A_TOPIC = "__consumer_offsets"  # one that is there, so that a look at the cluster is not one at all its topics
-LED_TIMEOUT_S = 60.0
 MAX_REPLICATION = 3
-P = TypeVar("P")
 
 
 class KafkaAdmin(Closing):
@@ -143,7 +141,7 @@ class KafkaAdmin(Closing):
         wanted = {ClientPartition(*p): OffsetSpec.latest() for p in partitions}  # type: ignore[no-untyped-call]
         if not wanted:
             return {}
-        patience_s = LED_TIMEOUT_S if isolation == IsolationLevel.READ_UNCOMMITTED else 0.0  # the others are asked for again every few seconds anyway
+        patience_s = PATIENCE_S if isolation == IsolationLevel.READ_UNCOMMITTED else 0.0  # the others are asked for again every few seconds anyway
         asked = once_led(lambda: self._admin.list_offsets(wanted, isolation_level=isolation, request_timeout=REQUEST_TIMEOUT_S), patience_s)
         answers = {p: self._result(future, f"the end of {p.topic}[{p.partition}]", fine) for p, future in asked.items()}
         ends = {TopicPartition(p.topic, p.partition): int(found.offset) for p, found in answers.items() if found is not None}
@@ -245,22 +243,6 @@ class KafkaAdmin(Closing):
 def _leaderless(described: Any) -> tuple[int, ...]:
     """Measured (test_a_partition_whose_broker_is_down): the leader is None."""
     return tuple(p.id for p in described.partitions if p.leader is None or p.leader.id < 0)
-
-
-def once_led(ask: Callable[[], Mapping[P, Future[Any]]], patience_s: float = LED_TIMEOUT_S) -> Mapping[P, Future[Any]]:
-    """The answers about partitions. Those of a topic that was just made, or that move, may be refused because their broker does not lead them yet:
-    then all are asked for again, for `patience_s` at most. A broker may take 20 s for the 2,000 partitions of a new topic."""
-    deadline = time.monotonic() + patience_s
-    while True:
-        answers = ask()
-        if not any(map(_is_not_led, answers.values())) or time.monotonic() >= deadline:
-            return answers
-        time.sleep(RETRY_S)
-
-
-def _is_not_led(future: Future[Any]) -> bool:
-    error = future.exception()
-    return isinstance(error, KafkaException) and error.args[0].code() == KafkaError.NOT_LEADER_FOR_PARTITION
 
 
 def result_of(future: Future[Any], doing: str, fine: frozenset[int] = frozenset()) -> Any:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeVar
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from samzapy.api.errors import NoLeader
 from samzapy.kafka.client import MISSING, RETRY_S, UNREACHABLE
@@ -23,42 +23,74 @@ TOLD_EVERY_S = 5.0
 NAMED = 3
 NOT_YET = UNREACHABLE | MISSING  # any other answer is not about whether the partition is there
 LOG = logging.getLogger("samzapy.kafka")
-Answers = Mapping[TopicPartition, Future[Any]]
+P = TypeVar("P")
+Answers = Mapping[P, Future[Any]]
 
 
 def await_led(
-    ask: Callable[[Collection[TopicPartition]], Answers], partitions: Iterable[TopicPartition],
+    ask: Callable[[Collection[TopicPartition]], Answers[TopicPartition]], partitions: Iterable[TopicPartition],
     monotonic: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Wait until each partition's broker answers for it; say in the log how far that is, every 5 s.
+    """Wait until each partition's broker answers for it.
 
     Raises:
         NoLeader: for 60 s not one partition more.
     """
     left = sorted(partitions)
-    total, told = len(left), monotonic() + TOLD_EVERY_S
-    deadline = monotonic() + PATIENCE_S
-    while still := sorted(p for p, answer in ask(left).items() if _is_not_yet(answer)):
-        now = monotonic()
-        if len(still) < len(left):
-            deadline = now + PATIENCE_S
-        elif now >= deadline:
+    patience = _Patience(len(left), monotonic, PATIENCE_S)
+    while still := sorted(p for p, answer in ask(left).items() if _code(answer) in NOT_YET):
+        if not patience.lasts(still):
             raise NoLeader(
-                f"{len(still)} of {total} new partitions ({_some(still)}) cannot be used: for {PATIENCE_S:.0f} s no broker has answered for one more of them.",
+                f"{len(still)} of {patience.total} new partitions ({_some(still)}) cannot be used: "
+                f"for {PATIENCE_S:.0f} s no broker has answered for one more of them.",
                 "See the brokers' logs. The topics are created: when the brokers are well, start the command again.",
             )
-        if now >= told:
-            LOG.info("Kafka makes %d new partitions ready: %d are; it still works on %s", total, total - len(still), _some(still))
-            told = now + TOLD_EVERY_S
         left = still
         sleep(RETRY_S)
 
 
-def _is_not_yet(answer: Future[Any]) -> bool:
+def once_led(
+    ask: Callable[[], Answers[P]], patience_s: float = PATIENCE_S, monotonic: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Answers[P]:
+    """The answers about partitions. Those of a topic that was just made, or that move, may be refused because their broker does not lead them yet:
+    then all are asked for again, until for `patience_s` there is not one more."""
+    answers = ask()
+    patience = _Patience(len(answers), monotonic, patience_s)
+    while still := [p for p, answer in answers.items() if _code(answer) == KafkaError.NOT_LEADER_FOR_PARTITION]:
+        if not patience.lasts(still):
+            break
+        sleep(RETRY_S)
+        answers = ask()
+    return answers
+
+
+class _Patience:
+    """As long as brokers get on with it; how far they are is in the log every 5 s."""
+
+    def __init__(self, total: int, monotonic: Callable[[], float], patience_s: float) -> None:
+        self.total = self._fewest = total
+        self._monotonic, self._patience_s = monotonic, patience_s
+        self._deadline, self._told = monotonic() + patience_s, monotonic()
+
+    def lasts(self, still: Sequence[Any]) -> bool:
+        """Whether to ask again. `still`: the partitions that are not there yet."""
+        now = self._monotonic()
+        if len(still) < self._fewest:
+            self._fewest, self._deadline = len(still), now + self._patience_s
+        if now >= self._deadline:
+            return False
+        if now - self._told >= TOLD_EVERY_S:
+            LOG.info("Kafka makes %d new partitions ready: %d are; it still works on %s", self.total, self.total - len(still), _some(still))
+            self._told = now
+        return True
+
+
+def _code(answer: Future[Any]) -> int | None:
     error = answer.exception()
-    return isinstance(error, KafkaException) and error.args[0].code() in NOT_YET
+    return error.args[0].code() if isinstance(error, KafkaException) else None
 
 
-def _some(partitions: Collection[TopicPartition]) -> str:
-    named = ", ".join(str(p) for p in list(partitions)[:NAMED])
+def _some(partitions: Sequence[Any]) -> str:
+    named = ", ".join(f"{p.topic}[{p.partition}]" for p in partitions[:NAMED])
     return named if len(partitions) <= NAMED else f"{named} and {len(partitions) - NAMED} more"

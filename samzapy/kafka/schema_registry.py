@@ -7,6 +7,7 @@ clear answer (no connection, a proxy's page, an error of the server) is Registry
 from __future__ import annotations
 
 import logging
+import time
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -14,25 +15,31 @@ from typing import Any, TypeVar
 from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnreachable, SamzapyError
 from samzapy.config.extras import line_for
 from samzapy.config.secrets import keep_out
+from samzapy.kafka.in_time import NotInTime, within
 from samzapy.ports import RegisteredSchema
 
-TIMEOUT_S = 5.0
+TIMEOUT_S = 5.0  # until the next bytes of an answer
+ANSWER_S = 30.0
+LOGIN_WAITS_S = (1.0, 2.0, 4.0)
 RETRIES = {"max.retries": 2, "retries.wait.ms": 200, "retries.max.wait.ms": 1000, "cache.capacity": 1000}
 MAX_SCHEMA_BYTES = 1 << 20
 MAX_NAMED = 100  # schemas that one schema refers to, and those to others
 NOT_FOUND = 404
+NO_LOGIN = (401, 403)
 REFUSED = (409, 422)  # not compatible; no schema
 AVRO = "AVRO"
 T = TypeVar("T")
+LOG = logging.getLogger("samzapy")
 
 
 class ConfluentRegistry:
     """The registry at a URL (several, with commas: they are tried in turn). `conf`: the client's own keys.
 
+    `answer_s`: for all of an answer, in seconds, with the tries that it takes. `wait`: between two logins.
     `close()` ends its connections; where nobody calls it, they end with this object.
     """
 
-    def __init__(self, url: str, conf: Mapping[str, Any]) -> None:
+    def __init__(self, url: str, conf: Mapping[str, Any], answer_s: float = ANSWER_S, wait: Callable[[float], None] = time.sleep) -> None:
         try:
             from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
         except ImportError as error:
@@ -45,10 +52,16 @@ class ConfluentRegistry:
         self._url = url
         self._schema: Any = Schema  # without the extra's packages its types are not known
         self._refusal = SchemaRegistryError
+        self._connect: Callable[[], Any] = lambda: SchemaRegistryClient({"timeout": TIMEOUT_S, **RETRIES, **{k: v for k, v in conf.items() if v != ""}, "url": url})
+        self._answer_s, self._wait = answer_s, wait
+        self._was_let_in = False
         try:
-            self._client: Any = SchemaRegistryClient({"timeout": TIMEOUT_S, **RETRIES, **{k: v for k, v in conf.items() if v != ""}, "url": url})
+            self._begin()
         except (ValueError, TypeError, OSError) as error:  # keys that it does not know, files that are not there
             raise ConfigurationError(f"schema_registry: {error}.", "See `schema_registry.conf` of the job file: its keys are the client's own.") from None
+
+    def _begin(self) -> None:
+        self._client: Any = self._connect()
         self.close = weakref.finalize(self, self._client.close)  # the client leaves its connections open; nobody else knows when the last serde goes
 
     def by_id(self, number: int) -> RegisteredSchema | None:
@@ -114,15 +127,34 @@ class ConfluentRegistry:
 
     def _asked(self, ask: Callable[[], T]) -> T | None:
         try:
-            return ask()
+            found = within(self._answer_s, lambda: self._let_in(ask))
         except self._refusal as error:
             self._raise(error)
             return None
         except SamzapyError:
             raise
+        except NotInTime:
+            self.close()  # which ends what still waits for the rest of the answer
+            self._begin()
+            raise self._strange(f"its answer has not come to an end within {self._answer_s:g} s") from None
         except Exception as error:  # noqa: BLE001  the HTTP client has many, and an answer that is none of a registry's may fail anywhere
             self._client.clear_caches()  # the client keeps such an answer, and would never ask again
             raise self._strange(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from None
+        self._was_let_in = True
+        return found
+
+    def _let_in(self, ask: Callable[[], T]) -> T:
+        """A login that was accepted before is tried again a few times: a token may just be replaced, or a proxy be started."""
+        for wait_s in LOGIN_WAITS_S if self._was_let_in else ():
+            try:
+                return ask()
+            except self._refusal as error:
+                if error.http_status_code not in NO_LOGIN:
+                    raise
+                what = "the Schema Registry at %s refuses a login that it accepted before: HTTP %d; tried again in %g s"
+                LOG.warning(what, self._url, error.http_status_code, wait_s)
+                self._wait(wait_s)
+        return ask()
 
     def _raise(self, error: Any) -> None:
         """What a refusal means; nothing if it says that there is no such thing."""
@@ -131,9 +163,10 @@ class ConfluentRegistry:
             return
         if status in REFUSED:
             raise _Refused(text)
-        if status in (401, 403):
+        if status in NO_LOGIN:
+            again = f", after {1 + len(LOGIN_WAITS_S)} tries" if self._was_let_in else ""
             raise NotAuthenticated(
-                f"the Schema Registry at {self._url} refuses the login: {text}.",
+                f"the Schema Registry at {self._url} refuses the login{again}: {text}.",
                 "Check `basic.auth.user.info` (or `bearer.auth.…`) in `schema_registry.conf`, and that the login may read the job's subjects.",
             )
         raise self._strange(f"HTTP {status}: {text}")

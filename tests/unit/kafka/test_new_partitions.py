@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from samzapy.api.errors import NoLeader
-from samzapy.kafka.new_partitions import NOT_YET, PATIENCE_S, await_led
+from samzapy.kafka.new_partitions import NOT_YET, PATIENCE_S, await_led, once_led
 from samzapy.model.offsets import TopicPartition
 from samzapy.testing.manual_clock import ManualClock
 
@@ -43,6 +43,16 @@ def test_they_are_waited_for_as_long_as_there_are_more_of_them(code: int, caplog
     assert (2000, sorted(seen, reverse=True)) == (seen[0], seen)
     assert clock.monotonic() - began > PATIENCE_S
     assert any("Kafka makes 2000 new partitions ready: " in line and " and " in line for line in caplog.messages)
+
+
+def test_the_ends_of_partitions_are_waited_for_as_long() -> None:
+    clock = ManualClock()
+    began = clock.monotonic()
+    some = broker(lambda n: began + n / 20, clock, [])
+    answers = once_led(lambda: some(PLACES), PATIENCE_S, clock.monotonic, lambda _: clock.advance(4.0))
+    assert ([0] * len(PLACES), True) == ([a.result() for a in answers.values()], clock.monotonic() - began > PATIENCE_S)
+    never = broker(lambda _: float("inf"), clock, [])
+    assert all(a.exception() for a in once_led(lambda: never(PLACES), PATIENCE_S, clock.monotonic, lambda _: clock.advance(4.0)).values())
 
 
 def test_it_ends_when_there_is_not_one_more() -> None:

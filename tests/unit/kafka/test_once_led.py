@@ -9,7 +9,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from samzapy.api.errors import ClusterUnreachable
-from samzapy.kafka.admin import once_led, result_of
+from samzapy.kafka.admin import result_of
+from samzapy.kafka.new_partitions import once_led
 
 
 def answers(*codes: int | None) -> dict[int, Future[Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnreachable, SerdeError
 from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
+from samzapy.kafka.schema_registry import LOGIN_WAITS_S, ConfluentRegistry
 from samzapy.serde.registered import MAX_FORMS
 from samzapy.wiring.serdes import VALUE, Serdes
 from tests.registry import Registry
@@ -211,6 +213,40 @@ def test_a_login_is_used_and_is_in_no_message(registry: Registry, tmp_path: Path
     with pytest.raises(NotAuthenticated, match="refuses the login") as found:
         serde(registry, tmp_path, BUY, conf={"basic.auth.user.info": "ada:a-wrong-password"}).ready()
     assert "password" not in str(found.value)
+
+
+def test_a_login_that_was_accepted_is_tried_a_few_times_more(registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
+    number, waited = registry.add("buys-value", BUY), list[float]()
+    asked = ConfluentRegistry(registry.url, {}, wait=waited.append)
+    registry.refusals = 1
+    with pytest.raises(NotAuthenticated, match="refuses the login: Unauthorized"):  # who was never let in is not kept waiting
+        asked.by_id(number)
+    assert (waited, registry.refusals) == ([], 0)
+    assert asked.newest("buys-value") is not None
+    registry.refusals = len(LOGIN_WAITS_S)
+    assert asked.by_id(number) is not None
+    assert (tuple(waited), registry.refusals) == (LOGIN_WAITS_S, 0)
+    assert "refuses a login that it accepted before: HTTP 401; tried again in 1 s" in caplog.text
+    registry.refusals = 100
+    with pytest.raises(NotAuthenticated, match="refuses the login, after 4 tries: Unauthorized"):
+        asked.id_of("buys-value", "AVRO", json.dumps(BUY_2))
+    assert registry.refusals == 100 - 4
+
+
+def test_an_answer_that_never_comes_to_an_end_is_given_up(registry: Registry) -> None:
+    number = registry.add("buys-value", BUY)
+    asked = ConfluentRegistry(registry.url, {}, answer_s=0.2)
+    registry.drips = True
+    with pytest.raises(RegistryUnreachable, match=r"its answer has not come to an end within 0\.2 s"):
+        asked.by_id(number)
+    registry.drips = False
+    found = ConfluentRegistry(registry.url, {}).by_id(number)
+    asked._answer_s = 60.0
+    assert asked.by_id(number) == found is not None
+    for thread in threading.enumerate():
+        if thread.name == "asks the Schema Registry":
+            thread.join(30)
+            assert not thread.is_alive()
 
 
 def test_json_schema_values_are_checked_by_the_file(registry: Registry, tmp_path: Path) -> None:
