@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from urllib.parse import urlsplit
@@ -71,8 +71,8 @@ class Access:
     """Decides on requests from their heads alone. Used on the listener's loop only. `fixed`: tokens that the job file gives, beside the run's."""
 
     def __init__(self, token: str, names: HostNames, clock: Callable[[], float] = time.monotonic, fixed: Mapping[May, str] | None = None) -> None:
-        self._tokens = [(derived_token(token, May.VIEW), May.VIEW), (derived_token(token, May.OPERATE), May.OPERATE), (token, May.OPERATE)]
-        self._tokens += [(text, may) for may, text in (fixed or {}).items()]
+        self._own = [(derived_token(token, May.VIEW), May.VIEW), (derived_token(token, May.OPERATE), May.OPERATE), (token, May.OPERATE)]
+        self._fixed = [(text, may) for may, text in (fixed or {}).items()]
         self._check = signature_check(token)
         self._names = names
         self._wrong = Often(MAX_WRONG, clock)
@@ -100,12 +100,14 @@ class Access:
         kind, _, given = request.headers.get("Authorization", "").partition(" ")
         if not given:
             return Caller(May.ANYTHING_OPEN, peer)
-        if self._wrong.has_been(peer):
+        token = given.strip().encode() if kind == "Bearer" else b""
+        may = _found(token, self._own)  # nobody guesses one of these: whoever has it is answered, whatever others behind the same address try
+        if may is None and self._wrong.has_been(peer):
             return Refused(429, f"more than {MAX_WRONG} wrong tokens in a minute", headers=(("Retry-After", "60"),))
-        for token, may in self._tokens:
-            if kind == "Bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
-                knows(request)
-                return Caller(may, peer)
+        may = _found(token, self._fixed) if may is None else may
+        if may is not None:
+            knows(request)
+            return Caller(may, peer)
         self._wrong.is_too_often(peer)
         return Refused(403, "this token is not one of this run's", "Each run has its own: `samzapy ui JOB.yaml` prints the address with it.")
 
@@ -124,6 +126,12 @@ class Access:
         if origin is None:
             return False
         return urlsplit(origin).netloc != request.headers.get("Host", "")
+
+
+def _found(given: bytes, tokens: Sequence[tuple[str, May]]) -> May | None:
+    """What the token may; each is compared, to its end, so that the time it takes tells nothing."""
+    fit = [may for token, may in tokens if hmac.compare_digest(given, token.encode())]
+    return max(fit, default=None)
 
 
 class Often:
