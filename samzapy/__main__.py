@@ -24,8 +24,8 @@ def main() -> None:
     if takes_signals:
         signal.signal(signal.SIGINT, _leave)
     from samzapy.cli.commands import import_command
-    from samzapy.cli.ending import end
     from samzapy.cli.main import exit_code
+    from samzapy.cli.signals_and_threads import end
 
     import_command(sys.argv[1:])
 

@@ -1,16 +1,18 @@
 """All errors that users see, in four families: configuration (the job file), the user's code, Kafka and Spark, samzapy itself.
 
-`message` says what is wrong and where; `remedy` says what to do. `code` is stable and searchable; `exit_code` is the command's exit code.
+`message` says what is wrong and where; `remedy` says what to do. `code` is stable and searchable; `exit_code` is the command's exit code (exit_codes.py).
 """
 
 from __future__ import annotations
+
+from samzapy.api import exit_codes
 
 
 class SamzapyError(Exception):
     """The base class of all errors. `str()` gives message and remedy."""
 
     code = "SZ000"
-    exit_code = 1
+    exit_code = exit_codes.FAILED
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message, remedy)
@@ -46,7 +48,7 @@ class ConfigurationError(SamzapyError):
     """The job file or the command line is wrong or contradicts itself."""
 
     code = "SZ100"
-    exit_code = 2
+    exit_code = exit_codes.CONFIGURATION
 
 
 class StateMismatch(ConfigurationError):
@@ -116,7 +118,7 @@ class ClusterUnreachable(LogError):
     """No broker (or no Spark master) answered in time."""
 
     code = "SZ301"
-    exit_code = 4
+    exit_code = exit_codes.UNREACHABLE
 
 
 class NoLeader(ClusterUnreachable):
@@ -135,7 +137,7 @@ class TopicMissing(LogError):
     """A required topic does not exist."""
 
     code = "SZ302"
-    exit_code = 4
+    exit_code = exit_codes.UNREACHABLE
 
 
 class TopicMisconfigured(LogError):
@@ -148,21 +150,21 @@ class NotAuthorized(LogError):
     """Kafka's access control denied an operation that the job needs."""
 
     code = "SZ304"
-    exit_code = 4
+    exit_code = exit_codes.UNREACHABLE
 
 
 class NotAuthenticated(LogError):
     """The brokers refused the login: user, password, mechanism or token."""
 
     code = "SZ305"
-    exit_code = 4
+    exit_code = exit_codes.UNREACHABLE
 
 
 class TlsFailed(LogError):
     """No secure connection: the broker's certificate is not accepted, or only one of broker and client uses TLS."""
 
     code = "SZ306"
-    exit_code = 4
+    exit_code = exit_codes.UNREACHABLE
 
 
 class TransactionAborted(LogError):
@@ -201,21 +203,21 @@ class Fenced(LogError):
     """The broker no longer accepts this producer: another took its transactional id, or its transaction timed out. Ownership must be checked."""
 
     code = "SZ312"
-    exit_code = 5
+    exit_code = exit_codes.OWNED_ELSEWHERE
 
 
 class Superseded(LogError):
     """Another incarnation owns this one's tasks. This one exits; its uncommitted work never becomes visible."""
 
     code = "SZ313"
-    exit_code = 5
+    exit_code = exit_codes.OWNED_ELSEWHERE
 
 
 class OwnedElsewhere(LogError):
     """Another run of the job is alive."""
 
     code = "SZ314"
-    exit_code = 5
+    exit_code = exit_codes.OWNED_ELSEWHERE
 
 
 class OffsetOutOfRange(LogError):
@@ -263,7 +265,7 @@ class LauncherError(SamzapyError):
     """A container could not be started (no slot, no Java, Spark refused)."""
 
     code = "SZ340"
-    exit_code = 4
+    exit_code = exit_codes.UNREACHABLE
 
 
 # -- samzapy itself -------------------------------------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
+from samzapy.api import exit_codes
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.begun import Begun
 from samzapy.cli.bounded import within
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json
 from samzapy.cli.importing import ends_within
-from samzapy.cli.inspect import NOT_RUNNING, last_run
+from samzapy.cli.inspect import last_run
 from samzapy.cli.job import SILENT_REMEDY, Job
 from samzapy.config.schema import Settings
 from samzapy.coordinator.token import read_token, token_path
@@ -246,7 +247,7 @@ class Running:
                 raise ClusterUnreachable(f"{job} runs, but does not answer ({silent}).", SILENT_REMEDY)
             if begun is None:
                 say(f"{job} is not running; {'its start has just ended' if before else last_run(job.lease())}")
-                return NOT_RUNNING
+                return exit_codes.NOT_RUNNING
             if time.monotonic() >= deadline:
                 say(f"{job} is still starting ({begun}): nothing of it runs yet, and `kill {begun.pid}` ends it")
                 return 1

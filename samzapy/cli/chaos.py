@@ -20,9 +20,9 @@ import typer
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
-from samzapy.cli.ending import clean_up_when_told
 from samzapy.cli.lines import BadLine, LineForm, records_of, value_of
 from samzapy.cli.loading import load
+from samzapy.cli.signals_and_threads import clean_up_when_told
 from samzapy.cli.tables import print_table
 from samzapy.config.load import LoadedJob
 from samzapy.dev.kafka import LocalKafka

@@ -19,7 +19,7 @@ from samzapy.coordinator.checkpoint_set import CheckpointSet, CheckpointSetOptio
 from samzapy.ops.inspection import job_facts, read_checkpoints
 from samzapy.ops.letters_again import read_again, told, waiting_letters
 from samzapy.ops.topics import changelogs, prepare_topics
-from samzapy.plan.startpoints import EARLIEST, LATEST, Choice, Target, pending
+from samzapy.plan.checkpoint_orders import EARLIEST, LATEST, Choice, Target, pending
 from samzapy.wiring.coordinator import coordinator_settings
 from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.local_state import refuse_unremovable, remove_local_state

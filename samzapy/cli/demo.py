@@ -24,9 +24,9 @@ import typer
 
 from samzapy.api.errors import ClusterUnreachable, InternalError, LauncherError
 from samzapy.cli.common import say
-from samzapy.cli.ending import clean_up_when_told
 from samzapy.cli.job import Job
 from samzapy.cli.loading import load
+from samzapy.cli.signals_and_threads import clean_up_when_told
 from samzapy.cli.tables import print_table
 from samzapy.cli.ui import has_display, page_address, ssh_line
 from samzapy.clock import SystemClock

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from samzapy.api import exit_codes
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.common import JobFile, MoreFiles, Sets, say
 from samzapy.cli.dev_spark import spark
@@ -22,8 +23,6 @@ from samzapy.dev.kafka import DEFAULT_PORT, LocalKafka, default_directory
 from samzapy.dev.secure import ADMIN, JOB
 from samzapy.kafka import access
 from samzapy.ops.access import access_of, principal_of
-
-NOT_RUNNING = 3
 
 app = typer.Typer(help="A real Kafka and a real Spark on this machine, for development.", no_args_is_help=True)
 kafka = typer.Typer(help="A local KRaft Kafka on loopback, without Docker. Its jars are fetched once per user.", no_args_is_help=True)
@@ -77,7 +76,7 @@ def status(
     show: Callable[[LocalKafka | None, Path, bool], str] = _as_json if as_json else _as_text
     print(show(cluster, _place(port, directory), answers))
     if not answers:
-        raise typer.Exit(NOT_RUNNING)
+        raise typer.Exit(exit_codes.NOT_RUNNING)
 
 
 @kafka.command()

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from samzapy.api import exit_codes
 from samzapy.cli.common import say
 from samzapy.dev.spark import LocalSpark, default_directory
 from samzapy.dev.spark_settings import DEFAULT_CORES, DEFAULT_MEMORY, DEFAULT_WORKERS, MASTER_HOST
-
-NOT_RUNNING = 3
 
 spark = typer.Typer(help="A local Spark cluster on loopback, from PySpark's jars; each worker counts as a host of its own.", no_args_is_help=True)
 
@@ -62,7 +61,7 @@ def status(
     seen = _look(cluster, place)
     print(json.dumps(seen) if as_json else _as_text(seen))
     if not seen["running"]:
-        raise typer.Exit(NOT_RUNNING)
+        raise typer.Exit(exit_codes.NOT_RUNNING)
 
 
 def _look(cluster: LocalSpark | None, place: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from samzapy.api import exit_codes
 from samzapy.api.errors import ClusterUnreachable, TopicMissing
 from samzapy.cli.begun import Begun
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, as_called, print_json, say
@@ -21,7 +22,6 @@ from samzapy.model.ownership import LeaseRecord
 from samzapy.ops.access import access_of, grant_commands, principal_of
 from samzapy.ops.topics import ABSENT, OK, create_topics, topic_rows
 
-NOT_RUNNING = 3
 REDRAW = "\x1b[H\x1b[2J"  # to the upper left, with nothing below
 
 
@@ -65,7 +65,7 @@ def _status(asked: Job, as_json: bool, watch: bool) -> int:
             else:
                 _say_not_running(job, job.lease(), as_json)
             if not watch or (answer is None and starting is None and not silent):
-                return 0 if answer is not None else ClusterUnreachable.exit_code if silent else NOT_RUNNING
+                return 0 if answer is not None else ClusterUnreachable.exit_code if silent else exit_codes.NOT_RUNNING
             time.sleep(2.0)
 
 
@@ -75,7 +75,7 @@ def say_no_answer(job: Job) -> int:
         _say_silent(job, silent, as_json=False)
         return ClusterUnreachable.exit_code
     _say_not_running(job, job.lease(), as_json=False)
-    return NOT_RUNNING
+    return exit_codes.NOT_RUNNING
 
 
 def _say_silent(job: Job, silent: str, as_json: bool) -> None:

@@ -18,8 +18,8 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.inspection import job_facts, read_checkpoints
 from samzapy.ops.topics import made_by_hand
+from samzapy.plan.checkpoint_orders import pending, standing
 from samzapy.plan.lag import partition_lags
-from samzapy.plan.startpoints import pending, standing
 from samzapy.ports import Log, no_leader
 
 HEADER = ("GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "CONSUMER-ID", "HOST", "CLIENT-ID")

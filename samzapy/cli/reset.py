@@ -18,7 +18,7 @@ from samzapy.model.ownership import startpoint_key
 from samzapy.ops.inspection import owned_by_another, read_checkpoints
 from samzapy.ops.letters_again import from_start, told, waiting_letters
 from samzapy.ops.topics import changelogs
-from samzapy.plan.startpoints import pending
+from samzapy.plan.checkpoint_orders import pending
 from samzapy.ports import Admin, Log
 from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.local_state import refuse_unremovable, remove_local_state

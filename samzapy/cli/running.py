@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy import __version__, failpoints
+from samzapy.api import exit_codes
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.apart import Apart, Facts
 from samzapy.cli.common import Relayed, as_called, say
@@ -62,7 +63,6 @@ from samzapy.wiring.coordinator import (
 from samzapy.wiring.job_topics import JobTopics
 
 LOG = logging.getLogger("samzapy")
-KILLED = 128
 LOOPBACK = "127.0.0.1"
 
 
@@ -193,7 +193,7 @@ class Run:
             switchboard.close()
             for listener in listeners:
                 listener.stop()
-        return KILLED + self._signals[-1] if len(self._signals) > 1 and code == 0 else code
+        return exit_codes.SIGNALLED + self._signals[-1] if len(self._signals) > 1 and code == 0 else code
 
     def _run_facts(self) -> RunFacts:
         config = [origin.to_json() for origin in self._job.loaded.origins]

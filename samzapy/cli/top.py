@@ -16,10 +16,10 @@ from rich.text import Text
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.common import JobFile, MoreFiles, Sets, as_called
 from samzapy.cli.coordinator_http import http_json, is_status
-from samzapy.cli.ending import clean_up_when_told
 from samzapy.cli.inspect import say_no_answer
 from samzapy.cli.job import Job
 from samzapy.cli.output import unescaped
+from samzapy.cli.signals_and_threads import clean_up_when_told
 from samzapy.printable import printable
 
 EVERY_S = 1.0

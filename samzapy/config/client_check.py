@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from samzapy.config.findings import Finding
 from samzapy.config.kafka_keys import CLIENT, COMMON, GROUPS, refusal
+from samzapy.config.key_errors import Finding
 from samzapy.config.scalars import near
 from samzapy.config.secrets import HIDDEN, is_secret
 from samzapy.config.tree import Route

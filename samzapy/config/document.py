@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from samzapy.config.checks import check_together
+from samzapy.config.checks_together import check_together
 from samzapy.config.errors import ConfigError, Problem
-from samzapy.config.findings import Finding, check_types
+from samzapy.config.key_errors import Finding, check_types
 from samzapy.config.references import resolve, secret_params, secret_texts
 from samzapy.config.schema import Settings
 from samzapy.config.secrets import is_secret, keep_out

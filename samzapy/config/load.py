@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.config import task_class
-from samzapy.config.checks import check_avro_files, serdes, time_functions
+from samzapy.config.checks_together import check_avro_files, serdes, time_functions
 from samzapy.config.client_check import ClientCheck, check_client_keys
 from samzapy.config.document import check, problems_of, settings_from_document
 from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.fields import CLASS, RECORD
-from samzapy.config.findings import Finding
+from samzapy.config.key_errors import Finding
 from samzapy.config.origins import Origin, origins
 from samzapy.config.overrides import apply_set
 from samzapy.config.plain_scalars import read_scalar

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from samzapy.config.findings import Finding, example
+from samzapy.config.key_errors import Finding, example
 
 OF_PROGRAMS = ("inputs", "outputs", "stages")
 

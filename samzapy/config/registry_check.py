@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from samzapy.config.findings import Finding
+from samzapy.config.key_errors import Finding
 from samzapy.config.registered import BY_TOPIC, REGISTRY, is_registered
 from samzapy.config.tree import Route
 

@@ -33,8 +33,8 @@ from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.joining import Joining
 from samzapy.container.marks import Marks
+from samzapy.container.misplaced_keys import MisplacedKeys
 from samzapy.container.ownership import Ownership
-from samzapy.container.partitioners import Partitioners
 from samzapy.container.pausing import Paused, Pausing
 from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.processing import Processing
@@ -102,7 +102,7 @@ class Container:
         self._outputs = None if spec.exactly_once else log.plain_producer(name)
         self._consumer = consumer = RenewableConsumer(lambda fetch: log.consumer(spec.job.group_id, name, fetch), caution, clock, spec.number)
         self._inputs = inputs = Inputs(consumer, spec.commit_timeout_s)
-        self._partitioners = Partitioners({topic: count for topic, count in spec.keyed_inputs.items() if topic not in spec.between})
+        self._partitioners = MisplacedKeys({topic: count for topic, count in spec.keyed_inputs.items() if topic not in spec.between})
         self._standbys = standbys = Standbys(spec, log, clock)
 
         facts = Facts(clock)

@@ -20,14 +20,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from samzapy.api import exit_codes
 from samzapy.api.errors import SamzapyError
 from samzapy.config.secrets import SecretsHidden
 from samzapy.log_form import JSON, JsonLines
 from samzapy.printable import StandardError, printable_lines
 
 LOG = logging.getLogger("samzapy")
-EXIT_CRASHED = 70  # EX_SOFTWARE: the entry raised what it should have handled
-EXIT_ORPHANED = 71
 _PR_SET_PDEATHSIG = 1
 _WATCH_S = 0.5
 
@@ -39,13 +38,13 @@ def end_with_parent(parent: int) -> None:
     else:
         threading.Thread(target=_watch, args=(parent,), name="parent-watch", daemon=True).start()
     if os.getppid() != parent:
-        os._exit(EXIT_ORPHANED)
+        os._exit(exit_codes.ORPHANED)
 
 
 def _watch(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_WATCH_S)
-    os._exit(EXIT_ORPHANED)
+    os._exit(exit_codes.ORPHANED)
 
 
 def open_files_limit() -> int:
@@ -106,4 +105,4 @@ def run_entry(payload: Mapping[str, Any]) -> int:
         return error.exit_code
     except Exception as error:  # shown in full, and the exit code says so
         LOG.critical("the container's process failed: %s: %s", type(error).__name__, error, exc_info=True)
-        return EXIT_CRASHED
+        return exit_codes.CRASHED

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy import failpoints
+from samzapy.api import exit_codes
 from samzapy.api.errors import (
     BatchUnreadable,
     ClusterUnreachable,
@@ -49,7 +50,9 @@ from samzapy.ports import Assignment, Clock, Control, Instructions, Log, Spawn, 
 
 LOG = logging.getLogger("samzapy.container")
 FINISHED, STOPPED, FAILED, SUPERSEDED = "finished", "stopped", "failed", "superseded"
-EXIT_CODES = {FINISHED: 0, STOPPED: 0, FAILED: 1, SUPERSEDED: 5}
+EXIT_CODES = {
+    FINISHED: exit_codes.OK, STOPPED: exit_codes.OK, FAILED: exit_codes.FAILED, SUPERSEDED: exit_codes.OWNED_ELSEWHERE,
+}  # fmt: skip
 MAX_RESTARTS_WITHOUT_COMMIT = 5
 PUBLISH_S = 0.25
 WAITS_S = 5.0

@@ -13,7 +13,7 @@ from samzapy import failpoints
 from samzapy.api.errors import NoLeader
 from samzapy.container.barriers import Steps
 from samzapy.container.committer import fitting
-from samzapy.container.inputs import checked_offset, condemned_before, first_offset
+from samzapy.container.first_offsets import checked_offset, condemned_before, first_offset
 from samzapy.container.ownership import Ownership
 from samzapy.container.restorer import Restorer
 from samzapy.container.spec import ContainerSpec
@@ -22,8 +22,8 @@ from samzapy.ids import random_id
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark, StoreMark
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.model.ownership import Startpoint
+from samzapy.plan.checkpoint_orders import pending
 from samzapy.plan.refill import refill_at_start
-from samzapy.plan.startpoints import pending
 from samzapy.ports import Clock, Consumer, Log
 
 LOG = logging.getLogger("samzapy.container")

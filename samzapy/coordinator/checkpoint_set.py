@@ -22,8 +22,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger, Startpoint, startpoint_key
-from samzapy.plan.first_run import lost_checkpoints
-from samzapy.plan.startpoints import (
+from samzapy.plan.checkpoint_orders import (
     EARLIEST,
     Choice,
     Step,
@@ -35,6 +34,7 @@ from samzapy.plan.startpoints import (
     resolve,
     steps,
 )
+from samzapy.plan.first_run import lost_checkpoints
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 from samzapy.readers import read_checkpoint, read_to_end
 

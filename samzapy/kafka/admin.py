@@ -13,12 +13,13 @@ from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType  # type: ignore[attr-defined]
 
 from samzapy.api.errors import ClusterUnreachable, LogError, NotAuthorized
-from samzapy.kafka.client import MISSING, REQUEST_TIMEOUT_S, RETRY_S, Settings, log_error, quiet
+from samzapy.kafka.client import REQUEST_TIMEOUT_S, RETRY_S, Settings, quiet
+from samzapy.kafka.errors import MISSING, log_error
+from samzapy.kafka.logins import Refusals, silent_broker
 from samzapy.kafka.making import making
 from samzapy.kafka.new_partitions import PATIENCE_S, await_led, once_led
 from samzapy.kafka.open_files import used_up
 from samzapy.kafka.permissions import missing_access
-from samzapy.kafka.refusals import Refusals, silent_broker
 from samzapy.model.access import Access
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import START_ITS_BROKER, Closing, TopicFacts, TopicOutline, TopicSpec

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from samzapy.kafka.client import FORBIDDEN_NAMES, LIBRARY_LOG, REJECTED_NAMES, topic_in
+from samzapy.kafka.client import LIBRARY_LOG
+from samzapy.kafka.errors import FORBIDDEN_NAMES, REJECTED_NAMES, topic_in
 
 END_TXN_ANSWER = re.compile(r"\bEndTxn returned (\w+)")
 TXN_FAILED = re.compile(r"\bCurrent transaction failed in state \w+: (?P<why>.*) \((?P<name>\w+)\)")

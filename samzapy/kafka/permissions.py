@@ -14,7 +14,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from samzapy.kafka.client import FORBIDDEN, REQUEST_TIMEOUT_S, RETRY_S, Settings, log_error, quiet
+from samzapy.kafka.client import REQUEST_TIMEOUT_S, RETRY_S, Settings, quiet
+from samzapy.kafka.errors import FORBIDDEN, log_error
 from samzapy.model.access import CREATE, GROUP, TOPIC, TRANSACTIONAL_ID, Access
 from samzapy.model.names import PROBE_ID
 

@@ -9,7 +9,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from samzapy.api.errors import LogError, RecordRejected, TimestampRefused, shortened
-from samzapy.kafka.client import CLOSED, Looked, Settings, delivery_error, quiet, served
+from samzapy.kafka.client import CLOSED, Looked, Settings, quiet, served
+from samzapy.kafka.errors import delivery_error
 from samzapy.kafka.making import making
 from samzapy.kafka.producer import DEFAULTS, FORCED, Headers, send_all_of
 from samzapy.ports import Outgoing

@@ -35,20 +35,12 @@ from samzapy.api.errors import (
     TransactionAborted,
     shortened,
 )
-from samzapy.kafka.client import (
-    ALLOW,
-    CLOSED,
-    Looked,
-    Settings,
-    init_error,
-    rejection,
-    served,
-    transaction_error,
-)
+from samzapy.kafka.client import CLOSED, Looked, Settings, served
+from samzapy.kafka.errors import ALLOW, init_error, rejection, transaction_error
 from samzapy.kafka.listener import Listener
+from samzapy.kafka.logins import Refusals
 from samzapy.kafka.making import making
 from samzapy.kafka.open_files import used_up
-from samzapy.kafka.refusals import Refusals
 from samzapy.ports import Delivered, Outgoing
 
 Headers = Sequence[tuple[str, bytes | None]] | None

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import threading
 from collections.abc import Mapping
 from typing import Any
 
+from samzapy.api import exit_codes
 from samzapy.container.process import run_entry
 from samzapy.local.launcher import LOCALHOST, OnThisHost
 
 LOG = logging.getLogger("samzapy")
 JOIN_S = 5.0
-KILLED = 137
+KILLED = exit_codes.SIGNALLED + signal.SIGKILL
 
 
 class InlineHandle:

@@ -11,7 +11,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Ledger
 from samzapy.ops.inspection import read_checkpoints
 from samzapy.ops.letters import Entry, recent
-from samzapy.plan.startpoints import EARLIEST, Step, pending, standing
+from samzapy.plan.checkpoint_orders import EARLIEST, Step, pending, standing
 from samzapy.ports import Clock, Log, TopicFacts
 from samzapy.readers import decided_bounds, read_ledger
 from samzapy.wiring.job_topics import JobTopics, job_of

@@ -22,8 +22,8 @@ from samzapy.model.offsets import Bounds, TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
 from samzapy.model.timed import plain
 from samzapy.ops.inspection import changelog_of, fold_partition, job_facts, read_checkpoints, refuse, refuse_foreign, refuse_replaced
+from samzapy.plan.checkpoint_orders import decides, pending
 from samzapy.plan.restore import Keep, Refuse, emptied_by_order, unnamed
-from samzapy.plan.startpoints import decides, pending
 from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
 from samzapy.readers import decided_bounds, only_deletions, read_checkpoint, read_ledger, read_ranges
 from samzapy.serde.registry import serde_named

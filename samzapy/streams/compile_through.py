@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from samzapy.streams.graph import Reader, Repartition
-from samzapy.streams.scattered import BROADCAST, ROUND_ROBIN
+from samzapy.streams.partition_choice import BROADCAST, ROUND_ROBIN, partition_argument
 
 EARLIEST = 1
 TIME_HEADER = "samzapy-time"
@@ -21,16 +21,12 @@ def writer_lines(node: Repartition, value: str, called: str, needs_headers: bool
     """What a record comes to. `called`: the call of the operator's function, if it has one; `is_combined`: it may be summed up first."""
     n = node.number
     headers = "h and without_partial(h)" if needs_headers else "None"
-    key, partition, lines, indent = "k", "", [], ""
+    key, partition, lines, indent = "k", partition_argument(node, called), [], ""
     if node.how == "key_by":
         lines, key = [f"x = {called}", f"if x is None: no_new_key({n})"], "x"
-    elif node.how == ROUND_ROBIN:
-        partition = f", partition=in_turn{n}()"
     elif node.how == BROADCAST:
-        lines, partition, indent = [f"for x in each{n}:"], ", partition=x", "    "
-    elif node.function is not None:
-        partition = f", partition={called}"
-    else:
+        lines, indent = [f"for x in each{n}:"], "    "
+    elif not partition:
         lines = [f"if k is None: no_key({n})"]
     if is_combined:
         lines += [f"if t < 0: before_1970({n}, t)"] if is_written_with_time else []

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.config.findings import Finding
+from samzapy.config.key_errors import Finding
 from samzapy.config.scalars import near
 from samzapy.plan.forgetting import OF_CLOCK, OF_RECORD, OF_VALUE, key_fields_subject, operator_subject, time_subject, topic_subject
 from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, Way

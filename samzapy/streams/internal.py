@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from samzapy.streams.graph import Graph, Keeps, Lookup, Node, Reader, Repartition, Source, TableSource
-from samzapy.streams.scattered import BROADCAST
+from samzapy.streams.partition_choice import BROADCAST
 from samzapy.streams.walk import readers, roots_of, tables_read
 from samzapy.streams.windowed import WindowAggregate, sources_of
 

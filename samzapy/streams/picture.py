@@ -11,7 +11,7 @@ from samzapy.printable import printable
 from samzapy.streams.combining import combined_windows
 from samzapy.streams.compile import compiled
 from samzapy.streams.graph import Graph, Keeps, Node, Reader, Repartition, Source, TableSource, To
-from samzapy.streams.scattered import BROADCAST
+from samzapy.streams.partition_choice import BROADCAST
 from samzapy.streams.walk import sources, tables_read, takers
 from samzapy.streams.windowed import Late, WindowAggregate
 

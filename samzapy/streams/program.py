@@ -6,7 +6,6 @@ import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import cycle
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
@@ -28,8 +27,8 @@ from samzapy.streams.compiled import FILE, Compiled
 from samzapy.streams.graph import FlatMap, Graph, Node, Reader, Repartition, Rolling, Sink, Source, To, Way
 from samzapy.streams.internal import topics_of
 from samzapy.streams.operators.slices import LATE
+from samzapy.streams.partition_choice import partition_names
 from samzapy.streams.places import OURS
-from samzapy.streams.scattered import BROADCAST, ROUND_ROBIN
 from samzapy.streams.stage import Stage, TaskWindows, sums_of
 from samzapy.streams.unchanged import unchanged
 from samzapy.streams.unreadable import of_tables
@@ -104,10 +103,7 @@ class Program:
         """The functions of all runs, for a task with these stores, windows and sums."""
         stores = {name: context.get_store(node.name).get for name, node in self.compiled.reads.items()}
         puts = {name: context.get_store(node.name).put for name, node in self.compiled.writes.items()}
-        between = getattr(context, "between", {})
-        turns = {
-            f"in_turn{node.number}": cycle(range(between[topic])).__next__ for topic, node in self.writers.items() if node.how == ROUND_ROBIN
-        } | {f"each{node.number}": range(between[topic]) for topic, node in self.writers.items() if node.how == BROADCAST}
+        turns = partition_names(self.writers, getattr(context, "between", {}))
         adds: dict[str, Any] = {} if windows is None else {"moved": windows.moved, "heard": windows.heard, "written_at": windows.written_at, **windows.adds}
         nobodys = {name: _no_part for name in self._wanted if name in OF_TIME or name.startswith(("add", "joined"))}
         sums = {f"combine{node.number}": None for node in self._combined} | {name: each.add for name, each in combiners.items()}

@@ -10,8 +10,8 @@ from samzapy.streams.agg import Aggregate
 from samzapy.streams.functions import Function, function
 from samzapy.streams.graph import Keeps, Lookup, Rolling, TableSource
 from samzapy.streams.kinds import DICT, INTEGER, Kind, kind_of
+from samzapy.streams.partition_choice import refuse_scattered
 from samzapy.streams.places import place, refused
-from samzapy.streams.scattered import refuse_scattered
 
 if TYPE_CHECKING:
     from samzapy.streams.stream import Stream

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from samzapy.streams.functions import function
 from samzapy.streams.graph import Reader, Repartition
 from samzapy.streams.kinds import Kind, kind_of
+from samzapy.streams.partition_choice import BROADCAST, DIRECT, ROUND_ROBIN
 from samzapy.streams.places import place, refused
-from samzapy.streams.scattered import BROADCAST, DIRECT, ROUND_ROBIN
 from samzapy.streams.windows import PANE
 
 if TYPE_CHECKING:

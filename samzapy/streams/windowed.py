@@ -12,8 +12,8 @@ from samzapy.streams.emit import FINAL, Emit
 from samzapy.streams.functions import Function, function
 from samzapy.streams.graph import Graph, Keeps, Node, Source
 from samzapy.streams.kinds import BYTES, DICT, INTEGER, JSON, Kind, kind_of, plain
+from samzapy.streams.partition_choice import refuse_scattered
 from samzapy.streams.places import place, refused
-from samzapy.streams.scattered import refuse_scattered
 from samzapy.streams.stateful import added_up, checked_aggregates
 from samzapy.streams.stream import Stream
 from samzapy.streams.windows import PANE, Duration, Pane, Window, milliseconds

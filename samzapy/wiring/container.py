@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy import failpoints
+from samzapy.api import exit_codes
 from samzapy.api.errors import ConfigurationError, TopicMissing
 from samzapy.api.serde import Serde
 from samzapy.clock import SystemClock
@@ -54,7 +55,6 @@ DEFAULT_DELETE_RETENTION_MS = 86_400_000
 CACHE_SHARE = (
     0.25  # of containers.memory: read caches and committed overlays; as much again goes to RocksDB's block cache and write buffers
 )
-EXIT_LEASE_LOST = 5
 NOT_HERE = (
     "Variables and files that secret keys refer to must be there on every host where containers run: a variable in the environment that Spark's workers are started "
     "with (standalone: conf/spark-env.sh, then restart the worker; YARN: `spark.executorEnv.NAME`; Kubernetes: "
@@ -283,7 +283,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
 
     def die(why: str) -> None:
         LOG.critical("container %d ends at once: %s", number, why)
-        os._exit(EXIT_LEASE_LOST)
+        os._exit(exit_codes.OWNED_ELSEWHERE)
 
     holds = tasks_there(local_state(settings, str(payload["cluster_id"]), host).expanduser())
     trace = Trace(trace_path(settings, str(payload["cluster_id"]), host, number), lease_s, Path(settings.state.dir))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from samzapy.config.findings import Finding
+from samzapy.config.key_errors import Finding
 from samzapy.config.load import LoadedJob, load_job
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.config.errors import ConfigError
-from samzapy.config.findings import Finding
+from samzapy.config.key_errors import Finding
 from samzapy.config.schema import InputSettings, OutputSettings, Settings, StageSettings, StoreSettings
 from samzapy.config.task_class import import_program
 from samzapy.model.names import Job

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import OwnedElsewhere
-from samzapy.cli.inspect import NOT_RUNNING
+from samzapy.api.exit_codes import NOT_RUNNING
 from tests.integration.job import LOOK_S, PATIENCE_S, Job
 
 FROZEN_AT_IMPORT = "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n"

@@ -33,8 +33,8 @@ from samzapy.dev.ports import free_ports
 from samzapy.dev.secure import ADMIN, LISTENER, KeyStore
 from samzapy.kafka.access import grant, withdraw
 from samzapy.kafka.admin import KafkaAdmin
+from samzapy.kafka.logins import silent_broker
 from samzapy.kafka.producer import KafkaTransactionalProducer
-from samzapy.kafka.refusals import silent_broker
 from samzapy.model.access import Access
 from samzapy.ops.access import access_of
 from tests.command_server import run_samzapy

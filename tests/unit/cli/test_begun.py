@@ -14,8 +14,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from samzapy.api.errors import ClusterUnreachable, OwnedElsewhere
+from samzapy.api.exit_codes import NOT_RUNNING
 from samzapy.cli.begun import begin, begun_here
-from samzapy.cli.inspect import NOT_RUNNING, say_no_answer
+from samzapy.cli.inspect import say_no_answer
 from samzapy.cli.job import Job
 from samzapy.cli.loading import load
 from samzapy.cli.this_process import process_start, this_process

@@ -10,7 +10,7 @@ import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError, failpoints
 from samzapy.container.container import Container
-from samzapy.container.inputs import condemned_before
+from samzapy.container.first_offsets import condemned_before
 from samzapy.container.spec import InputSpec
 from samzapy.model.caution import Caution, Piece
 from samzapy.model.checkpoint import MAX_CONDEMNED, InputMark, checkpoint_from_bytes

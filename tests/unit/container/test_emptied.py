@@ -8,7 +8,7 @@ import pytest
 
 from samzapy.api.errors import StateRefused
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.startpoints import Choice
+from samzapy.plan.checkpoint_orders import Choice
 from tests.unit.container.bench import JOB
 from tests.unit.container.test_starts import Quiet
 from tests.unit.coordinator.stopped_job import CHANGELOG, EARLIEST, LATEST, FailingStart, Story

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from samzapy.api.errors import OffsetOutOfRange
-from samzapy.container.inputs import checked_offset, first_offset
+from samzapy.container.first_offsets import checked_offset, first_offset
 from samzapy.container.spec import InputSpec
 from samzapy.model.checkpoint import InputMark
 from samzapy.model.offsets import TopicPartition

@@ -10,7 +10,7 @@ import pytest
 from samzapy.api.errors import StateRefused
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.startpoints import Target
+from samzapy.plan.checkpoint_orders import Target
 from tests.unit.container.bench import JOB
 from tests.unit.coordinator.stopped_job import CHANGELOG, Story
 

@@ -13,8 +13,8 @@ from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Ledger
+from samzapy.plan.checkpoint_orders import Choice, Target
 from samzapy.plan.grouping import group
-from samzapy.plan.startpoints import Choice, Target
 from samzapy.ports import TopicSpec, TransactionalProducer
 from samzapy.readers import read_ledger, read_to_end
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog

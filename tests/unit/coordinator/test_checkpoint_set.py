@@ -15,7 +15,7 @@ from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.event_time import NEVER
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FIRST_RUN_KEY, LEASE_KEY, FirstRun, LeaseRecord
-from samzapy.plan.startpoints import Choice, Target
+from samzapy.plan.checkpoint_orders import Choice, Target
 from samzapy.readers import read_to_end
 from tests.unit.container.bench import JOB
 from tests.unit.coordinator.stopped_job import CHANGELOG, EARLIEST, LATEST, P0, P1, AtTheWrite, FailingStart, Story, write

@@ -13,8 +13,8 @@ from samzapy.coordinator.checkpoint_set import CheckpointSet, CheckpointSetOptio
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
+from samzapy.plan.checkpoint_orders import Choice, Target
 from samzapy.plan.grouping import group
-from samzapy.plan.startpoints import Choice, Target
 from samzapy.ports import TopicSpec
 from samzapy.streams import App, tumbling
 from samzapy.testing import Harness

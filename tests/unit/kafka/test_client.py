@@ -6,7 +6,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError, Fenced, LogError, NotAuthorized, SamzapyError, TopicMissing
-from samzapy.kafka.client import asked, init_error
+from samzapy.kafka.client import asked
+from samzapy.kafka.errors import init_error
 
 
 class Broker:

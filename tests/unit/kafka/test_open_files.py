@@ -12,7 +12,7 @@ from samzapy.kafka.open_files import used_up
 ASKS = """
 import os, resource
 from confluent_kafka import KafkaError
-from samzapy.kafka.client import log_error
+from samzapy.kafka.errors import log_error
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 held = []

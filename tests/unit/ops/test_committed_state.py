@@ -14,7 +14,7 @@ from samzapy.config.schema import Settings
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.inspection import committed_entries
 from samzapy.ops.local_stores import LocalState, StoreReport
-from samzapy.plan.startpoints import Choice
+from samzapy.plan.checkpoint_orders import Choice
 from samzapy.ports import Consumer
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from tests.unit.container.bench import JOB

@@ -13,7 +13,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Startpoint, startpoint_key
 from samzapy.ops.letter_choice import opened
 from samzapy.ops.letters_again import read_again, told, waiting_letters
-from samzapy.plan.startpoints import Step
+from samzapy.plan.checkpoint_orders import Step
 from samzapy.ports import TopicSpec
 from tests.unit.container.bench import JOB, Bench
 from tests.unit.ops.test_dead_letters import bench_of, quiet, records

@@ -32,7 +32,7 @@ class _Seen:
     places: dict[bytes, int] = field(default_factory=dict)
 
 
-class Partitioners:
+class MisplacedKeys:
     """Checks the first keys of each input.
 
     Args:

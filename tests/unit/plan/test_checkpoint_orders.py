@@ -9,8 +9,8 @@ from samzapy.cli.checkpoint import target_of
 from samzapy.model.checkpoint import Checkpoint, InputMark
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.model.ownership import Ledger, Startpoint, startpoint_key
+from samzapy.plan.checkpoint_orders import Choice, Target, chosen_partitions, new_startpoints, pending, resolve, steps
 from samzapy.plan.grouping import group
-from samzapy.plan.startpoints import Choice, Target, chosen_partitions, new_startpoints, pending, resolve, steps
 
 A, B = TopicPartition("in", 0), TopicPartition("in", 1)
 BOUNDS = {A: Bounds(10, 20), B: Bounds(0, 5)}

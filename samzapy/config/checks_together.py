@@ -15,8 +15,8 @@ from pydantic import ValidationError
 
 from samzapy.config import spark_keys
 from samzapy.config.fields import CLASS, MAX_STORE_NAME, STORE_NAME, foreign_letter, suggested_name
-from samzapy.config.findings import Finding
 from samzapy.config.kafka_keys import CLIENT, GROUPS, refusal
+from samzapy.config.key_errors import Finding
 from samzapy.config.plain_scalars import read_scalar
 from samzapy.config.program import check_program
 from samzapy.config.registered import is_registered, schema_file

@@ -9,8 +9,8 @@ from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Startpoint
+from samzapy.plan.checkpoint_orders import decides
 from samzapy.plan.restore import emptied
-from samzapy.plan.startpoints import decides
 
 
 def refuse_emptied(

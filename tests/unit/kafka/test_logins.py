@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from samzapy.api.errors import TlsFailed
-from samzapy.kafka.refusals import Refusals
+from samzapy.kafka.logins import Refusals
 
 AT = "ssl://127.0.0.1:9093/bootstrap: Receive failed: error:0A000412:SSL routines::"
 AFTER = ": SSL alert number 42 (after 0ms in state APIVERSION_QUERY)"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from samzapy.container.partitioners import AT_LEAST, ENOUGH, Partitioners, misplaced
+from samzapy.container.misplaced_keys import AT_LEAST, ENOUGH, MisplacedKeys, misplaced
 from samzapy.model.murmur2 import murmur2
 from samzapy.model.offsets import TopicPartition
 from samzapy.testing import Harness
@@ -41,7 +41,7 @@ def batch(topic: str, place: Callable[[bytes], int]) -> list[MemoryMessage]:
 
 def looked_at(inputs: dict[str, Callable[[bytes], int]], caplog: pytest.LogCaptureFixture) -> list[str]:
     """What is said of these inputs after many batches."""
-    watch = Partitioners(dict.fromkeys(inputs, COUNT))
+    watch = MisplacedKeys(dict.fromkeys(inputs, COUNT))
     with caplog.at_level(logging.WARNING, "samzapy.inputs"):
         for _ in range(3):
             for topic, place in inputs.items():
@@ -75,7 +75,7 @@ def test_one_input_may_be_written_by_any_partitioner(caplog: pytest.LogCaptureFi
 
 
 def test_one_input_with_a_key_in_two_partitions_is_told_with_the_key(caplog: pytest.LogCaptureFixture) -> None:
-    watch = Partitioners({"in": COUNT})
+    watch = MisplacedKeys({"in": COUNT})
     places = [(b"ada", 0), (b"bob", 1), (b"ada", 2), (b"ada", 0)]
     with caplog.at_level(logging.WARNING, "samzapy.inputs"):
         watch.look([message("in", partition, at, key) for at, (key, partition) in enumerate(places)])
@@ -84,7 +84,7 @@ def test_one_input_with_a_key_in_two_partitions_is_told_with_the_key(caplog: pyt
 
 
 def test_few_keys_and_one_partition_say_nothing() -> None:
-    watch = Partitioners({"a": COUNT, "b": 1})
+    watch = MisplacedKeys({"a": COUNT, "b": 1})
     watch.look(batch("a", by_crc32)[: AT_LEAST - 1])
     watch.look(batch("b", lambda key: 0))
     assert not watch.is_done

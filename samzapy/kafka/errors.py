@@ -1,0 +1,143 @@
+"""What Kafka's errors mean to us: which of them is fenced, in doubt, aborted, a refused record, a missing permission, or a broker that is not there."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection
+
+from confluent_kafka import KafkaError
+
+from samzapy.api.errors import (
+    ClusterUnreachable,
+    Fenced,
+    InDoubt,
+    LogError,
+    NoLeader,
+    NotAuthorized,
+    RecordRejected,
+    SamzapyError,
+    TimestampRefused,
+    TopicMissing,
+    TransactionAborted,
+)
+from samzapy.kafka.open_files import used_up
+from samzapy.plan.transactions import too_long
+from samzapy.ports import START_ITS_BROKER
+
+UNREACHABLE = frozenset(
+    {
+        KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE, KafkaError._RESOLVE,
+        KafkaError.REQUEST_TIMED_OUT, KafkaError.NETWORK_EXCEPTION, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError._WAIT_COORD, KafkaError.BROKER_NOT_AVAILABLE, KafkaError._DESTROY_BROKER,
+    }
+)  # fmt: skip
+# a partition that is just made, or moves; a broker's address that changed while it was asked
+PASSING = frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._DESTROY_BROKER})
+MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+FORBIDDEN = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._AUTHENTICATION,
+    }
+)  # fmt: skip
+FENCED = frozenset(
+    {KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.PRODUCER_FENCED}
+)
+TOO_OLD = frozenset({KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION})
+OLD_BROKERS = "The brokers are too old, or `api.version.request` or `broker.version.fallback` in `kafka:` say so: update them, or remove these keys."
+# what a broker says against a record itself; the same record would be refused again
+REJECTED = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE, KafkaError.INVALID_MSG_SIZE, KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP, KafkaError.POLICY_VIOLATION, KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    }
+)  # fmt: skip
+PRODUCE_TOPIC = re.compile(r"\bProduceRequest for (\S+) \[\d+\] ")
+ALLOW = "`samzapy validate JOB.yaml --connect` names the missing permissions; `samzapy topics JOB.yaml --acls` lists all that the job needs."
+FORBIDDEN_NAMES = frozenset(KafkaError(code).name() for code in FORBIDDEN)
+REJECTED_NAMES = frozenset(KafkaError(code).name() for code in REJECTED)
+OF_TIME = KafkaError(KafkaError.INVALID_TIMESTAMP).name()
+REJECTED_REMEDY = "Check the topic's settings (max.message.bytes, message.timestamp.*, cleanup.policy) and the record."
+
+
+def log_error(error: KafkaError, doing: str) -> LogError:
+    """The error of ours for one of Kafka's, outside transactions."""
+    text = f"{doing}: {error.str()} ({error.name()})."
+    code = error.code()
+    if code in FORBIDDEN:
+        return NotAuthorized(text, ALLOW)
+    if code == KafkaError.LEADER_NOT_AVAILABLE:
+        return NoLeader(text, START_ITS_BROKER)
+    if code in MISSING:
+        return TopicMissing(text, "Create the topic.")
+    if code in UNREACHABLE:
+        return ClusterUnreachable(text, used_up() or "Check `kafka.bootstrap.servers` and that the brokers run.")
+    return LogError(text, "See the brokers' logs.")
+
+
+def delivery_error(error: KafkaError, doing: str, topic: str = "", timed: Collection[str] = ()) -> LogError:
+    """The error of ours for a record for `topic` that was not delivered, outside transactions. `timed`: as in `rejection`."""
+    if error.code() in REJECTED:
+        return rejection(f"{doing}: {error.str()} ({error.name()}).", error.name(), topic, timed)
+    return log_error(error, doing)
+
+
+def rejection(text: str, name: str, topic: str, timed: Collection[str]) -> TransactionAborted:
+    """The error of ours for a refused record of `topic`. `name`: Kafka's, of the refusal. `timed`: topics of records whose timestamp the task gave;
+    the others have theirs from this host's clock, which none of the records is to blame for."""
+    if name != OF_TIME:
+        return RecordRejected(text, REJECTED_REMEDY, topic)
+    if topic in timed or (timed and not topic):
+        return RecordRejected(
+            text, "Check the timestamp that the task gives it, the topic's message.timestamp.* settings, and the clocks of this host and the brokers.", topic
+        )
+    now = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())
+    return TimestampRefused(
+        text,
+        f"No record is at fault: this host's clock gave the time, and is probably wrong; it says {now} UTC. "
+        "Compare it with the brokers' clocks (`date -u`); if both are right, check the topic's message.timestamp.* settings.",
+    )
+
+
+def transaction_error(error: KafkaError, doing: str, topic: str = "", timed: Collection[str] = ()) -> LogError:
+    """The error of ours for one that a transactional call raised. What is not known to be harmless is in doubt. `topic`: a record's. `timed`: as in
+    `rejection`."""
+    text = f"{doing}: {error.str()} ({error.name()})."
+    if error.code() in FENCED:
+        return Fenced(text, "")
+    if error.code() in FORBIDDEN:
+        return NotAuthorized(text, ALLOW)
+    if error.code() in REJECTED:  # of the client's own, before anything was sent, or of the broker's, after which it wants an abort
+        return rejection(text, error.name(), topic or topic_in(error.str()), timed)
+    if error.txn_requires_abort():
+        return TransactionAborted(text, "")
+    if error.fatal():
+        return Fenced(text, "")
+    return InDoubt(text, "")
+
+
+def topic_in(text: str) -> str:
+    """The topic that the library names where it says why a transaction failed; "" if it names none. Every refused record of the contract tests
+    is named so (test_that_a_record_itself_was_refused_is_told_whatever_is_done_next)."""
+    found = PRODUCE_TOPIC.search(text)
+    return found[1] if found is not None else ""
+
+
+def init_error(error: KafkaError, doing: str, timeout_ms: int) -> SamzapyError:
+    """The error of ours for one met while a transactional producer is made, or between two tries of a call: the container starts over where
+    only this producer is of no use any more. What would refuse every other producer too is fatal to the client as well, and told first.
+
+    `timeout_ms`: the producer's transaction timeout.
+    """
+    code, text = error.code(), f"{doing}: {error.str()} ({error.name()})."
+    if code == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+        return too_long(timeout_ms)
+    if code in TOO_OLD:
+        return LogError(text, OLD_BROKERS)
+    if code in FORBIDDEN:
+        return NotAuthorized(text, ALLOW)
+    if code in FENCED or error.fatal():
+        return Fenced(text, "")
+    return log_error(error, doing)
