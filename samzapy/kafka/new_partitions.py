@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from samzapy.api.errors import NoLeader
-from samzapy.kafka.client import MISSING, RETRY_S, UNREACHABLE
+from samzapy.kafka.client import RETRY_S
+from samzapy.kafka.errors import MISSING, UNREACHABLE
 from samzapy.model.offsets import TopicPartition
 
 PATIENCE_S = 60.0
