@@ -19,7 +19,7 @@ OWNED: dict[str, str] = {
     "client.id": "samzapy names its clients after the job",
     "default.topic.config": "write its keys in `kafka` itself",
     "delivery.report.only.error": OURS,
-    "delivery.timeout.ms": "set `containers.lease`: it follows it",
+    "delivery.timeout.ms": "samzapy derives it from `containers.lease`: set that",
     "enable.auto.commit": "set `commit.interval`",
     "enable.auto.offset.store": OURS,
     "enable.gapless.guarantee": OURS,
@@ -32,8 +32,8 @@ OWNED: dict[str, str] = {
     "group.protocol.type": GROUP,
     "group.remote.assignor": GROUP,
     "isolation.level": OURS,
-    "message.timeout.ms": "set `containers.lease`: it follows it",
-    "metadata.broker.list": "it is another name of bootstrap.servers: write that, once, in `kafka`",
+    "message.timeout.ms": "samzapy derives it from `containers.lease`: set that",
+    "metadata.broker.list": "it is another name of bootstrap.servers: write that in `kafka`",
     "offset.store.method": OURS,
     "partition.assignment.strategy": GROUP,
     "partitioner": "it is murmur2, as in Java's clients; choose partitions with `partition` or `partition_key` when sending",
@@ -54,7 +54,7 @@ LOADS_CODE = frozenset(
 
 JAVA: dict[str, str] = {
     "buffer.memory": "queue.buffering.max.kbytes", "fetch.max.wait.ms": "fetch.wait.max.ms",
-    "max.poll.records": "queued.min.messages", "max.request.size": "message.max.bytes", "max.block.ms": "nothing: back-pressure waits",
+    "max.poll.records": "queued.min.messages", "max.request.size": "message.max.bytes", "max.block.ms": "nothing: sending waits while the queue is full",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
     "sasl.jaas.config": "sasl.username and sasl.password", "send.buffer.bytes": "socket.send.buffer.bytes",
     "ssl.truststore.location": "ssl.ca.location (PEM)", "ssl.truststore.password": "nothing: ssl.ca.location is PEM",

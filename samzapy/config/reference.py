@@ -23,17 +23,17 @@ INTRODUCTION = """# The job file's keys
 
 Made by `python -m samzapy.config.reference --write`; do not edit.
 
-Durations are `500ms`, `10s`, `5m`, `2h`, `7d`; sizes are `64MiB`. `${VAR}`, `${VAR:-default}` and `${file:PATH}` may be used inside values, `$${`
-for a plain `${`. Precedence: default < file < later file (`-f`: maps merge, lists replace) < `--set a.b=c`. References in secret keys of
-`kafka`, `params`, `spark`, `schema_registry` and `web`, to files, and to variables with secret-looking names are resolved where they are used, in each container.
+Write durations as `500ms`, `10s`, `5m`, `2h`, `7d`, and sizes as `64MiB`. Values may contain the references `${VAR}`, `${VAR:-default}` and `${file:PATH}`; write `$${`
+for a literal `${`. A job file overrides the defaults, each further file (`-f`) overrides the files before it (maps are merged, lists are replaced), and `--set a.b=c` overrides all files.
+These references are resolved in each container, not by the driver: those in secret keys of `kafka`, `params`, `spark`, `schema_registry` and `web`, those to files, and those to variables with secret-looking names.
 
-An editor that knows `job.schema.json` completes and checks while you type: `# yaml-language-server: $schema=job.schema.json`.
+To let an editor complete and check a job file with `job.schema.json`, write as its first line `# yaml-language-server: $schema=job.schema.json`.
 """
 
 
 def markdown() -> str:
     """The key reference."""
-    parts = [INTRODUCTION, _table("The top", "", Settings)]
+    parts = [INTRODUCTION, _table("Top-level keys", "", Settings)]
     for name, model in SECTIONS.items():
         where = f"{name}[]" if name in LISTS else f"{name}.<name>" if name in MAPS else name
         parts.append(_table(f"`{where}`: {_first_line(model)}", f"{where}.", model))

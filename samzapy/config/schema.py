@@ -83,13 +83,13 @@ class TimeSettings(Section):
         examples=["5s"],
     )
     idle_timeout_ms: Idle = Field(
-        300_000, alias="idle_timeout", description="How long a partition without records is waited for; `never`: it is always waited for."
+        300_000, alias="idle_timeout", description="After how long without a record samzapy asks the broker whether a partition has more; if not, it no longer holds time back. `never`: it always does."
     )
     when_idle: WhenIdle = Field(
-        "hold", description="What time does when no partition has records: hold, it stands; advance, it goes on at the pace of the clock."
+        "hold", description="What the watermark does when no partition has records. hold: it stops; advance: it goes on at the pace of the clock."
     )
     max_ahead_ms: Ahead = Field(
-        3_600_000, alias="max_ahead", description="How far ahead of the clock a partition's time may be, and how far a record may leap; `any`: no limit."
+        3_600_000, alias="max_ahead", description="How far ahead of the clock a partition's time may be, and how far one record may move it ahead; `any`: no limit."
     )
 
 
@@ -101,18 +101,18 @@ class InputSettings(Section):
         "bytes", description="Serde of keys: string, integer, json, bytes, avro:<schema file>, registry, registry:<schema file>, record:module:Class, module:Class."
     )
     value: Serde = Field("bytes", description="Serde of values.")
-    start: Start = Field("earliest", description="Where to start without a checkpoint: earliest or latest.")
+    start: Start = Field("earliest", description="Where a job without a checkpoint starts: earliest or latest.")
     bootstrap: Flag = Field(
         False,
-        description="Read to its end before any other input is read. In a job without stores, or with one of `changelog: false`, it is read from its "
-        "start at each start: records that come again fill stores without a changelog, and nothing else that they do is repeated. For a store with a "
-        "changelog that begins empty later (a new one, say) it is read once more, in the same way.",
+        description="Read to its end before any other input is read. In a job without stores, or with a store of `changelog: false`, each start reads it "
+        "again from its beginning: its records fill the stores without a changelog again; nothing else that they did is repeated. If a store with a "
+        "changelog is added later, and so is empty, the input is read once more in the same way.",
     )
     broadcast: Flag = Field(False, description="Every task reads all its partitions.")
     on_out_of_range: OutOfRange = Field(
         "fail", description="What to do when the next offset is no longer in the topic: fail, earliest or latest."
     )
-    time: TimeSettings | None = Field(None, description="Event time: what a record's time is, and how out of order records may be; see `context.watermark`.")
+    time: TimeSettings | None = Field(None, description="Event time: what a record's time is, and how far out of order records may be; see `context.watermark`.")
 
 
 class OutputSettings(Section):
@@ -127,26 +127,26 @@ class OutputSettings(Section):
 class StoreSettings(Section):
     """A key-value store of each task."""
 
-    key: Serde = Field("bytes", description="Serde of keys; the store is in the order of their bytes.")
+    key: Serde = Field("bytes", description="Serde of keys. `range`, `prefix` and `all` give entries in the order of the keys' bytes.")
     value: Serde = Field("bytes", description="Serde of values.")
     engine: Engine = Field("rocksdb", description="rocksdb (on disk) or memory (restored from the changelog at every start).")
     changelog: Changelog = Field(
-        True, description="true: the topic `<job>-<id>-<store>-changelog`; a topic's name; false: a scratch store, emptied at every start."
+        True, description="true: the changelog is the topic `<job>-<id>-<store>-changelog`; a name: it is the topic of that name; false: none, the store is empty at every start."
     )
     ttl_ms: Duration | None = Field(
         None,
         alias="ttl",
-        description="How long an entry is kept after its last put, by the clock; for ever by default. It may be set, changed and removed later: that "
-        "applies to what is there already.",
+        description="How long an entry is kept after its last put, by the clock; for ever by default. It may be set, changed and removed later; the "
+        "change also applies to entries that are already there.",
     )
 
 
 class StreamSettings(Section):
     """Where a stream of an `app` is."""
 
-    topic: Topic | None = Field(None, description="The topic, where it is not named as the program names the stream.", examples=["page-views"])
-    start: Start | None = Field(None, description="As of `inputs[]`.")
-    on_out_of_range: OutOfRange | None = Field(None, description="As of `inputs[]`.")
+    topic: Topic | None = Field(None, description="The topic, if its name is not that of the stream in the program.", examples=["page-views"])
+    start: Start | None = Field(None, description="As `inputs[].start`.")
+    on_out_of_range: OutOfRange | None = Field(None, description="As `inputs[].on_out_of_range`.")
 
 
 class InternalSettings(Section):
@@ -179,12 +179,12 @@ class StageSettings(Section):
 class CommitSettings(Section):
     """When and how work is committed."""
 
-    interval_ms: Duration = Field(1000, alias="interval", description="Time between commits; three intervals must be shorter than `timeout`.")
+    interval_ms: Duration = Field(1000, alias="interval", description="Time between commits; three times this must be less than `timeout`.")
     guarantee: Guarantee = Field(
         "exactly_once",
         description="exactly_once: outputs are in the transaction; at_least_once: outputs are sent immediately. State is exact with both.",
     )
-    timeout_ms: Duration = Field(60_000, alias="timeout", description="How long a transaction may take; at most the brokers' limit.")
+    timeout_ms: Duration = Field(60_000, alias="timeout", description="How long a transaction may take; at most the brokers' `transaction.max.timeout.ms`.")
     max_uncommitted_bytes: Size = Field(64 << 20, alias="max_uncommitted", description="A container commits early when its uncommitted changes reach this size.")
 
 
@@ -202,19 +202,19 @@ class OnErrorSettings(Section):
 class ContainerSettings(Section):
     """The processes that run tasks."""
 
-    count: Containers = Field(1, description="How many.")
+    count: Containers = Field(1, description="How many containers.")
     memory_bytes: Memory = Field(
-        512 << 20, alias="memory", description="One budget for overlays, read cache, block cache and write buffers of a container."
+        512 << 20, alias="memory", description="One budget per container, for uncommitted changes, caches of stores and RocksDB's write buffers. Python and libraries need more memory besides."
     )
-    host_affinity_ms: DurationOrZero = Field(5000, alias="host_affinity", description="How long to wait for the host that has the state.")
-    standby: Times = Field(0, description="Warm copies of each task's stores, each in another host's container.")
-    max_restarts: Times = Field(8, description="Restarts within `restart_window` after which the job fails.")
-    restart_window_ms: Duration = Field(300_000, alias="restart_window", description="The window of `max_restarts`.")
+    host_affinity_ms: DurationOrZero = Field(5000, alias="host_affinity", description="How long a container that is started again waits for a slot on the host that has its state.")
+    standby: Times = Field(0, description="How many warm copies of each task's stores are kept, each on another host.")
+    max_restarts: Times = Field(8, description="How many restarts within `restart_window` are allowed; one more ends the job.")
+    restart_window_ms: Duration = Field(300_000, alias="restart_window", description="The time over which `max_restarts` counts.")
     heartbeat_ms: Duration = Field(
-        2000, alias="heartbeat", description="Time between a container's reports; two intervals must be shorter than `lease`."
+        2000, alias="heartbeat", description="Time between a container's reports to the coordinator; two times this must be less than `lease`."
     )
     lease_ms: Duration = Field(
-        10_000, alias="lease", description="How long a container without heartbeats keeps its tasks; shorter than `commit.timeout`."
+        10_000, alias="lease", description="How long a container that is not heard keeps its tasks; less than `commit.timeout`."
     )
 
 
@@ -238,7 +238,7 @@ class Settings(Section):
     """A job."""
 
     job: JobName = Field(
-        description="Name; part of topics, group and directories. Letters, digits, `-`, `_`; at most 80.", examples=["page-view-counts"]
+        description="Name; part of the names of topics, group and directories. Letters, digits, `-`, `_`; at most 80.", examples=["page-view-counts"]
     )
     id: JobId = Field("1", description="Distinguishes runs of one job side by side. Letters and digits.")
     task: ClassName | None = Field(
@@ -248,12 +248,12 @@ class Settings(Section):
     )
     app: ClassName | None = Field(
         None,
-        description="The program of streams, in place of `task`: module:name of an App. It says the inputs, outputs and stores.",
+        description="The program of streams, instead of `task`: module:name of an App. It defines the inputs, outputs and stores.",
         examples=["jobs.top_pages:app"],
     )
     params: Params = Field(default_factory=dict, description="Any names and values; the task reads them as `context.params`.")
     kafka: KafkaProperties = Field(
-        description="librdkafka's keys, `bootstrap.servers` first; maps `producer` and `consumer` in it override for one kind of client.",
+        description="librdkafka's keys; `bootstrap.servers` is required. The maps `producer` and `consumer` in it override keys for one kind of client.",
         examples=['{bootstrap.servers: "localhost:9092"}'],
     )
     inputs: tuple[InputSettings, ...] = Field(
@@ -261,11 +261,11 @@ class Settings(Section):
     )
     outputs: tuple[OutputSettings, ...] = Field((), description="Topics that tasks may send to.")
     stores: dict[str, StoreSettings] = Field(default_factory=dict, description="Stores by name. With `app`: which engine its stores have.")
-    streams: dict[str, StreamSettings] = Field(default_factory=dict, description="With `app`: where its streams are, by the names that it has for them.")
+    streams: dict[str, StreamSettings] = Field(default_factory=dict, description="With `app`: the topics of its streams, by the streams' names in the program.")
     stages: SkipJsonSchema[StageSettings | None] = None
-    schema_registry: SchemaRegistrySettings | None = Field(None, description="The Schema Registry, if serdes name it.")
+    schema_registry: SchemaRegistrySettings | None = Field(None, description="The Schema Registry, if a serde uses it.")
     commit: CommitSettings = Field(default_factory=lambda: CommitSettings.model_validate({}), description="Commits.")
-    window_ms: Duration | None = Field(None, alias="window", description="How often `window()` is called; never by default.")
+    window_ms: Duration | None = Field(None, alias="window", description="The interval at which `window()` is called; never by default.")
     on_error: OnErrorSettings = Field(default_factory=lambda: OnErrorSettings.model_validate({}), description="What to do about exceptions in `process`.")
     containers: ContainerSettings = Field(default_factory=lambda: ContainerSettings.model_validate({}), description="Containers.")
     state: StateSettings = Field(default_factory=lambda: StateSettings.model_validate({}), description="Local state.")

@@ -9,30 +9,30 @@ from samzapy.config.section import Section
 
 
 class TlsSettings(Section):
-    """The certificate that the web listener shows, for https."""
+    """The certificate of the web listener, for https."""
 
-    cert: FilePath = Field(description="The certificate with those that signed it, PEM. The command line trusts it beside the system's own.")
-    key: FilePath = Field(description="Its private key, PEM, without a password.")
+    cert: FilePath = Field(description="File of the certificate and the certificates that signed it, PEM. The command line trusts it in addition to the system's own.")
+    key: FilePath = Field(description="File of the certificate's private key, PEM, without a password.")
 
 
 class TokenSettings(Section):
-    """Fixed tokens of the web listener, beside those that each run makes: for scrapers and scripts."""
+    """Fixed tokens of the web listener, for scrapers and scripts; each run makes tokens of its own as well."""
 
-    view: WebToken | None = Field(None, description="May look.", examples=["${file:/run/secrets/view}"])
-    operate: WebToken | None = Field(None, description="May look and act.", examples=["${OPERATE_TOKEN}"])
+    view: WebToken | None = Field(None, description="Allows reading only.", examples=["${file:/run/secrets/view}"])
+    operate: WebToken | None = Field(None, description="Allows reading and changes.", examples=["${OPERATE_TOKEN}"])
 
 
 class WebSettings(Section):
-    """The listener for people: status and metrics."""
+    """The listener that serves the page, status and metrics."""
 
-    port: Port = Field(0, description="0: any free port.")
+    port: Port = Field(0, description="The port to listen on; 0: any free port.")
     host: Host = Field("127.0.0.1", description="The address to listen on.")
     names: Hosts = Field(
         (), description="Host names that requests may use, in addition to loopback's and `host`; any other name gets only the health check."
     )
-    tls: TlsSettings | None = Field(None, description="Serve https, and nothing else.")
-    proxy: Flag = Field(False, description="`host` may be reached from other machines without `tls`, because something in front of it encrypts.")
+    tls: TlsSettings | None = Field(None, description="Serve https only.")
+    proxy: Flag = Field(False, description="Allow a `host` that other machines can reach, without `tls`, because a proxy in front of it encrypts.")
     tokens: TokenSettings = Field(default_factory=lambda: TokenSettings.model_validate({}), description="Fixed tokens.")
     data: Flag = Field(
-        True, description="Show keys and values of records on the page and by its interface; false: nobody sees topics, dead letters and traces there."
+        True, description="Show keys and values of records on the page and in its HTTP interface; false: topics, dead letters and traces are not shown there."
     )
