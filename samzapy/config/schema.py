@@ -83,7 +83,10 @@ class TimeSettings(Section):
         examples=["5s"],
     )
     idle_timeout_ms: Idle = Field(
-        300_000, alias="idle_timeout", description="After how long without a record samzapy asks the broker whether a partition has more; if not, it no longer holds time back. `never`: it always does."
+        300_000,
+        alias="idle_timeout",
+        description="After how long without a record samzapy asks the broker whether a partition has more; if not, it no longer holds time back. "
+        "`never`: it always does.",
     )
     when_idle: WhenIdle = Field(
         "hold", description="What the watermark does when no partition has records. hold: it stops; advance: it goes on at the pace of the clock."
@@ -131,7 +134,9 @@ class StoreSettings(Section):
     value: Serde = Field("bytes", description="Serde of values.")
     engine: Engine = Field("rocksdb", description="rocksdb (on disk) or memory (restored from the changelog at every start).")
     changelog: Changelog = Field(
-        True, description="true: the changelog is the topic `<job>-<id>-<store>-changelog`; a name: it is the topic of that name; false: none, the store is empty at every start."
+        True,
+        description="true: the changelog is the topic `<job>-<id>-<store>-changelog`; a name: it is the topic of that name; false: none, the store is "
+        "empty at every start.",
     )
     ttl_ms: Duration | None = Field(
         None,
@@ -204,9 +209,14 @@ class ContainerSettings(Section):
 
     count: Containers = Field(1, description="How many containers.")
     memory_bytes: Memory = Field(
-        512 << 20, alias="memory", description="One budget per container, for uncommitted changes, caches of stores and RocksDB's write buffers. Python and libraries need more memory besides."
+        512 << 20,
+        alias="memory",
+        description="One budget per container, for uncommitted changes, caches of stores and RocksDB's write buffers. Python and libraries need more "
+        "memory besides.",
     )
-    host_affinity_ms: DurationOrZero = Field(5000, alias="host_affinity", description="How long a container that is started again waits for a slot on the host that has its state.")
+    host_affinity_ms: DurationOrZero = Field(
+        5000, alias="host_affinity", description="How long a container that is started again waits for a slot on the host that has its state."
+    )
     standby: Times = Field(0, description="How many warm copies of each task's stores are kept, each on another host.")
     max_restarts: Times = Field(8, description="How many restarts within `restart_window` are allowed; one more ends the job.")
     restart_window_ms: Duration = Field(300_000, alias="restart_window", description="The time over which `max_restarts` counts.")

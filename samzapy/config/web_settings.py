@@ -11,7 +11,9 @@ from samzapy.config.section import Section
 class TlsSettings(Section):
     """The certificate of the web listener, for https."""
 
-    cert: FilePath = Field(description="File of the certificate and the certificates that signed it, PEM. The command line trusts it in addition to the system's own.")
+    cert: FilePath = Field(
+        description="File of the certificate and the certificates that signed it, PEM. The command line trusts it in addition to the system's own."
+    )
     key: FilePath = Field(description="File of the certificate's private key, PEM, without a password.")
 
 
