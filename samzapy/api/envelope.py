@@ -24,7 +24,7 @@ def headers_of(record: Any) -> list[tuple[str, bytes | None]]:
     except (SystemError, UnicodeDecodeError) as error:  # what the client's C code leaves behind
         raise SerdeError(
             f"the headers of {record.topic()}[{record.partition()}]@{record.offset()} cannot be read: the name of one is not UTF-8.",
-            "Correct whatever writes that header. A task that does not ask for the headers is not concerned.",
+            "Correct the producer that writes that header. A task that does not read the headers is not affected.",
         ) from error
 
 
@@ -163,7 +163,7 @@ def _time(given: object) -> int:
     milliseconds = _whole("timestamp, in milliseconds since 1970", given)
     if milliseconds < 1:
         raise ValueError(
-            f"timestamp {milliseconds}: milliseconds since 1970 are needed, from 1 on; without a timestamp it is the time of sending"
+            f"timestamp {milliseconds}: it must be milliseconds since 1970, 1 or more; leave it out for the time of sending"
         )
     return milliseconds
 

@@ -81,7 +81,7 @@ class StateUnreadable(SerdeError):
 def unreadable_state(store: str, what: str, error: SerdeError) -> StateUnreadable:
     """`store`: with its task; `what`: the key, or which entry, in words."""
     return StateUnreadable(
-        f"{store}: what it has of {what} cannot be read: {error.message}",
+        f"{store}: its entry for {what} cannot be read: {error.message}",
         "No record is at fault, so `on_error` does not apply. Let the class read what it wrote before (defaults, or `upgrade`), or use the "
         "class or serde that wrote it; then run the job again.",
     )

@@ -74,7 +74,7 @@ class Apart:
             facts, now = self._facts(), self._clock.monotonic()
             if not self._is_over.is_set() and is_given_up(facts, now, self._stop_timeout_s):
                 LOG.error(
-                    "the coordinator is to end and has waited for Kafka's client for %.0f s; ending without it: "
+                    "the coordinator should end, but has waited for Kafka's client for %.0f s; the run ends without waiting longer: "
                     "the next run continues from the last commits",
                     now - facts.seen_at,
                 )
@@ -99,6 +99,6 @@ class Apart:
         ahead_s = self._ahead_s()
         if ahead_s < before_s - STEP_S:
             LOG.warning(
-                "this host's clock was set back by %.0f s: what Kafka's client waits for just now may take as much longer", before_s - ahead_s
+                "this host's clock was set back by %.0f s: calls that wait in Kafka's client may take that much longer", before_s - ahead_s
             )
         return ahead_s

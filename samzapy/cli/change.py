@@ -71,7 +71,7 @@ def scale(
 ) -> int:
     """Change the number of containers; only tasks that have to move are moved. The job file keeps its number for the next run.
 
-    Exit code 2 if a later request for another number overruled this one."""
+    Exit code 2 if a later request for another number replaced this one."""
     job, left = loaded_job(file, more, sets, timeout, NOTHING)
     return done(job, "scale", _scale(job, containers, left, token_file), as_json)
 
@@ -138,7 +138,7 @@ def refuse_other_program(settings: Settings, status: Mapping[str, Any]) -> None:
     for what, runs, is_now in (("inputs", topics, set(JobTopics.of(settings).read)), ("stores", stores, set(settings.stores))):
         if runs != is_now:
             raise ConfigurationError(
-                f"the program has the {what} {', '.join(sorted(is_now)) or 'none'}, the one that runs has {', '.join(sorted(runs)) or 'none'}.",
+                f"the program has the {what} {', '.join(sorted(is_now)) or 'none'}, the running one has {', '.join(sorted(runs)) or 'none'}.",
                 "A restart loads new code into the same inputs and stores: for others, `samzapy stop JOB.yaml`, then `samzapy run JOB.yaml`.",
             )
 
@@ -184,7 +184,7 @@ def has_scaled(status: dict[str, Any], wanted: int) -> bool:
     target = _target(status, wanted)
     if target != wanted:
         raise ConfigurationError(
-            f"a later request overruled this one: the job scales to {target}, not to {wanted}.",
+            f"a later request replaced this one: the job scales to {target}, not to {wanted}.",
             f"If it should be {wanted}: `samzapy scale JOB.yaml --containers {wanted}`.",
         )
     return len(status["containers"]) == wanted and _is_settled(status)

@@ -48,7 +48,7 @@ Reset = Annotated[bool, typer.Option("--reset-state", help="Empty the stores of 
 def checkpoint_show(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
     """The newest checkpoint of each task: next offsets and changelog positions. A `checkpoint set` that waits is printed on stderr.
 
-    `left input`: it is not in the job file any more; if it is added again, it continues at that offset."""
+    `left input`: it is no longer in the job file; if it is added again, it continues at that offset."""
     with Job(file, more, sets) as job:
         found = read_checkpoints(job.settings, job_facts(job.settings, job.log).topics, job.log, job.clock)
         startpoints = job.ledger().startpoints

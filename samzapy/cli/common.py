@@ -23,7 +23,7 @@ MoreFiles = Annotated[
 Sets = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override one key, e.g. commit.interval=100ms; may be repeated.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON on stdout: a document, or one a line where there may be several.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one document, or one per line where there may be several.")]
 
 
 _said_to: list[Callable[..., None]] = []

@@ -50,10 +50,10 @@ def completion(
         list[str] | None, typer.Argument(metavar="SHELL", help=f"{', '.join(SCRIPTS)}; with --of, the words to complete.", show_default=False)
     ] = None,
     of: Annotated[bool, typer.Option("--of", help="Print the candidates for the last of the words.", hidden=True)] = False,
-    plain: Annotated[bool, typer.Option("--plain", help="Candidates as they are, for shells that quote them.", hidden=True)] = False,
+    plain: Annotated[bool, typer.Option("--plain", help="Print candidates unquoted, for shells that quote them.", hidden=True)] = False,
     as_json: Annotated[bool, typer.Option("--json", hidden=True)] = False,
 ) -> None:
-    """Print what makes a shell complete commands, options, files, and names of stores, topics and tasks.
+    """Print a script with which a shell completes commands, options, files, and names of stores, topics and tasks.
 
     For every new shell: in ~/.bashrc or ~/.zshrc  eval "$(samzapy completion bash)"  (zsh: after compinit);
     for fish:  samzapy completion fish > ~/.config/fish/completions/samzapy.fish"""

@@ -35,7 +35,7 @@ def stack(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> int:
-    """What each container does now: its record, and the stacks of its threads."""
+    """What each container is doing now: the record it is processing, and the stacks of its threads."""
     with _running(file, more, sets, token_file) as run:
         for number in _live(run.status) if container is None else [container]:
             found = _ask(run, f"containers/{number}/stack", {}, PATIENCE_S)
@@ -59,7 +59,7 @@ def profile(
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> int:
-    """Where a container's time goes, by its functions: as `run --profile`, for some seconds of a job that runs."""
+    """Where a container's time goes, by its functions: like `run --profile`, but for some seconds of a running job."""
     if output is not None and output.suffix not in (".svg", ".folded"):
         raise ConfigurationError(f"-o {output}: ends neither in .svg nor in .folded.", "Name it X.svg for a flame graph, X.folded for other tools.")
     with _running(file, more, sets, token_file) as run:
@@ -86,13 +86,13 @@ def trace(
     file: JobFile,
     task: Annotated[str, typer.Argument(help="The task, for example 'Partition 3'.", show_default=False)],
     records: Annotated[int, typer.Option("--records", min=1, max=100, help="How many of its next records.")] = 5,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.5, max=40, help="How long they are waited for at most.")] = 30.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.5, max=40, help="How long to wait for them at most.")] = 30.0,
     more: MoreFiles = None,
     sets: Sets = None,
     token_file: TokenFile = None,
     as_json: AsJson = False,
 ) -> int:
-    """A task's next records: what its hook put and sent for each, how long it took, what it raised. Shows what is in the records."""
+    """A task's next records: what its hook put and sent for each, how long it took, what it raised. Shows the records' contents."""
     with _running(file, more, sets, token_file) as run:
         asked = {"records": records, "seconds": seconds}
         found = _ask(run, f"tasks/{quote(task, safe='')}/trace", asked, seconds + PATIENCE_S)

@@ -51,7 +51,7 @@ SHOW_PER_S = 500  # sentences a second while somebody looks around
 def demo(
     sentences: Annotated[int, typer.Option(help="How many sentences to count.", min=1000)] = 60_000,
     local: Annotated[bool, typer.Option("--local", help="Containers as child processes, without Spark.")] = False,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address of the job's page, and do not open it.")] = False,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address of the job's page without opening it.")] = False,
 ) -> int:
     """A demonstration: a word count on Spark and a real Kafka; one container is killed, and the result is checked. Ctrl-C leaves nothing running.
 

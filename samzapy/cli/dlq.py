@@ -44,7 +44,7 @@ def list_letters(
     sets: Sets = None,
     as_json: AsJson = False,
 ) -> None:
-    """The dead letters, the oldest first; all of them, or those that the options choose."""
+    """The dead letters, the oldest first; all of them, or those that the options select."""
     job = Job(file, more, sets)
     chosen = filter_of(task, topic, error, since, job.clock.now_ms())
     with _opened(job) as letters:
@@ -78,7 +78,7 @@ def show(
     """A dead letter: key and value by the input's serdes if they decode, headers, stack.
 
     With --json, what does not decode, and what JSON cannot hold exactly, is in `key_base64` or `value_base64`: the bytes as Kafka has
-    them. A header that is no text is {"base64": …}."""
+    them. A header that is not text is {"base64": …}."""
     job = Job(file, more, sets)
     with _opened(job) as letters:
         chosen = letters.read().named(which)
@@ -109,10 +109,10 @@ def replay(
     since: Since = None,
     to_all_tasks: Annotated[
         bool,
-        typer.Option("--to-all-tasks", help="Also broadcast records that some tasks have processed: these process them a second time."),
+        typer.Option("--to-all-tasks", help="Also records of broadcast inputs that some tasks have processed already: those tasks process them a second time."),
     ] = False,
     new_time: Annotated[
-        bool, typer.Option("--new-time", help="Also records without a timestamp, or with one that their topic refuses or does not keep: they get the present time.")
+        bool, typer.Option("--new-time", help="Also records without a timestamp, or with one that their topic refuses or would soon delete: with the present time.")
     ] = False,
     more: MoreFiles = None,
     sets: Sets = None,
@@ -121,11 +121,11 @@ def replay(
 ) -> None:
     """Send records back to the topic and partition that they came from, each at most once, with their own timestamp.
 
-    A record that failed in a following stage of a program goes back into the topic before that stage: what came before it is not repeated. For
-    windows that have fired since, a record with its own time is late.
+    A record that failed in a following stage of a program goes back into the topic before that stage: earlier stages do not repeat it. For
+    windows that have given their result since, a record with its own time is late.
 
-    A broadcast input's record that failed in some tasks only is refused: every task would process it again. `--to-all-tasks` sends it all the
-    same. A record is refused, too, if its topic does not take its timestamp (message.timestamp.before.max.ms, message.timestamp.after.max.ms), or
+    A broadcast input's record that failed in some tasks only is refused: every task would process it again. `--to-all-tasks` sends it
+    anyway. A record is refused, too, if its topic does not take its timestamp (message.timestamp.before.max.ms, message.timestamp.after.max.ms), or
     would remove it at once (retention.ms). `--new-time` sends it with the present time. A topic with message.timestamp.type=LogAppendTime gives
     each record the present time anyway.
     """
@@ -167,7 +167,7 @@ def discard(
     execute: Execute = False,
     as_json: AsJson = False,
 ) -> None:
-    """Mark dead letters as dealt with: no replay sends them back. They stay in the topic, as long as it keeps them."""
+    """Mark dead letters as not needed: no replay sends them back. They stay in the topic until Kafka deletes them."""
     job = Job(file, more, sets)
     chosen = filter_of(task, topic, error, since, job.clock.now_ms())
     check_choice(which, everything, chosen, "discard")

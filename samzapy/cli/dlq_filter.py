@@ -12,7 +12,7 @@ from samzapy.ops.letter_choice import Filter
 
 OfTask = Annotated[str | None, typer.Option("--task", metavar="NAME", help='Only of this task, e.g. "Partition 0".', show_default=False)]
 OfTopic = Annotated[str | None, typer.Option("--topic", help="Only from this input.", show_default=False)]
-WithError = Annotated[str | None, typer.Option("--error", metavar="TEXT", help="Only those whose error has this text.", show_default=False)]
+WithError = Annotated[str | None, typer.Option("--error", metavar="TEXT", help="Only those whose error contains this text.", show_default=False)]
 Since = Annotated[
     str | None,
     typer.Option("--since", metavar="T", help="Only those set aside at or after 2026-01-31T12:00:00 (UTC), or in the last 2h.", show_default=False),

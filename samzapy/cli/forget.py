@@ -37,7 +37,7 @@ def drop(
         empty = "To empty the job's stores and fill them again, use `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`"
         if job.settings.app is not None:
             raise ConfigurationError(
-                f"store {store!r} is in the program {job.settings.app}.", f"{empty}; to drop this one, take what has this name out of the program first."
+                f"store {store!r} is in the program {job.settings.app}.", f"{empty}; to drop this one, remove the operator of this name from the program first."
             )
         raise ConfigurationError(
             f"store {store!r} is in the job file.", f"{empty}; to drop this one, remove it from `stores:` first, or set its `changelog: false`."
@@ -74,14 +74,14 @@ def forget(
     sets: Sets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a stopped job's offsets in a topic that is not an input any more: if it is added again, it begins as a new input."""
+    """Forget a stopped job's offsets in a topic that is no longer an input: if the topic is added again, it starts as a new input."""
     job = Job(file, more, sets)
     names = JobTopics.of(job.settings)
     if topic in names.internal:
         raise ConfigurationError(
             f"{topic} is between two stages of the program {job.settings.app}.",
             "To give up what waits in it and in all stores, and read the inputs again, use `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`; to "
-            "forget it, take what writes it out of the program first.",
+            "forget it, remove the operator that writes it from the program first.",
         )
     if topic in names.inputs:
         first = "remove it from `inputs:` first" if job.settings.app is None else f"take its stream out of the program {job.settings.app} first"

@@ -81,7 +81,7 @@ Without `--until-end` it runs until Ctrl-C, without `--local` on Spark; `samzapy
 
 def init(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty directory.", show_default=False)],
-    streams: Annotated[bool, typer.Option("--streams", help="A program of streams and tables, in place of a task.")] = False,
+    streams: Annotated[bool, typer.Option("--streams", help="A program of streams and tables, instead of a task.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Create a working example job in a new directory: task, job file, unit test, README."""

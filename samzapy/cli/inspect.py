@@ -33,9 +33,9 @@ def status(
     more: MoreFiles = None,
     sets: Sets = None,
     as_json: AsJson = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Again every two seconds, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Repeat it every two seconds, until Ctrl-C.")] = False,
 ) -> int:
-    """Status of the running job; exit code 3 if it is not running, or only starting, 4 if it runs and does not answer."""
+    """Status of the running job; exit code 3 if it is not running or still starting, 4 if it runs but does not answer."""
     asked = Job(file, more, sets)
     try:
         return _status(asked, as_json, watch)
@@ -205,7 +205,7 @@ def topics(
     acls: Annotated[bool, typer.Option("--acls", help="Only print the ACLs that the job needs, as lines of Kafka's own tool.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """The topics the job needs, expected against actual; exit code 4 if one is missing that `run` does not create, or is wrong."""
+    """The topics that the job needs, as they should be and as they are; exit code 4 if one is missing that `run` does not create, or is wrong."""
     job = Job(file, more, sets)
     if acls:
         _print_acls(job, as_json)

@@ -37,7 +37,7 @@ class _Reader:
 
 
 def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
-    """How far behind the job is in each input partition, running or not."""
+    """The lag of the job in each input partition, whether it runs or not."""
     with Job(file, more, sets) as job:
         tasks = job_facts(job.settings, job.log).tasks
         if not tasks:

@@ -24,9 +24,9 @@ def pause(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
-    """Let the running job process nothing until it is resumed: it commits, and keeps its tasks, state and place.
+    """Let the running job process nothing until it is resumed: its containers commit, and keep their tasks and state.
 
-    It holds for containers that start again, and ends with the run: a later `samzapy run` begins unpaused."""
+    A container that restarts stays paused. The pause ends with the run: a later `samzapy run` is not paused."""
     job = Job(file, more, sets)
     return done(job, "pause", _order(job, "pause", timeout, token_file, dry_run), as_json)
 
@@ -40,7 +40,7 @@ def resume(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
-    """Let a paused job go on, from where it stands."""
+    """Let a paused job continue where it stopped."""
     job = Job(file, more, sets)
     return done(job, "resume", _order(job, "resume", timeout, token_file, dry_run), as_json)
 
@@ -54,7 +54,7 @@ def commit(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
-    """Let every container of the running job commit now, and wait until they have; for before an upgrade, or a copy of an output."""
+    """Let every container of the running job commit now, and wait until all have; for use before an upgrade, or before a copy of an output."""
     job = Job(file, more, sets)
     return done(job, "commit", _order(job, "commit", timeout, token_file, dry_run), as_json)
 

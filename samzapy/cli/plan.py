@@ -32,15 +32,15 @@ def plan(
     file: JobFile,
     more: MoreFiles = None,
     sets: Sets = None,
-    master: Annotated[str | None, typer.Option(help="Spark's master, in place of the job file's.", show_default=False)] = None,
+    master: Annotated[str | None, typer.Option(help="Spark's master, instead of the job file's.", show_default=False)] = None,
     local: Annotated[bool, typer.Option("--local", help="As for `samzapy run --local`.")] = False,
     as_json: AsJson = False,
     graph: Annotated[
-        str | None, typer.Option("--graph", help="The graph of an `app` as text, mermaid, dot or json; asks no cluster.", show_default=False)
+        str | None, typer.Option("--graph", help="The graph of an `app` as text, mermaid, dot or json; needs no cluster.", show_default=False)
     ] = None,
-    code: Annotated[bool, typer.Option("--code", help="The code that is made of an `app`; asks no cluster.")] = False,
+    code: Annotated[bool, typer.Option("--code", help="The code that is generated from an `app`; needs no cluster.")] = False,
 ) -> int:
-    """What `run` would do: tasks, containers, hosts, topics to create. Changes nothing; a run that would be refused has that run's exit code."""
+    """What `run` would do: tasks, containers, hosts, topics to create. Changes nothing; if a run would be refused, its exit code."""
     if graph is not None or code:
         show_program(load(file, more, with_master(sets, local, master)), graph, code)
         return 0

@@ -160,7 +160,7 @@ def tail(
     """Show records as a read_committed reader sees them: partition@offset, key, value, headers. Exit code 1 if some cannot be decoded.
 
     With --json, `key` and `value` hold what the serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or
-    `value_base64` instead: the bytes as Kafka has them. A header that is no text is {"base64": …}."""
+    `value_base64` instead: the bytes as Kafka has them. A header that is not text is {"base64": …}."""
     log, servers, names, find = _of_job(job_file, topic, servers)
     key_serde, value_serde = key_serde or names[0], value_serde or names[1]
     shown = Shown(*(None if name is None else find(name, topic, part) for name, part in ((key_serde, KEY), (value_serde, VALUE))))
@@ -193,7 +193,7 @@ def serdes_of(settings: Settings, topic: str) -> tuple[str, str]:
     found = serdes_by_topic(settings)
     if topic not in found:
         raise ConfigurationError(
-            f"{job_of(settings)} has no topic {topic} with serdes.", f"It has: {', '.join(sorted(found))}. For others leave --job out; see --value-serde."
+            f"{job_of(settings)} has no topic {topic} with serdes.", f"It has: {', '.join(sorted(found))}. For other topics leave out --job; see --value-serde."
         )
     return found[topic]
 

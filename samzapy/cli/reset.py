@@ -34,14 +34,14 @@ def reset(
         bool, typer.Option("--coordinator", help="Delete only the coordinator topic (which container runs which tasks); keep state and checkpoints.")
     ] = False,
     drop_orders: Annotated[
-        bool, typer.Option("--drop-orders", help="With --coordinator: also if a `checkpoint set` waits there for the next start; it is lost then.")
+        bool, typer.Option("--drop-orders", help="With --coordinator: delete it even if a `checkpoint set` waits in it for the next start, which is then lost.")
     ] = False,
     execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove state, changelogs and checkpoints of a stopped job: the next run starts from the beginning."""
     if drop_orders and not coordinator:
-        raise ConfigurationError("--drop-orders is an option of --coordinator.", "Without --coordinator, everything is forgotten anyway: leave it out.")
+        raise ConfigurationError("--drop-orders is an option of --coordinator.", "Without --coordinator, all orders are deleted anyway: leave this option out.")
     job = Job(file, more, sets)
     settings = job.settings
     with job:
@@ -114,7 +114,7 @@ def refuse_to_lose_orders(job: Job, drop: bool, execute: bool) -> None:
     if execute:
         raise ConfigurationError(
             f"{what}; with the topic it would be lost.",
-            f"Start the job first, so that it carries that out. If it cannot be started: add --drop-orders, and then give {again}",
+            f"Start the job first: its start carries that out. If it cannot be started: add --drop-orders, and then give {again}",
         )
     say(f"{what}; with the topic it would be lost, so --execute refuses this without --drop-orders. After that, give {again}")
 

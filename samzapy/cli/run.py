@@ -30,7 +30,7 @@ def run(
     file: JobFile,
     more: MoreFiles = None,
     sets: Sets = None,
-    master: Annotated[str | None, typer.Option(help="Spark's master, in place of the job file's.", show_default=False)] = None,
+    master: Annotated[str | None, typer.Option(help="Spark's master, instead of the job file's.", show_default=False)] = None,
     local: Annotated[bool, typer.Option("--local", help="Containers as child processes, without Spark.")] = False,
     until_end: Annotated[bool, typer.Option("--until-end", help=UNTIL_END)] = False,
     create: Annotated[
@@ -48,7 +48,7 @@ def run(
 ) -> int:
     """Run a job in the foreground. Ctrl-C: final commit, exit 0; a second one: stop now.
 
-    In a terminal its last line shows what goes on: records a second, how far the job is behind, commits, restarts. At the end there is a summary."""
+    In a terminal its last line shows the progress: records per second, lag, commits, restarts. At the end there is a summary."""
     if log_format not in FORMATS:
         raise ConfigurationError(f"--log-format {log_format}: no such format.", f"It is {' or '.join(FORMATS)}.")
     if inline and (master or profile):

@@ -53,7 +53,7 @@ def get(
 ) -> int:
     """The committed value of one key, and the task whose entry it is (of each task that has it); exit code 1 if no task has it.
 
-    The output without --json is for people. With --json it is a document per line that loses nothing: `key` and `value` hold what the
+    The output without --json is for people. With --json it is one document per line, in which nothing is lost: `key` and `value` hold what the
     serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or `value_base64` instead: the bytes
     as Kafka has them."""
     job = Job(file, more, sets)
@@ -78,7 +78,7 @@ def scan(
 ) -> None:
     """Committed entries in key order: key, value, and the task whose entry it is.
 
-    The output without --json is for people. With --json it is a document per line that loses nothing: `key` and `value` hold what the
+    The output without --json is for people. With --json it is one document per line, in which nothing is lost: `key` and `value` hold what the
     serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or `value_base64` instead: the bytes
     as Kafka has them."""
     job = Job(file, more, sets)
@@ -91,7 +91,7 @@ def scan(
 def export(file: JobFile, store: StoreName, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
     """All committed entries in key order: key, value, and the task whose entry it is.
 
-    The output without --json is for people. With --json it is a document per line that loses nothing: `key` and `value` hold what the
+    The output without --json is for people. With --json it is one document per line, in which nothing is lost: `key` and `value` hold what the
     serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or `value_base64` instead: the bytes
     as Kafka has them."""
     job = Job(file, more, sets)

@@ -36,7 +36,7 @@ def top(
     sets: Sets = None,
     sort: Annotated[str, typer.Option("--sort", help=f"Which tasks come first: {', '.join(ORDERS)}.")] = "behind",
     tasks: Annotated[int, typer.Option("--tasks", help="How many tasks are shown.", min=1)] = 30,
-    once: Annotated[bool, typer.Option("--once", help="Once, not every second; so it is, too, where the output is no terminal.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Show it once, not every second; this is the default if the output is not a terminal.")] = False,
 ) -> int:
     """What the running job does, every second until Ctrl-C: rates, shares of the loop's time, lag; exit code 3 if it is not running."""
     if sort not in ORDERS:

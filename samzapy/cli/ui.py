@@ -33,11 +33,11 @@ def ui(
     file: JobFile,
     more: MoreFiles = None,
     sets: Sets = None,
-    view: Annotated[bool, typer.Option("--view", help="A page that can look and change nothing.")] = False,
+    view: Annotated[bool, typer.Option("--view", help="A page that shows everything and cannot change anything.")] = False,
     no_open: Annotated[bool, typer.Option("--no-open", help="Print the address only.")] = False,
     token_file: TokenFile = None,
 ) -> int:
-    """The job's page: prints its address, and opens it where there is a display. Of a job that does not run it shows what Kafka has of it, until Ctrl-C."""
+    """The job's page: prints its address, and opens it where there is a display. If the job is not running, it shows what Kafka has about it, until Ctrl-C."""
     with Job(file, more, sets) as job:
         status, url = job.status(), job.url()
         if status is None or url is None:

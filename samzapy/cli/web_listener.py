@@ -30,8 +30,8 @@ def context_of(web: WebSettings) -> ssl.SSLContext | None:
         if is_loopback(web.host) or web.proxy:
             return None
         raise ConfigurationError(
-            f"web.host {web.host} answers other machines, and without TLS whoever is on the way reads the tokens and what the page shows.",
-            "Write web: {tls: {cert: FILE, key: FILE}}; or web: {proxy: true} if something in front of it encrypts; or leave web.host at 127.0.0.1.",
+            f"web.host {web.host} answers other machines, and without TLS others on the network can read the tokens and what the page shows.",
+            "Write web: {tls: {cert: FILE, key: FILE}}; or web: {proxy: true} if a proxy in front of it encrypts; or leave web.host at 127.0.0.1.",
         )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -169,14 +169,14 @@ def _token(document: Mapping[str, Any]) -> Iterator[Finding]:
     gives = str(kafka.get("sasl.oauthbearer.method", "")).lower() == "oidc" or str(kafka.get("enable.sasl.oauthbearer.unsecure.jwt", "")).lower() == "true"
     if key and not gives:
         hint = "Set `sasl.oauthbearer.method: oidc` with `sasl.oauthbearer.token.endpoint.url`, `sasl.oauthbearer.client.id` and `…client.secret`."
-        yield Finding((CLIENT, key), "OAUTHBEARER, and no key says where tokens come from", hint)
+        yield Finding((CLIENT, key), "with OAUTHBEARER a key must say where tokens come from", hint)
 
 
 def _servers(path: Route, value: Any) -> Iterator[Finding]:
     if value is None:
         return
     if len(path) > 2:
-        yield Finding(path, "one job is on one cluster", "Write it once, in `kafka`.", at_key=True)
+        yield Finding(path, "a job uses one Kafka cluster only", "Write it once, in `kafka`.", at_key=True)
     elif not isinstance(value, str) or not value.strip():
         hint = 'Write one text, with commas: "a:9092,b:9092".'
         yield Finding(path, f"expected host:port, found {shown(value)}", hint)

@@ -100,7 +100,7 @@ def time_source(value: Any) -> str:
     name = text(value, "where a record's time is")
     if name.isidentifier() or CLASS.fullmatch(name):
         return name
-    raise wrong(f"{shown(name)} says no time", "Write record, processing, the name of a field, or module:function.")
+    raise wrong(f"{shown(name)} is not a source of event time", "Write record, processing, the name of a field, or module:function.")
 
 
 def duration_or(word: str) -> Callable[[Any], int | None]:
@@ -143,7 +143,7 @@ def spark_master(value: Any) -> str:
     if re.match(r"local\[0+[],]", master):
         raise wrong(f"{shown(master)} has no slot for a container", "Write local[2], or local[*] for a slot per core.")
     if master.startswith("local") and any(len(number) > len(str(MAX_SPARK_NUMBER)) or int(number) > MAX_SPARK_NUMBER for number in re.findall(r"\d+", master)):
-        raise wrong(f"{shown(master)} has a number that Spark does not take", f"{MAX_SPARK_NUMBER} is the limit; a slot per core is enough: local[*].")
+        raise wrong(f"{shown(master)} has a number that is too large for Spark", f"{MAX_SPARK_NUMBER} is the limit; a slot per core is enough: local[*].")
     return master
 
 

@@ -65,7 +65,7 @@ def _finding(details: ErrorDetails, document: dict[str, Any]) -> Finding:
 def _samza_instead(path: Route, value: Any) -> Finding | None:
     """`job: {name: x}` and `task: {commit: {ms: 1000}}` are Samza's keys, nested."""
     found = ours_for(path, value) if len(path) == 1 and isinstance(value, dict) else None
-    return Finding(path, f"{found[0]!r} is a key of Samza", f"Here it is {found[1]}.", at_key=True) if found else None
+    return Finding(path, f"{found[0]!r} is a key of Samza", f"In samzapy it is {found[1]}.", at_key=True) if found else None
 
 
 def _unknown_key(path: Route, value: Any, document: dict[str, Any]) -> Finding:
@@ -75,7 +75,7 @@ def _unknown_key(path: Route, value: Any, document: dict[str, Any]) -> Finding:
         return Finding(path, f"{key!r} is not implemented yet", "Remove it.", at_key=True)
     samza = ours_for(path, value)
     if samza:
-        return Finding(path, f"{samza[0]!r} is a key of Samza", f"Here it is {samza[1]}.", at_key=True)
+        return Finding(path, f"{samza[0]!r} is a key of Samza", f"In samzapy it is {samza[1]}.", at_key=True)
     section = section_at(tuple(parent))
     known = known_keys(section) if section else {}
     return Finding(path, f"unknown key {key!r}", _meant(key, tuple(parent), list(known)), at_key=True)

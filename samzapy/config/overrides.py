@@ -32,7 +32,7 @@ def apply_set(root: Node, number: int, text: str, folder: Path, problems: list[P
     source.parsed = True
     samza = ours_for((key.strip(),)) if key.partition(".")[0] in ("job", "task", "app") else None
     if samza:
-        problems.append(source.place(0, 0).problem((key.strip(),), f"{samza[0]!r} is a key of Samza", f"Here it is {samza[1]}."))
+        problems.append(source.place(0, 0).problem((key.strip(),), f"{samza[0]!r} is a key of Samza", f"In samzapy it is {samza[1]}."))
         return root
     empty = next((column for part, column in steps if not part), None)
     if empty is not None:

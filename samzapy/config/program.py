@@ -23,7 +23,7 @@ def check_program(document: Mapping[str, Any]) -> Iterator[Finding]:
     elif not app and document["inputs"] == []:
         yield Finding(("inputs",), "expected at least one entry, found none", example(("inputs",)))
     if task and document.get("stages") is not None:
-        yield Finding(("stages",), "`stages` is what a program says", "Remove it.", at_key=True)
+        yield Finding(("stages",), "`stages` cannot be set: it comes from the program", "Remove it.", at_key=True)
     if task and document.get("streams") is not None:
         yield Finding(("streams",), "`streams` belongs to a job with `app`", "Write the topics under `inputs` and `outputs`.", at_key=True)
 
@@ -41,4 +41,4 @@ def check_written(document: Mapping[str, Any]) -> Iterator[Finding]:
     for key in OF_PROGRAMS if document.get("app") is not None else ():
         if document.get(key) is not None:
             hint = "Remove it; `streams:` says where a stream of the program really is."
-            yield Finding((key,), f"`{key}` of a job with `app` is what the program says", hint, at_key=True)
+            yield Finding((key,), f"`{key}` of a job with `app` is defined by the program", hint, at_key=True)

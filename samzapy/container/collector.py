@@ -190,7 +190,7 @@ def _alone(to: Any, has_more: bool) -> OutgoingMessageEnvelope:
     if not isinstance(to, OutgoingMessageEnvelope):
         raise TypeError(f"send takes a topic and a message, or an OutgoingMessageEnvelope(topic, message, key=…), not {shortened(to)} alone")
     if has_more:
-        raise TypeError("send takes nothing beside an envelope: key, partition, timestamp and headers are given to the envelope")
+        raise TypeError("send takes nothing besides an envelope: give key, partition, timestamp and headers to the envelope")
     return to
 
 

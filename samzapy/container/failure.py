@@ -89,7 +89,8 @@ def dead_letter_of(message: Message, task: str, error: BaseException, attempts: 
     fitted = letter.fitted(spec.max_record_bytes)
     if fitted is None:
         raise RecordTooLarge(
-            f"{task}: record {origin} failed ({described(error)}); not even its origin fits {spec.topic}, whose limit is {spec.max_record_bytes} bytes.",
+            f"{task}: record {origin} failed ({described(error)}); a dead letter with only its origin does not fit {spec.topic}, "
+            f"whose limit is {spec.max_record_bytes} bytes.",
             f"Raise max.message.bytes of {spec.topic}, then start the job again.",
         )
     return fitted
@@ -106,7 +107,7 @@ def tellable(error: BaseException) -> BaseException:
         described(error), stack_of(error), isinstance(error, SamzapyError)
     except Exception as worse:  # noqa: BLE001  whatever a user's exception class does
         kind = type.__dict__["__name__"].__get__(type(error))
-        return TaskError(f"it raised {_a(kind)}, of which nothing can be told: {type.__dict__['__name__'].__get__(type(worse))}.")
+        return TaskError(f"it raised {_a(kind)}, which cannot be described: {type.__dict__['__name__'].__get__(type(worse))}.")
     return error
 
 
@@ -182,7 +183,7 @@ def refuse_returned(hook: str, returned: object) -> None:
     """
     kind = type(returned).__name__
     if isinstance(returned, Generator):
-        raise TaskError(f"{hook} is a generator: nothing of it has run.", "Use no `yield` in it; send with `collector.send(…)`.")
+        raise TaskError(f"{hook} is a generator: none of its code has run.", "Use no `yield` in it; send with `collector.send(…)`.")
     if isinstance(returned, Awaitable):
         if isinstance(returned, Coroutine):
             returned.close()

@@ -82,7 +82,7 @@ class GivenUpRecords:
         if is_logged(number):
             to = f"set aside in {spec.topic}" if spec is not None else "skipped"
             what = "passed by, nothing is written: this input is read again, and its offset was committed before" if comes_again else to
-            LOG.warning("%s: %s: record %s: %s (the task's number %d)", task.name, what, where_of(message, error), brief(error), number)
+            LOG.warning("%s: %s: record %s: %s (number %d of this task)", task.name, what, where_of(message, error), brief(error), number)
 
     def _stop_at(self, error: SamzapyError, cause: BaseException) -> NoReturn:
         self._commits.commit()

@@ -70,7 +70,7 @@ class RenewableConsumer(Closing):
         old, self._now = self._now, fresh
         old.close()
         if grows:
-            LOG.info("container %d has run on since it died: it fetched %s at a time, now %s", self._number, before.value, self.fetch.value)
+            LOG.info("container %d has not died again: it fetched %s at a time, now %s", self._number, before.value, self.fetch.value)
 
     def why_slow(self) -> str:
         """For the status: that it fetches less than usual, and why; "" otherwise."""

@@ -103,7 +103,7 @@ class RollBack:
 
     def _decide(self, contents: Contents, error: TransactionAborted) -> Decision:
         if isinstance(error, TimestampRefused):
-            return GiveUp("the time of this host is refused")  # nothing that the job does would help
+            return GiveUp("Kafka refuses the time of this host's clock")  # nothing that the job does would help
         decision = self._search.aborted(contents, error)
         if isinstance(error, RecordRejected) and error.topic == self._spec.job.checkpoint_topic:
             return GiveUp(f"{self._spec.job.checkpoint_topic} no longer accepts checkpoints", True)  # no record is at fault

@@ -70,7 +70,7 @@ class Sampler:
         """
         if signal.getsignal(signal.SIGALRM) is not self._handler:
             raise ConfigurationError(
-                "the task has a signal handler for SIGALRM of its own, by which the samples would come.", "Use another signal there, or none."
+                "the task has its own signal handler for SIGALRM, the signal that the profiler uses.", "Use another signal there, or none."
             )
         is_first = not self._takers
         if is_first:

@@ -79,8 +79,8 @@ class Context:
         """How far the task's event time has come (api.context)."""
         if self.time is None:
             raise TaskError(
-                f"{self.task_name} asks for the watermark, and no input has a time.",
-                "Say it in the job file: `inputs: [{topic: …, time: {from: record, watermark_delay: 5s}}]`.",
+                f"{self.task_name} asks for the watermark, but no input has a time.",
+                "Set it in the job file: `inputs: [{topic: …, time: {from: record, watermark_delay: 5s}}]`.",
             )
         return self.time.watermark
 

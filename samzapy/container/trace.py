@@ -60,9 +60,9 @@ class Trace:
             is_ours = is_of_watchdog(text)
             self.predecessor_at, self.predecessor_pid = "" if is_ours else printable(place_in(text)), _process_of(text)
             if is_ours:
-                LOG.warning("process %d, the last of this container here, crashed in %s: no record is the reason", self.predecessor_pid, WATCHDOG)
+                LOG.warning("process %d, the previous one of this container on this host, crashed in %s: no record was the cause", self.predecessor_pid, WATCHDOG)
             if self.predecessor_at:
-                LOG.warning("process %d, the last of this container here, ended at %s", self.predecessor_pid, self.predecessor_at)
+                LOG.warning("process %d, the previous one of this container on this host, ended at %s", self.predecessor_pid, self.predecessor_at)
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             os.write(self._file, self._head)
             faulthandler.enable(self._file)

@@ -51,7 +51,7 @@ class CoordinatorLog:
         for key, why in ledger.unreadable.items():
             if key not in self._told_of and len(self._told_of) < MAX_TOLD:
                 self._told_of.add(key)
-                LOG.warning("a record that cannot be read is passed over where it is not needed: %s", getattr(why, "message", why))
+                LOG.warning("a record that cannot be read is skipped, because it is not needed: %s", getattr(why, "message", why))
         return ledger
 
     def owners_by_checkpoints(self) -> tuple[dict[int, tuple[str, ...]], int]:

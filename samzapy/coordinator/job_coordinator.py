@@ -189,7 +189,7 @@ class JobCoordinator:
         if failure is None:
             ended = "was stopped" if self._kill_now or self.roster.stop_asked_at is not None else "has finished"
             if unsettled:
-                LOG.warning("job %s %s; container %s made no final commit: the next run continues from the one before", self._job, ended, unsettled)
+                LOG.warning("job %s %s; container %s made no final commit: the next run continues from the last commit before", self._job, ended, unsettled)
             else:
                 LOG.info("job %s %s; all its work is committed", self._job, ended)
             return 0

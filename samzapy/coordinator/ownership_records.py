@@ -209,7 +209,7 @@ class OwnershipRecords:
         broken = [(key, self._known[key]) for key in ledger.unreadable if key in self._known]
         if broken:
             names = ", ".join(brief(key.decode("utf-8", "replace")) for key, _ in broken[:MAX_TOLD])
-            LOG.warning("written again, because somebody wrote over them what cannot be read: %s", names)
+            LOG.warning("written again to the coordinator topic, because another writer put unreadable records in their place: %s", names)
             self.write(*broken)
 
     def _moved(self, task: str, host: str, epoch: int) -> dict[str, int] | None:

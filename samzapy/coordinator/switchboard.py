@@ -97,7 +97,7 @@ class Switchboard:
         if self._is_closed:
             raise ClusterUnreachable("this run is ending.", "")
         if len(self._asked) >= MAX_QUESTIONS:
-            raise ConfigurationError(f"{MAX_QUESTIONS} questions are waited for already.", "Ask again when some are answered.")
+            raise ConfigurationError(f"{MAX_QUESTIONS} questions to containers wait for an answer already.", "Ask again when some are answered.")
         alike = (q for q in self._asked.values() if (q.container, q.kind) == (question.container, question.kind))
         if question.kind in ALONE and next(alike, None) is not None:
             raise ConfigurationError(f"a {question.kind} of container {question.container} is under way already.", "Ask again when it is over.")
@@ -113,7 +113,7 @@ class Switchboard:
         with self._lock:
             line = self._line(container, incarnation)
             if number <= line.newest:
-                raise Superseded(f"request {number} of the line of container {container} came before.", "")
+                raise Superseded(f"request {number} of container {container} was received before.", "")
             line.newest, line.wake = number, wake
             for answer in answers:
                 question = self._asked.get(str(answer.get("id", "")))

@@ -210,18 +210,18 @@ class DeadLetters:
             return TopicMissing(f"the dead letter of {origin}: that partition no longer exists.", "Name others to replay.")
         if origin.topic in self.not_read:
             return ConfigurationError(
-                f"the dead letter of {origin}: no checkpoint of this job knows {origin.topic}, so what is in it is removed before the next run.",
+                f"the dead letter of {origin}: no checkpoint of this job knows {origin.topic}, so its records are removed before the next run.",
                 "Start the job first, then send it back.",
             )
         next_offset = self._next_of(entry.letter)
         if next_offset is not None and next_offset <= origin.offset:
             return ConfigurationError(
-                f"the dead letter of {origin}: {entry.letter.task} goes on at {next_offset} there, so it reads the record itself. Sent back, it would count twice.",
-                f"Take it out: `samzapy dlq discard JOB.yaml {entry.number} --execute`. If the record fails again, it becomes a dead letter anew.",
+                f"the dead letter of {origin}: {entry.letter.task} continues at {next_offset} there, so it will read the record. Sent back, it would count twice.",
+                f"Take it out: `samzapy dlq discard JOB.yaml {entry.number} --execute`. If the record fails again, it becomes a dead letter again.",
             )
         if entry.letter.key == MARKS_KEY:
             return ConfigurationError(
-                f"the dead letter of {origin} has a key that samzapy alone writes: it is no record of this job's.",
+                f"the dead letter of {origin} has a key that only samzapy writes: it is not a record of this job.",
                 f"Look at it: `samzapy dlq show JOB.yaml {entry.number}`; take it out: `samzapy dlq discard JOB.yaml {entry.number} --execute`.",
             )
         tasks = failed_in.get(origin)

@@ -49,7 +49,7 @@ def check_choice(which: Sequence[str] | None, everything: bool, chosen: Filter, 
     """
     if bool(which) + everything + chosen.is_any != 1:
         raise ConfigurationError(
-            f"give either --all, or the records to {doing}, or options that choose them.", "`samzapy dlq list JOB.yaml` shows their numbers."
+            f"give either --all, or the records to {doing}, or options that select them.", "`samzapy dlq list JOB.yaml` shows their numbers."
         )
 
 
@@ -128,5 +128,5 @@ def readers_of(settings: Settings, log: Log) -> dict[str, int]:
         facts = admin.topics(names.inputs)
     missing = [topic for topic in names.inputs if topic not in facts]
     if missing:
-        raise TopicMissing(f"input topic {', '.join(missing)} does not exist: how many tasks there are is not known.", "Create it.")
+        raise TopicMissing(f"input topic {', '.join(missing)} does not exist, so the number of tasks is not known.", "Create it.")
     return dict.fromkeys(names.broadcast, len(tasks_of(settings, facts)))

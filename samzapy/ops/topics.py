@@ -231,7 +231,7 @@ def _refuse_others(names: JobTopics, admin: Admin) -> None:
                     kind = "dead-letter topic" if topic == job.dead_letter_topic else "changelog"
                     raise ConfigurationError(
                         f"output {topic} is a {kind} of job {job}, to which that job alone writes.",
-                        f"Write another topic; if job {job} is no more, delete {job.checkpoint_topic} with Kafka's own tools.",
+                        f"Write another topic; if job {job} no longer exists, delete {job.checkpoint_topic} with Kafka's own tools.",
                     )
 
 

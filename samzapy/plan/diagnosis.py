@@ -112,8 +112,8 @@ def _interpreter_held(job: JobFacts) -> Iterator[Finding]:
         if c.held_at:
             long = f" for more than {c.held_s:.1f} s" if c.held_s else ""
             yield Finding(
-                "interpreter-held", ACT, f"Code of container {c.number} kept the interpreter{long}, at {c.held_at}: meanwhile it cannot be heard.",
-                {"deaths": c.deaths}, "Make that call shorter, or `containers.lease` longer: a container that is not heard for so long is ended.",
+                "interpreter-held", ACT, f"Code of container {c.number} held Python's lock{long}, at {c.held_at}: meanwhile it sends no heartbeats.",
+                {"deaths": c.deaths}, "Make that call shorter, or `containers.lease` longer: a container without heartbeats for that time is ended.",
                 f"container {c.number}",
             )  # fmt: skip
 
@@ -151,7 +151,7 @@ def _searching(job: JobFacts) -> Iterator[Finding]:
     for c in job.containers:
         if c.is_searching:
             yield Finding(
-                "searching", KNOW, f"Container {c.number} ended without a reason; for a while it takes small batches, to find a record that ends it.",
+                "searching", KNOW, f"Container {c.number} ended without a known reason. For a while it takes small batches, to see if a record ends it.",
                 {}, "", f"container {c.number}",
             )  # fmt: skip
 
@@ -203,7 +203,7 @@ def _slow_host(job: JobFacts) -> Iterator[Finding]:
     others = median(us for host, us in by_host.items() if host != worst)
     if min(costs[worst]) >= TIMES_HOST * others:
         yield Finding(
-            "slow-host", LOOK, f"{worst} needs {by_host[worst]:,.0f} µs a record, the other hosts {others:,.0f}.",
+            "slow-host", LOOK, f"{worst} needs {by_host[worst]:,.0f} µs a record, the other hosts {others:,.0f} µs.",
             {"host": worst}, "", worst,
         )  # fmt: skip
 
@@ -215,7 +215,7 @@ def _slow_task(job: JobFacts) -> Iterator[Finding]:
     usual, worst = median(t.us or 0.0 for t in known), max(known, key=lambda t: t.us or 0.0)
     if (worst.us or 0.0) >= TIMES * usual and (worst.us or 0.0) * (worst.rate or 0.0) / 1e6 >= IDLE:
         yield Finding(
-            "slow-task", LOOK, f"{worst.name} needs {worst.us:,.0f} µs a record, the others {usual:,.0f}.",
+            "slow-task", LOOK, f"{worst.name} needs {worst.us:,.0f} µs a record, the others {usual:,.0f} µs.",
             {"records_per_second": round(worst.rate or 0.0), "container": worst.container},
             f"samzapy debug profile JOB.yaml --container {worst.container} -o profile.svg",
             worst.name,
@@ -233,9 +233,9 @@ def _under_provisioned(job: JobFacts) -> Iterator[Finding]:
     most = len(job.tasks)
     mean = 100 * sum(c.busy or 0.0 for c in known) / len(known)
     whose = f"All {len(known)} containers are" if len(known) > 1 else "The only container is"
-    sentence = f"{whose} busy {mean:.0f} % of the time, and the job falls {job.lag_rate:,.0f} records a second further behind."
+    sentence = f"{whose} busy {mean:.0f} % of the time, and the job's lag grows by {job.lag_rate:,.0f} records a second."
     if len(known) >= most:
-        remedy = f"There are only {most} tasks, one for each input partition: more containers do not help; more partitions, or less work a record, do."
+        remedy = f"There are only {most} tasks, one for each input partition: more containers do not help. Use more partitions, or less work per record."
     else:
         remedy = f"samzapy scale JOB.yaml --containers {min(wanted, most)}"
     evidence = {"a_container_does_per_second": round(each), "arriving_per_second": round(max(arriving, rate + job.lag_rate))}
@@ -250,7 +250,7 @@ def _over_provisioned(job: JobFacts) -> Iterator[Finding]:
         if wanted < len(known):
             most = 100 * max(c.busy or 0.0 for c in known)
             yield Finding(
-                "over-provisioned", KNOW, f"{len(known)} containers are busy {most:.0f} % of the time at most; {wanted} would do.",
+                "over-provisioned", KNOW, f"{len(known)} containers are busy {most:.0f} % of the time at most; {wanted} would be enough.",
                 {"busy": round(whole, 2)}, f"samzapy scale JOB.yaml --containers {wanted}",
             )  # fmt: skip
 
@@ -260,7 +260,7 @@ def _commit_heavy(job: JobFacts) -> Iterator[Finding]:
         if c.loop and c.loop["commit"] >= COMMIT_HEAVY:
             yield Finding(
                 "commit-heavy", LOOK, f"{100 * c.loop['commit']:.0f} % of container {c.number}'s time goes into commits.",
-                {"decide_s": c.decide_s}, "Commit less often, in the job file: `commit.interval: 5s`", f"container {c.number}",
+                {"decide_s": c.decide_s}, "Commit less often. Set in the job file: `commit.interval: 5s`", f"container {c.number}",
             )  # fmt: skip
 
 
@@ -269,7 +269,7 @@ def _memory(job: JobFacts) -> Iterator[Finding]:
         if c.grows_mib >= GROWS_MIB:
             yield Finding(
                 "memory", LOOK, f"The memory of container {c.number} grows by {c.grows_mib:.0f} MiB a minute; it takes {c.memory_mib:,.0f} MiB.",
-                {}, "See what the task keeps in attributes: nothing takes it away but a restart. `samzapy restart JOB.yaml` buys time.",
+                {}, "See what the task keeps in attributes of `self`: only a restart frees it. `samzapy restart JOB.yaml` helps for a while.",
                 f"container {c.number}",
             )  # fmt: skip
 
@@ -280,7 +280,7 @@ def _far_restore(job: JobFacts) -> Iterator[Finding]:
     if len(rebuilt) >= 2 and whole >= FAR_S:
         yield Finding(
             "far-restore", KNOW, f"{len(rebuilt)} of {len(job.tasks)} tasks were rebuilt from their changelogs after a death, {whole:.0f} s in all.",
-            {}, "Warm copies on other hosts make that short, in the job file: `containers.standby: 1`",
+            {}, "Warm copies on other hosts make that quicker. Set in the job file: `containers.standby: 1`",
         )  # fmt: skip
 
 
@@ -298,7 +298,7 @@ def _held_back(job: JobFacts) -> Iterator[Finding]:
     for c in job.containers:
         if c.loop and c.loop["wait_output"] >= HELD_BACK:
             yield Finding(
-                "held-back", LOOK, f"Container {c.number}'s queue to the brokers is full {100 * c.loop['wait_output']:.0f} % of the time: they take no more.",
+                "held-back", LOOK, f"Container {c.number}'s queue to the brokers is full {100 * c.loop['wait_output']:.0f} % of the time: they are slow to accept.",
                 {}, "", f"container {c.number}",
             )  # fmt: skip
 
@@ -313,7 +313,7 @@ def _set_aside(job: JobFacts) -> Iterator[Finding]:
 def _idle_containers(job: JobFacts) -> Iterator[Finding]:
     idle = [str(c.number) for c in job.containers if not c.tasks]
     if idle and len(idle) < len(job.containers):
-        yield Finding("idle-containers", KNOW, f"Container {', '.join(idle)} has no tasks: there are {len(job.tasks)} for {len(job.containers)}.", {})
+        yield Finding("idle-containers", KNOW, f"Container {', '.join(idle)} has no tasks: there are {len(job.tasks)} tasks for {len(job.containers)}.", {})
 
 
 # In the order in which they are told; the codes that each hides. A code that is hidden hides on.

@@ -59,7 +59,7 @@ class RecordSerde:
     def encode(self, value: Any) -> bytes:
         if not isinstance(value, self._type):
             raise SerdeError(
-                f"serde {self.name} takes {self._type.__name__}, not {shown(value)} ({type(value).__name__}).", "Make one of it first."
+                f"serde {self.name} takes {self._type.__name__}, not {shown(value)} ({type(value).__name__}).", "Make such an object of it first."
             )
         try:
             data = self._dumps(value)
@@ -119,5 +119,5 @@ def record_serde(name: str, folders: Sequence[Path]) -> RecordSerde:
     except Exception as error:  # what a user's module raises at import may be anything
         raise ConfigurationError(f"serde {name}: {type(error).__name__}: {error}.", REMEDY) from error
     if not inspect.isclass(found) or not holds_records(found):
-        raise ConfigurationError(f"serde {name}: {path} is none of the kinds of class that hold records.", REMEDY)
+        raise ConfigurationError(f"serde {name}: {path} is not a dataclass, msgspec.Struct, NamedTuple, TypedDict or pydantic model.", REMEDY)
     return RecordSerde(name, found)

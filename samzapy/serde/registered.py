@@ -128,8 +128,8 @@ class RegistrySerde:
         """
         if not self._subject:
             raise ConfigurationError(
-                f"serde {self.name}: a window keeps its values in no topic of their own, so they have no subject.",
-                "Turn them into a class of yours before the window: `.map_values(…)`.",
+                f"serde {self.name}: the values of a window have no topic of their own, and so no subject.",
+                "Convert them to a class of your own before the window: `.map_values(…)`.",
             )
         registry = self._schemas.registry
         if self._wanted is None:

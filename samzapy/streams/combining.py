@@ -74,8 +74,8 @@ def records_of(window: WindowAggregate, headers: Headers) -> int:
 def not_for(name: str) -> TaskError:
     """A record that is a sum which cannot be used here."""
     return TaskError(
-        f"the record is a partial sum of the program as it was before, which {name!r} cannot take.",
-        "Run the program as it was until it has read what is in the topic (`samzapy run JOB.yaml --until-end`), and then this one.",
+        f"the record is a partial sum that an earlier version of the program wrote; {name!r} cannot take it.",
+        "Run the earlier version until it has read the whole topic (`samzapy run JOB.yaml --until-end`), and then this one.",
     )
 
 

@@ -21,7 +21,7 @@ def unchanged(call: Callable[..., Any], node: Node) -> Callable[..., Any]:
         result = call(*values, **named)
         if before != [_bytes(value) for value in given]:
             raise TaskError(
-                f"{node.title} ({node.where}): its function changes the value that it is given, which other operators are given, too.",
+                f"{node.title} ({node.where}): its function changes the value that it gets, and other operators get the same value.",
                 "Make a new value: {**value, …}, dataclasses.replace(value, …), or copy.deepcopy(value).",
             )
         return result

@@ -127,7 +127,7 @@ class Harness(EventTime):
         """Send a record's bytes, not encoded, to any of the job's topics. Raises as `send`."""
         self._known(topic)
         if timestamp is not None and timestamp < 1:
-            raise ValueError(f"timestamp {timestamp}: milliseconds since 1970 are needed, from 1 on; without one it is the clock's time")
+            raise ValueError(f"timestamp {timestamp}: it must be milliseconds since 1970, 1 or more; leave it out for the clock's time")
         producer = self.log.plain_producer("harness")
         producer.send(topic, value, key, partition, timestamp or self.clock.now_ms(), headers)
         producer.flush()

@@ -130,7 +130,7 @@ class Letters:
     @contextmanager
     def _alone(self) -> Any:
         if not self._lock.acquire(timeout=WAIT_S):
-            raise ClusterUnreachable("another request reads or sends the dead letters just now.", "Ask again in some seconds.")
+            raise ClusterUnreachable("another request is reading or sending the dead letters.", "Ask again in some seconds.")
         try:
             yield
         finally:

@@ -45,7 +45,7 @@ class Nobody:
 
 
 def _nobody() -> ConfigurationError:
-    return ConfigurationError("the job does not run: there is nothing to look into.", "Start it: `samzapy run JOB.yaml`.")
+    return ConfigurationError("the job is not running, so there is nothing to inspect.", "Start it: `samzapy run JOB.yaml`.")
 
 
 class Looking:
@@ -82,7 +82,7 @@ class Looking:
                 raise ConfigurationError(f"there is no task {task[:100]!r}.", "`samzapy status JOB.yaml` shows their names.")
             owner = next((member for member in self._roster.members.values() if task in member.tasks), None)
         if owner is None:
-            raise ConfigurationError(f"nobody runs {task} now.", "Ask again when it runs.")
+            raise ConfigurationError(f"no container runs {task} now.", "Ask again when it runs.")
         return owner.number
 
     def _ask(self, container: int, kind: str, content: Mapping[str, Any], wait_s: float) -> dict[str, Any]:

@@ -10,7 +10,7 @@ VIEW, OPERATE = May.VIEW, May.OPERATE
 OF_LETTERS = (
     Query("task", str, "", "Only of this task."),
     Query("topic", str, "", "Only from this input."),
-    Query("error", str, "", "Only those whose error has this text."),
+    Query("error", str, "", "Only those whose error contains this text."),
     Query("find", str, "", "Only those in whose error, task, origin, or beginning of key or value this text is."),
     Query("state", str, "waiting", "Only those that were neither sent back nor discarded, or all.", choices=("waiting", "all")),
     Query("limit", int, 50, "How many at most.", 1, 500),

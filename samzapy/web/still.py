@@ -154,7 +154,7 @@ class Still:
 
 
 def _refuse() -> NoReturn:
-    raise ConfigurationError("the job does not run: nobody can do that.", "Start it: `samzapy run JOB.yaml`.")
+    raise ConfigurationError("the job is not running, so this is not possible.", "Start it: `samzapy run JOB.yaml`.")
 
 
 def _task(task: StillTask) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Tap:
     def _with_consumer(self, read: Callable[[Consumer], T]) -> T:
         """One consumer for all who look, one after the other; closed when nobody has looked for a while."""
         if not self._lock.acquire(timeout=WAIT_S):
-            raise ClusterUnreachable("others read topics just now.", "Ask again in some seconds.")
+            raise ClusterUnreachable("other requests are reading topics.", "Ask again in some seconds.")
         try:
             if self._closes is not None:
                 self._closes.cancel()

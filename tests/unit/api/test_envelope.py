@@ -90,8 +90,8 @@ REFUSED: dict[str, tuple[tuple[Any, ...], dict[str, Any], str]] = {
     "another system": ((SystemStream("kinesis", "out"), "v"), {}, "no system 'kinesis'"),
     "a topic alone": (("out",), {}, "send takes a topic and a message"),
     "a number": ((7, "v"), {}, "system_stream"),
-    "a key beside an envelope": ((OutgoingMessageEnvelope("out", "v"),), {"key": "k"}, "nothing beside an envelope"),
-    "a partition beside an envelope": ((OutgoingMessageEnvelope("out", "v"),), {"partition": 1}, "nothing beside an envelope"),
+    "a key beside an envelope": ((OutgoingMessageEnvelope("out", "v"),), {"key": "k"}, "nothing besides an envelope"),
+    "a partition beside an envelope": ((OutgoingMessageEnvelope("out", "v"),), {"partition": 1}, "nothing besides an envelope"),
     "a partition that is not there": (("out", "v"), {"partition": 9}, "partition 9"),
     "a partition as text": (("out", "v"), {"partition": "1"}, "partition"),
 }

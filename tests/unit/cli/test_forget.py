@@ -39,8 +39,8 @@ app.stream("forget-in", key=str, value=str).key_by(lambda v: v, "by-v", key=str)
 @pytest.mark.parametrize(
     ("command", "said", "remedy"),
     [
-        (lambda file: drop(file, "counts"), "store 'counts' is in the program", "--reset-state`; to drop this one, take what has this name out"),
-        (lambda file: forget(file, "job-1-by-v"), "is between two stages", "--to-earliest --reset-state`; to forget it, take what writes it out"),
+        (lambda file: drop(file, "counts"), "store 'counts' is in the program", "--reset-state`; to drop this one, remove the operator of this name"),
+        (lambda file: forget(file, "job-1-by-v"), "is between two stages", "--to-earliest --reset-state`; to forget it, remove the operator that writes it"),
         (lambda file: forget(file, "forget-in"), "is an input", "--to-earliest --keep-state`, for example; to forget it, take its stream"),
     ],
 )

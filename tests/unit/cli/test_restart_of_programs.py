@@ -36,7 +36,7 @@ def test_the_same_program_may_be_restarted() -> None:
 
 @pytest.mark.parametrize(
     ("stores", "partition", "said"),
-    [(["n", "old"], "a.b.0", "the program has the stores n, the one that runs has n, old"), (["n"], "c.0", "has the inputs a.b, the one that runs has c")],
+    [(["n", "old"], "a.b.0", "the program has the stores n, the running one has n, old"), (["n"], "c.0", "has the inputs a.b, the running one has c")],
 )
 def test_another_one_is_refused(stores: list[str], partition: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):

@@ -158,7 +158,7 @@ def test_set_takes_yaml_scalars_and_items_by_index(folder: Path) -> None:
         ("window.x=1", "--set:1:8: error: window.x"),
         ("a..b=1", "--set:1:3: error: an empty part"),
         ("params.a=[1", "--set:1:12: error: this is not YAML"),
-        ("task.commit.ms=5", "Here it is `commit.interval`"),
+        ("task.commit.ms=5", "In samzapy it is `commit.interval`"),
     ],
 )
 def test_a_wrong_set_is_told_with_its_column(text: str, told: str, folder: Path) -> None:

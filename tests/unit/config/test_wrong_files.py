@@ -62,7 +62,7 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     "host with an empty label": (HEAD + "web: {host: a..b}\n", [added(13, "web.host", "'a..b' is no host name", "1 to 63 between the dots")]),
     "host of 300 characters": (HEAD + f"web: {{host: {'a.' * 150}a}}\n", [added(13, "web.host", "is no host name", "253 characters")]),
     "foreign letter": ("job: бase\n" + without("job"), [Error(1, 6, "job", "expected letters", "'б' (CYRILLIC SMALL LETTER BE) is none of a to z")]),
-    "too many slots for Spark": (HEAD + "spark: {master: 'local[999999999999]'}\n", [added(17, "spark.master", "a number that Spark does not take", "1000000")]),
+    "too many slots for Spark": (HEAD + "spark: {master: 'local[999999999999]'}\n", [added(17, "spark.master", "a number that is too large for Spark", "1000000")]),
     # keys
     "unknown key": (HEAD + "windw: 1s\n", [added(1, "windw", "unknown key 'windw'", "did you mean 'window'?")]),
     "unknown key of a store": (
@@ -264,11 +264,11 @@ CASES: dict[str, tuple[str, list[Error]]] = {
     ),
     "two clusters": (
         head("{boot", "{producer: {bootstrap.servers: g}, boot"),
-        [Error(3, 20, "kafka.producer.bootstrap.servers", "one job is on one cluster", "once")],
+        [Error(3, 20, "kafka.producer.bootstrap.servers", "a job uses one Kafka cluster only", "once")],
     ),
     "no tokens": (
         head("{boot", "{sasl.mechanism: OAUTHBEARER, boot"),
-        [Error(3, 25, "kafka.sasl.mechanism", "no key says where tokens come from", "sasl.oauthbearer.method")],
+        [Error(3, 25, "kafka.sasl.mechanism", "a key must say where tokens come from", "sasl.oauthbearer.method")],
     ),
     "bad port": (head("h:9092", "h:port"), [Error(3, 28, "kafka.bootstrap.servers", "expected host:port", "commas")]),
     "nested kafka key": (

@@ -253,7 +253,7 @@ def test_what_a_batch_returns_is_judged_as_what_process_returns(tmp_path: Path) 
 
     bench = Bench(tmp_path, Yielding)
     bench.feed(("a", 1))
-    with pytest.raises(TaskError, match="process_batch is a generator: nothing of it has run"):
+    with pytest.raises(TaskError, match="process_batch is a generator: none of its code has run"):
         bench.drain(bench.start())
 
 

@@ -290,7 +290,7 @@ class Silent(StreamTask):
     [
         ({"from": "at"}, "missing required key 'watermark_delay'"),
         ({"from": "at", "watermark_delay": "5"}, "expected a duration"),
-        ({"from": "a b", "watermark_delay": "5s"}, "'a b' says no time"),
+        ({"from": "a b", "watermark_delay": "5s"}, "'a b' is not a source of event time"),
         ({"from": "at", "watermark_delay": "5s", "idle_timeout": "soon"}, "expected a duration"),
         ({"from": "at", "watermark_delay": "5s", "when_idel": "hold"}, "unknown key 'when_idel'.*did you mean 'when_idle'"),
     ],

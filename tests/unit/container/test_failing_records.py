@@ -337,7 +337,7 @@ def test_an_exception_that_raises_when_it_is_asked_for_its_cause_is_set_aside_al
     bench = Bench(tmp_path, Failing, on_error="dead_letter")
     bench.feed(("a", 1), ("a", 2))
     bench.drain(bench.start())
-    assert ["TaskError: it raised a Hostile, of which nothing can be told: RuntimeError."] == [letter.error for letter in bench.letters()]
+    assert ["TaskError: it raised a Hostile, which cannot be described: RuntimeError."] == [letter.error for letter in bench.letters()]
 
 
 # -- a record that several tasks read -----------------------------------------------------------------------------------------------

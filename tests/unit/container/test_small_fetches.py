@@ -61,9 +61,9 @@ def test_small_fetches_begin_after_a_death_and_end_with_the_watch(
     assert [Fetch.USUAL, *sizes] == log.asked
     assert "" == container.status()["slow"]
     assert [("a", 1), ("b", 2)] == bench.read("out")
-    ends = [r.getMessage() for r in caplog.records if "since it died" in r.getMessage()]
+    ends = [r.getMessage() for r in caplog.records if "has not died again" in r.getMessage()]
     assert [
-        f"container 0 has run on since it died: it fetched {before.value} at a time, now {after.value}" for before, after in pairwise(sizes)
+        f"container 0 has not died again: it fetched {before.value} at a time, now {after.value}" for before, after in pairwise(sizes)
     ] == ends
     assert [] == [r for r in caplog.records if r.levelno >= logging.WARNING]  # nothing stands, nothing is wrong
 

@@ -208,7 +208,7 @@ def test_whoever_asked_for_another_number_of_containers_than_the_last_is_told() 
         stage.coordinator.changes.scale(2)
         assert not has_scaled(stage.roster.status(), 2)
         stage.coordinator.changes.scale(1)
-        with pytest.raises(ConfigurationError, match="a later request overruled this one: the job scales to 1, not to 2"):
+        with pytest.raises(ConfigurationError, match="a later request replaced this one: the job scales to 1, not to 2"):
             has_scaled(stage.roster.status(), 2)
         assert has_scaled(cast.play(lambda s: settled(1)(s) and len(s["containers"]) == 1), 1)
 

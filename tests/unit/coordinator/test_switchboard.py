@@ -110,7 +110,7 @@ def test_no_more_is_asked_at_once_than_can_be_waited_for(monkeypatch: pytest.Mon
         board.ask(0, "i1", "profile", {}, LONG_S)
     stack = Asking(lambda: board.ask(0, "i1", "stack", {}, LONG_S))
     arrived(board, "i1", 2)
-    with pytest.raises(ConfigurationError, match="2 questions are waited for"):
+    with pytest.raises(ConfigurationError, match="2 questions to containers wait for an answer"):
         board.ask(1, "i2", "stack", {}, LONG_S)
     board.close()
     assert {ClusterUnreachable} == {type(profile.answer()), type(stack.answer())}

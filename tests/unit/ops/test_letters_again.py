@@ -47,7 +47,7 @@ def test_of_a_job_that_goes_on_all_go_back(tmp_path: Path) -> None:
 def test_what_a_job_set_back_reads_again_stays_and_says_what_to_do(tmp_path: Path) -> None:
     bench, _ = bench_of(tmp_path, letters=3)
     order(bench, 1)
-    with pytest.raises(ConfigurationError, match="Partition 0 goes on at 1 there, so it reads the record itself") as refused:
+    with pytest.raises(ConfigurationError, match="Partition 0 continues at 1 there, so it will read the record") as refused:
         replayed(bench, "in[0]@2")
     assert "samzapy dlq discard JOB.yaml" in refused.value.remedy
     assert ["in[0]@0", "in[1]@0", "in[1]@1", "in[1]@2"] == replayed(bench)

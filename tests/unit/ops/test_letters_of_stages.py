@@ -97,7 +97,7 @@ def refusal_of(h: Harness, origin: Origin, key: bytes) -> SamzapyError:
 
 def test_what_no_run_would_read_is_refused() -> None:
     with Harness(APP, on_error={"then": "dead_letter"}) as h:
-        assert "is removed before the next run" in str(refusal_of(h, Origin(TOPIC, 0, 0), b"k"))
+        assert "so its records are removed before the next run" in str(refusal_of(h, Origin(TOPIC, 0, 0), b"k"))
         h.run()
         assert 1 == len(letters_of(h).replay(None, quiet))
 

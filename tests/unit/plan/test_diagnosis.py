@@ -46,24 +46,24 @@ FULL = job(tasks=tasks(2, rate=300.0, arriving=450.0), containers=containers(loo
 HELD = job(containers=with_one(containers(), 1, held_s=5.0, held_at="pay.py:9 in check: re.match(SLOW, text)", deaths=3, why="its lease was over"))
 COPIES = [replace(t, copy_lag=12_000 + i, copy_host="host-2") for i, t in enumerate(tasks(2))]
 CASES = [
-    ("interpreter-held", HELD, "Code of container 1 kept the interpreter for more than 5.0 s, at pay.py:9 in check: re.match(SLOW, text)"),
+    ("interpreter-held", HELD, "Code of container 1 held Python's lock for more than 5.0 s, at pay.py:9 in check: re.match(SLOW, text)"),
     ("memory", job(containers=with_one(containers(), 1, memory_mib=1300.0, grows_mib=38.0)), "The memory of container 1 grows by 38 MiB a minute; it takes 1,300"),
     ("far-restore", job(tasks=[replace(t, rebuilt_s=4.0) for t in tasks()]), "4 of 4 tasks were rebuilt from their changelogs after a death, 16 s in all."),
     ("standby-behind", job(tasks=COPIES), "The warm copy of Partition 1 on host-2 is 12,001 changes behind. So are those of 1 more tasks."),
     ("flapping", FLAPPING, "Container 1 died 3 times in 10 minutes, the last time: killed by SIGKILL."),
     ("stuck-hook", STUCK, "A hook on record orders[1]@55 of container 1 has not returned for 43 s; it is at pay.py:31 in charge: sleep(60)."),
     ("stranger", STRANGER, "Partition 2 waits: orders[2]: another application's transaction is open at 912; the task waits for the records after it."),
-    ("searching", job(containers=with_one(containers(loop(), loop(0.95)), 1, is_searching=True)), "Container 1 ended without a reason"),
+    ("searching", job(containers=with_one(containers(loop(), loop(0.95)), 1, is_searching=True)), "Container 1 ended without a known reason"),
     ("broker-slow", job(containers=[replace(c, decide_s=0.8) for c in containers()]), "Commits wait 0.8 s for the brokers to decide, in 2 of 2"),
     ("skew", SKEWED, "Partition 1 gets 75 % of the records; container 1 is busy 97 % of its time, the others 35 % at most."),
-    ("slow-host", SLOW_HOST, "host-1 needs 640 µs a record, the other hosts 310."),
-    ("slow-task", SLOW_TASK, "Partition 3 needs 840 µs a record, the others 200."),
-    ("under-provisioned", TOO_FEW, "All 2 containers are busy 96 % of the time, and the job falls 1,200 records a second further behind."),
-    ("over-provisioned", job(containers=containers(loop(0.1), loop(0.1))), "2 containers are busy 15 % of the time at most; 1 would do."),
+    ("slow-host", SLOW_HOST, "host-1 needs 640 µs a record, the other hosts 310 µs."),
+    ("slow-task", SLOW_TASK, "Partition 3 needs 840 µs a record, the others 200 µs."),
+    ("under-provisioned", TOO_FEW, "All 2 containers are busy 96 % of the time, and the job's lag grows by 1,200 records a second."),
+    ("over-provisioned", job(containers=containers(loop(0.1), loop(0.1))), "2 containers are busy 15 % of the time at most; 1 would be enough."),
     ("commit-heavy", job(containers=containers(loop(0.4, commit=0.31), loop())), "31 % of container 0's time goes into commits."),
     ("held-back", job(containers=containers(loop(0.4, wait_output=0.18), loop())), "Container 0's queue to the brokers is full 18 % of the time"),
     ("dead-letters", job(set_aside_s=0.5), "30 records a minute fail and are set aside or skipped."),
-    ("idle-containers", job(containers=with_one(containers(), 1, tasks=0)), "Container 1 has no tasks: there are 4 for 2."),
+    ("idle-containers", job(containers=with_one(containers(), 1, tasks=0)), "Container 1 has no tasks: there are 4 tasks for 2."),
 ]  # fmt: skip
 
 

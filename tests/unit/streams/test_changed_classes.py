@@ -90,7 +90,7 @@ def test_values_in_accumulators_are_upgraded(made: Callable[[], Aggregate[Any, A
 
 @pytest.mark.parametrize("how", [{}, {"in_windows": True}, {"in_windows": True, "each": True}])
 def test_an_accumulator_that_cannot_be_read_stops_the_job_by_its_name_and_no_record_is_set_aside(how: dict[str, bool]) -> None:
-    with pytest.raises(StateUnreadable, match=r"store 'best' of Partition 0.*: what it has of key 'a' cannot be read: .*`cents`.* No record is at fault"):
+    with pytest.raises(StateUnreadable, match=r"store 'best' of Partition 0.*: its entry for key 'a' cannot be read: .*`cents`.* No record is at fault"):
         told(BuyAlone, agg.max_by(worth), **how)
 
 

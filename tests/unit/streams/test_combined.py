@@ -194,7 +194,7 @@ def test_sums_of_a_program_that_has_changed_are_refused_and_the_old_one_reads_th
             pass
         h.container.commit()  # they are sent, and not read
         h.restart(program(True))
-        with pytest.raises(TaskError, match=r"is a partial sum of the program as it was before"):
+        with pytest.raises(TaskError, match=r"is a partial sum that an earlier version of the program wrote"):
             h.run()
         h.crash()
         h.restart(program(False))

@@ -41,9 +41,9 @@ def write(folder: Path, line: str = "", app: str = "", more: str = "") -> Path:
         ("", "no_such_module:app", "", "app", "there is no module 'no_such_module'"),
         ("", "json:dumps", "", "app", "json:dumps is function, not an App"),
         ("", "", "streams: {b: {topic: x}}\n", "streams.b", "the program has no stream 'b'"),
-        ("", "", "inputs: [{topic: x}]\n", "inputs", "is what the program says"),
+        ("", "", "inputs: [{topic: x}]\n", "inputs", "is defined by the program"),
         ("", "", "task: m:T\n", "app", "a job has `task` or `app`, not both"),
-        ("", "", "stores: {n: {value: json}}\n", "stores.n.value", "is what the program says"),
+        ("", "", "stores: {n: {value: json}}\n", "stores.n.value", "is defined by the program"),
     ],
 )
 def test_it_is_told_at_its_place(tmp_path: Path, line: str, app: str, more: str, path: str, said: str) -> None:
