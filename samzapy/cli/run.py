@@ -11,13 +11,12 @@ import typer
 
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.begun import begin
-from samzapy.cli.common import JobFile, MoreFiles, Sets, say
+from samzapy.cli.common import JobFile, MoreFiles, Sets
 from samzapy.cli.job import Job
 from samzapy.cli.loading import with_master
 from samzapy.cli.running import How, Run
 from samzapy.cli.this_process import refuse_too_little_address_space
 from samzapy.log_form import FORMATS, JSON, TEXT
-from samzapy.ops.topics import create_topics
 
 INLINE = ("containers.count=1", "commit.timeout=10m")  # the second: so long a debugger may stop before the container is taken for stuck
 UNTIL_END = (
@@ -60,10 +59,7 @@ def run(
         with begin(run_id) as begun, Job(file, more, overrides, classes=True, before_classes=begun.of) as job:
             if log_format == JSON:
                 import_module("samzapy.cli.main").log_as_json(str(job.names))
-            if create:
-                for name in create_topics(job.settings, job.log, job.clock):
-                    say(f"created {name}")
-            how = How(local or inline, inline, until_end, takeover, profile, log_format)
+            how = How(local or inline, inline, until_end, takeover, profile, log_format, create)
             return Run(job, run_id, how, begun.listens_at).run()
     except ClusterUnreachable as error:
         raise type(error)(error.message, f"{error.remedy} {AGAIN}".lstrip()) from error

@@ -39,7 +39,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.ops.access import warn_of_missing
 from samzapy.ops.made_again import refuse_to_make_again
 from samzapy.ops.schemas import prepare_schemas
-from samzapy.ops.topics import checked_topics, grown_tasks, prepare_topics
+from samzapy.ops.topics import checked_topics, create_topics, grown_tasks, prepare_topics, topics_to_make
 from samzapy.ops.unknown_records import remove_unknown_records
 from samzapy.plan.assignment import check_slots
 from samzapy.ports import Launcher, Log
@@ -68,7 +68,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """What the options of `samzapy run` say. `local`: without Spark; `inline`: in this process."""
+    """What the options of `samzapy run` say. `local`: without Spark; `inline`: in this process. `creates`: missing outputs, too."""
 
     local: bool
     inline: bool = False
@@ -76,6 +76,7 @@ class How:
     takeover: bool = False
     profile: Path | None = None
     log_format: str = TEXT
+    creates: bool = False
 
     def words(self, master: str) -> str:
         """Where containers run and until when, as the options say it. `master`: Spark's."""
@@ -107,7 +108,8 @@ class Run:
         if self._how.profile and is_one_host(settings, local=self._how.local):
             _check_folder(self._how.profile)
         refuse_to_make_again(settings, log, self._job.clock)
-        tasks = checked_topics(settings, log)
+        made = topics_to_make(settings, log) if self._how.creates else {}
+        tasks = checked_topics(settings, log, made)
         prepare_schemas(settings, self._job.loaded.folders)
         warn_of_missing(settings, log)
         cluster_id = self._job.cluster_id()
@@ -115,7 +117,8 @@ class Run:
         if is_one_host(settings, local=self._how.local):
             wanted = replace(wanted, last_place=lambda number, pid: left_by(trace_path(settings, cluster_id, LOCALHOST, number), pid))
         self._warn_of_idle(wanted.containers)
-        ends = ends_now([p for t in tasks.values() for p in t.inputs if p.topic in JobTopics.of(settings).inputs], log) if self._how.until_end else None
+        read = [p for t in tasks.values() for p in t.inputs if p.topic in JobTopics.of(settings).inputs]
+        ends = {**ends_now([p for p in read if p.topic not in made], log), **{str(p): 0 for p in read if p.topic in made}} if self._how.until_end else None
 
         run_id = self._run_id
         token_file = token_path(Path(settings.state.dir), cluster_id, str(self._job.names), run_id)
@@ -125,6 +128,8 @@ class Run:
         try:
             if not self._how.local:
                 check_slots(wanted.containers, launcher.slots(), settings.spark.master)
+            for name in create_topics(settings, log, self._job.clock) if self._how.creates else ():
+                say(f"created {name}")
             tasks = prepare_topics(settings, log)
             remove_unknown_records(settings, log, self._job.clock)
             loaded = self._job.loaded

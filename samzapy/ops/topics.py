@@ -55,11 +55,17 @@ def tasks_of(settings: Settings, facts: Mapping[str, TopicFacts]) -> dict[str, T
     return JobTopics.of(settings).tasks({topic: f.partitions for topic, f in facts.items()})
 
 
-def checked_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
-    """Check the topics that are there, and create none; returns the job's tasks. Raises as `prepare_topics`."""
+def checked_topics(settings: Settings, log: Log, made: Mapping[str, TopicFacts] | None = None) -> dict[str, TaskModel]:
+    """Check the topics that are there, and create none; returns the job's tasks. `made`: as if these were there, too. Raises as `prepare_topics`."""
     with log.admin() as admin:
         refuse_too_long(settings, admin)
-        return _checked(settings, admin)[0]
+        return _checked(settings, admin, made)[0]
+
+
+def topics_to_make(settings: Settings, log: Log) -> dict[str, TopicFacts]:
+    """The outputs that `create_topics` would create, as they will be."""
+    with log.admin() as admin:
+        return _to_make(settings, admin)
 
 
 def prepare_topics(settings: Settings, log: Log) -> dict[str, TaskModel]:
@@ -106,12 +112,20 @@ def what_run_refuses(settings: Settings, log: Log, ledger: Ledger, clock: Clock)
     return differs_from_first_run(job_of(settings), inputs, ledger.first_run, now) or foreign_changelog(settings, log, clock)
 
 
-def _checked(settings: Settings, admin: Admin) -> tuple[dict[str, TaskModel], list[TopicSpec]]:
-    """The job's tasks, and the internal topics that are to be created. Raises as `prepare_topics`."""
+def _to_make(settings: Settings, admin: Admin) -> dict[str, TopicFacts]:
+    there = admin.topics([o.topic for o in settings.outputs])
+    return {o.topic: TopicFacts(o.topic, "", o.partitions, 1, {}) for o in settings.outputs if o.partitions and o.topic not in there}
+
+
+def _checked(
+    settings: Settings, admin: Admin, made: Mapping[str, TopicFacts] | None = None, *, inputs_only: bool = False
+) -> tuple[dict[str, TaskModel], list[TopicSpec]]:
+    """The job's tasks, and the internal topics that are to be created. `made`: as if these were there, too; `inputs_only`: other outputs need not be.
+    Raises as `prepare_topics`."""
     names = JobTopics.of(settings)
     users = [*names.inputs, *names.outputs]
-    facts = admin.topics([*users, *names.internal])
-    _refuse_missing(settings, facts)
+    facts = {**(made or {}), **admin.topics([*users, *names.internal])}
+    _refuse_missing(settings, facts, inputs_only)
     tasks = tasks_of(settings, facts)
     wanted = internal_specs(settings, facts)
     _refuse_collisions(users, wanted)
@@ -301,22 +315,19 @@ def create_topics(settings: Settings, log: Log, clock: Clock) -> list[str]:
     """Create outputs that give `partitions`, and internal topics; returns the names created.
 
     Raises:
-        TopicMissing: an input is missing, so the number of tasks is not known. StateRefused: as `refuse_to_make_again`.
+        TopicMissing: an input is missing, so the number of tasks is not known. StateRefused: as `refuse_to_make_again`. Others as `prepare_topics`;
+            then none is created.
     """
     refuse_to_make_again(settings, log, clock)
     with log.admin() as admin:
-        existing = admin.topics([*(i.topic for i in settings.inputs), *(o.topic for o in settings.outputs)])
-        specs = [TopicSpec(o.topic, o.partitions) for o in settings.outputs if o.partitions and o.topic not in existing]
-        missing = [i.topic for i in settings.inputs if i.topic not in existing and i.topic not in {s.name for s in specs}]
-        if missing:
+        made = _to_make(settings, admin)
+        existing = {**made, **admin.topics([i.topic for i in settings.inputs])}
+        if missing := [i.topic for i in settings.inputs if i.topic not in existing]:
             raise TopicMissing(
                 f"there is no input topic {', '.join(missing)}.",
                 f"Create the inputs first, their partitions decide the number of tasks: {made_by_hand(settings, *missing)}",
             )
-        early = [s for s in specs if s.name in {i.topic for i in settings.inputs}]  # how many partitions it has decides what is to be checked
-        admin.create(early)
-        wanted = internal_specs(settings, admin.topics(JobTopics.of(settings).read))
-        there = admin.topics([s.name for s in wanted])
-        new = [*(s for s in specs if s not in early), *(s for s in wanted if s.name not in there)]
+        _, internal = _checked(settings, admin, made, inputs_only=True)
+        new = [*(TopicSpec(name, facts.partitions) for name, facts in made.items()), *internal]
         admin.create(new)
-        return [s.name for s in [*early, *new]]
+        return [s.name for s in new]

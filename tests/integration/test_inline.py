@@ -72,7 +72,9 @@ def words(kafka: str, tmp_path: Path) -> Words:
 
 def test_it_processes_what_is_there_in_one_process_creates_outputs_and_goes_on_exactly(words: Words) -> None:
     words.feed("ada", "bob", "ada")
-    refused = words.run()
+    too_long = words.run("--create-topics", "--set", "commit.timeout=1h")
+    assert (2, False) == (too_long.returncode, "created" in too_long.stderr), too_long.stderr
+    refused = words.run()  # who was refused has created none
     assert (4, True) == (refused.returncode, "--create-topics" in refused.stderr), refused.stderr
     first = words.run("--create-topics")
     assert first.returncode == 0, first.stderr

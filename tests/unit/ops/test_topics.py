@@ -42,7 +42,15 @@ def test_topics_that_are_refused_are_refused_before_any_is_created(tmp_path: Pat
     unequal = [{"topic": "in"}, {"topic": "wider"}]
     with pytest.raises(ConfigurationError, match="unequal partition counts"):
         create_topics(settings_from_document({**document_of(story), "inputs": unequal, "outputs": outputs}, {}), story.bench.log, story.bench.clock)
-    assert story.bench.cluster.facts("new") is None
+    read_too = {"topic": "early", "partitions": 3}
+    with pytest.raises(ConfigurationError, match="unequal partition counts"):
+        document = {**document_of(story), "inputs": [{"topic": "in"}, {"topic": "early"}], "outputs": [read_too]}
+        create_topics(settings_from_document(document, {}), story.bench.log, story.bench.clock)
+    story.bench.cluster.create(TopicSpec(OTHER.checkpoint_topic, 1))
+    others = [*outputs, {"topic": OTHER.changelog_topic("by-user"), "partitions": 1}]
+    with pytest.raises(ConfigurationError, match="is a changelog of job orders-eu-7"):
+        create_topics(settings_from_document({**document_of(story), "outputs": others}, {}), story.bench.log, story.bench.clock)
+    assert [None] * 3 == [story.bench.cluster.facts(topic) for topic in ("new", "early", OTHER.changelog_topic("by-user"))]
 
 
 OTHER = Job("orders-eu", "7")
