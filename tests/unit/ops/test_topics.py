@@ -43,8 +43,8 @@ def test_topics_that_are_refused_are_refused_before_any_is_created(tmp_path: Pat
     with pytest.raises(ConfigurationError, match="unequal partition counts"):
         create_topics(settings_from_document({**document_of(story), "inputs": unequal, "outputs": outputs}, {}), story.bench.log, story.bench.clock)
     read_too = {"topic": "early", "partitions": 3}
+    document = {**document_of(story), "inputs": [{"topic": "in"}, {"topic": "early"}], "outputs": [read_too]}
     with pytest.raises(ConfigurationError, match="unequal partition counts"):
-        document = {**document_of(story), "inputs": [{"topic": "in"}, {"topic": "early"}], "outputs": [read_too]}
         create_topics(settings_from_document(document, {}), story.bench.log, story.bench.clock)
     story.bench.cluster.create(TopicSpec(OTHER.checkpoint_topic, 1))
     others = [*outputs, {"topic": OTHER.changelog_topic("by-user"), "partitions": 1}]
