@@ -1,4 +1,7 @@
-"""What a process exits with: a command, and a container that a job has started. Each error class of samzapy.api.errors names one of these."""
+"""What a process exits with: a command, and a container that a job has started.
+
+Each error class of samzapy.api.errors names one of these; a run ends with its first error's, a container with that of how it ended (container/runner.py).
+"""
 
 from __future__ import annotations
 

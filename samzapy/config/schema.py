@@ -1,6 +1,6 @@
 """The job file as types. An alias is the YAML key, the attribute carries the unit; descriptions and examples are what the reference shows.
 
-What one key must be is said by its type (`fields`); what several must be together is said in `checks`.
+What one key must be is said by its type (`fields`); what several must be together is said in `checks_together`.
 """
 
 from __future__ import annotations

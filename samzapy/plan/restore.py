@@ -226,7 +226,7 @@ def replaced(topic: str, partition: int, topic_id: str, mark: StoreMark) -> Refu
         return None
     if mark.topic != topic:
         return Refuse(
-            f"changelog {topic}[{partition}]is not the changelog in the checkpoint, which is {mark.topic}.",
+            f"changelog {topic}[{partition}] is not the changelog in the checkpoint, which is {mark.topic}.",
             "Change the store's `changelog` back, or run `samzapy reset JOB.yaml` to start over.",
         )
     what = "was deleted and created again after the checkpoint: its content is not this job's state"

@@ -93,6 +93,7 @@ def check_the_end(job: Job, cluster: LocalSpark, used: set[str]) -> None:
     assert 3 == dev_spark("status", cluster.directory).exit_code
 
 
+@pytest.mark.prove
 @pytest.mark.kafka
 @pytest.mark.timeout(900)
 def test_a_job_on_a_cluster_counts_to_its_end_and_nothing_is_left(

@@ -29,8 +29,8 @@ FOUND_SOMETHING = (
     4664,  # a driver ended because the reply to a commit at its start was lost
 )
 FIRST_SEEDS = {
-    "offsets committed before outputs": 46,
-    "store applied before C4": 1,
+    "offsets committed before outputs": 59,
+    "store applied before C4": 2,
     "init skipped": 24,
     "check before init": 149,
     "epoch instead of incarnation": 6,
@@ -46,7 +46,7 @@ FIRST_SEEDS = {
     "end_of_stream twice": 4,
     "no checkpoint 0": 0,
     "committed changes dropped at an abort": 6,
-    "stamp written before its changes": 4,
+    "stamp written before its changes": 11,
     "committed changes dropped before the write": 0,
     "batch undone without its sends": 4,
 }

@@ -83,6 +83,7 @@ def test_bash_takes_it(folder: Path) -> None:
     assert ["totals", "complete -F _samzapy samzapy"] == done.stdout.splitlines(), done.stderr
 
 
+@pytest.mark.prove
 @pytest.mark.skipif(shutil.which("fish") is None, reason="no fish")
 def test_fish_takes_it(folder: Path) -> None:
     script = 'samzapy completion fish | source; complete -C "samzapy state scan visits.yaml to"; complete -C "samzapy stat"'
@@ -90,6 +91,7 @@ def test_fish_takes_it(folder: Path) -> None:
     assert ["totals", "state", "status"] == done.stdout.split(), done.stderr
 
 
+@pytest.mark.prove
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh")
 def test_zsh_takes_it_at_its_prompt(folder: Path) -> None:
     """At a terminal: what Tab makes of a line is run, and prints it."""
