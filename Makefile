@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests start hundreds of Python processes: each would compile samzapy anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv dev demo test prove simulate chaos bench bench-peers bench-check lint check docs lock clean
+.PHONY: help venv dev demo test prove simulate chaos chaos-program bench bench-peers bench-check lint check docs lock clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -72,6 +72,11 @@ JOBS ?= 2
 
 chaos: dev  ## half an hour of faults of every kind over three brokers, as child processes and on Spark (SEED=n MINUTES=n)
 	$(BIN)/python -m tests.recovery.run --chaos --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
+	$(MAKE) --no-print-directory chaos-program
+
+chaos-program: dev  ## the same time of kills, pauses and deleted state for a program of three stages (SEED=n MINUTES=n)
+	$(BIN)/python -m tests.recovery.program.feed $(or $(SEED),1) 100000 | \
+	$(BIN)/samzapy chaos tests/recovery/program/job.yaml --input - --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1)
 
 docs: dev  ## the pages as a static site with search, in .docs/site; no network is needed
 	@$(BIN)/python docs/build.py
