@@ -10,6 +10,7 @@ from typing import Any
 from samzapy.coordinator.events import JOB, Events
 from samzapy.plan.diagnosis import ContainerFacts, JobFacts, TaskFacts, diagnose
 from samzapy.plan.hints import LOOK_S, Hints
+from samzapy.plan.too_late import TooLate
 from samzapy.ports import Clock
 
 DEATHS_MS = 600_000
@@ -29,6 +30,7 @@ class Diagnosing:
         self._clock = clock
         self._events = events
         self._hints = Hints()
+        self._too_late = TooLate()
         self._next_at = clock.monotonic() + LOOK_S
         self._memory: dict[tuple[int, int], deque[tuple[float, int]]] = {}  # of each process: when, and how much
         self._failed: tuple[float, int] | None = None  # when this was last looked at, and how many records had failed
@@ -44,7 +46,7 @@ class Diagnosing:
         facts = job_facts(
             status, reports, self._events.commits(), self._events.since(), now_ms, self._failing(status), self._growing(status)
         )
-        found = diagnose(facts)
+        found = [*diagnose(facts), *self._too_late.look(status["tasks"])]
         if status.get("paused"):  # it stands because people want it to
             found = [finding for finding in found if finding.code in HOLD_WHEN_PAUSED]
         for finding in self._hints.look(found, now_ms):

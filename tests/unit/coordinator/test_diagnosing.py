@@ -61,6 +61,18 @@ def test_tasks_that_were_rebuilt_after_a_death_are_told_and_those_of_a_start_are
     scene.close()
 
 
+def test_records_that_are_almost_all_too_late_are_told() -> None:
+    scene = Well()
+    scene.play()
+    status = scene.roster.status()
+    for n in range(4):
+        late = [{**task, "operators": {"clicks": {"in": 100 * n, "out": 0, "late": 99 * n}}} for task in status["tasks"][:1]]
+        scene.roster.diagnosing.look({**status, "tasks": [*late, *status["tasks"][1:]]}, {})
+    (hint,) = [hint for hint in scene.roster.diagnosing.to_json() if hint["code"] == "too-late"]
+    assert hint["sentence"].startswith("99 % of the records that Partition 0 got for clicks in the last minute were too late")
+    scene.close()
+
+
 def test_memory_grows_only_if_it_does_so_for_ten_minutes_without_a_pause() -> None:
     leak = [(10.0 * n, 700 * MIB + int(5 * n * MIB)) for n in range(61)]
     filled = [(10.0 * n, 700 * MIB + min(200, 20 * n) * MIB) for n in range(61)]

@@ -1,0 +1,52 @@
+"""The hint for partitions whose records almost all come too late for a window, and are counted nowhere."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from samzapy.plan.diagnosis import LOOK, Finding
+
+LOOKS, LEAST_RECORDS, ALMOST_ALL = 6, 20, 0.9
+REMEDY = (
+    "If the records are right, raise the input's `watermark_delay` or the window's `allowed_lateness`; if one record's time was far ahead of the others, "
+    "see `max_ahead`. What the window's `.late.to(…)` names gets these records."
+)
+Counts = tuple[int, int]  # records that came to a window; those of them that were too late
+
+
+class TooLate:
+    """What windows of each task got in the last minute, and how much of it was too late. `look` is called every ten seconds."""
+
+    def __init__(self) -> None:
+        self._marks: dict[tuple[str, str], deque[Counts]] = {}
+
+    def look(self, tasks: Sequence[Mapping[str, Any]]) -> list[Finding]:
+        """One finding for each window, of its worst task. `tasks`: as status has them."""
+        marks: dict[tuple[str, str], deque[Counts]] = {}
+        by_window: dict[str, list[tuple[int, int, str]]] = {}
+        for task in tasks:
+            for window, counted in (task.get("operators") or {}).items():
+                if "late" not in counted:
+                    continue
+                place = (task["name"], window)
+                marks[place] = seen = self._marks.get(place) or deque(maxlen=LOOKS + 1)
+                now = (counted["in"], counted["late"])
+                if seen and (now[0] < seen[-1][0] or now[1] < seen[-1][1]):  # another process counts, from 0
+                    seen.clear()
+                seen.append(now)
+                came, late = now[0] - seen[0][0], now[1] - seen[0][1]
+                if came >= LEAST_RECORDS and late > ALMOST_ALL * came:
+                    by_window.setdefault(window, []).append((late, came, task["name"]))
+        self._marks = marks
+        return [_finding(window, found) for window, found in by_window.items()]
+
+
+def _finding(window: str, found: Sequence[tuple[int, int, str]]) -> Finding:
+    late, came, task = max(found)
+    others = f" So are most of {len(found) - 1} more tasks." if len(found) > 1 else ""
+    return Finding(
+        "too-late", LOOK, f"{100 * late / came:.0f} % of the records that {task} got for {window} in the last minute were too late, and are not counted.{others}",
+        {"too_late": late, "records": came, "tasks": len(found)}, REMEDY, window,
+    )  # fmt: skip

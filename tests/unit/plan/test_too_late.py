@@ -1,0 +1,41 @@
+"""The hint for partitions whose records almost all come too late."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samzapy.plan.diagnosis import Finding
+from samzapy.plan.too_late import LOOKS, TooLate
+
+
+def tasks(*counts: tuple[int, int]) -> list[dict[str, Any]]:
+    return [{"name": f"Partition {n}", "operators": {"source": {"out": i}, "clicks": {"in": i, "out": 1, "late": late}}} for n, (i, late) in enumerate(counts)]
+
+
+def looked(*looks: list[dict[str, Any]]) -> list[Finding]:
+    too_late = TooLate()
+    return [too_late.look(one) for one in looks][-1]
+
+
+def test_a_partition_whose_records_are_almost_all_too_late_is_named_with_what_to_do() -> None:
+    (finding,) = looked(tasks((1000, 0), (500, 100)), tasks((2000, 1), (600, 195)))
+    assert finding.sentence == "95 % of the records that Partition 1 got for clicks in the last minute were too late, and are not counted."
+    assert (finding.code, finding.about, dict(finding.evidence)) == ("too-late", "clicks", {"too_late": 95, "records": 100, "tasks": 1})
+    assert "watermark_delay" in finding.remedy
+    (finding,) = looked(tasks((0, 0), (0, 0)), tasks((100, 95), (50, 50)))
+    assert finding.sentence.endswith("not counted. So are most of 1 more tasks.")
+
+
+def test_what_is_healthy_or_not_known_raises_no_hint() -> None:
+    assert [] == looked(tasks((1000, 1000)))  # one look says nothing of the last minute
+    assert [] == looked(tasks((0, 0)), tasks((1000, 100)))
+    assert [] == looked(tasks((0, 0)), tasks((19, 19))), "too few"
+    assert [] == looked(tasks((1000, 1000)), tasks((30, 30))), "another process, which counts from 0"
+    assert [] == looked([{"name": "Partition 0"}], [{"name": "Partition 0", "operators": None}])
+
+
+def test_it_is_of_the_last_minute_alone() -> None:
+    before = [tasks((n * 100, n * 100)) for n in range(3)]
+    after = [tasks((200 + n * 100, 200)) for n in range(1, LOOKS + 1)]
+    assert [] == looked(*before, *after)
+    assert 1 == len(looked(*before))
