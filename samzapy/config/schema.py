@@ -103,7 +103,7 @@ class InputSettings(Section):
     key: Serde = Field(
         "bytes", description="Serde of keys: string, integer, json, bytes, avro:<schema file>, registry, registry:<schema file>, record:module:Class, module:Class."
     )
-    value: Serde = Field("bytes", description="Serde of values.")
+    value: Serde = Field("bytes", description="Serde of values. Of a key that a JSON object has twice, the last value counts, without an error.")
     start: Start = Field("earliest", description="Where a job without a checkpoint starts: earliest or latest.")
     bootstrap: Flag = Field(
         False,

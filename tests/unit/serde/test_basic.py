@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections import Counter
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from hypothesis import given
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from samzapy.api.errors import SerdeError
 from samzapy.serde.basic import MAX_JSON_BYTES, BytesSerde, IntegerSerde, JsonSerde, StringSerde
+from samzapy.serde.record import RecordSerde
 
 STRING, INTEGER, BYTES, JSON = StringSerde(), IntegerSerde(), BytesSerde(), JsonSerde()
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -150,3 +151,14 @@ def test_json_says_how_deep_it_writes() -> None:
     assert value == JsonSerde.decode(JsonSerde.encode(value))
     with pytest.raises(SerdeError, match=r"nested up to 254 deep \(it reads 1024\)"):
         JsonSerde.encode(JsonSerde.decode(b"[" * 1024 + b"]" * 1024))
+
+
+class AB(TypedDict):
+    a: int
+    b: int
+
+
+def test_of_a_key_that_an_object_has_twice_the_last_value_counts() -> None:
+    data = b'{"a": 1, "b": 0, "a": 2}'
+    assert JsonSerde().decode(data) == {"a": 2, "b": 0}
+    assert RecordSerde("record", AB).decode(data) == {"a": 2, "b": 0}
