@@ -24,6 +24,7 @@ from samzapy.printable import printable
 
 EVERY_S = 1.0
 WIDTH = 160  # without a terminal
+KEEPS_UP_S = 2.0  # who is so little behind, and does not fall further behind, keeps up
 ORDERS = {"behind": "lag", "rate": "rate", "busy": "busy", "us": "us", "name": "name"}
 COLOURS = {
     "RUNNING": "green", "OK": "green", "IDLE": "dim", "BUSY": "yellow", "PAUSED": "yellow", "HELD BACK": "yellow", "DEGRADED": "red", "LOST": "red", "FAILED": "red",
@@ -84,15 +85,23 @@ def in_order(tasks: Sequence[Mapping[str, Any]], sort: str) -> list[Mapping[str,
     return sorted(tasks, key=lambda task: (task.get(name) is None, -(task.get(name) or 0)))
 
 
+def _trend(rates: Mapping[str, Any]) -> str:
+    """How the lag goes, in the page's words."""
+    if not rates.get("lag"):
+        return ""
+    if rates.get("caught_up_in_s") is not None:
+        return f", caught up in {seconds(rates['caught_up_in_s'])}"
+    is_little = (rates.get("behind_s") or 0.0) < KEEPS_UP_S and rates.get("lag_rate", 0.0) < 0.02 * (rates.get("in") or 0.0)
+    return ", keeps up" if is_little else ", not shrinking"
+
+
 def _head(status: Mapping[str, Any], stale: str) -> Group:
     rates = status.get("rates") or {}
     line = Text(f"{status['job']}-{status['id']}  ")
     line.append(status["state"], COLOURS.get(status["state"], "yellow"))
     line.append(f"  {printable(status.get('coordinator', ''))}")
-    caught_up = rates.get("caught_up_in_s")
-    trend = "" if not rates.get("lag") else f", caught up in {seconds(caught_up)}" if caught_up is not None else ", not shrinking"
     numbers = (
-        f"in {rate(rates.get('in'))}   out {rate(rates.get('out'))}   behind {number(rates.get('lag'))} records, {seconds(rates.get('behind_s'))}{trend}"
+        f"in {rate(rates.get('in'))}   out {rate(rates.get('out'))}   behind {number(rates.get('lag'))} records, {seconds(rates.get('behind_s'))}{_trend(rates)}"
         f"   commits p50 {seconds((rates.get('commits') or {}).get('p50_s'))}, p99 {seconds((rates.get('commits') or {}).get('p99_s'))}"
     )
     why = [Text(as_called(printable(text)), "yellow") for text in (status.get("reason", ""), stale, *status.get("notes", ())) if text]

@@ -6,6 +6,7 @@ per record.
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ from samzapy.model.offsets import TopicPartition
 from samzapy.plan.refill import refill_at_commit
 from samzapy.ports import Message, TaskStore
 
+KEYS = 200  # of records, by which the share of one key is estimated
 WAITING, RESTORING, BOOTSTRAPPING, RUNNING, STOPPED = "WAITING", "RESTORING", "BOOTSTRAPPING", "RUNNING", "STOPPED"
 
 
@@ -105,6 +107,7 @@ class TaskInput:
         resume_at: where this task began to read, or how far it is in a record that several tasks read; a shared partition may be read from
             further back for another task.
         busy_s: how long its records have been processed, in seconds.
+        keys: the hashes of keys of some of its records, of runs of a partition's records the first.
         first_ms, last_ms: timestamps of the first record since the last commit, and of the last one, about: of runs of a partition's records the
             first and the last; 0: none.
         again_until: records before this offset have taken effect once, and come again because no changelog keeps what they put somewhere, or for
@@ -127,6 +130,7 @@ class TaskInput:
         "ended",
         "first_ms",
         "gate",
+        "keys",
         "lane",
         "last_ms",
         "partition",
@@ -163,6 +167,7 @@ class TaskInput:
         self.dead_letters = 0
         self.busy_s = 0.0
         self.first_ms = self.last_ms = 0
+        self.keys: deque[int] = deque(maxlen=KEYS)
         self._counted = (0, 0, 0)
 
     def begin(self, offset: int) -> None:
@@ -183,6 +188,14 @@ class TaskInput:
         self.busy_s += seconds
         self.first_ms = self.first_ms or first.timestamp()[1]
         self.last_ms = last.timestamp()[1]
+        key = first.key()
+        if key is not None:
+            self.keys.append(hash(key))
+
+    @property
+    def hottest(self) -> float:
+        """The share of its most frequent key among those looked at; 0.0 while they are few."""
+        return Counter(self.keys).most_common(1)[0][1] / KEYS if len(self.keys) == KEYS else 0.0
 
     @property
     def committed_offset(self) -> int:
@@ -324,4 +337,5 @@ class TaskInstance:
             **({} if self.time is None else {"time": self.time.status(now_s, now_ms)}),
             "busy_s": round(sum(task_input.busy_s for task_input in self.inputs), 4),
             "event_ms": max((task_input.last_ms for task_input in self.inputs), default=0),
+            "hottest": max((task_input.hottest for task_input in self.inputs), default=0.0),
         }

@@ -111,10 +111,11 @@ def job_facts(
 ) -> JobFacts:
     """The facts that the rules want, from a status document and what is kept beside it."""
     rebuilt = _rebuilt_s(events, now_ms)
+    hottest = {t["name"]: float(t.get("hottest", 0.0)) for report in reports.values() for t in report.get("tasks", ())}
     tasks = [
         TaskFacts(
             name=t["name"], container=t["container"], lag=t["lag"], rate=t["rate"], arriving=t["arriving"], us=t["us"], reason=t["reason"] or "",
-            rebuilt_s=rebuilt.get(t["name"], 0.0), **_of_copies(t["standby"]),
+            hottest=hottest.get(t["name"], 0.0), rebuilt_s=rebuilt.get(t["name"], 0.0), **_of_copies(t["standby"]),
         )
         for t in status["tasks"]
     ]

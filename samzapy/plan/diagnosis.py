@@ -15,7 +15,7 @@ ACT, LOOK, KNOW = "act", "look", "know"
 BUSY, FREE, IDLE = 0.85, 0.6, 0.2
 HELD_BACK, COMMIT_HEAVY = 0.1, 0.25
 STUCK_S, SLOW_DECIDE_S = 10.0, 0.5
-TIMES, TIMES_HOST = 3.0, 1.7
+TIMES, TIMES_HOST, HOT = 3.0, 1.7, 0.2
 LEAST_RATE = 20.0  # records a second, below which costs and shares say nothing
 FLAPS = 3
 GROWS_MIB, FAR_S, COPY_LAG = 10.0, 5.0, 10_000
@@ -29,6 +29,7 @@ class TaskFacts:
 
     Attributes:
         copy_lag: by how many changes its warm copy that is furthest behind is behind; `copy_host`: where that is.
+        hottest: the share of one key among its last records, as far as they were looked at.
         rebuilt_s: how long its stores took to be read from their changelogs after a death, in the last ten minutes.
     """
 
@@ -39,6 +40,7 @@ class TaskFacts:
     arriving: float | None = None
     us: float | None = None
     reason: str = ""
+    hottest: float = 0.0
     copy_lag: int = 0
     copy_host: str = ""
     rebuilt_s: float = 0.0
@@ -182,12 +184,14 @@ def _skew(job: JobFacts) -> Iterator[Finding]:
     if max(others) < FREE or alone >= BUSY:
         share = 100 * (top.arriving or 0.0) / whole
         busy = f"container {own.number} is busy {100 * (own.busy or 0.0):.0f} % of its time, the others {100 * max(others):.0f} % at most"
-        yield Finding(
-            "skew", ACT, f"{top.name} gets {share:.0f} % of the records; {busy}.",
-            {"its_records_per_second": round(top.arriving or 0.0), "usual_per_second": round(usual), "tasks": len(known)},
-            "Give the input's records keys that spread more evenly; more containers do not help. "
-            f'Its next records, with their keys: `samzapy debug trace JOB.yaml "{top.name}" --records 100`', top.name,
-        )  # fmt: skip
+        rates = {"its_records_per_second": round(top.arriving or 0.0), "usual_per_second": round(usual), "tasks": len(known)}
+        which = f'Its next records, with their keys: `samzapy debug trace JOB.yaml "{top.name}" --records 100`'
+        if top.hottest >= HOT:
+            key = f"One key makes {100 * top.hottest:.0f} % of the records of {top.name}, which gets {share:.0f} % of all; {busy}."
+            yield Finding("hot-key", ACT, key, rates, f"Split that key, or sum its records up before; more containers do not help. {which}", top.name)
+        else:
+            spread = f"Give the input's records keys that spread more evenly; more containers do not help. {which}"
+            yield Finding("skew", ACT, f"{top.name} gets {share:.0f} % of the records; {busy}.", rates, spread, top.name)
 
 
 def _slow_host(job: JobFacts) -> Iterator[Finding]:
@@ -202,10 +206,8 @@ def _slow_host(job: JobFacts) -> Iterator[Finding]:
     worst = max(by_host, key=lambda host: by_host[host])
     others = median(us for host, us in by_host.items() if host != worst)
     if min(costs[worst]) >= TIMES_HOST * others:
-        yield Finding(
-            "slow-host", LOOK, f"{worst} needs {by_host[worst]:,.0f} µs a record, the other hosts {others:,.0f} µs.",
-            {"host": worst}, "", worst,
-        )  # fmt: skip
+        sentence = f"{worst} needs {by_host[worst]:,.0f} µs a record, the other hosts {others:,.0f} µs."
+        yield Finding("slow-host", LOOK, sentence, {"host": worst}, "", worst)
 
 
 def _slow_task(job: JobFacts) -> Iterator[Finding]:
@@ -257,11 +259,9 @@ def _over_provisioned(job: JobFacts) -> Iterator[Finding]:
 
 def _commit_heavy(job: JobFacts) -> Iterator[Finding]:
     for c in job.containers:
-        if c.loop and c.loop["commit"] >= COMMIT_HEAVY:
-            yield Finding(
-                "commit-heavy", LOOK, f"{100 * c.loop['commit']:.0f} % of container {c.number}'s time goes into commits.",
-                {"decide_s": c.decide_s}, "Commit less often. Set in the job file: `commit.interval: 5s`", f"container {c.number}",
-            )  # fmt: skip
+        if c.loop and c.loop["commit"] >= COMMIT_HEAVY and c.loop["wait_input"] < 0.5:  # with time to spare it does not matter
+            sentence, remedy = f"{100 * c.loop['commit']:.0f} % of container {c.number}'s time goes into commits.", "Commit less often. Set in the job file: "
+            yield Finding("commit-heavy", LOOK, sentence, {"decide_s": c.decide_s}, remedy + "`commit.interval: 5s`", f"container {c.number}")
 
 
 def _memory(job: JobFacts) -> Iterator[Finding]:
@@ -305,9 +305,8 @@ def _held_back(job: JobFacts) -> Iterator[Finding]:
 
 def _set_aside(job: JobFacts) -> Iterator[Finding]:
     if job.set_aside_s > 0.0:
-        yield Finding(
-            "dead-letters", KNOW, f"{60 * job.set_aside_s:,.0f} records a minute fail and are set aside or skipped.", {}, "samzapy dlq list JOB.yaml"
-        )
+        told = f"{60 * job.set_aside_s:,.0f} records a minute fail and are set aside or skipped."
+        yield Finding("dead-letters", KNOW, told, {}, "samzapy dlq list JOB.yaml")
 
 
 def _idle_containers(job: JobFacts) -> Iterator[Finding]:
@@ -317,7 +316,7 @@ def _idle_containers(job: JobFacts) -> Iterator[Finding]:
 
 
 # In the order in which they are told; the codes that each hides. A code that is hidden hides on.
-LAG = frozenset({"skew", "under-provisioned", "over-provisioned"})
+LAG = frozenset({"hot-key", "skew", "under-provisioned", "over-provisioned"})
 RULES: tuple[tuple[Rule, frozenset[str]], ...] = (
     (_interpreter_held, LAG | {"flapping", "slow-task", "slow-host", "stuck-hook"}),
     (_flapping, LAG | {"slow-task", "slow-host", "stuck-hook"}),

@@ -44,7 +44,7 @@ CASES = [
     # Partition 3 gets 60 % of the records; each takes 4 ms and more.
     Staged("skew", {**every(6, 40, "wait 4"), 3: (300.0, "wait 4")}, every(6, 40, "wait 1"), "Partition 3 gets", {"partitions": 6, "containers": {"count": 3}}),
     Staged("slow-task", {**every(4, 60, "wait 2"), 2: (60.0, "wait 8")}, every(4, 60, "wait 2"), "Partition 2 needs", {}),
-    Staged("commit-heavy", every(4, 40, "keys 500"), EASY, "of container", {"commit": {"interval": "100ms"}}),
+    Staged("commit-heavy", every(4, 60, "keys 1000"), EASY, "of container", {"commit": {"interval": "100ms"}}),
 ]
 
 
@@ -78,6 +78,16 @@ def test_what_is_fed_gives_its_hint(staged: Callable[..., Trouble], tell: Tell, 
         assert case.says in hint["sentence"]
         feed.rates = case.after
         over(hints, case.code, tell, hint["severity"] == "act")
+
+
+def test_one_key_of_which_there_are_many_records(staged: Callable[..., Trouble], tell: Tell) -> None:
+    job = staged(partitions=6, containers={"count": 3})
+    with fed(job, {**every(6, 40, "wait 4"), 3: (300.0, "wait 4")}) as (_, feed, hints):
+        feed.hot = 7
+        hint = hints.within(TOLD_S, "hot-key")
+        assert "of the records of Partition 3, which gets" in hint["sentence"]
+        feed.rates = every(6, 40, "wait 1")
+        over(hints, "hot-key", tell, urgent=True)
 
 
 def test_too_few_containers_and_the_number_that_is_proposed_keeps_up(staged: Callable[..., Trouble], tell: Tell) -> None:

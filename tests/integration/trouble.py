@@ -42,7 +42,7 @@ class Troubled(StreamTask):
         if self.does == "crash" and envelope.partition == 1:
             os._exit(3)
         if self.does == "leak" and envelope.partition == 1:
-            self.kept.append(os.urandom(1 << 20))
+            self.kept.append(b"x" * (1 << 20))
 """
 
 
@@ -51,7 +51,8 @@ class Trouble(Job):
 
     def __init__(self, servers: str, folder: Path, name: str, partitions: int = 4, **sections: Any) -> None:
         self.order = folder / "order"
-        more = {"params": {"order": str(self.order)}, "outputs": [], "inputs": [{"topic": f"{name}-in", "key": "string", "value": "string"}], **sections}
+        inputs = [{"topic": f"{name}-in", "key": "string", "value": "string"}]
+        more = {"params": {"order": str(self.order)}, "outputs": [], "inputs": inputs, "commit": {"interval": "1s"}, **sections}
         super().__init__(servers, folder, name, partitions, "Troubled", **more)
         (folder / f"task_{name.replace('-', '_')}.py").write_text(TASK)
 
@@ -61,12 +62,13 @@ class Feed:
 
     Attributes:
         rates: by partition, records a second and their value.
+        hot: of ten records of partition 3, how many have the same key; each other record has its own.
     """
 
     TICK_S = 0.05
 
     def __init__(self, servers: str, topic: str, rates: Mapping[int, tuple[float, str]]) -> None:
-        self.rates = rates
+        self.rates, self.hot = rates, 0
         self._producer, self._topic = Producer({"bootstrap.servers": servers, "linger.ms": 5}), topic
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -87,7 +89,8 @@ class Feed:
             for partition, (rate, value) in self.rates.items():
                 due[partition] = due.get(partition, 0.0) + rate * (now - last)
                 while due[partition] >= 1.0:
-                    self._producer.produce(self._topic, value, str(n), partition)
+                    key = "hot" if partition == 3 and n * 7 % 10 < self.hot else str(n)
+                    self._producer.produce(self._topic, value, key, partition)
                     due[partition], n = due[partition] - 1.0, n + 1
             last = now
             self._producer.poll(0)

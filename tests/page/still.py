@@ -21,6 +21,7 @@ FAILED_RUN = RunRecord(
 )  # fmt: skip
 JOBS: list[dict[str, Any]] = [
     {"job": "visits", "id": "1", "state": "FAILED", "url": None, "run_id": "run-7"},
+    {"job": "orders", "id": "1", "state": "STOPPED", "url": None, "run_id": "run-2"},
     {"job": "pages", "id": "1", "state": "RUNNING", "url": "http://127.0.0.1:7", "run_id": "r"},
 ]
 

@@ -79,6 +79,27 @@ def test_without_a_token_it_says_what_to_type(browser: Any, served: Served) -> N
     page.wait_for_selector("text=samzapy ui JOB.yaml")
 
 
+def test_a_page_on_another_port_of_the_host_neither_reads_nor_changes(browser: Any, served: Served) -> None:
+    stage = Stage()
+    stage.beat()
+    ask = """async ([url, method, token]) => {
+      const headers = token ? { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' } : {};
+      try { return String((await fetch(url, { method, headers, body: method === 'POST' ? '{"containers": 9}' : undefined })).status); }
+      catch (error) { return error.name; }
+    }"""
+    with Served(stage) as other:
+        # A page as it may be: without the content security policy of our own.
+        context = browser.new_context(bypass_csp=True)
+        page = context.new_page()
+        page.goto(other.url)
+        for method, path, token in (("GET", "/v1/jobs/visits/1", ""), ("GET", "/v1/jobs/visits/1/config", VIEW), ("POST", "/v1/jobs/visits/1/scale", OPERATE)):
+            assert "TypeError" == page.evaluate(ask, [served.url + path, method, token]), (method, path)
+        assert [] == served.stage.changes.asked
+        assert "200" == page.evaluate(ask, [f"{other.url}/v1/jobs/visits/1/config", "GET", VIEW]), "its own it may read"
+        context.close()
+    stage.close()
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280, 2560])
 def test_no_text_lies_on_another_in_any_view(browser: Any, served: Served, width: int, theme: str) -> None:
@@ -174,6 +195,9 @@ def test_of_a_job_that_does_not_run_it_says_what_was_and_what_to_type(browser: A
         page.wait_for_selector("text=FAILED")
         page.wait_for_selector(f"button[aria-label='copy: samzapy run {ABOUT['called']}']")
         assert 0 == page.locator("header select").count(), "there is nobody who could do anything"
+        other = page.locator("tr:has-text('orders-1')").inner_text()
+        assert "type samzapy ui and the name of its job file" in other
+        assert ABOUT["called"] not in other, "that is this job's file"
         _look_well(page, width)
         for view in [view for view in VIEWS[1:] if view != "Inside"]:
             watched.go(view)

@@ -50,6 +50,18 @@ def test_the_words_and_numbers_are_there() -> None:
     assert "\x1b[2J" not in text
 
 
+def test_a_few_records_behind_is_not_told_as_trouble() -> None:
+    def told(**rates: float) -> str:
+        output = io.StringIO()
+        status = {**STATUS, "rates": {**STATUS["rates"], "caught_up_in_s": None, "lag": 2, "behind_s": 0.8, "lag_rate": 0.1, "in": 8.0, **rates}}
+        Console(file=output, width=160, markup=False).print(screen(status, sort="behind", limit=30))
+        return output.getvalue()
+
+    assert "behind 2 records, 800 ms, keeps up" in told()
+    assert "not shrinking" in told(lag_rate=3.0)
+    assert "not shrinking" in told(behind_s=30.0)
+
+
 def test_the_largest_come_first_and_the_unknown_last() -> None:
     assert ["Partition 2", "Partition 0", "Partition 3", "Partition 1"] == [t["name"] for t in in_order(STATUS["tasks"], "behind")]
     assert "2 more tasks" in shown(limit=2)

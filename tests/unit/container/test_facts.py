@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from samzapy.container.facts import COMMIT, MAX_GROUPS, OTHER, PHASES, PROCESS, WAIT_INPUT, WAIT_OUTPUT, Errors, Facts, Histogram, LoopTime
+from samzapy.container.task_instance import KEYS
 from samzapy.model.durations import BUCKETS_S
 from samzapy.testing.manual_clock import ManualClock
+from tests.unit.container.bench import Bench
+from tests.unit.container.test_leaderless import Passing
 
 PLACE = "counts.py:31"
 
@@ -95,3 +99,16 @@ def test_a_commit_is_told_with_its_cause_its_parts_and_the_age_of_its_records() 
     assert {"interval": 1} == told["commit_why"]
     assert 0.033 == pytest.approx(sum(part["sum"] for part in told["commit_parts"].values()))
     assert 2 == sum(told["end_to_end"]["counts"])
+
+
+def test_the_share_of_one_key_is_told_once_enough_records_were_looked_at(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Passing, partitions=2)
+    container = bench.start()
+    hottest = lambda: container.status()["tasks"][1]["hottest"]  # noqa: E731
+    for n in range(KEYS):
+        assert 0.0 == hottest()
+        bench.feed(("hot" if n % 10 < 4 else f"key {n}", 1), partition=1)
+        bench.drain(container)
+    assert 0.4 == hottest()
+    assert 0.0 == container.status()["tasks"][0]["hottest"], "of a task without records"
+    container.close()

@@ -39,6 +39,7 @@ FLAPPING = job(containers=with_one(containers(), 1, deaths=3, why="killed by SIG
 STUCK = job(containers=with_one(containers(), 1, silent_s=43.0, at="pay.py:31 in charge: sleep(60)", record=" on record orders[1]@55"))
 STRANGER = job(tasks=with_one(tasks(), 2, reason="orders[2]: another application's transaction is open at 912; the task waits for the records after it"))
 SKEWED = job(tasks=CROWDED, containers=containers(loop(0.3), loop(0.92)), lag=9000, lag_rate=400.0)
+ONE_KEY = job(tasks=with_one(CROWDED, 1, hottest=0.44), containers=containers(loop(0.3), loop(0.92)), lag=9000, lag_rate=400.0)
 SLOW_HOST = job(tasks=[replace(t, us=640.0 if t.container else 310.0) for t in tasks()])
 SLOW_TASK = job(tasks=with_one(tasks(rate=400.0), 3, us=840.0))
 TOO_FEW = job(tasks=tasks(8, rate=300.0, arriving=450.0), containers=containers(loop(0.9), loop(0.92)), lag=5000, lag_rate=1200.0)
@@ -56,6 +57,7 @@ CASES = [
     ("searching", job(containers=with_one(containers(loop(), loop(0.95)), 1, is_searching=True)), "Container 1 ended without a known reason"),
     ("broker-slow", job(containers=[replace(c, decide_s=0.8) for c in containers()]), "Commits wait 0.8 s for the brokers to decide, in 2 of 2"),
     ("skew", SKEWED, "Partition 1 gets 75 % of the records; container 1 is busy 97 % of its time, the others 35 % at most."),
+    ("hot-key", ONE_KEY, "One key makes 44 % of the records of Partition 1, which gets 75 % of all; container 1 is busy 97 %"),
     ("slow-host", SLOW_HOST, "host-1 needs 640 µs a record, the other hosts 310 µs."),
     ("slow-task", SLOW_TASK, "Partition 3 needs 840 µs a record, the others 200 µs."),
     ("under-provisioned", TOO_FEW, "All 2 containers are busy 96 % of the time, and the job's lag grows by 1,200 records a second."),
@@ -78,7 +80,9 @@ def test_each_cause_has_its_hint_and_no_other(code: str, facts: JobFacts, senten
 def test_a_healthy_job_is_left_alone() -> None:
     assert [] == diagnose(HEALTHY)
     assert [] == diagnose(job(containers=containers(loop(0.93), loop(0.93)))), "busy, and keeps up"
+    assert [] == diagnose(job(containers=containers(loop(0.1, commit=0.31), loop()))), "commits take long, but there is time"
     assert [] == diagnose(job(lag=5000, lag_rate=900.0)), "behind, but not for want of time"
+    assert [] == diagnose(job(tasks=tasks(hottest=0.9))), "one key has most records of a partition that is no larger than others"
 
 
 def test_a_task_that_would_fill_more_than_a_container_is_skew_however_busy_the_others_are() -> None:

@@ -64,6 +64,7 @@ export function trend(rates) {
   if (!rates || rates.lag == null) return "not known yet";
   if (!rates.lag) return "caught up";
   if (rates.caught_up_in_s != null) return `caught up in ${seconds(rates.caught_up_in_s)}`;
+  if (rates.behind_s != null && rates.behind_s < 2 && rates.lag_rate < 0.02 * rates.in) return "keeps up";
   return rates.lag_rate > 0.5 ? `grows by ${rate(rates.lag_rate)}` : "not shrinking";
 }
 

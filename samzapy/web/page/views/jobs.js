@@ -18,5 +18,5 @@ export function Jobs() {
   return html`<section class="card"><h2>Jobs of this Kafka cluster</h2><div class="scroll"><table><caption class="hidden">Jobs</caption>
     <thead><tr><th>job</th><th>state</th><th>its page</th></tr></thead>
     <tbody>${list.map((job) => html`<tr key=${job.jobName + job.jobId}><td class="nw">${job.jobName}-${job.jobId}</td><td class="nw"><${State} of=${job.status} /></td>
-      <td>${job.is_here ? html`<span class="soft">this one</span>` : /^https?:/.test(job.url) ? html`<a href=${job.url} rel="noreferrer noopener">${job.url}</a>` : html`<span class="soft">where its job file is: <code>samzapy ui JOB.yaml</code></span>`}</td></tr>`)}</tbody></table></div></section>`;
+      <td>${job.is_here ? html`<span class="soft">this one</span>` : /^https?:/.test(job.url) ? html`<a href=${job.url} rel="noreferrer noopener">${job.url}</a>` : html`<span class="soft">type <code>samzapy ui</code> and the name of its job file</span>`}</td></tr>`)}</tbody></table></div></section>`;
 }
