@@ -20,6 +20,7 @@ LEAST_RATE = 20.0  # records a second, below which costs and shares say nothing
 FLAPS = 3
 GROWS_MIB, FAR_S, COPY_LAG = 10.0, 5.0, 10_000
 ROOM = 0.8  # of a container's time that a job of the right size takes
+LIST_LETTERS = "samzapy dlq list JOB.yaml"
 STRANGER = "another application's transaction is open"
 
 
@@ -230,6 +231,8 @@ def _under_provisioned(job: JobFacts) -> Iterator[Finding]:
     rate, arriving = sum(t.rate or 0.0 for t in job.tasks), sum(t.arriving or 0.0 for t in job.tasks)
     if not known or len(busy) < 0.8 * len(known) or job.lag_rate <= 0.01 * rate or rate <= 0.0 or not job.lag:
         return
+    if sum(c.loop["commit"] for c in known) > sum(c.loop["process"] for c in known):
+        return  # commits are the matter, and are told of
     each = rate / sum(c.busy or 0.0 for c in known)  # what a container gets done that does nothing else
     wanted = math.ceil(max(arriving, rate + job.lag_rate) / (each * ROOM))
     most = len(job.tasks)
@@ -305,8 +308,7 @@ def _held_back(job: JobFacts) -> Iterator[Finding]:
 
 def _set_aside(job: JobFacts) -> Iterator[Finding]:
     if job.set_aside_s > 0.0:
-        told = f"{60 * job.set_aside_s:,.0f} records a minute fail and are set aside or skipped."
-        yield Finding("dead-letters", KNOW, told, {}, "samzapy dlq list JOB.yaml")
+        yield Finding("dead-letters", KNOW, f"{60 * job.set_aside_s:,.0f} records a minute fail and are set aside or skipped.", {}, LIST_LETTERS)
 
 
 def _idle_containers(job: JobFacts) -> Iterator[Finding]:

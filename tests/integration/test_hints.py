@@ -73,10 +73,11 @@ def over(hints: Hints, code: str, tell: Tell, urgent: bool) -> None:
 @pytest.mark.parametrize("case", CASES, ids=[case.code for case in CASES])
 def test_what_is_fed_gives_its_hint(staged: Callable[..., Trouble], tell: Tell, case: Staged) -> None:
     job = staged(**case.sections)
-    with fed(job, case.rates) as (_, feed, hints):
+    with fed(job, case.rates) as (run, feed, hints):
         hint = hints.within(TOLD_S, case.code)
         assert case.says in hint["sentence"]
         feed.rates = case.after
+        run.until(lambda s: s["rates"]["lag"] is not None and s["rates"]["lag"] < 100)  # what came while it lasted is done
         over(hints, case.code, tell, hint["severity"] == "act")
 
 

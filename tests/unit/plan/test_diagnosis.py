@@ -90,6 +90,12 @@ def test_a_task_that_would_fill_more_than_a_container_is_skew_however_busy_the_o
     assert ["skew"] == [finding.code for finding in diagnose(job(tasks=crowded, containers=containers(loop(0.85), loop(0.93)), lag=9000, lag_rate=700.0))]
 
 
+def test_a_job_that_falls_behind_for_its_commits_is_not_told_to_grow() -> None:
+    busy = containers(loop(0.2, commit=0.75), loop(0.2, commit=0.75))
+    found = diagnose(job(tasks=tasks(8, rate=300.0, arriving=450.0), containers=busy, lag=5000, lag_rate=1200.0))
+    assert {"commit-heavy"} == {finding.code for finding in found}
+
+
 def test_what_died_often_but_lives_now_is_left_alone() -> None:
     assert [] == diagnose(job(containers=with_one(containers(), 1, deaths=4, why="killed by SIGKILL", is_dying=False)))
 
