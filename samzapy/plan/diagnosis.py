@@ -20,7 +20,6 @@ LEAST_RATE = 20.0  # records a second, below which costs and shares say nothing
 FLAPS = 3
 GROWS_MIB, FAR_S, COPY_LAG = 10.0, 5.0, 10_000
 ROOM = 0.8  # of a container's time that a job of the right size takes
-LIST_LETTERS = "samzapy dlq list JOB.yaml"
 STRANGER = "another application's transaction is open"
 
 
@@ -308,7 +307,7 @@ def _held_back(job: JobFacts) -> Iterator[Finding]:
 
 def _set_aside(job: JobFacts) -> Iterator[Finding]:
     if job.set_aside_s > 0.0:
-        yield Finding("dead-letters", KNOW, f"{60 * job.set_aside_s:,.0f} records a minute fail and are set aside or skipped.", {}, LIST_LETTERS)
+        yield Finding("dead-letters", KNOW, f"{60 * job.set_aside_s:,.0f} records a minute fail and are set aside or skipped.", {}, "samzapy dlq list JOB.yaml")
 
 
 def _idle_containers(job: JobFacts) -> Iterator[Finding]:
