@@ -21,7 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pause": ("pause:pause", "Let the running job process nothing until it is resumed: its containers commit, and keep their tasks and state."),
     "resume": ("pause:resume", "Let a paused job continue where it stopped."),
     "commit": ("pause:commit", "Let every container of the running job commit now, and wait until all have: before an upgrade, or a copy of an output."),
-    "validate": ("validate:validate", "All errors of a job file at once; exit code 2 if there are any."),
+    "validate": ("validate:validate", "Show all errors of a job file; exit code 2 if there are any."),
     "status": ("inspect:status", "Status of the running job; exit code 3 if it is not running or still starting, 4 if it runs but does not answer."),
     "top": ("top:top", "What the running job does, every second until Ctrl-C: rates, shares of the loop's time, lag; exit code 3 if it is not running."),
     "ui": ("ui:ui", "The job's page: prints its address, and opens it where there is a display."),

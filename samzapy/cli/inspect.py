@@ -205,7 +205,7 @@ def topics(
     acls: Annotated[bool, typer.Option("--acls", help="Only print the ACLs that the job needs, as lines of Kafka's own tool.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """The topics that the job needs, as they should be and as they are; exit code 4 if one is missing that `run` does not create, or is wrong."""
+    """The topics that the job needs: expected and actual; exit code 4 if one is wrong, or missing and not created by `run`."""
     job = Job(file, more, sets)
     if acls:
         _print_acls(job, as_json)

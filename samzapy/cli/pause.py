@@ -54,7 +54,7 @@ def commit(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> int:
-    """Let every container of the running job commit now, and wait until all have; for use before an upgrade, or before a copy of an output."""
+    """Let every container of the running job commit now, and wait until all have: before an upgrade, or a copy of an output."""
     job = Job(file, more, sets)
     return done(job, "commit", _order(job, "commit", timeout, token_file, dry_run), as_json)
 

@@ -119,5 +119,5 @@ def record_serde(name: str, folders: Sequence[Path]) -> RecordSerde:
     except Exception as error:  # what a user's module raises at import may be anything
         raise ConfigurationError(f"serde {name}: {type(error).__name__}: {error}.", REMEDY) from error
     if not inspect.isclass(found) or not holds_records(found):
-        raise ConfigurationError(f"serde {name}: {path} is not a dataclass, msgspec.Struct, NamedTuple, TypedDict or pydantic model.", REMEDY)
+        raise ConfigurationError(f"serde {name}: {path} is not a class that records can have.", REMEDY)
     return RecordSerde(name, found)

@@ -70,7 +70,7 @@ def trusted() -> Iterator[None]:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "driver.example"])
 def test_beyond_loopback_without_tls_it_is_refused_with_what_to_do(host: str) -> None:
-    with pytest.raises(ConfigurationError, match="whoever is on the way") as refused:
+    with pytest.raises(ConfigurationError, match="others on the network") as refused:
         context_of(web(host=host))
     assert (2, True) == (refused.value.exit_code, "tls: {cert: FILE, key: FILE}" in refused.value.remedy)
     assert context_of(web(host=host, proxy=True)) is None

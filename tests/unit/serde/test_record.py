@@ -124,8 +124,8 @@ def test_it_is_named_in_the_job_file(tmp_path: Path) -> None:
     assert 3 == serde.decode(b'{"r":3}').r
     assert ("record:shapes_for_serdes:Circle", "bytes", False) == (serde.name, serde.key_order, serde.has_prefixes)
     for name, words in (
-        ("record:shapes_for_serdes:Plain", "none of the kinds"),
-        ("record:shapes_for_serdes:ANSWER", "none of the kinds"),
+        ("record:shapes_for_serdes:Plain", "not a class that records can have"),
+        ("record:shapes_for_serdes:ANSWER", "not a class that records can have"),
         ("record:shapes_for_serdes:Square", "Square"),
         ("record:nowhere_at_all:Circle", "nowhere_at_all"),
     ):

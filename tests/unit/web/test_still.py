@@ -42,7 +42,7 @@ def test_its_page_gets_frames_with_all_that_a_running_jobs_frames_have() -> None
 def test_nothing_can_be_done_and_the_refusal_says_what_can(client: TestClient, row: Route) -> None:
     answer = ask(client, row)
     assert 409 == answer.status_code
-    assert "the job does not run" in answer.json()["detail"]
+    assert "the job is not running" in answer.json()["detail"]
     assert "samzapy run JOB.yaml" in answer.json()["remedy"]
 
 
