@@ -15,9 +15,10 @@ from samzapy.api.envelope import headers_of
 from samzapy.api.errors import SerdeError
 from samzapy.api.serde import Serde
 from samzapy.ops.exact_json import exact, header
-from samzapy.ops.shown import text_of
+from samzapy.ops.shown import read, text_of
 from samzapy.ports import Message
 from samzapy.printable import printable
+from samzapy.serde.record import RecordSerde
 
 TAB = b"\t"
 RECORD_OVERHEAD_BYTES = 70  # what Kafka adds to key and value of a record, at most, without headers
@@ -81,7 +82,7 @@ def records_of(lines: Iterable[bytes], form: LineForm, bad: Callable[[BadLine], 
 
 def _encoded(what: str, name: str, serde: Serde, raw: bytes) -> bytes:
     try:
-        return serde.encode(raw if name == "bytes" else value_of(name, raw.decode()))
+        return serde.encode(raw if name == "bytes" else value_of(name, raw.decode(), serde))
     except UnicodeDecodeError as error:
         raise ValueError(f"the {what} is not UTF-8: {error.reason} at byte {error.start}") from None
     except (ValueError, RecursionError) as error:
@@ -90,13 +91,15 @@ def _encoded(what: str, name: str, serde: Serde, raw: bytes) -> bytes:
         raise ValueError(f"the {what}: {error.message.rstrip('.')}") from None
 
 
-def value_of(serde: str, text: str) -> Any:
-    """What a person means by `text`: itself where the serde is string, bytes where it is bytes, else JSON.
+def value_of(name: str, text: str, serde: Serde | None = None) -> Any:
+    """What a person means by `text`: itself where the serde of that name is string, bytes where it is bytes, else JSON; of a class's, an object of it.
 
     Raises:
-        ValueError: no JSON.
+        ValueError: no JSON. SerdeError: JSON that does not fit the class.
     """
-    return text if serde == "string" else text.encode() if serde == "bytes" else json.loads(text)
+    if isinstance(serde, RecordSerde):
+        return serde.of_json(text.encode())
+    return text if name == "string" else text.encode() if name == "bytes" else json.loads(text)
 
 
 # -- back ----------------------------------------------------------------------------------------------------------------------------
@@ -136,16 +139,12 @@ class Shown:
             "partition": message.partition(),
             "offset": message.offset(),
             "timestamp": message.timestamp()[1],
-            **exact("key", raw_key, _read(self.key, raw_key)),
-            **exact("value", raw, _read(self.value, raw)),
+            **exact("key", raw_key, read(self.key, raw_key)),
+            **exact("value", raw, read(self.value, raw)),
             "tombstone": raw is None,
             "headers": [[name, header(value)] for name, value in headers_of(message)],
         }
 
 
-def _read(serde: Serde | None, data: bytes | None) -> Any:
-    return data if serde is None or data is None else serde.decode(data)
-
-
 def _decoded(serde: Serde | None, data: bytes) -> Any:
-    return data.decode("utf-8", "backslashreplace") if serde is None else serde.decode(data)
+    return data.decode("utf-8", "backslashreplace") if serde is None else read(serde, data)

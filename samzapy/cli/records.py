@@ -12,6 +12,8 @@ import stat
 import sys
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -32,6 +34,7 @@ from samzapy.ops.shown import serdes_by_topic
 from samzapy.plan.topics import command_that_makes
 from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec
 from samzapy.readers import read_ranges
+from samzapy.serde.record_keys import as_key
 from samzapy.serde.registry import serde_named
 from samzapy.wiring.clients import kafka_log
 from samzapy.wiring.job_topics import job_of
@@ -78,24 +81,26 @@ def send(
         raise ConfigurationError(f"{topic!r} is not a topic name.", "Letters, digits, '.', '_' and '-', at most 249 of them.")
     log, servers, names, find = _of_job(job_file, topic, servers)
     key_serde, value_serde = key_serde or names[0] or "string", value_serde or names[1] or "string"
-    facts = _facts(log, topic, servers, partitions)
-    if "compact" in facts.config.get("cleanup.policy", "") and not keyed:
+    facts = _facts(log, topic, servers) if partitions is None else _if_there(log, topic)
+    if facts is not None and "compact" in facts.config.get("cleanup.policy", "") and not keyed:
         raise ConfigurationError(f"{topic} is compacted: its records need a key.", "Add --key, and write key<TAB>value.")
     form = LineForm(
         (value_serde, find(value_serde, topic, VALUE)),
         (key_serde, find(key_serde, topic, KEY)) if keyed else None,
         None if null_marker is None else null_marker.encode(),
-        facts.max_message_bytes,
     )
+    if facts is not None:
+        form = replace(form, max_bytes=facts.max_message_bytes)
     source = sys.stdin.buffer
-    count = send_lines(source, stat.S_ISREG(os.fstat(source.fileno()).st_mode), form, topic, log)
+    count = send_lines(source, stat.S_ISREG(os.fstat(source.fileno()).st_mode), form, topic, log, creates=0 if facts is not None else partitions or 0)
     say(f"sent {count} record{'' if count == 1 else 's'} to {topic}")
     if as_json:
         print_json({"topic": topic, "sent": count})
 
 
-def send_lines(source: IO[bytes], is_file: bool, form: LineForm, topic: str, log: Log, tell: Callable[[str], None] = say) -> int:
-    """Send the lines of `source`; returns how many there were.
+def send_lines(source: IO[bytes], is_file: bool, form: LineForm, topic: str, log: Log, tell: Callable[[str], None] = say, creates: int = 0) -> int:
+    """Send the lines of `source`; returns how many there were. `creates`: the topic is not there, and is created with so many partitions once there is a
+    line to send, or there are no lines at all.
 
     Raises:
         ConfigurationError: some lines are no records. They were all told; of a file nothing was sent, of a stream the others were.
@@ -114,12 +119,21 @@ def send_lines(source: IO[bytes], is_file: bool, form: LineForm, topic: str, log
         if bad:
             raise ConfigurationError(f"{len(bad)} of {lines} lines are not records; nothing was sent.", remedy)
         source.seek(at)
-    producer = log.plain_producer("samzapy-send")
-    try:
-        count = _send_all(producer, topic, records_of(source, form, note))
-    finally:
-        producer.flush()
-        producer.close()
+    records = records_of(source, form, note)
+    first = next(records, None)
+    if creates and (first is not None or not bad):
+        _create(log, topic, creates)
+        tell(f"created {topic} with {creates} partition{'' if creates == 1 else 's'}")
+    count = 0
+    if first is not None:
+        producer = log.plain_producer("samzapy-send")
+        try:
+            count = _send_all(producer, topic, chain([first], records))
+        finally:
+            producer.flush()
+            producer.close()
+    if bad and not count:
+        raise ConfigurationError(f"{len(bad)} of {len(bad)} lines are not records; nothing was sent.", remedy)
     if bad:
         raise ConfigurationError(f"{len(bad)} of {count + len(bad)} lines are not records; the other {count} were sent.", remedy)
     return count
@@ -260,13 +274,18 @@ def log_of(servers: str) -> Log:
     return KafkaLog(client, client, client, commit_timeout_ms=60_000, lease_ms=MESSAGE_TIMEOUT_MS)
 
 
-def _facts(log: Log, topic: str, servers: str, partitions: int | None = None) -> TopicFacts:
+def _create(log: Log, topic: str, partitions: int) -> None:
     with log.admin() as admin:
-        facts = admin.topics([topic]).get(topic)
-        if facts is None and partitions is not None:
-            admin.create([TopicSpec(topic, partitions)])
-            say(f"created {topic} with {partitions} partitions")
-            facts = admin.topics([topic]).get(topic)
+        admin.create([TopicSpec(topic, partitions)])
+
+
+def _if_there(log: Log, topic: str) -> TopicFacts | None:
+    with log.admin() as admin:
+        return admin.topics([topic]).get(topic)
+
+
+def _facts(log: Log, topic: str, servers: str) -> TopicFacts:
+    facts = _if_there(log, topic)
     if facts is None:
         raise TopicMissing(f"there is no topic {topic} at {servers}.", f"Create it, or see --kafka: `{command_that_makes(topic, servers)}`")
     return facts
@@ -287,4 +306,5 @@ def _serde(name: str, topic: str, part: str) -> Any:
         raise ConfigurationError(
             f"serde {name} needs a Schema Registry, and only a job file names one.", "Give a job that has the topic: `--job JOB.yaml`."
         )
-    return serde_named(name, [Path.cwd()])
+    found = serde_named(name, [Path.cwd()])
+    return as_key(found) if part == KEY else found

@@ -78,10 +78,14 @@ class How:
     log_format: str = TEXT
     creates: bool = False
 
+    @property
+    def options(self) -> str:
+        """Those that say where containers run; "" with Spark."""
+        return "--inline" if self.inline else "--local" if self.local else ""
+
     def words(self, master: str) -> str:
         """Where containers run and until when, as the options say it. `master`: Spark's."""
-        where = "--inline" if self.inline else "--local" if self.local else f"Spark at {master}"
-        return where + (" --until-end" if self.until_end else "") + (" --takeover" if self.takeover else "")
+        return (self.options or f"Spark at {master}") + (" --until-end" if self.until_end else "") + (" --takeover" if self.takeover else "")
 
 
 class Run:
@@ -165,7 +169,7 @@ class Run:
         control_host = str(getattr(launcher, "driver_host", LOOPBACK))  # where containers can reach this driver
         switchboard = Switchboard()
         looking = Looking(coordinator.roster, switchboard)
-        live = Live(coordinator, about_of(self._job.loaded, as_called("JOB.yaml")), notes, looking.hasten)
+        live = Live(coordinator, about_of(self._job.loaded, as_called("JOB.yaml")), notes, looking.hasten, self._how.options)
         contents = Contents(
             self._settings, self._job.loaded.folders, self._job.log, self._job.clock, note=live.note, this_run=coordinator.history.record,
             file=lambda: [origin.to_json() for origin in self._job.again().origins],

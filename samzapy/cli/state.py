@@ -22,7 +22,7 @@ from samzapy.model.names import task_name
 from samzapy.ops.exact_json import exact, from_base64
 from samzapy.ops.inspection import changelog_of, committed_entries
 from samzapy.ops.local_stores import LocalState, StoreReport
-from samzapy.ops.shown import text_of
+from samzapy.ops.shown import read, text_of
 from samzapy.printable import printable
 from samzapy.streams.windowed import WindowAggregate
 from samzapy.wiring.program import graph_of
@@ -186,7 +186,7 @@ def _key_bytes(job: Job, store: str, text: str, is_base64: bool) -> bytes:
     if name == "bytes":
         return os.fsencode(text)
     try:
-        encoded: bytes = key.encode(value_of(name, text))
+        encoded: bytes = key.encode(value_of(name, text, key))
         return encoded
     except (ValueError, SamzapyError) as error:
         raise ConfigurationError(f"key {text!r} does not fit serde {name}: {error}", "Write it as JSON, or as its bytes with --base64.") from None
@@ -202,7 +202,7 @@ def _base64(store: str, text: str) -> bytes:
 def _print(job: Job, store: str, entries: list[Entry], as_json: bool) -> None:
     key, value = _serdes(job, store)
     for partition, raw_key, raw in entries:
-        k, v, task = key.decode(raw_key), value.decode(raw), task_name(partition)
+        k, v, task = read(key, raw_key), read(value, raw), task_name(partition)
         if as_json:
             print_json({**exact("key", raw_key, k), **exact("value", raw, v), "task": task, "partition": partition})
         else:

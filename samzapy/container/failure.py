@@ -34,6 +34,7 @@ MAX_CAUSES = 5
 TOLD, TOLD_EVERY = 10, 10_000  # of a task's records that are passed by: the first ones, then one in so many
 MAX_TOLD = 1000  # characters of an exception's text: it may quote the record, and goes into logs and heartbeats
 NO_RECORD = "Fix the task, then run the job again. `on_error` applies to records, and not to `{hook}`: catch there what the job should survive."
+PASS_UNREAD = "To continue past such records, set `on_error: {then: dead_letter}` (or `skip`)."
 PASS_BY = "Fix the task, or set `on_error: {then: dead_letter}` (or `skip`) to continue past such records."
 
 _told_of: set[tuple[str, str]] = set()
@@ -122,7 +123,19 @@ def named(task: str, hook: str, error: BaseException, where: str = "", attempts:
     own = PASS_BY if where else NO_RECORD.format(hook=hook) if hook in ("window", "end_of_stream") else ""
     remedy = error.remedy if isinstance(error, SamzapyError) and error.remedy else own
     kind = type(error) if isinstance(error, TaskError) else TaskError
+    if where and _is_of_reading(error):
+        return kind(f"{task}: record {where}: it cannot be read: {brief(error)}{_user_line(error)}.".replace("..", "."), f"{remedy} {PASS_UNREAD}")
     return kind(f"{task}: {hook} failed{often}{at}: {brief(error)}{_user_line(error)}.".replace("..", "."), remedy)
+
+
+def _is_of_reading(error: BaseException) -> bool:
+    """Whether a serde could not read a record: no code of the task has failed."""
+    frame = error.__traceback__ if isinstance(error, SerdeError) else None
+    while frame is not None:
+        if frame.tb_frame.f_code.co_name.lstrip("_").startswith("decode") and _is_ours(frame.tb_frame.f_code.co_filename):
+            return True
+        frame = frame.tb_next
+    return False
 
 
 def stack_of(error: BaseException) -> str:
@@ -168,9 +181,9 @@ def _text(error: BaseException) -> str:
     return printable(text if len(text) <= MAX_TOLD else text[:MAX_TOLD] + "…")
 
 
-def where_of(message: Message, error: BaseException) -> str:
-    """The record's name; with its key as bytes, if bytes or values do not fit a serde."""
-    key = message.key() if isinstance(error, SerdeError) else None
+def where_of(message: Message, with_key: bool = True) -> str:
+    """The record's name, with its key as bytes."""
+    key = message.key() if with_key else None
     shown = "" if key is None else f", key {key[:MAX_KEY]!r}" + (f"… ({len(key)} bytes)" if len(key) > MAX_KEY else "")
     return f"{origin_of(message)}{shown}"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import NoReturn
 
-from samzapy.api.errors import RecordTooLarge, SamzapyError
+from samzapy.api.errors import RecordTooLarge, SamzapyError, SerdeError
 from samzapy.container.commits import Commits
 from samzapy.container.facts import Errors
 from samzapy.container.failure import (  # fmt: skip
@@ -65,7 +65,7 @@ class GivenUpRecords:
         action = AGAIN if comes_again and self._on_error != FAIL else ACTIONS[self._on_error]
         self._errors.add(type(error).__name__, place_of(error), lambda: _told(message, error, action), task.name)
         if self._on_error == FAIL:
-            self._stop_at(named(task.name, task.hook, error, where_of(message, error), attempts), error)
+            self._stop_at(named(task.name, task.hook, error, where_of(message, isinstance(error, SerdeError)), attempts), error)
         elif spec is not None and not comes_again:
             try:
                 letter = dead_letter_of(message, task.name, error, attempts, self._clock.now_ms(), spec)
@@ -82,7 +82,7 @@ class GivenUpRecords:
         if is_logged(number):
             to = f"set aside in {spec.topic}" if spec is not None else "skipped"
             what = "passed by, nothing is written: this input is read again, and its offset was committed before" if comes_again else to
-            LOG.warning("%s: %s: record %s: %s (number %d of this task)", task.name, what, where_of(message, error), brief(error), number)
+            LOG.warning("%s: %s: record %s: %s (%s so far in this task)", task.name, what, where_of(message), brief(error), f"{number:,}")
 
     def _stop_at(self, error: SamzapyError, cause: BaseException) -> NoReturn:
         self._commits.commit()

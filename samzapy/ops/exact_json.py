@@ -2,7 +2,7 @@
 
 The rule, for a field such as `value`. The name of the field tells which of both it is, so nothing in a value can be mistaken for the other:
 
-- `value`: what the serde reads, where JSON can hold exactly that; and bytes as the text that they are in UTF-8.
+- `value`: what the serde reads, where JSON can hold exactly that; bytes as the text that they are in UTF-8; an object of a class (`record:`) as its JSON.
 - `value_base64` instead: the bytes as Kafka has them, in base64, where JSON cannot (bytes that are no text, dates, decimals, NaN, objects).
 """
 

@@ -6,9 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from samzapy.api.serde import Serde
 from samzapy.config.schema import Settings
 from samzapy.config.secrets import without_secrets
 from samzapy.printable import printable
+from samzapy.serde.record import RecordSerde
 from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.serdes import Serdes
 
@@ -30,10 +32,18 @@ def text_of(value: Any) -> str:
     return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr))
 
 
+def read(serde: Serde | None, data: bytes | None) -> Any:
+    """What a serde reads, to be shown: an object of a class (`record:`) as its JSON says it; without a serde the bytes. Raises as its `decode`."""
+    if serde is None or data is None:
+        return data
+    value = serde.decode(data)
+    return serde.plain(value) if isinstance(serde, RecordSerde) else value
+
+
 def decoded(serdes: Serdes, serde: str, topic: str, part: str, data: bytes | None) -> Any:
     """What the serde of that name reads of a topic's keys or values (`part`); what it cannot read is `Undecoded`."""
     try:
-        return None if data is None else serdes.of(serde, topic, part).decode(data)
+        return read(serdes.of(serde, topic, part), data)
     except Exception as error:  # noqa: BLE001  whatever a serde raises
         return Undecoded(data or b"", f"{type(error).__name__}: {error}")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ from samzapy.api.serde import holds_records
 from samzapy.serde.basic import MAX_JSON_BYTES, has_not_a_number, shown
 
 PREFIX = "record:"
+UPGRADE_REMEDY = "If an earlier version of the class wrote it, let `upgrade` return the fields that the class has now; if not, it is simply bad."
+_NOTHING: Any = object()
 REMEDY = "Name a dataclass, msgspec.Struct, NamedTuple, TypedDict or pydantic model: record:module:Class."
 
 
@@ -78,28 +81,58 @@ class RecordSerde:
             raise SerdeError(f"serde {self.name} reads at most {MAX_JSON_BYTES} bytes; this record has {len(data)}.", "Split the value.")
         try:
             return self._loads(data)
-        except (ValueError, RecursionError) as error:  # of msgspec and pydantic alike; both name the field
-            what = " ".join(str(error).split()) or type(error).__name__
-            if self._upgrade is None:
-                raise SerdeError(
-                    f"serde {self.name} cannot read {shown(data)}: {what}.", "Use the serde that wrote it, or fix the class."
-                ) from None
-            upgrade, made = self._upgrade, self._made
-            return upgraded(lambda: made(upgrade(msgspec.json.decode(data))), f"serde {self.name} cannot read {shown(data)}: {what}")
+        except (ValueError, RecursionError) as error:
+            said, upgrade = f"serde {self.name} cannot read {shown(data)}: {why_not(error)}", self._upgrade
+            if upgrade is None or not _is_json(data):
+                raise SerdeError(f"{said}.", "Use the serde that wrote it, or fix the class.") from None
+            return upgraded(lambda: upgrade(msgspec.json.decode(data)), self._made, said)
+
+    def of_json(self, data: bytes) -> Any:
+        """An object of the class, of JSON that a person wrote. It has to fit the class as that is now: `upgrade` is not asked.
+
+        Raises:
+            SerdeError: it does not fit; names the field.
+        """
+        try:
+            return self._loads(data)
+        except (ValueError, RecursionError) as error:
+            raise SerdeError(f"{shown(data)} is no {self.cls.__name__} ({self.name}): {why_not(error)}.", "Write the fields of the class.") from None
+
+    def plain(self, value: Any) -> Any:
+        """What the JSON of an object of the class says: dicts, lists, text and numbers."""
+        return json.loads(self._dumps(value))
 
 
-def upgraded(make: Callable[[], Any], said: str) -> Any:
-    """What a class's `upgrade` makes of fields that do not fit it any more. `said`: why they do not.
+def why_not(error: Exception) -> str:
+    """What msgspec or pydantic found, on one line; both name the field."""
+    found = error.errors(include_url=False) if hasattr(error, "errors") else []  # pydantic's own text has five lines a field
+    places = ("".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in one["loc"]) for one in found)
+    said = "; ".join(f"{one['msg']}{f' - at `${place}`' if place else ''}" for one, place in zip(found, places, strict=True))
+    return said or " ".join(str(error).split()) or type(error).__name__
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        msgspec.json.decode(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def upgraded(upgrade: Callable[[], Any], make: Callable[[Any], Any], said: str) -> Any:
+    """What a class's `upgrade` makes of fields that do not fit it any more. `make`: an object of the fields that it gives; `said`: why they do not fit.
 
     Raises:
-        SerdeError: it failed.
+        SerdeError: it failed, or what it gives does not fit either.
     """
+    fields: Any = _NOTHING
     try:
-        return make()
+        fields = upgrade()
+        return make(fields)
     except Exception as error:  # what the user's method raises may be anything
-        raise SerdeError(
-            f"{said}; and its `upgrade` failed: {type(error).__name__}: {error}.", "Let `upgrade` return the fields as the class has them now."
-        ) from error
+        failed = "its `upgrade` failed: " if fields is _NOTHING else "what its `upgrade` gives does not fit either: "
+        why = f"{type(error).__name__}: {error}" if fields is _NOTHING else why_not(error)
+        raise SerdeError(f"{said}; and {failed}{why}.", UPGRADE_REMEDY) from error
 
 
 def record_serde(name: str, folders: Sequence[Path]) -> RecordSerde:

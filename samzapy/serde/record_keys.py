@@ -13,7 +13,7 @@ import msgspec
 
 from samzapy.api.errors import SerdeError
 from samzapy.config.key_class import key_fields, why_no_key
-from samzapy.serde.record import RecordSerde
+from samzapy.serde.record import RecordSerde, why_not
 
 
 class RecordKeySerde(RecordSerde):
@@ -33,9 +33,8 @@ class RecordKeySerde(RecordSerde):
         try:
             found = _whole(self._loads(data))
             return self._dumps({field: found[field] for field in self.cls.__annotations__ if field in found} if self._type is dict else found)
-        except (ValueError, RecursionError) as error:  # of msgspec and pydantic alike; both name the field
-            what = " ".join(str(error).split())
-            raise SerdeError(f"serde {self.name} cannot write the key {value!r:.100}: {what}.", "Give its fields values of their types.") from None
+        except (ValueError, RecursionError) as error:
+            raise SerdeError(f"serde {self.name} cannot write the key {value!r:.100}: {why_not(error)}.", "Give its fields values of their types.") from None
 
 
 def as_key(serde: Any) -> Any:

@@ -18,7 +18,7 @@ from samzapy.config.fields import CLASS, SERDES
 from samzapy.config.key_class import key_fields, why_no_key
 from samzapy.config.registered import is_registered
 from samzapy.serde.basic import shown
-from samzapy.serde.record import upgraded
+from samzapy.serde.record import upgraded, why_not
 from samzapy.streams.places import refused
 
 JSON, RECORD = "json", "record:"
@@ -151,8 +151,8 @@ def unplain(kind: Kind | None) -> Callable[[Any], Any]:
             return None
         try:
             return make(value)
-        except (ValueError, RecursionError) as error:  # as in the record serde: of msgspec and pydantic alike
-            return _upgraded(cls, value, " ".join(str(error).split()) or type(error).__name__, make)
+        except (ValueError, RecursionError) as error:
+            return _upgraded(cls, value, why_not(error), make)
 
     return made
 
@@ -163,7 +163,7 @@ def _upgraded(cls: Any, value: Any, why: str, make: Callable[[Any], Any]) -> Any
     upgrade = getattr(cls, "upgrade", None)
     if upgrade is None:
         raise SerdeError(f"{said}.", "Give the class an `upgrade`.")
-    return upgraded(lambda: make(upgrade(deepcopy(value))), said)
+    return upgraded(lambda: upgrade(deepcopy(value)), make, said)
 
 
 def _refuse_not_importable(cls: type, what: str) -> None:

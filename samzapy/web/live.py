@@ -29,12 +29,14 @@ class Live:
         about: Mapping[str, Any],
         notes: Callable[[], Sequence[str]] = tuple,
         hasten: Callable[[], None] = lambda: None,
+        options: str = "",
     ) -> None:
         self._coordinator = coordinator
         self._roster = coordinator.roster
         self._about = about
         self._notes = notes
         self._hasten = hasten
+        self._again = f"samzapy run JOB.yaml {options}".rstrip()
 
     def status(self) -> dict[str, Any]:
         return {**self._roster.status(), "notes": list(self._notes())}
@@ -75,7 +77,7 @@ class Live:
 
     def stop(self, by: str, dry_run: bool) -> dict[str, Any]:
         running = sum(1 for task in self._roster.task_states() if task == "RUNNING")
-        effect = f"{running} tasks commit what they have done and stop; start the job again with `samzapy run JOB.yaml`"
+        effect = f"{running} tasks commit what they have done and stop; start the job again with `{self._again}`"
         if not dry_run:
             self.note("stop", by, effect)
             self._coordinator.request_stop(by)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from samzapy.cli.records import last_records, print_records, send_lines, why_not
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import TopicSpec
+from samzapy.serde.record import RecordSerde
+from samzapy.serde.record_keys import as_key
 from samzapy.serde.registry import serde_named
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from tests.unit.container.bench import HandClock
@@ -29,8 +32,8 @@ class World:
         self.places = [TopicPartition("t", p) for p in range(partitions)]
         self.told: list[str] = []
 
-    def send(self, text: bytes, form: LineForm, is_file: bool = False) -> int:
-        return send_lines(io.BytesIO(text), is_file, form, "t", self.log, self.told.append)
+    def send(self, text: bytes, form: LineForm, is_file: bool = False, topic: str = "t", creates: int = 0) -> int:
+        return send_lines(io.BytesIO(text), is_file, form, topic, self.log, self.told.append, creates)
 
     def there(self, count: int = 100) -> list[tuple[bytes | None, bytes | None]]:
         return [(m.key(), m.value()) for m in last_records(self.log.restore_consumer("t"), self.places, count, self.clock)]
@@ -95,6 +98,37 @@ def test_all_lines_are_sent_with_or_without_a_last_line_end(is_file: bool) -> No
     world = World()
     assert 3 == world.send(b"a\r\nb\n c", LineForm(STRING), is_file)
     assert [(None, b"a"), (None, b"b"), (None, b" c")] == world.there()
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_a_topic_is_created_for_lines_to_send_or_for_none_but_not_for_bad_ones_alone(is_file: bool) -> None:
+    world = World()
+    with pytest.raises(ConfigurationError, match="2 of 2 lines are not records; nothing was sent"):
+        world.send(b"x\ny\n", LineForm(INTEGER), is_file, "new", 2)
+    assert not world.log.admin().topics(["new"])
+    assert 1 == world.send(b"7\n", LineForm(INTEGER), is_file, "new", 2)
+    assert 0 == world.send(b"", LineForm(INTEGER), is_file, "other", 1)
+    assert [2, 1] == [world.log.admin().topics([topic])[topic].partitions for topic in ("new", "other")]
+    assert "created new with 2 partitions" in world.told
+
+
+@dataclass
+class Visit:
+    page: str
+    seconds: float = 0.0
+
+
+VISIT = ("record:m:Visit", as_key(RecordSerde("record:m:Visit", Visit)))
+
+
+def test_lines_of_a_class_are_json_and_objects_are_shown_as_json() -> None:
+    world = World()
+    with pytest.raises(ConfigurationError, match="1 of 2 lines"):
+        world.send(b'{"page": "a"}\t{"page": "/"}\n{"page": "b"}\t{"page": 7}\n', LineForm(VISIT, VISIT))
+    assert ["line 2: the value: b'{\"page\": 7}' is no Visit (record:m:Visit): Expected `str`, got `int` - at `$.page`"] == world.told
+    assert ['0@0\t{"page": "a", "seconds": 0.0}\t{"page": "/", "seconds": 0.0}'] == world.shown(Shown(VISIT[1], VISIT[1]))
+    (message,) = last_records(world.log.restore_consumer("t"), world.places, 9, world.clock)
+    assert {"page": "/", "seconds": 0.0} == Shown(VISIT[1], VISIT[1]).document(message)["value"]
 
 
 def test_the_last_records_are_shown_past_markers_and_aborted_records() -> None:

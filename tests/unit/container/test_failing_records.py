@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream, TaskError
-from samzapy.api.errors import Fenced, InDoubt, RecordTooLarge, TimestampRefused
+from samzapy.api.errors import Fenced, InDoubt, RecordTooLarge, SerdeError, TimestampRefused
 from samzapy.container.container import Container
 from samzapy.container.failure import stack_of
 from samzapy.model.dead_letter import HEADERS_NOT_READ, DeadLetter, Origin, read_letter
@@ -301,6 +301,27 @@ def test_the_log_tells_of_the_first_and_then_of_few(tmp_path: Path, caplog: pyte
     with caplog.at_level(logging.WARNING):
         bench.drain(bench.start())
     assert 10 == len([r for r in caplog.records if "set aside in test-1-dead-letter: record in[0]@" in r.getMessage()])
+    assert caplog.records[-1].getMessage().endswith("(10 so far in this task)")
+
+
+def test_the_log_names_the_key_of_a_record_that_the_task_fails_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(tmp_path, Boom, on_error="skip")
+    bench.feed(("CHF", 1))
+    bench.drain(bench.start())
+    assert ["Partition 0: skipped: record in[0]@0, key b'CHF': KeyError: 'CHF' (1 so far in this task)"] == caplog.messages
+
+
+class Boom(StreamTask):
+    def process(self, envelope, collector, coordinator):
+        raise KeyError(envelope.key)
+
+
+def test_a_record_that_cannot_be_read_is_no_failure_of_the_task(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, Summing)
+    bench.feed_raw(b"bad")
+    with pytest.raises(SerdeError, match=r"Partition 0: record in\[0\]@0.* cannot be read: serde integer reads 8 bytes") as refused:
+        bench.drain(bench.start())
+    assert "set `on_error: {then: dead_letter}`" in refused.value.remedy
 
 
 @pytest.mark.parametrize("worse", [RuntimeError, SystemExit, KeyboardInterrupt, GeneratorExit])

@@ -92,3 +92,9 @@ def test_a_commit_has_a_number_that_grows_and_is_asked_for_until_it_is_told() ->
         for refused in (live.pause, live.commit):
             with pytest.raises(ConfigurationError, match="the job is stopping"):
                 refused("ann", False)
+
+
+def test_a_stop_tells_how_to_start_the_job_again_as_it_ran() -> None:
+    with Stage() as stage:
+        assert "`samzapy run JOB.yaml --local`" in Live(stage.coordinator, ABOUT, options="--local").stop("ann", dry_run=True)["effect"]
+        assert "`samzapy run JOB.yaml`" in Live(stage.coordinator, ABOUT).stop("ann", dry_run=True)["effect"]

@@ -158,7 +158,53 @@ def test_a_class_may_read_what_an_earlier_version_of_it_wrote() -> None:
     assert RenamedModel(name="x") == RecordSerde("record:m:RenamedModel", RenamedModel).decode(b'{"title": "x"}')
 
 
-@pytest.mark.parametrize("data", [b'{"other": 1}', b"[1]", b"{", b'{"title": 3}'])
-def test_what_upgrade_cannot_take_is_refused(data: bytes) -> None:
-    with pytest.raises(SerdeError, match=r"cannot read .* and its `upgrade` failed"):
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b'{"other": 1}', "its `upgrade` failed: KeyError"),
+        (b"[1]", "its `upgrade` failed: TypeError"),
+        (b"{", "malformed|truncated"),
+        (b'{"title": 3}', "its `upgrade` failed"),
+    ],
+)
+def test_what_upgrade_cannot_take_is_refused(data: bytes, why: str) -> None:
+    with pytest.raises(SerdeError, match=rf"cannot read .*({why})"):
         RecordSerde("record:m:Renamed", Renamed).decode(data)
+
+
+def test_a_record_that_is_bad_is_not_put_down_to_upgrade_alone() -> None:
+    with pytest.raises(SerdeError) as refused:
+        RecordSerde("record:m:Lasting", Lasting).decode(b'{"celsius": "warm"}')
+    assert "cannot read b'{\"celsius\": \"warm\"}': Expected `float`" in refused.value.message
+    assert "what its `upgrade` gives does not fit either: Expected `float`, got `str` - at `$.celsius`" in refused.value.message
+    assert "if not, it is simply bad" in refused.value.remedy
+
+
+@dataclass
+class Lasting:
+    celsius: float
+
+    @classmethod
+    def upgrade(cls, old: dict[str, Any]) -> dict[str, Any]:
+        return {"celsius": old.get("temperature", old.get("celsius"))}
+
+
+@pytest.mark.parametrize(
+    ("cls", "text", "where"),
+    [
+        (Visit, b'{"page": 7}', "`$.page`"),
+        (Count, b'{"last": 1}', "`n`"),
+        (Point, b'[1, "b"]', "`$[1]`"),
+        (User, b'{"name": null}', "`$.name`"),
+        (Order, b'{"item": "tea", "price": "dear"}', "`$.price`"),
+    ],
+)
+def test_what_a_person_wrote_becomes_an_object_or_is_refused_with_its_field(cls: Any, text: bytes, where: str) -> None:
+    serde = RecordSerde("record:m:C", cls)
+    for _, value, data in (kind for kind in KINDS if kind[0] is cls):
+        assert (value, serde.encode(value)) == (serde.of_json(data), data)
+        assert data == msgspec.json.encode(serde.plain(value))
+    with pytest.raises(SerdeError) as refused:
+        serde.of_json(text)
+    assert where in refused.value.message
+    assert "\n" not in refused.value.message
