@@ -36,7 +36,7 @@ class Live:
         self._about = about
         self._notes = notes
         self._hasten = hasten
-        self._again = f"samzapy run JOB.yaml {options}".rstrip()
+        self._again = " ".join(["samzapy run JOB.yaml", options]).strip()
 
     def status(self) -> dict[str, Any]:
         return {**self._roster.status(), "notes": list(self._notes())}
