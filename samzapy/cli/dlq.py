@@ -26,7 +26,7 @@ from samzapy.printable import printable
 from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
 app = typer.Typer(help="Show dead letters, replay or discard them.", no_args_is_help=True)
-MAX_ERROR = 100
+MAX_ERROR = 240  # characters
 
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it. Without this option the command only shows what it would do.")]
@@ -57,7 +57,7 @@ def list_letters(
         rows = [(e.number, e.letter.task, e.letter.origin, _time(e.letter.time_ms), _error(e.letter), _state(e)) for e in entries]
         print_table(("NUMBER", "TASK", "ORIGIN", "TIME", "ERROR", "REPLAYED"), rows)
     else:
-        say("no dead letters" if not found.entries else f"none of {len(found.entries)} dead letters")
+        say(why_none(len(found.entries), only_waiting=waiting and chosen.is_any is False))
     if found.strangers:
         say(f"{found.strangers} records in it are not dead letters")
 
@@ -143,13 +143,17 @@ def replay(
             say(f"{len(origins)} with the present time instead of their own: {why}; the first: {origins[0]}")
         if execute:
             waiting = send_back(letters, plan.wanted)
-            say(f"{_records(waiting)} sent back" if waiting else "nothing to send back")
+            if waiting:
+                say(f"{_records(waiting)} sent back")
         else:
             for origin in dict.fromkeys(e.letter.origin for e in waiting):
                 say(f"would send back {origin}")
-            for entry in plan.done_before:
-                say(f"{entry.letter.origin} was {'sent back' if entry.replayed_ms is not None else 'discarded'} before")
-            say("nothing was changed; do it with --execute" if waiting else "nothing to send back")
+        for entry in plan.done_before:
+            say(done_before(entry))
+        if not waiting:
+            say("nothing to send back")
+        elif not execute:
+            say("nothing was changed; do it with --execute")
     _print_done(waiting, "replayed", execute, as_json)
 
 
@@ -202,7 +206,9 @@ def send_back(letters: DeadLetters, wanted: Sequence[Origin] | None) -> list[Ent
 
     def tell(progress: str) -> None:
         said.append(progress)
-        say(progress)
+        count, _, total = progress.removeprefix("sent back ").partition(" of ")
+        if count != total:  # the last one is said by who called
+            say(progress)
 
     try:
         return letters.replay(wanted, tell)
@@ -255,8 +261,29 @@ def _print_letter(entry: Any, key: Any, value: Any) -> None:
     sys.stdout.write("\n".join(printable(line) for line in lines) + "\n")
 
 
+def why_none(there: int, only_waiting: bool) -> str:
+    """Why `list` shows none of those that are there."""
+    if not there:
+        return "no dead letters"
+    if only_waiting:
+        return f"no dead letter waits: {'the one that is there was' if there == 1 else f'all {there} were'} sent back or discarded before"
+    return f"the options choose {'not the one dead letter' if there == 1 else f'none of the {there} dead letters'} that {'is' if there == 1 else 'are'} there"
+
+
+def done_before(entry: Entry) -> str:
+    """What became of one that was chosen and does not wait."""
+    is_sent = entry.replayed_ms is not None
+    return f"{entry.letter.origin} was {'sent back' if is_sent else 'discarded'} before: {_time(entry.replayed_ms if is_sent else entry.discarded_ms)} UTC"
+
+
+def error_cell(error: str) -> str:
+    """An error's text for a table, cut in its middle: the end says what was wrong, the beginning which error it is."""
+    text = _line(error)
+    return text if len(text) <= MAX_ERROR else f"{text[: MAX_ERROR // 2 - 2]} … {text[1 - MAX_ERROR // 2 :]}"
+
+
 def _error(letter: Any) -> str:
-    return ("(shortened) " if letter.truncated else "") + _line(letter.error)[:MAX_ERROR]
+    return ("(shortened) " if letter.truncated else "") + error_cell(letter.error)
 
 
 def _state(entry: Entry) -> str:

@@ -42,6 +42,14 @@ from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", show_default=False)]
 Servers = Annotated[str, typer.Option("--kafka", metavar="HOST:PORT", envvar="KAFKA_BOOTSTRAP", help="The brokers.")]
+JobFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--file", metavar="MORE.yaml", help="With --job: a file whose keys override the job file's; may be repeated.", show_default=False),
+]
+JobSets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="With --job: override one key, e.g. id=test; may be repeated.", show_default=False),
+]
 SERDES = "string, integer, json, bytes, avro:<schema file>, record:module:Class, or module:Class; with --job also registry and registry:<schema file>"
 Find = Callable[[str, str, str], Any]  # a serde by its name, for a topic's keys or values
 MESSAGE_TIMEOUT_MS = 30_000
@@ -72,6 +80,8 @@ def send(
         Path | None,
         typer.Option("--job", metavar="JOB.yaml", help="A job that has this topic: its Kafka, and its serdes for the topic.", show_default=False),
     ] = None,
+    more: JobFiles = None,
+    sets: JobSets = None,
     as_json: AsJson = False,
 ) -> None:
     """Send lines from stdin as records."""
@@ -79,7 +89,7 @@ def send(
         raise ConfigurationError("--key-serde without --key: the lines have no keys.", "Add --key, and write key<TAB>value.")
     if not TOPIC_NAME.fullmatch(topic):
         raise ConfigurationError(f"{topic!r} is not a topic name.", "Letters, digits, '.', '_' and '-', at most 249 of them.")
-    log, servers, names, find = _of_job(job_file, topic, servers)
+    log, servers, names, find = _of_job(job_file, topic, servers, more, sets)
     key_serde, value_serde = key_serde or names[0] or "string", value_serde or names[1] or "string"
     facts = _facts(log, topic, servers) if partitions is None else _if_there(log, topic)
     if facts is not None and "compact" in facts.config.get("cleanup.policy", "") and not keyed:
@@ -169,13 +179,15 @@ def tail(
         Path | None,
         typer.Option("--job", metavar="JOB.yaml", help="A job that has this topic: its Kafka, and its serdes for the topic.", show_default=False),
     ] = None,
+    more: JobFiles = None,
+    sets: JobSets = None,
     as_json: AsJson = False,
 ) -> int:
     """Show records as a read_committed reader sees them: partition@offset, key, value, headers. Exit code 1 if some cannot be decoded.
 
     With --json, `key` and `value` hold what the serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or
     `value_base64` instead: the bytes as Kafka has them. A header that is not text is {"base64": …}."""
-    log, servers, names, find = _of_job(job_file, topic, servers)
+    log, servers, names, find = _of_job(job_file, topic, servers, more, sets)
     key_serde, value_serde = key_serde or names[0], value_serde or names[1]
     shown = Shown(*(None if name is None else find(name, topic, part) for name, part in ((key_serde, KEY), (value_serde, VALUE))))
     facts = _facts(log, topic, servers)
@@ -291,11 +303,15 @@ def _facts(log: Log, topic: str, servers: str) -> TopicFacts:
     return facts
 
 
-def _of_job(file: Path | None, topic: str, servers: str) -> tuple[Log, str, tuple[str | None, str | None], Find]:
+def _of_job(
+    file: Path | None, topic: str, servers: str, more: list[Path] | None = None, sets: list[str] | None = None
+) -> tuple[Log, str, tuple[str | None, str | None], Find]:
     """Kafka, its servers, the names of the topic's serdes, and what finds those: as a job has them, if one is given."""
     if file is None:
+        if more or sets:
+            raise ConfigurationError("--file and --set change a job file, and none is given.", "Add --job JOB.yaml.")
         return log_of(servers), servers, (None, None), _serde
-    loaded = load(file, None, None)
+    loaded = load(file, more, sets)
     names = serdes_of(loaded.settings, topic)
     servers = str(loaded.settings.kafka_client["bootstrap.servers"])
     return kafka_log(loaded.settings), servers, names, Serdes(loaded.settings, loaded.folders).of

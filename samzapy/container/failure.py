@@ -148,7 +148,9 @@ def stack_of(error: BaseException) -> str:
     current: BaseException | None = error
     while current is not None and id(current) not in seen and len(seen) < MAX_CAUSES:
         seen.add(id(current))
-        parts.insert(0, "\n".join([*_frames(current), f"-> {type(current).__name__}"]))
+        part = "\n".join([*_frames(current), f"-> {type(current).__name__}"])
+        if part not in parts:  # an attempt that failed as the one before it did
+            parts.insert(0, part)
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
     return without_secrets("\n".join(parts))
 

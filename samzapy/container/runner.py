@@ -59,7 +59,6 @@ WAITS_S = 5.0
 SLOW_S = 1.0  # a hook that runs as long is told of
 TELL_AGAIN_S = 60.0
 LOCALHOST = "localhost"  # how a container beside its driver is called
-TOLD_BESIDE = "the job's last lines say what and where"
 
 Build = Callable[[Assignment, str, Supervision], Container]
 
@@ -237,9 +236,11 @@ class ContainerRunner:
         is_told_beside = is_fatal and self._facts.get("host") == LOCALHOST  # the coordinator says it in full, on the same terminal
         if error is not None:
             level = logging.WARNING if outcome == SUPERSEDED else logging.ERROR
-            LOG.log(level, "container %d %s: %s: %s", self._number, outcome, error.code, TOLD_BESIDE if is_told_beside else error)
-            if isinstance(error, TaskError) and error.__cause__ is not None:
-                for line in stack_of(error.__cause__).splitlines():
+            cause = error.__cause__ if isinstance(error, TaskError) else None
+            if cause is not None or not is_told_beside:
+                LOG.log(level, "container %d %s: %s%s", self._number, outcome, error.code, ", raised at" if is_told_beside else f": {error}")
+            if cause is not None:
+                for line in stack_of(cause).splitlines():
                     LOG.log(level, "    %s", line)
         if self._container is not None:
             self._status = self._container.status()

@@ -209,7 +209,14 @@ def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts], inputs_onl
     remedy = f"Create them first, `run` does not create inputs, nor outputs unasked: {made_by_hand(settings, *inputs, *(o.topic for o in outputs))}"
     if not inputs and all(o.partitions for o in outputs):
         remedy = "`samzapy topics JOB.yaml --create` creates the outputs that have `partitions`; so does `--create-topics` of `run`."
+    elif outputs:
+        remedy += f" {UNASKED}"
     raise TopicMissing(f"there is no {', no '.join(missing_topics)}.", remedy)
+
+
+UNASKED = (
+    "Or give the output `partitions: N` in the job file (in a program `.to(TOPIC, partitions=N)`): then `samzapy run JOB.yaml --create-topics` creates it."
+)
 
 
 def made_by_hand(settings: Settings, *topics: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.cli.lines import LineForm, Shown
-from samzapy.cli.records import last_records, print_records, send_lines, why_nothing
+from samzapy.cli.records import _of_job, last_records, print_records, send_lines, why_nothing
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import TopicSpec
@@ -192,6 +192,15 @@ def test_serdes_with_files_are_looked_for_in_the_working_directory(tmp_path: Pat
     name = "avro:n.avsc"
     form = LineForm((name, serde_named(name, [Path.cwd()])))
     assert [5] == [serde_named(name, [tmp_path]).decode(value or b"") for _, value in [form.record(b"5")]]
+
+
+def test_a_second_file_and_single_keys_apply_to_the_job_that_has_the_topic(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("job: j\ntask: m:T\nkafka: {bootstrap.servers: 'b:1'}\ninputs: [{topic: in, key: string, value: string}]\n")
+    (tmp_path / "more.yaml").write_text("inputs: [{topic: other, key: string, value: integer}]\n")
+    _, servers, names, _ = _of_job(tmp_path / "job.yaml", "other", "", [tmp_path / "more.yaml"], ["kafka.bootstrap.servers=b:2"])
+    assert ("b:2", ("string", "integer")) == (servers, names)
+    with pytest.raises(ConfigurationError, match="none is given"):
+        _of_job(None, "in", "b:1", None, ["id=2"])
 
 
 def test_of_a_topic_without_records_it_is_said_whether_it_had_some() -> None:

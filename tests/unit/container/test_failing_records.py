@@ -129,6 +129,14 @@ def test_a_dead_letter_is_the_record_as_it_was_and_what_happened_to_it(tmp_path:
     assert {"a": 1} == bench.changelog()
 
 
+def test_attempts_that_fail_alike_are_one_stack(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, failing(3), on_error="dead_letter", retries=2)
+    bench.feed(("boom", 1))
+    bench.drain(bench.start())
+    [letter] = bench.letters()
+    assert (3, 1) == (letter.attempts, letter.stack.count("-> ValueError"))
+
+
 def test_the_stack_of_a_dead_letter_has_nothing_of_the_record(tmp_path: Path) -> None:
     class Telling(StreamTask):
         def process(self, envelope, collector, coordinator):

@@ -38,6 +38,9 @@ def test_topics_that_are_refused_are_refused_before_any_is_created(tmp_path: Pat
     outputs = [{"topic": "new", "partitions": 1}]
     with pytest.raises(TopicMissing, match="no input topic missing"):
         create_topics(settings_from_document({**document_of(story), "inputs": [{"topic": "missing"}], "outputs": outputs}, {}), story.bench.log, story.bench.clock)
+    with pytest.raises(TopicMissing, match="no output topic new") as refused:
+        prepare_topics(settings_from_document({**document_of(story), "outputs": [{"topic": "new"}]}, {}), story.bench.log)
+    assert "Or give the output `partitions: N`" in refused.value.remedy
     story.bench.cluster.create(TopicSpec("wider", 3))
     unequal = [{"topic": "in"}, {"topic": "wider"}]
     with pytest.raises(ConfigurationError, match="unequal partition counts"):
