@@ -14,31 +14,45 @@ from samzapy.api.store import KeyValueStore
 class Counter(Protocol):
     """A number that only grows."""
 
-    def inc(self, amount: int = 1) -> None: ...
+    def inc(self, amount: int = 1) -> None:
+        """Add `amount`."""
+
     @property
-    def value(self) -> int: ...
+    def value(self) -> int:
+        """What it is now."""
 
 
 class Gauge(Protocol):
     """A number that is set."""
 
-    def set(self, value: float) -> None: ...
+    def set(self, value: float) -> None:
+        """Give it this value."""
+
     @property
-    def value(self) -> float: ...
+    def value(self) -> float:
+        """What it is now."""
 
 
 class Timer(Protocol):
     """Durations in seconds: count, sum, maximum."""
 
-    def update(self, seconds: float) -> None: ...
+    def update(self, seconds: float) -> None:
+        """Add one duration."""
 
 
 class Metrics(Protocol):
-    """A task's own metrics, by name; shown in `/metrics` as `samzapy_user_<name>` with job, container and task labels."""
+    """A task's own metrics, by name; shown in `/metrics` as `samzapy_user_<name>` with job, container and task labels.
 
-    def counter(self, name: str) -> Counter: ...
-    def gauge(self, name: str) -> Gauge: ...
-    def timer(self, name: str) -> Timer: ...
+    In `init`: `self.refused = context.metrics.counter("refused")`; then in `process`: `self.refused.inc()`."""
+
+    def counter(self, name: str) -> Counter:
+        """The counter of that name; it is made at the first call."""
+
+    def gauge(self, name: str) -> Gauge:
+        """The gauge of that name; it is made at the first call."""
+
+    def timer(self, name: str) -> Timer:
+        """The timer of that name; it is made at the first call."""
 
 
 @dataclass(frozen=True, slots=True)

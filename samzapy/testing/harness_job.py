@@ -73,7 +73,7 @@ class HarnessJob:
         serdes = Serdes(settings, folders, lambda: registry)
         if isinstance(job, type):
             user = Tasks(job)
-        elif before is not None and not isinstance(job, App) and (before.settings.task, before.settings.app) == (settings.task, settings.app):
+        elif before is not None and not isinstance(job, App | str | Path) and (before.settings.task, before.settings.app) == (settings.task, settings.app):
             user = before.user
         else:
             user = tasks_of(settings, folders, job if isinstance(job, App) else None, check=True, serdes=serdes)

@@ -271,3 +271,21 @@ def test_records_in_another_order_are_told_as_such() -> None:
     found += [("a", 1), ("b", 2)]
     assert found == [("a", 1), ("b", 2)]
     assert "the same records in another order, from record 0 on: ('a', 1) where ('b', 2) was expected" == found.difference([("b", 2), ("a", 1)])[1]
+
+
+def test_a_job_file_that_is_given_again_is_read_anew_with_its_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "patched_for_harness.py").write_text(
+        "from samzapy import StreamTask\n\n\nclass Tells(StreamTask):\n    said = 'old'\n\n    def process(self, envelope, collector, coordinator):\n"
+        "        collector.send('out', self.said)\n\n\nclass New(Tells):\n    said = 'new'\n"
+    )
+    job = tmp_path / "patched.yaml"
+    job.write_text("job: p\ntask: patched_for_harness:Tells\nkafka: {bootstrap.servers: 'm:1'}\ninputs: [{topic: in}]\noutputs: [{topic: out, value: string}]\n")
+    with Harness(job) as h:
+        h.send("in", b"1")
+        h.run()
+        module = sys.modules["patched_for_harness"]
+        monkeypatch.setattr(module, "Tells", module.New)
+        h.restart(job)
+        h.send("in", b"2")
+        h.run()
+        assert ["old", "new"] == [said for _, said in h.output("out")]
