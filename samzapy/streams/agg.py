@@ -15,6 +15,7 @@ from typing_extensions import TypeVar as DefaultTypeVar
 from samzapy.api.errors import ConfigurationError
 from samzapy.streams.different import in_form, text_of
 from samzapy.streams.kinds import Kind, plain, unplain
+from samzapy.streams.ranks import compared
 from samzapy.streams.sums import both, exactly, plus, plus_for_mean, result_of
 
 V = DefaultTypeVar("V", default=Any)
@@ -26,7 +27,7 @@ MAX_COLLECTED, MAX_TOP = 10_000, 1000
 
 
 class Comparable(Protocol):
-    """What has an order."""
+    """What has an order: a number, a text, or a list or tuple of these. What else there is (a datetime, for example) no store gives back as it was."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 
@@ -123,7 +124,7 @@ def top(k: int, by: Callable[[V], Comparable]) -> Aggregate[V, Any, list[V]]:
         keep, give = _forms(kind)
 
         def add(best: list[Any], value: V) -> list[Any]:
-            rank = by(value)
+            rank = compared(by(value), "top")
             if len(best) < k or best[-1][0] < rank:
                 insort(best, [rank, keep(value)], key=_Falling)
                 del best[k:]
@@ -227,7 +228,11 @@ def _extreme(get: Callable[[Any], Any], better: Callable[[Any, Any], bool], what
     def pick(old: Any, new: Any) -> Any:
         return new if old is None or (new is not None and better(new, old)) else old
 
-    return Aggregate(lambda: None, lambda old, value: pick(old, get(value)), pick, _same, Any, what)
+    def add(old: Any, value: Any) -> Any:
+        new = get(value)
+        return old if new is None else pick(old, compared(new, what))
+
+    return Aggregate(lambda: None, add, pick, _same, Any, what)
 
 
 def _best(by: Callable[[Any], Any], better: Callable[[Any, Any], bool], what: str) -> Aggregate[Any, Any, Any]:
@@ -235,7 +240,7 @@ def _best(by: Callable[[Any], Any], better: Callable[[Any, Any], bool], what: st
         keep, give = _forms(kind)
 
         def add(old: list[Any], value: Any) -> list[Any]:
-            rank = by(value)
+            rank = compared(by(value), what)
             return [rank, keep(value)] if not old or better(rank, old[0]) else old
 
         def merge(a: list[Any], b: list[Any]) -> list[Any]:

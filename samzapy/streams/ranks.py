@@ -1,0 +1,35 @@
+"""What `min`, `max`, `min_by`, `max_by` and `top` compare: each value in the form in which a store gives it back, so that a new one and one that was
+kept compare as they would have at first. What has no such form is refused when it first comes, not when the next one meets it."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import Any
+
+from samzapy.api.errors import TaskError
+
+AS_IT_IS = frozenset((int, float, str, bool))
+
+
+def compared(value: Any, what: str) -> Any:
+    """The value as a store gives it back. `what`: the aggregate's name.
+
+    Raises:
+        TaskError: the store would give back something else, which does not compare as the value does.
+    """
+    if type(value) in AS_IT_IS or isinstance(value, int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [part if part is None or isinstance(part, dict) else compared(part, what) for part in value]  # equal ones do no harm
+    name = "None" if value is None else f"a {type(value).__name__}"
+    raise TaskError(f"agg.{what} is given {name}, which no store holds in a form that can be compared.", _remedy(value))
+
+
+def _remedy(value: Any) -> str:
+    if value is None:
+        return "Give it something else in its place, or drop such values before it: .filter(…)."
+    if isinstance(value, datetime):
+        return "Give it a number: its .timestamp()."
+    if isinstance(value, date):
+        return "Give it a number or a text: its .toordinal() or .isoformat()."
+    return "Give it a number, a text, or a list or tuple of these."
