@@ -20,7 +20,7 @@ from samzapy import failpoints
 from samzapy.api.errors import BatchUnreadable, OffsetOutOfRange, TopicMissing, TransactionAborted
 from samzapy.container.assigned import AssignedTasks
 from samzapy.container.careful import Careful
-from samzapy.container.commits import END, START, Commits
+from samzapy.container.commits import END, RECORD, START, Commits
 from samzapy.container.committer import Committer
 from samzapy.container.duties import Duties
 from samzapy.container.early import EARLY_S, Early
@@ -240,13 +240,9 @@ class Container:
         return had_some or self.is_starting
 
     def _start_in_range(self, error: OffsetOutOfRange) -> bool:
-        """Records were removed before they were read, and the input's policy says what then. A start applies it, so what was done is committed,
-        and all tasks start again."""
+        """Records were removed before they were read. A start applies the input's policy for that: what was done is committed, all tasks start again."""
         LOG.warning("container %d: its tasks start again, to apply `on_out_of_range`: %s", self._number, error.message)
-        try:
-            self._commits.commit(START)
-        except TransactionAborted as aborted:
-            self._rollback.after(aborted)
+        self.commit_or_roll_back(START)
         self.own()
         return True
 
@@ -265,6 +261,15 @@ class Container:
     def commit(self) -> None:
         """Commit now, between two records; raises as `Commits.commit`."""
         self._commits.commit()
+
+    def commit_or_roll_back(self, why: str = RECORD) -> bool:
+        """Commit now. False: the transaction was aborted and is rolled back to the checkpoint, as `step` does it."""
+        try:
+            self._commits.commit(why)
+        except TransactionAborted as error:
+            self._rollback.after(error)
+            return False
+        return True
 
     # -- stopping ------------------------------------------------------------------------------------------------------------------------
 

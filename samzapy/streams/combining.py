@@ -1,8 +1,12 @@
-"""Partial sums before an internal topic: what a window behind it sums up is summed up first where it is sent, by slice and key, and goes through the
+"""Partial sums before an internal topic: what a window after it sums up is summed up first where it is sent, by slice and key, and goes through the
 topic once a commit instead of once a record.
 
 The sums are of no store: they begin empty after each commit, whose transaction has them, and what a crash loses of them is read again. A function
-that fails with the sums of many records would not be a record's error. So then nothing is committed, and the records go through the topic alone.
+that fails with the sums of many records would not be a record's error. So then nothing is committed, and the records go through the topic alone. The
+same where a sum is so large that adding it to what the window has could fail.
+
+A sum that waits in the topic when the program changes means what it meant: a window with the same aggregates and slices takes it, whatever its lateness
+and its panes are now. No other one may take it, and no record is to blame: the job stops.
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ from typing import Any
 
 import msgspec
 
-from samzapy.api.errors import RecordTooLarge, SamzapyError, TaskError, TransactionAborted
+from samzapy.api.errors import RecordTooLarge, SamzapyError, StateUnreadable, TaskError, TransactionAborted
+from samzapy.serde.basic import shown
 from samzapy.streams.compile_through import EARLIEST, early
 from samzapy.streams.graph import Graph, Node, Reader
 from samzapy.streams.internal import is_timed
@@ -24,31 +29,40 @@ from samzapy.streams.windowed import WindowAggregate, late_of
 
 PARTIAL_HEADER = "samzapy-partial"
 FORMAT = 1
+LARGEST = {int: 1 << 62, float: 1e300}  # sums of records that go as one: far below what a store can hold
 Headers = list[tuple[str, bytes | None]]
 SendBytes = Callable[[str, bytes, bytes, int, Headers], None]
 
 
 def partial_windows(graph: Graph) -> dict[Node, WindowAggregate]:
-    """By reader of an internal topic, the window that can be summed up before the topic: it alone takes the records, each of them once."""
+    """By reader of an internal topic, the window that takes sums made before the topic: it alone takes the records, each of them once."""
     below = takers(graph)
     found: dict[Node, WindowAggregate] = {}
     for reader in readers(graph):
         taker = below[reader][0] if len(below[reader]) == 1 else None
-        if isinstance(taker, WindowAggregate) and reader.writer.how == "key_by" and is_timed(reader.writer) and _can_be_merged(graph, taker):
+        if isinstance(taker, WindowAggregate) and reader.writer.how == "key_by" and is_timed(reader.writer) and _takes_sums(taker):
             found[reader] = taker
     return found
 
 
 def combined_windows(graph: Graph) -> dict[Node, WindowAggregate]:
-    """By the `key_by` that sends there, the windows of which that is done."""
-    return {reader.writer: window for reader, window in partial_windows(graph).items() if isinstance(reader, Reader) and reader.writer.combine}
+    """By the `key_by` that sends there, the windows for which sums are made."""
+    return {
+        reader.writer: window for reader, window in partial_windows(graph).items()
+        if isinstance(reader, Reader) and reader.writer.combine and not _wants_records(graph, window)
+    }  # fmt: skip
 
 
-def _can_be_merged(graph: Graph, window: WindowAggregate) -> bool:
-    """Whether the sums of many records are as good as these: nobody wants the records themselves, nor what one of them changes."""
+def _takes_sums(window: WindowAggregate) -> bool:
+    """Whether it can add the sum of many records."""
     is_known = window.how == "count" or (window.how == "aggregate" and not {"own", "collect"} & {what for _, what in window.parts})
+    return is_known and window.merge is not None
+
+
+def _wants_records(graph: Graph, window: WindowAggregate) -> bool:
+    """Whether somebody wants the records themselves, or what one of them changes."""
     is_read = any(late_of(graph, window) in node.inputs for node in graph)
-    return is_known and window.merge is not None and not window.lateness_ms and not window.emit.each and not is_read
+    return bool(window.lateness_ms) or window.emit.each or is_read
 
 
 def header_of(window: WindowAggregate, records: int) -> Headers:
@@ -60,28 +74,40 @@ def records_of(window: WindowAggregate, headers: Headers) -> int:
     """Of how many records a record is the sum.
 
     Raises:
-        TaskError: it is one for another window.
+        TaskError: its header is not one of samzapy's. StateUnreadable: it is one for another window.
     """
     try:
         made, records, shape = msgspec.msgpack.decode(headers[0][1] or b"", type=tuple[int, int, bytes])
     except msgspec.MsgspecError:
-        made, records, shape = 0, 0, b""
+        raise TaskError(f"its header {PARTIAL_HEADER} is not one that samzapy wrote.", "Find out who else writes to this internal topic.") from None
     if (made, shape) != (FORMAT, _shape(window)):
         raise not_for(window.name)
     return records
 
 
-def not_for(name: str) -> TaskError:
-    """A record that is a sum which cannot be used here."""
-    return TaskError(
-        f"the record is a partial sum that an earlier version of the program wrote; {name!r} cannot take it.",
-        "Run the earlier version until it has read the whole topic (`samzapy run JOB.yaml --until-end`), and then this one.",
+def not_for(name: str) -> StateUnreadable:
+    """The error that a record is a sum which cannot be used here."""
+    return StateUnreadable(
+        f"the record is a partial sum of several records, which an earlier version of the program wrote; {name!r} as it is now cannot take it.",
+        "No record is at fault, so `on_error` does not apply. Bring the program back as it was, with `combine=False` in the key_by before this window, and "
+        "run it for a minute: it takes the sums that wait and makes no new ones. Then stop it and make the change.",
     )
 
 
 def without_partial(headers: Headers) -> Headers:
     """A record's headers without the one that is samzapy's."""
     return [one for one in headers if one[0] != PARTIAL_HEADER]
+
+
+def check_mergeable(window: WindowAggregate, found: Any) -> None:
+    """Whether a sum can be added to what the window has: adding it record by record could not fail for other records than this one does.
+
+    Raises:
+        TaskError: it may be too large.
+    """
+    for name, what in window.parts:
+        if what == "sum" and not abs(found[name]) <= LARGEST.get(type(found[name]), 0):
+            raise TaskError(f"the sum {name!r} is {shown(found[name])}, which may be too large to be added to that of the window", "")
 
 
 @lru_cache(maxsize=256)  # it is asked for with each sum
@@ -152,6 +178,8 @@ class Combiner:
             if self._failed is not None:
                 raise self._failed
             for (end, key), (records, found) in self._kept.items():
+                if records > 1:
+                    check_mergeable(self._window, found)
                 headers, at = header_of(self._window, records), end - 1
                 send(self._topic, self._sums.encode(found), key, max(at, EARLIEST), headers if at > EARLIEST else early(headers, at))
         except Exception as error:

@@ -221,8 +221,8 @@ class Harness(EventTime):
                 idle = 0 if container.step(0.0) else idle + 1
             if not commit or container.finished:
                 return
-            container.commit()
-            if not self._job.topics.internal or commits == (commits := container.status()["commits"]):
+            is_committed = container.commit_or_roll_back()  # if not, the records are processed again
+            if is_committed and (not self._job.topics.internal or commits == (commits := container.status()["commits"])):
                 return  # else a following stage has something to read
 
     @ends_the_run

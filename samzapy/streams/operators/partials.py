@@ -9,13 +9,17 @@ from samzapy.streams.operators.slices import Slices
 
 
 class SlicesOfSums(Slices):
-    """As `Slices`, for windows without lateness that give one pane each."""
+    """As `Slices`, and it takes sums."""
 
     def join(self, key: Any, data: bytes, time: int, records: int) -> int:
-        """The sum of so many records, all of the slice of this time. Returns how many of them are too late, and were left out: all, or none."""
+        """The sum of so many records, all of the slice of this time. Returns how many of them are too late, and were left out: all, or none.
+
+        Sums are only made for windows without lateness that give one pane each. So one gives no pane here and is late as it was there, whatever the
+        window has become.
+        """
         end = (time - self._offset) // self._every * self._every + self._offset + self._every
         if end <= self._now.bound and end <= (watermark := self._now.watermark):
-            if end + self._stays <= watermark or end + self._size - self._every <= self._closed:
+            if end + self._size - self._every <= watermark or end + self._size - self._every <= self._closed:
                 return records
             self.at = max(self.at, watermark)
             self._write()

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from samzapy.api.errors import RecordTooLarge, TaskError
+from samzapy.api.errors import RecordTooLarge, StateUnreadable
 from samzapy.model.marks import MARKS_KEY
 from samzapy.streams import App, agg, hopping, tumbling, updates
-from samzapy.streams.combining import PARTIAL_HEADER, Combiner, combined_windows
+from samzapy.streams.combining import PARTIAL_HEADER, Combiner, combined_windows, header_of, records_of
 from samzapy.testing import Harness
 
 T0 = 1_600_041_600_000
@@ -178,28 +178,98 @@ def test_a_sum_that_no_topic_takes_is_the_error_of_the_record_that_is_too_many()
             aborted(h)
 
 
-def test_sums_of_a_program_that_has_changed_are_refused_and_the_old_one_reads_them() -> None:
-    def program(late: bool) -> App:
-        app = App()
-        panes = app.stream("in", key=str, value=int, watermark_delay="0s").key_by(lambda n, key: key, "by-key", key=str).window(tumbling("10s")).count("n")
-        panes.to("out")
-        if late:
-            panes.late.to("late")
-        return app
+def counting(*, window: str = "n", late: bool = False, copied: bool = False, combine: bool = True, **more: Any) -> App:
+    app = App()
+    keyed = app.stream("in", key=str, value=int, watermark_delay="0s").key_by(lambda n, key: key, "by-key", key=str, combine=combine)
+    cut = keyed.window(tumbling("10s"), **more)
+    panes = cut.count("n") if window == "n" else cut.aggregate(window, n=agg.count())
+    panes.to("out")
+    if late:
+        panes.late.to("late")
+    if copied:
+        keyed.to("copy")
+    return app
 
-    with Harness(program(False)) as h:
-        for _ in range(3):
-            h.send("in", 1, key="k", timestamp=T0)
-        while h.container.step(0.0):
-            pass
-        h.container.commit()  # they are sent, and not read
-        h.restart(program(True))
-        with pytest.raises(TaskError, match=r"is a partial sum that an earlier version of the program wrote"):
+
+def with_sums_that_wait(on_error: str) -> Harness:
+    """Three records went through the first stage as one sum, which the second has not read."""
+    h = Harness(counting(), on_error={"then": on_error})
+    for _ in range(3):
+        h.send("in", 1, key="k", timestamp=T0)
+    while h.container.step(0.0):
+        pass
+    h.container.commit()
+    return h
+
+
+PANES_ARE_OTHER: dict[str, dict[str, Any]] = {"lateness": {"allowed_lateness": "5s"}, "updates": {"emit": updates()}, "late records": {"late": True}}
+
+
+@pytest.mark.parametrize("on_error", ["fail", "skip", "dead_letter"])
+@pytest.mark.parametrize("change", PANES_ARE_OTHER)
+def test_a_sum_that_waits_is_taken_whatever_the_windows_lateness_and_panes_are_now(change: str, on_error: str) -> None:
+    with with_sums_that_wait(on_error) as h:
+        h.restart(counting(**PANES_ARE_OTHER[change]), on_error={"then": on_error})
+        h.send("in", 1, key="k", timestamp=T0)
+        h.run()
+        assert (0.0, []) == (h.metric("skipped"), h.dead_letters())
+        h.end()
+        assert [4] == [pane["value"] for _, pane in h.output("out") if pane["pane"] == "on_time"]
+
+
+@pytest.mark.parametrize("on_error", ["fail", "skip", "dead_letter"])
+def test_a_sum_that_nobody_can_take_stops_the_job_whatever_on_error_says_and_the_remedy_loses_nothing(on_error: str) -> None:
+    with with_sums_that_wait(on_error) as h:
+        h.restart(counting(copied=True), on_error={"then": on_error})
+        with pytest.raises(StateUnreadable, match=r"is a partial sum of several records, which an earlier version of the program wrote.*combine=False"):
             h.run()
         h.crash()
-        h.restart(program(False))
+        h.restart(counting(combine=False), on_error={"then": on_error})
+        h.send("in", 1, key="k", timestamp=T0)
+        h.run()
+        h.restart(counting(copied=True), on_error={"then": on_error})
         h.end()
-        assert [3] == [pane["value"] for _, pane in h.output("out")]
+        assert [4] == [pane["value"] for _, pane in h.output("out")]
+
+
+def test_a_sum_for_another_window_is_no_records_error() -> None:
+    windows = [next(iter(combined_windows(counting(window=name).graph).values())) for name in ("n", "m")]
+    assert 3 == records_of(windows[0], header_of(windows[0], 3))
+    with pytest.raises(StateUnreadable, match="'m' as it is now cannot take it"):
+        records_of(windows[1], header_of(windows[0], 3))
+
+
+@pytest.mark.parametrize("values", [([1] * 10, [2**64 - 8] + [1] * 5), ([1e308] + [1.0] * 5, [1e308] + [1.0] * 5)], ids=["whole", "floats"])
+def test_a_value_that_is_too_large_for_the_sum_takes_no_other_record_with_it(values: tuple[list[Any], ...]) -> None:
+    def live_with(combine: bool) -> tuple[list[Any], float]:
+        app = App()
+        keyed = app.stream("in", key=str, value=dict, watermark_delay="0s").key_by(lambda v, key: key, "by-key", key=str, combine=combine)
+        keyed.window(tumbling("10s")).aggregate("sums", n=agg.count(), total=agg.sum(lambda v: v["x"])).to("out")
+        with Harness(app, tasks=1, on_error={"then": "skip"}) as h:
+            for commit in values:
+                for x in commit:
+                    h.send("in", {"x": x}, key="k", timestamp=T0)
+                h.run()
+            skipped = h.metric("skipped")
+            h.end()
+            return [(pane["n"], pane["total"]) for _, pane in h.output("out")], skipped
+
+    alone = live_with(combine=False)
+    assert 1.0 == alone[1]
+    assert alone == live_with(combine=True)
+
+
+def test_the_harness_goes_on_alone_where_sums_cannot_be_made_as_a_job_does() -> None:
+    app = App()
+    keyed = app.stream("in", value=dict, watermark_delay="0s").key_by(lambda v: "all", "by-key", key=str)
+    keyed.window(tumbling("10s")).aggregate("sums", n=agg.count(), most=agg.max(lambda v: v["n"])).to("out")
+    with Harness(app, tasks=1, on_error={"then": "skip"}) as h:
+        for n in (1, "one", 5):
+            h.send("in", {"n": n}, timestamp=T0)
+        h.run()
+        assert 1.0 == h.metric("skipped")
+        h.end()
+        assert [(2, 5)] == [(pane["n"], pane["most"]) for _, pane in h.output("out")]
 
 
 def test_a_users_header_of_that_name_does_not_go_through() -> None:
