@@ -7,6 +7,7 @@ used, where the job's topics must not exist. Exit codes: 0 the same; 1 other, or
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
 import shlex
 import shutil
@@ -26,6 +27,7 @@ from samzapy.cli.signals_and_threads import clean_up_when_told
 from samzapy.cli.tables import print_table
 from samzapy.config.load import LoadedJob
 from samzapy.dev.kafka import LocalKafka
+from samzapy.serde.record import RecordSerde
 from samzapy.testing.chaos import Asked, Chaos
 from samzapy.testing.chaos_compare import CLEAN
 from samzapy.testing.chaos_plan import Recorded, StrikeDone, row
@@ -200,5 +202,7 @@ def _of_document(line: bytes, loaded: LoadedJob, serdes: Serdes) -> Any:
 
 
 def _encoded(name: str, value: Any, serde: Any) -> bytes:
+    if isinstance(serde, RecordSerde):
+        return serde.encode(serde.of_json(json.dumps(value).encode()))
     data: bytes = serde.encode(value.encode() if name == "bytes" and isinstance(value, str) else value)
     return data

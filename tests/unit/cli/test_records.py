@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ConfigurationError, SerdeError
+from samzapy.cli.chaos import _encoded
 from samzapy.cli.lines import LineForm, Shown
 from samzapy.cli.records import _of_job, last_records, print_records, send_lines, why_nothing
 from samzapy.model.marks import MARKS_KEY
@@ -129,6 +130,12 @@ def test_lines_of_a_class_are_json_and_objects_are_shown_as_json() -> None:
     assert ['0@0\t{"page": "a", "seconds": 0.0}\t{"page": "/", "seconds": 0.0}'] == world.shown(Shown(VISIT[1], VISIT[1]))
     (message,) = last_records(world.log.restore_consumer("t"), world.places, 9, world.clock)
     assert {"page": "/", "seconds": 0.0} == Shown(VISIT[1], VISIT[1]).document(message)["value"]
+
+
+def test_chaos_reads_objects_of_a_class_as_tail_prints_them() -> None:
+    assert b'{"page":"/","seconds":1.5}' == _encoded(VISIT[0], {"page": "/", "seconds": 1.5}, VISIT[1])
+    with pytest.raises(SerdeError, match=r"`\$\.page`"):
+        _encoded(VISIT[0], {"page": 7}, VISIT[1])
 
 
 def test_the_last_records_are_shown_past_markers_and_aborted_records() -> None:
