@@ -28,14 +28,15 @@ def line_of(status: Mapping[str, Any], totals: Totals, unanswered_s: float | Non
     return "  ".join(parts)[: max(1, width - 1)]
 
 
-def summary_of(totals: Totals, restarts: int, seconds: float) -> str:
-    """What a run did, when it has ended."""
+def summary_of(totals: Totals, restarts: int, seconds: float, has_stages: bool = False) -> str:
+    """What a run did, when it has ended. `has_stages`: records went through internal topics, too."""
     records = totals.of("processed")
     rate = f", {records / seconds:,.0f} records/s" if seconds > 0 else ""
     aside = [f"{totals.of(name):,} {words}" for name, words in (("dead_letters", "set aside"), ("skipped", "skipped")) if totals.of(name)]
     parts = [f"{records:,} in", f"{totals.of('sent'):,} out", *aside]
     counts = f"{_count(totals.of('commits'), 'commit')}, {_count(restarts, 'restart')}"
-    return f"records: {', '.join(parts)}; {counts}; {_duration(seconds)}{rate}"
+    between = " (internal topics included)" if has_stages else ""
+    return f"records: {', '.join(parts)}{between}; {counts}; {_duration(seconds)}{rate}"
 
 
 def restored(status: Mapping[str, Any]) -> dict[tuple[str, str], str]:

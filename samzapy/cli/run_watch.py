@@ -47,11 +47,11 @@ class RunWatch:
         self._is_over.set()
         show_line("")
 
-    def summary(self) -> str:
-        """What the run did."""
+    def summary(self, has_stages: bool) -> str:
+        """What the run did. `has_stages`: of a program with internal topics."""
         status = self._look()
         restarts = sum(container["restarts"] for container in status["containers"])
-        return summary_of(self._roster.totals, restarts, self._clock.monotonic() - self._began)
+        return summary_of(self._roster.totals, restarts, self._clock.monotonic() - self._began, has_stages)
 
     def _watch(self) -> None:
         while not self._is_over.wait(EVERY_S):

@@ -196,7 +196,7 @@ class Run:
                     coordinator.run, lambda: self._facts(coordinator), launcher.close, self._settings.commit.timeout_ms / 1000, self._job.clock
                 ).run()
             if code == 0:  # the last words of a run that failed are why
-                say(watch.summary())
+                say(watch.summary(has_stages=bool(JobTopics.of(self._settings).internal)))
         finally:
             token_file.unlink(missing_ok=True)
             switchboard.close()
