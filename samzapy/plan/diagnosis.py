@@ -125,7 +125,7 @@ def _flapping(job: JobFacts) -> Iterator[Finding]:
         if c.deaths >= FLAPS and c.is_dying:
             yield Finding(
                 "flapping", ACT, f"Container {c.number} died {c.deaths} times in 10 minutes, the last time: {c.why}.",
-                {"deaths": c.deaths}, "samzapy status JOB.yaml", f"container {c.number}",
+                {}, "How the job is now: `samzapy status JOB.yaml`", f"container {c.number}",
             )  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def _stuck_hook(job: JobFacts) -> Iterator[Finding]:
         if c.silent_s >= STUCK_S and c.at:
             yield Finding(
                 "stuck-hook", ACT, f"A hook{c.record} of container {c.number} has not returned for {c.silent_s:.0f} s; it is at {c.at}.",
-                {"seconds": round(c.silent_s), "at": c.at}, f"samzapy debug stack JOB.yaml --container {c.number}", f"container {c.number}",
+                {}, f"Its stack at this moment: `samzapy debug stack JOB.yaml --container {c.number}`", f"container {c.number}",
             )  # fmt: skip
 
 

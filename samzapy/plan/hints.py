@@ -31,7 +31,7 @@ class Hints:
         self._known: dict[tuple[str, str], _Told] = {}
 
     def look(self, found: Sequence[Finding], now_ms: int) -> list[Finding]:
-        """One look, every ten seconds; returns what is told from now on. The numbers are those of that moment."""
+        """One look, every ten seconds; returns what is told from now on. The numbers are those of that moment, but for what is told at once."""
         now = {(finding.code, finding.about): finding for finding in found}
         for key in [k for k in self._known if k not in now]:
             told = self._known[key]
@@ -42,6 +42,8 @@ class Hints:
         for key, finding in now.items():
             told = self._known.setdefault(key, _Told(finding, now_ms))
             told.seen, told.missed = told.seen + 1, 0
+            if told.is_told and finding.code in AT_ONCE:  # for how long, how often: that goes on
+                told.finding = finding
             needed = 1 if finding.code in AT_ONCE else PATIENT.get(finding.code, self.TRUE)
             if not told.is_told and told.seen >= needed:
                 told.is_told, told.finding = True, finding

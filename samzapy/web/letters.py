@@ -98,7 +98,7 @@ class Letters:
         return self._done("replay", entries, _replay_effect(entries, plan), _why_not(plan), by, body.dry_run)
 
     def discard(self, body: Any, by: str) -> dict[str, Any]:
-        """Mark dead letters as dealt with; with `dry_run` only say how many."""
+        """Mark dead letters as not needed; with `dry_run` only say how many."""
         chosen = self._chosen(body, "discard")
         with self._alone():
             letters = DeadLetters(self._names, (), self._log, self._clock, limit_bytes=MAX_CHANGE_BYTES)
@@ -107,7 +107,7 @@ class Letters:
                 entries = letters.discard({e.place for e in entries}, lambda progress: None)
                 self._read_at = float("-inf")
         n = len(entries)
-        effect = f"{n} dead letter{'s are' if n != 1 else ' is'} marked as dealt with: no replay sends them back; they stay in the topic" if n else NOTHING
+        effect = f"{n} dead letter{'s are' if n != 1 else ' is'} marked as not needed: no replay sends {'them' if n != 1 else 'it'} back" if n else NOTHING
         return self._done("discard", entries, effect, [], by, body.dry_run)
 
     def _done(self, what: str, entries: Sequence[Entry], effect: str, why_not: list[str], by: str, dry_run: bool) -> dict[str, Any]:
@@ -186,7 +186,7 @@ class Letters:
         }  # fmt: skip
 
 
-NOTHING = "nothing: none of them waits to be dealt with"
+NOTHING = "nothing: all of them were sent back or discarded before"
 
 
 def _replay_effect(entries: Sequence[Entry], plan: Replay) -> str:

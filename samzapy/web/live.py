@@ -104,7 +104,7 @@ class Live:
         chosen = [container] if container is not None else [n for n, m in sorted(members.items()) if not m.is_done]
         tasks = sum(len(members[n].tasks) for n in chosen)
         one_by_one = ", one after the other" if len(chosen) > 1 else ""
-        effect = f"container {', '.join(map(str, chosen))} commits, ends and is started again{one_by_one}; meanwhile nobody runs its tasks ({tasks} in all)"
+        effect = f"container {', '.join(map(str, chosen))} commits, ends and is started again{one_by_one}; meanwhile its tasks do not run ({tasks} in all)"
         if dry_run:
             return {"containers": chosen, "effect": effect}
         done = self._coordinator.changes.restart(container)

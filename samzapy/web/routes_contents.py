@@ -36,6 +36,6 @@ CONTENTS: tuple[Route, ...] = (
           s.ShownDeadLetter, lambda a: a.contents.letters.one(a.path["which"])),
     Route("POST", f"{J}/dead-letters/replay", "replay", OPERATE, "Send records back to where they came from, each at most once", s.Dealt,
           lambda a: a.contents.letters.replay(a.body, a.by), (), s.Replay),
-    Route("POST", f"{J}/dead-letters/discard", "discard", OPERATE, "Mark dead letters as dealt with", s.Dealt,
+    Route("POST", f"{J}/dead-letters/discard", "discard", OPERATE, "Mark dead letters as not needed", s.Dealt,
           lambda a: a.contents.letters.discard(a.body, a.by), (), s.Discard),
 )  # fmt: skip

@@ -275,7 +275,7 @@ def test_a_dead_letter_is_found_shown_sent_back_once_and_another_discarded(brows
     page.wait_for_selector("text=Done: 1 record is sent back")
     page.wait_for_selector("h2:has-text('59 of 60 wait')")
     page.wait_for_selector("text=0 found")
-    page.check("text=also those dealt with")
+    page.check("text=also those sent back or discarded")
     page.wait_for_selector("td:has-text('sent back')")
     assert page.locator("input[aria-label='choose visits[0]@16']").is_disabled()
 
@@ -308,7 +308,7 @@ def test_a_burst_with_a_filter_shows_exactly_those_that_match_and_pausing_ends_t
     watched.go("Topics")
     page.wait_for_selector("td:has-text('before')")
     page.fill("input[type=search]", "needle")
-    page.wait_for_selector("text=None of them has this text")
+    page.wait_for_selector("text=No record that was read contains this text")
     for n in range(1000):
         served.stage.feed(b'{"n": %d, "is": "%s"}' % (n, b"needle" if n % 100 == 7 else EVIL.encode()), partition=n % 24)
     page.wait_for_function("() => document.querySelectorAll('tbody tr').length === 10", timeout=15000)

@@ -116,7 +116,7 @@ function App() {
         ${state && html`<span aria-live="polite"><${State} of=${state.job.state} /></span>${since && !state.job.is_still && html`<span class="soft">for ${seconds((Date.now() - since.at_ms) / 1000)}</span>`}`}
         <span class="grow" />
         ${state && html`<span class="soft live">${stale ? "" : state.job.is_still ? "from Kafka" : "live"}</span>`}
-        <button onClick=${turn} aria-label=${`turn to ${theme === "dark" ? "light" : "dark"} colours`}>${theme === "dark" ? "☀" : "☾"}</button>
+        <button onClick=${turn} aria-label=${`switch to ${theme === "dark" ? "light" : "dark"} colours`}>${theme === "dark" ? "☀" : "☾"}</button>
         ${state && !state.job.is_still && html`<${Actions} may=${known.may} job=${state.job} containers=${state.containers} />`}
       </div>
       <nav aria-label="Views">${Object.entries(VIEWS).filter(([name]) => (name !== "inside" || !state?.job.is_still) && (name !== "topics" || known.data !== false)).map(([name, text]) => html`<a key=${name} href=${`#/${name}`} aria-current=${at.name === name ? "page" : undefined}>${text}${name === "errors" && state?.job.errors ? html`<span class="count">${state.job.errors > 999 ? "999+" : state.job.errors}</span>` : ""}</a>`)}</nav>

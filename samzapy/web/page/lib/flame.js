@@ -74,7 +74,7 @@ export function Flame({ root, wide }) {
   const made = boxes(root, zoom), rows = made.reduce((most, b) => Math.max(most, b.y), 0) + 1;
   const pick = (box) => setZoom(box.path.length === zoom.length ? box.path.slice(0, -1) : box.path);
   return html`<div>
-    <p class="soft">Click on a box, or press Enter on it, to see it alone${zoom.length ? html` · <button class="plain" onClick=${() => setZoom([])}>show all</button>` : ""}</p>
+    <p class="soft">Click a box, or press Enter on it, to see only that function and what it calls${zoom.length ? html` · <button class="plain" onClick=${() => setZoom([])}>show all</button>` : ""}</p>
     <svg class="flame" width=${wide} height=${rows * ROW} viewBox=${`0 0 ${wide} ${rows * ROW}`} role="group" aria-label="flame graph; the table has the same in numbers">
       ${made.map((b) => {
         const text = b.w * wide > 4 * LETTER ? brief(b.name) : "", letters = Math.floor((b.w * wide - 6) / LETTER), is_wide = b.w >= 0.02;

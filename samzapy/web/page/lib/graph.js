@@ -25,7 +25,7 @@ export function layout(nodes) {
 function lines(node, rates, job) {
   switch (node.kind) {
     case "input": return [node.bootstrap ? "bootstrap input" : node.broadcast ? "broadcast input" : "input", `${node.partitions} partitions${node.lag == null ? "" : ` · behind ${short(rates.lag)}`}`];
-    case "job": return job.is_still ? ["tasks", `${job.tasks} tasks`, "nobody runs them now"] : ["tasks", `${job.tasks} tasks in ${job.containers} containers`, `${rate(rates.in)} · busy ${percent((rates.loop.process || 0) + (rates.loop.commit || 0))}`];
+    case "job": return job.is_still ? ["tasks", `${job.tasks} tasks`, "not running now"] : ["tasks", `${job.tasks} tasks in ${job.containers} containers`, `${rate(rates.in)} · busy ${percent((rates.loop.process || 0) + (rates.loop.commit || 0))}`];
     case "store": return ["store", node.changelog ? "in a changelog" : "without a changelog"];
     case "dead letters": return ["dead letters", job.is_still ? "see Errors" : `${number(job.set_aside)} set aside`];
     default: return ["output", rate(rates.sent[node.name] || 0)];

@@ -52,5 +52,5 @@ export function Program({ operators, counts }) {
     ${Object.values(at).map((o) => html`<g key=${o.id} class=${`node ${o.keeps ? "keeps" : ""}`} transform=${`translate(${o.x},${o.y})`}><rect width=${W} height=${H} rx=${o.keeps ? 22 : 8} />
       <text class="kind" x="14" y="19">${o.kind}${o.stage > 1 ? ` · stage ${o.stage}` : ""}</text><text class="title" x="14" y="37">${cut(o.name || " ", 24)}<title>${`${o.name} (${o.where})`}</title></text>
       <text class="soft" x="14" y="55">${said(o, (counts || {})[o.id], pace[o.id])}</text></g>`)}
-  </svg>${operators.length > MAX && html`<p class="soft">and ${operators.length - MAX} operators more: <code>samzapy plan JOB.yaml --graph text</code></p>`}</section>`;
+  </svg>${operators.length > MAX && html`<p class="soft">and ${operators.length - MAX} more operators: <code>samzapy plan JOB.yaml --graph text</code></p>`}</section>`;
 }

@@ -12,8 +12,8 @@ function Compared({ run_id, against }) {
   if (error) return html`<p class="bad">${error.message}</p>`;
   if (!found) return html`<p class="soft">…</p>`;
   if (found.problem) return html`<p class="warn">${found.problem}</p>`;
-  if (!found.changes.length) return html`<p>They are the same.</p>`;
-  return html`<${Changes} rows=${found.changes} />${against === "file" && html`<p class="soft">“was” is this run, “is” the job file now: it counts from the next <code>samzapy run</code> on.</p>`}`;
+  if (!found.changes.length) return html`<p>The two configurations are the same.</p>`;
+  return html`<${Changes} rows=${found.changes} />${against === "file" && html`<p class="soft">“was” is the value in this run, “is” the value in the job file now, which takes effect at the next <code>samzapy run</code>.</p>`}`;
 }
 
 export function Config({ view, look, run_id }) {

@@ -15,10 +15,10 @@ export function Errors({ job, may, view, look }) {
   }, [job.errors]);
   if (groups === null) return html`<p class="soft">…</p>`;
   return html`<section class="card"><h2>Errors of records in this run</h2>
-    ${groups.length === 0 ? html`<p>None: every record that was processed succeeded, at the latest when it was tried again.</p>` : html`<div class="scroll"><table>
-      <thead><tr><th>error</th><th>where</th><th class="n">times</th><th>first</th><th>last</th><th>tasks</th><th>last record</th><th>it was</th><th></th></tr></thead>
+    ${groups.length === 0 ? html`<p>None.</p>` : html`<div class="scroll"><table>
+      <thead><tr><th>error</th><th>where</th><th class="n">times</th><th>first</th><th>last</th><th>tasks</th><th>last record</th><th>record was</th><th></th></tr></thead>
       <tbody>${groups.map((g) => { const key = g.type + g.place; return html`
-        <tr key=${key}><td>${g.text || g.type}</td><td class="mono nw">${g.place}</td><td class="n">${number(g.count)}</td><td class="nw" title=${moment(g.first_ms)}>${clock(g.first_ms)}</td><td class="nw" title=${moment(g.last_ms)}>${clock(g.last_ms)}</td>
+        <tr key=${key}><td class="cut">${g.text || g.type}</td><td class="mono nw">${g.place}</td><td class="n">${number(g.count)}</td><td class="nw" title=${moment(g.first_ms)}>${clock(g.first_ms)}</td><td class="nw" title=${moment(g.last_ms)}>${clock(g.last_ms)}</td>
           <td>${g.tasks.slice(0, 4).join(", ")}${g.tasks.length > 4 ? ` and ${g.tasks.length - 4} more` : ""}</td><td class="mono nw">${g.record}</td><td class="nw">${g.action}</td>
           <td><button class="plain" aria-expanded=${!!open[key]} onClick=${() => setOpen({ ...open, [key]: !open[key] })}>stack</button></td></tr>
         ${open[key] && html`<tr key=${key + "stack"}><td colspan="9"><pre>${g.stack}</pre></td></tr>`}`; })}</tbody></table></div>`}

@@ -44,15 +44,15 @@ function Profile({ found }) {
     URL.revokeObjectURL(url);
   };
   return html`<div ref=${box}>
-    <p><strong>container ${found.container}</strong>, ${seconds(found.seconds)} until ${clock(found.at_ms)}, ${number(found.samples)} samples · <button class="plain" onClick=${save}>save for other tools</button></p>
+    <p><strong>container ${found.container}</strong>, ${seconds(found.seconds)} until ${clock(found.at_ms)}, ${number(found.samples)} samples · <button class="plain" onClick=${save}>save as folded stacks</button></p>
     ${root.us === 0 ? html`<p>No samples: the loop's thread did not run.</p>` : html`<${Flame} root=${root} wide=${wide} />
-    <div class="scroll"><table><caption>Functions by the time that is their own</caption><thead><tr><th class="n">own</th><th class="n">with what it calls</th><th>function</th></tr></thead>
+    <div class="scroll"><table><caption>Functions, by the time spent in their own lines</caption><thead><tr><th class="n">own</th><th class="n">with what it calls</th><th>function</th></tr></thead>
       <tbody>${functions(root).map((f) => html`<tr key=${f.name}><td class="n">${percent(f.own)}</td><td class="n">${percent(f.whole)}</td><td class="mono">${f.name}</td></tr>`)}</tbody></table></div>`}
   </div>`;
 }
 
 function Trace({ found }) {
-  if (!found.records.length) return html`<p>No record of ${found.task} came in that time.</p>`;
+  if (!found.records.length) return html`<p>${found.task} processed no record in that time.</p>`;
   return html`<div class="scroll"><table><caption>The next records of ${found.task}, in container ${found.container}</caption>
     <thead><tr><th>record</th><th>key</th><th>value</th><th class="n">took</th><th>what its hook did</th></tr></thead>
     <tbody>${found.records.map((r, i) => html`<tr key=${r.record + i}><td class="mono nw">${r.record}</td><td class="mono value">${r.key}</td><td class="mono value">${r.value}</td><td class="n">${micros(r.us)}</td>
@@ -73,9 +73,10 @@ export function Inside({ state, may }) {
   const stack = (id) => (setContainer(id), ask("stack", `/containers/${id}/stack`));
   return html`
     <section class="card"><h2>What each container does now</h2><div class="scroll"><table><caption class="hidden">Containers now</caption>
-      <thead><tr><th>container</th><th>state</th><th>where</th><th>now</th><th></th></tr></thead>
-      <tbody>${list.map((one) => html`<tr key=${one.id}><td>${one.id}</td><td class="nw"><${State} of=${one.state} /> <${Badge} of=${one.now ? "" : one.badge} /></td><td class="nw">${one.host || "–"}${one.pid ? html`<span class="soft"> · ${one.pid}</span>` : ""}</td>
-        <td class="now">${one.now ? html`<span class="warn">a hook${one.now.record} for ${seconds(one.now.silent_s)}</span>, at <code>${one.now.at}</code>` : one.state === "RUNNING" ? html`<span class="soft">no hook for longer than a second</span>` : one.reason || "–"}</td>
+      <thead><tr><th>container</th><th>state</th><th>now</th><th>where</th><th></th></tr></thead>
+      <tbody>${list.map((one) => html`<tr key=${one.id}><td>${one.id}</td><td class="nw"><${State} of=${one.state} /> <${Badge} of=${one.now ? "" : one.badge} /></td>
+        <td class="now">${one.now ? html`<span class="warn">a hook${one.now.record} for ${seconds(one.now.silent_s)}</span>, at <code>${one.now.at}</code>` : one.state === "RUNNING" ? html`<span class="soft">no hook takes longer than a second</span>` : one.reason || "–"}</td>
+        <td class="nw">${one.host || "–"}${one.pid ? html`<span class="soft"> · ${one.pid}</span>` : ""}</td>
         <td>${may_ask && html`<button onClick=${() => stack(one.id)} aria-label=${`Stack of container ${one.id}`}>Stack</button>`}</td></tr>`)}</tbody></table></div></section>
     <section class="card"><h2>Ask a container</h2>
       ${!may_ask ? html`<p>Stacks, profiles and traces need a token that may operate: <code>samzapy ui JOB.yaml</code> without --view prints an address with one.</p>` : html`
@@ -86,7 +87,7 @@ export function Inside({ state, may }) {
       <div class="tools"><label>task <input value=${t} list="tasks-shown" onInput=${(e) => setTask(e.target.value)} /></label><datalist id="tasks-shown">${order.map((name) => html`<option value=${name} />`)}</datalist>
         <label>next <select value=${records} onChange=${(e) => setRecords(Number(e.target.value))}>${[1, 5, 20, 100].map((n) => html`<option value=${n}>${n} records</option>`)}</select></label>
         <button disabled=${answer.is_busy} onClick=${() => ask("trace", `/tasks/${encodeURIComponent(t)}/trace`, { records, seconds: 30 })}>Trace</button></div>
-      <p class="soft">The job goes on as before; a question changes nothing. In a terminal: <code>${line}</code> <${Copy} text=${line} /></p>`}
+      <p class="soft">Asking changes nothing in the job. The same in a terminal: <code>${line}</code> <${Copy} text=${line} /></p>`}
     </section>
     ${(answer.is_busy || answer.found || answer.error) && html`<section class="card" aria-live="polite"><h2>${{ stack: "Stack", profile: "Profile", trace: "Trace" }[answer.what]}</h2>
       ${answer.is_busy ? html`<p class="soft">${answer.what === "profile" ? `sampling for ${s} s …` : answer.what === "trace" ? "waiting for the next records, 30 s at most …" : "…"}</p>` : answer.error ? html`<p><span class="bad">${answer.error.message}</span> ${answer.error.remedy}</p>` : html`<${SHOW[answer.what]} key=${answer.found.at_ms} found=${answer.found} />`}</section>`}`;

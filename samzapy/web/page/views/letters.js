@@ -26,7 +26,7 @@ function Letter({ which }) {
     <dt>headers</dt><dd>${one.headers.length ? one.headers.map(([name, text]) => html`<div class="mono">${name}: ${text ?? "–"}</div>`) : html`<span class="soft">none</span>`}</dd>
     <dt>attempts</dt><dd>${one.attempts}, by ${one.task}</dd>
     <dt>stack</dt><dd><pre>${one.stack}</pre></dd>
-    ${one.shortened && html`<dt>shortened</dt><dd>${one.shortened} (bytes that the whole record has; it is at ${one.origin} as long as the topic keeps it)</dd>`}
+    ${one.shortened && html`<dt>shortened</dt><dd>${one.shortened}. These are the bytes of the whole record, which is at ${one.origin} as long as its topic keeps it.</dd>`}
     <dt>in a terminal</dt><dd><code>${line}</code> <${Copy} text=${line} /></dd></dl>`;
 }
 
@@ -48,10 +48,10 @@ export function Letters({ may, set_aside, view, look }) {
   const waiting = found.items.filter((l) => !l.replayed_ms && !l.discarded_ms).map((l) => l.number), all = waiting.length > 0 && waiting.every((n) => chosen.includes(n));
   const is_empty = found.all === 0;
   return html`<section class="card"><h2>Dead letters${is_empty ? "" : `: ${number(found.waiting)} of ${number(found.all)} wait`}</h2>
-    ${is_empty ? html`<p>None. ${found.strangers ? `${found.strangers} records in ${found.topic} are no dead letters.` : ""}</p>` : html`
+    ${is_empty ? html`<p>None. ${found.strangers ? `${number(found.strangers)} ${found.strangers === 1 ? "record" : "records"} in ${found.topic} came from elsewhere and cannot be read as dead letters.` : ""}</p>` : html`
     <div class="groups">${found.groups.map((g) => html`<button key=${g.error} class=${`plain group ${view.error === g.error ? "is-on" : ""}`} aria-pressed=${view.error === g.error} onClick=${() => look({ error: view.error === g.error ? "" : g.error, offset: 0 })}><b>${g.error}</b> ${number(g.count)} <span class="soft">${g.waiting !== g.count ? `${number(g.waiting)} wait, ` : ""}last ${when(g.last_ms)}</span></button>`)}</div>
     <div class="tools"><label>find <input type="search" value=${view.find || ""} placeholder="in key, value, error, record" onInput=${(e) => look({ find: e.target.value, offset: 0 })} /></label>
-      <label><input type="checkbox" checked=${view.state === "all"} onChange=${() => look({ state: view.state === "all" ? "" : "all", offset: 0 })} /> also those dealt with</label>
+      <label><input type="checkbox" checked=${view.state === "all"} onChange=${() => look({ state: view.state === "all" ? "" : "all", offset: 0 })} /> also those sent back or discarded</label>
       <span class="soft" aria-live="polite">${number(found.found)} found</span><span class="grow" />
       ${may === "operate" && html`<button disabled=${!chosen.length} onClick=${() => setDoing("replay")}>Send back ${chosen.length || ""} …</button><button disabled=${!chosen.length} onClick=${() => setDoing("discard")}>Discard ${chosen.length || ""} …</button>`}
       ${found.found > PAGE && html`<span><button disabled=${!offset} onClick=${() => look({ offset: Math.max(0, offset - PAGE) })}>before</button> ${offset + 1}–${Math.min(found.found, offset + PAGE)} <button disabled=${offset + PAGE >= found.found} onClick=${() => look({ offset: offset + PAGE })}>next</button></span>`}
@@ -63,7 +63,7 @@ export function Letters({ may, set_aside, view, look }) {
         <td class="mono nw">${l.origin}</td><td class="nw" title=${moment(l.at_ms)}>${when(l.at_ms)}${dealt(l) && html`<div class="soft">${dealt(l)}</div>`}</td><td class="cut">${brief(l.error)}</td><td class="mono cut">${brief(l.begins)}</td>
         <td><button class="plain" aria-expanded=${view.open === l.number} onClick=${() => look({ open: view.open === l.number ? "" : l.number })}>show</button></td></tr>
         ${view.open === l.number && html`<tr key=${l.number + "open"}><td colspan="6"><${Letter} which=${l.number} /></td></tr>`}`)}</tbody></table></div>
-    ${!found.is_whole && html`<p class="soft">These are the newest ones; <code>samzapy dlq list JOB.yaml</code> reads all.</p>`}
+    ${!found.is_whole && html`<p class="soft">Only the newest are shown. <code>samzapy dlq list JOB.yaml</code> lists all.</p>`}
     ${doing && html`<${Dialog} key=${doing} title=${`${WHAT[doing]} ${chosen.length}`} path=${`/dead-letters/${doing}`} body=${{ which: chosen.slice(0, 1000) }} close=${close} />`}`}
   </section>`;
 }

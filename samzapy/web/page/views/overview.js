@@ -34,7 +34,7 @@ function NotWhole({ job, restores, recent }) {
   return html`<section class=${`card hint ${job.state === "STARTING" ? "know" : "look"}`}>
     <div class="say">${job.state === "STARTING" ? "The job starts: " : ""}${number(lost)} of ${tasks(job.tasks)} ${lost === 1 ? "does" : "do"} not run yet: ${doing}.</div>
     ${died && html`<div>${clock(died.at_ms)}: ${died.text}</div>`}
-    <div class="soft">Nothing needs to be done: it goes on by itself.</div></section>`;
+    <div class="soft">You need do nothing: the job goes on by itself.</div></section>`;
 }
 
 const Tile = ({ name, big, more, points, tone, wide }) => html`<section class=${`card tile ${wide ? "wide" : ""} ${points ? "has-line" : ""}`}>
@@ -53,8 +53,8 @@ export function Overview({ state, series, graph, recent }) {
       <${Tile} name="in" big=${rate(rates.in)} more=${`${short(job.processed)} records so far`} points=${of("in")} />
       <${Tile} name="out" big=${rate(rates.out)} more=${Object.keys(rates.sent).length > 1 ? `${Object.keys(rates.sent).length} topics` : ""} points=${of("out")} />
       <${Tile} name="behind" big=${`${number(rates.lag)}`} more=${`${seconds(rates.behind_s)} · ${trend(rates)}`} points=${of("lag")} tone="var(--held)" />
-      <${Tile} name="record to result" big=${least_s == null ? "–" : `${seconds(least_s)} – ${seconds(most_s)}`} more="until its effect is committed, last minute" />
-      <${Tile} name="commits" big=${seconds(rates.commits.p50_s)} more=${`p99 ${seconds(rates.commits.p99_s)} · ${number(rates.commits.count)} in a minute`} />
+      <${Tile} name="record to result" big=${least_s == null ? "–" : `${seconds(least_s)} – ${seconds(most_s)}`} more="from arrival to commit, in the last minute" />
+      <${Tile} name="commits" big=${seconds(rates.commits.p50_s)} more=${rates.commits.count ? `p99 ${seconds(rates.commits.p99_s)} · ${number(rates.commits.count)} in the last minute` : "none in the last minute"} />
       <section class="card tile wide"><div class="name">where the time goes</div><${Loop} of=${rates.loop} /></section>
     </div>`}
     ${restores.length > 0 &&
@@ -63,7 +63,7 @@ export function Overview({ state, series, graph, recent }) {
       <tbody>${restores.map((r) => html`<tr key=${r.task + r.store}><td class="nw">${r.task}, ${r.store}</td>
         <td class="nw"><${Restored} needed=${r.needed} remaining=${r.remaining} eta=${r.eta_s == null ? "" : ` · ${rate(r.rate)} · ${seconds(r.eta_s)} left`} /></td>
         <td class="soft nw">${r.source}: ${r.reason}</td></tr>`)}</tbody></table></div>
-      ${job.restores > restores.length && html`<p class="soft">and ${number(job.restores - restores.length)} stores more; <a href="#/tasks?find=RESTORING">all tasks that restore</a></p>`}</section>`}
+      ${job.restores > restores.length && html`<p class="soft">and ${number(job.restores - restores.length)} more stores: see <a href="#/tasks?find=RESTORING">all tasks that restore</a></p>`}</section>`}
     <section class="card graph"><h2>What flows</h2>${graph ? html`<${Graph} graph=${graph} rates=${rates} job=${job} />` : html`<p class="soft">${state.locked ? "needs a token" : "…"}</p>`}</section>
     ${graph?.operators.length > 0 && html`<${Program} operators=${graph.operators} counts=${state.operators} />`}
     ${!job.is_still && html`<div class="split">

@@ -18,7 +18,7 @@ function Run({ id }) {
     ${run.error && html`<p class="bad">${run.error}<br />${run.remedy}</p>`}
     <dl class="facts"><dt>process</dt><dd>${run.pid} on ${run.host}, samzapy ${run.version}</dd><dt>started</dt><dd class="mono">${run.how}</dd>
       <dt>records</dt><dd>${["processed", "sent", "set aside", "skipped"].map((word) => `${number(run.counts[word.replace("set aside", "dead_letters")])} ${word}`).join(", ")}; ${number(run.counts.commits)} commits</dd></dl>
-    <h2>Configuration, against the run before it</h2>
+    <h2>Configuration, compared with the run before</h2>
     ${run.problem ? html`<p class="soft">${run.problem}</p>` : run.changes.length ? html`<${Changes} rows=${run.changes} />` : html`<p class="soft">the same</p>`}
     ${run.errors.length > 0 && html`<h2>Errors of records</h2><ul>${run.errors.map((e) => html`<li><span class="mono">${e.place}</span> ${number(e.count)} × ${e.text || e.type}</li>`)}</ul>`}
     <h2>Events</h2><${EventList} events=${run.events.slice(-100).reverse()} /></div>`;
@@ -36,7 +36,7 @@ export function Runs({ view, look, run_id }) {
   if (error && !runs) return html`<section class="card"><h2>Runs</h2><p class="bad">${error.message} ${error.remedy}</p></section>`;
   if (!runs) return html`<p class="soft">…</p>`;
   return html`<section class="card"><h2>The last runs</h2><div class="scroll"><table><caption class="hidden">Runs, the newest first</caption>
-    <thead><tr><th>began</th><th>by</th><th>ended</th><th>it was ended by</th><th class="n">for</th><th class="n">processed</th><th class="n">restarts</th><th class="n">changes</th><th></th></tr></thead>
+    <thead><tr><th>began</th><th>started by</th><th>ended</th><th>ended by</th><th class="n">ran for</th><th class="n">processed</th><th class="n">restarts</th><th class="n" title="keys of the configuration that differ from the run before">keys changed</th><th></th></tr></thead>
     <tbody>${runs.map((r) => html`<tr key=${r.run_id}><td class="nw" title=${moment(r.began_ms)}>${when(r.began_ms)}</td><td class="nw">${r.started_by}</td>
       <td class="nw">${r.outcome ? html`<${State} of=${r.outcome} /> <span title=${moment(r.ended_ms)}>${when(r.ended_ms)}</span>` : html`<${State} of="RUNNING" />`}</td><td class="cut">${r.ended_by || (r.outcome ? "" : "–")}${r.error && html`<div class="bad">${brief(r.error)}</div>`}</td>
       <td class="n">${seconds(((r.ended_ms || Date.now()) - r.began_ms) / 1000)}</td><td class="n">${number(r.counts.processed)}</td><td class="n">${number(r.counts.restarts)}</td><td class="n">${r.changes ?? "–"}</td>

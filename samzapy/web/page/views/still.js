@@ -13,7 +13,7 @@ export function LastRun({ job, recent }) {
     <div class="tiles">
       <section class="card tile"><div class="name">waiting for the next run</div><div class="big">${number(job.rates.lag)}</div><div class="soft">records, in ${number(job.tasks)} tasks</div></section>
       ${run && html`<section class="card tile"><div class="name">processed in its last run</div><div class="big">${number(run.counts.processed)}</div><div class="soft">${number(run.counts.commits)} commits${run.counts.restarts ? ` · ${number(run.counts.restarts)} restarts` : ""}</div></section>
-      <section class="card tile"><div class="name">it ran</div><div class="big">${seconds(((run.ended_ms || run.told_ms) - run.began_ms) / 1000)}</div><div class="soft" title=${moment(run.began_ms)}>from ${day(run.began_ms)}</div></section>
+      <section class="card tile"><div class="name">it ran for</div><div class="big">${seconds(((run.ended_ms || run.told_ms) - run.began_ms) / 1000)}</div><div class="soft" title=${moment(run.began_ms)}>from ${day(run.began_ms)}</div></section>
       <section class="card tile"><div class="name">set aside, skipped</div><div class="big">${number((run.counts.dead_letters || 0) + (run.counts.skipped || 0))}</div><div class="soft">records that failed</div></section>`}
     </div>
     ${run && html`<section class="card"><h2>Its last run</h2><dl class="facts">

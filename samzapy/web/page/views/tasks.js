@@ -4,8 +4,8 @@ import { useEffect, useRef } from "../vendor/hooks.js";
 import { bytes, cells, micros, number, percent, rate, seconds } from "../lib/format.js";
 import { Badge, Loop, Restored, State, html } from "../lib/parts.js";
 
-const KEYS = { r: "running", l: "running, behind", s: "restoring", b: "bootstrapping", w: "nobody runs it", e: "ended" };
-const COLUMNS = [["name", "task"], ["state", "state"], ["container", "container"], ["lag", "behind"], ["behind_s", "seconds"], ["rate", "rate"], ["busy", "busy"], ["us", "a record"], ["processed", "processed"]];
+const KEYS = { r: "running", l: "running but behind", s: "restoring", b: "bootstrapping", w: "waiting for a container", e: "ended" };
+const COLUMNS = [["name", "task"], ["state", "state"], ["lag", "behind"], ["behind_s", "seconds"], ["rate", "rate"], ["busy", "busy"], ["us", "per record"], ["processed", "processed"], ["container", "container"]];
 const PAGE = 50;
 
 function Map({ letters, label }) {
@@ -35,7 +35,7 @@ function Box({ c, letters }) {
   return html`<div class="box">
     <div class="bar"><strong>container ${c.id}</strong><${State} of=${c.state} /><${Badge} of=${c.now ? "" : c.badge} /></div>
     <${Map} letters=${letters} label=${`container ${c.id}: ${words}`} />
-    <div class="soft">${words || "no tasks"} · ${bytes(c.memory_bytes)}${c.restarts ? ` · restarted ${c.restarts} ×` : ""}${c.preferred_host && c.host && c.preferred_host !== c.host ? ` · not at home (${c.preferred_host})` : ""}</div>
+    <div class="soft">${words || "no tasks"} · ${bytes(c.memory_bytes)}${c.restarts ? ` · restarted ${c.restarts} ×` : ""}${c.preferred_host && c.host && c.preferred_host !== c.host ? ` · preferred host: ${c.preferred_host}` : ""}</div>
     ${c.reason && html`<div class="bad">${c.reason}</div>`}
     <${Loop} of=${c.loop} legend=${false} />
   </div>`;
@@ -53,19 +53,19 @@ export function Tasks({ state, view, look }) {
     <div class="hosts">
       ${Object.entries(hosts).map(([host, list]) => html`<section class=${`card host ${list.length > 2 ? "many" : ""}`} key=${host}><h2>${host} · ${list.length} ${list.length === 1 ? "container" : "containers"}</h2>
         <div class="boxes">${list.map((c) => html`<${Box} key=${c.id} c=${c} letters=${cells(parts[c.id] || "")} />`)}</div></section>`)}
-      ${nobody.length > 0 && html`<section class="card host"><h2>assigned to no container</h2><${Map} letters=${nobody} label=${`${nobody.length} tasks`} /></section>`}
+      ${nobody.length > 0 && html`<section class="card host"><h2>in no container</h2><${Map} letters=${nobody} label=${`${nobody.length} tasks`} /></section>`}
     </div>
-    ${job.containers > Object.keys(containers).length && html`<p class="soft">and ${job.containers - Object.keys(containers).length} containers more; the table has the tasks of all</p>`}
+    ${job.containers > Object.keys(containers).length && html`<p class="soft">and ${job.containers - Object.keys(containers).length} more containers; the table below has the tasks of all</p>`}
     <section class="card">
       <div class="tools"><label>find <input type="search" value=${view.find || ""} placeholder="Partition 7, RESTORING …" onInput=${(e) => look({ find: e.target.value, offset: 0 })} /></label>
         <span class="soft" aria-live="polite">${number(job.found)} of ${number(job.tasks)} tasks</span><span class="grow" />
         ${job.found > PAGE && html`<span><button disabled=${!offset} onClick=${() => look({ offset: Math.max(0, offset - PAGE) })}>before</button> ${offset + 1}–${Math.min(job.found, offset + PAGE)} <button disabled=${offset + PAGE >= job.found} onClick=${() => look({ offset: offset + PAGE })}>next</button></span>`}
       </div>
       <div class="scroll"><table><caption class="hidden">Tasks</caption>
-        <thead><tr>${COLUMNS.map(([name, text], i) => html`<th class=${i > 2 ? "n" : ""} aria-sort=${sorted(name)}><button onClick=${() => look({ sort: sorted(name) === "descending" ? name : `-${name}`, offset: 0 })}>${text}${sorted(name) === "none" ? "" : sorted(name) === "descending" ? " ↓" : " ↑"}</button></th>`)}<th>state restored</th><th>copies</th></tr></thead>
+        <thead><tr>${COLUMNS.map(([name, text], i) => html`<th class=${i > 1 && name !== "container" ? "n" : ""} aria-sort=${sorted(name)}><button onClick=${() => look({ sort: sorted(name) === "descending" ? name : `-${name}`, offset: 0 })}>${text}${sorted(name) === "none" ? "" : sorted(name) === "descending" ? " ↓" : " ↑"}</button></th>`)}<th>state restored</th><th>copies</th></tr></thead>
         <tbody>${order.map((name) => rows[name]).filter(Boolean).map((t) => html`<tr key=${t.name}>
-          <td class="nw">${t.name}</td><td class="nw"><${State} of=${t.state} /></td><td>${t.container ?? "–"}</td><td class="n">${number(t.lag)}</td><td class="n">${seconds(t.behind_s)}</td>
-          <td class="n">${rate(t.rate)}</td><td class="n">${percent(t.busy)}</td><td class="n">${micros(t.us)}</td><td class="n">${number(t.processed)}</td>
+          <td class="nw">${t.name}</td><td class="nw"><${State} of=${t.state} /></td><td class="n">${number(t.lag)}</td><td class="n">${seconds(t.behind_s)}</td>
+          <td class="n">${rate(t.rate)}</td><td class="n">${percent(t.busy)}</td><td class="n">${micros(t.us)}</td><td class="n">${number(t.processed)}</td><td>${t.container ?? "–"}</td>
           <td class="nw">${t.remaining ? html`<${Restored} needed=${t.needed} remaining=${t.remaining} eta=${t.eta_s == null ? "" : ` · ${seconds(t.eta_s)} left`} />` : t.from || "–"}${t.reason ? html`<div class="warn reason">${t.reason}</div>` : ""}</td>
           <td class="nw">${(t.copies || []).map((c) => `${c.host} (${c.lag == null ? "?" : number(c.lag)})`).join(", ") || "–"}</td></tr>`)}</tbody>
       </table></div>

@@ -5,7 +5,7 @@ import { clock, moment, number, seconds } from "../lib/format.js";
 import { html } from "../lib/parts.js";
 
 const MARKS = { died: "✖", failed: "✖", launched: "▹", named: "▸", moved: "⇄", restored: "↻", scale: "◆", restart: "◆", stop: "◆", pause: "◆", resume: "◆", commit: "◆", profile: "◆", trace: "◆", held: "‖", fenced: "┄", state: "●", hint: "▲" };
-const KINDS = { job: "job", container: "containers", task: "moves", restore: "restores", people: "people" };
+const KINDS = { job: "job", container: "containers", task: "moves", restore: "restores", people: "requests of people" };
 const COLOURS = { RUNNING: "var(--good)", STARTING: "var(--process)", RESTORING: "var(--restore)", DEGRADED: "var(--held)", LOST: "var(--bad)", FAILED: "var(--bad)", STOPPING: "var(--wait)", STOPPED: "var(--wait)", PAUSED: "var(--commit)" };
 
 export const EventList = ({ events }) => html`<ul class="events">${events.length ? events.map((e) => html`<li key=${e.n}><time class="soft" title=${moment(e.at_ms)}>${clock(e.at_ms)}</time>
@@ -56,7 +56,7 @@ function Plot({ series, from, to }) {
     const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
     plot.current = new uPlot({
       width: place.current.clientWidth, height: 180, legend: { live: true }, cursor: { y: false },
-      axes: [{ ...axis, space: 90, values: (_, ticks) => ticks.map((t) => clock(t * 1000)) }, { ...axis, size: 64 }, { ...axis, side: 1, scale: "rate", size: 64, grid: { show: false } }],
+      axes: [{ ...axis, size: 30, space: 90, values: (_, ticks) => ticks.map((t) => clock(t * 1000)) }, { ...axis, size: 64 }, { ...axis, side: 1, scale: "rate", size: 64, grid: { show: false } }],
       series: [{ label: "at", value: (_, t) => (t == null ? "–" : clock(t * 1000)) }, { label: "behind, records", points: { show: false }, value: (_, n) => number(n), stroke: colour("--held"), fill: colour("--warn-soft"), width: 1.5 }, { label: "in, records/s", points: { show: false }, value: (_, n) => number(n), scale: "rate", stroke: colour("--process"), width: 1.5 }],
     }, [[], [], []], place.current);
     const watch = new ResizeObserver(([entry]) => plot.current?.setSize({ width: entry.contentRect.width, height: 180 }));
@@ -84,8 +84,8 @@ export function Timeline({ events, commits, series }) {
       <div class="tools"><label>last <select value=${minutes} onChange=${(e) => setMinutes(Number(e.target.value))}>${[[2, "2 minutes"], [10, "10 minutes"], [60, "hour"], [360, "6 hours"]].map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label>
         ${Object.entries(KINDS).map(([kind, text]) => html`<label><input type="checkbox" checked=${kinds.includes(kind)} onChange=${() => setKinds(kinds.includes(kind) ? kinds.filter((k) => k !== kind) : [...kinds, kind])} /> ${text}</label>`)}</div>
       <${Lanes} events=${events} commits=${commits} from=${from} to=${to} />
-      <div class="keys">${["RUNNING", "STARTING", "PAUSED", "DEGRADED", "LOST", "STOPPED"].map((s) => html`<span><i style=${{ background: COLOURS[s] }} />${s.toLowerCase()}</span>`)}<span>✖ died</span><span>⇄ a task came</span><span>↻ restored</span><span>◆ asked for by people</span></div>
+      <div class="keys">${["RUNNING", "STARTING", "PAUSED", "DEGRADED", "LOST", "STOPPED"].map((s) => html`<span><i style=${{ background: COLOURS[s] }} />${s.toLowerCase()}</span>`)}<span>✖ died</span><span>⇄ a task was moved to it</span><span>↻ restored</span><span>◆ asked for by a person</span></div>
     </section>
-    <section class="card"><h2>Behind, and records a second</h2><${Plot} series=${series} from=${from} to=${to} /></section>
+    <section class="card"><h2>Records behind, and records in per second</h2><${Plot} series=${series} from=${from} to=${to} /></section>
     <section class="card"><h2>Events</h2><${EventList} events=${shown.slice(-300).reverse()} /></section>`;
 }

@@ -59,10 +59,10 @@ export function Topics({ view, look }) {
       <label>from <select value=${view.from || "last"} onChange=${(e) => look({ from: e.target.value === "last" ? "" : e.target.value })}><option value="last">the newest</option><option value="now">now</option><option value="first">the oldest</option></select></label>
       <button aria-pressed=${is_live} onClick=${() => setLive(!is_live)}>${is_live ? "pause" : "go on"}</button>
     </div>
-    <p class="soft" aria-live="off">${told ? html`${number(rows.length)} shown of ${number(read)} read${told.behind ? `; ${number(told.behind)} offsets are to come` : ""}${told.passed_over ? `; ${number(told.passed_over)} were deleted before they were read` : ""}` : "…"}${chosen ? ` · ${chosen.key} → ${chosen.value}` : ""} · as a reader of committed records sees them; nothing is changed in Kafka</p>
+    <p class="soft" aria-live="off">${told ? html`${number(rows.length)} shown of ${number(read)} read${told.behind ? `; ${number(told.behind)} offsets still to be read` : ""}${told.passed_over ? `; ${number(told.passed_over)} were deleted before they were read` : ""}` : "…"}${chosen ? ` · ${chosen.key} → ${chosen.value}` : ""} · committed records only; looking changes nothing in Kafka</p>
     ${error && html`<p class="bad" role="status">${error.message} ${error.remedy}</p>`}
     <div class="scroll"><table><caption class="hidden">Records, the newest first</caption><thead><tr><th>record</th><th>time</th><th>key</th><th>value</th><th></th></tr></thead>
       <tbody>${[...rows].reverse().map((r) => { const id = `${r.partition}@${r.offset}`; return html`<${Row} key=${id} r=${r} is_open=${open === id} open=${() => setOpen(open === id ? "" : id)} />`; })}</tbody></table></div>
-    ${told && !rows.length && html`<p class="soft">${view.contains ? "None of them has this text." : "There are no records yet."}</p>`}
+    ${told && !rows.length && html`<p class="soft">${view.contains ? "No record that was read contains this text." : "There are no records yet."}</p>`}
   </section>`;
 }
