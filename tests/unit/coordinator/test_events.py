@@ -101,3 +101,9 @@ def test_a_hint_is_in_the_status_and_on_the_timeline() -> None:
     assert ("stuck-hook", "act") == (hint["code"], hint["severity"])
     assert "A hook on record visits[0]@7 of container 0 has not returned for 12 s; it is at pay.py:31 in charge." == hint["sentence"]
     assert [hint["sentence"]] == [event["text"] for event in roster.events.since() if event["what"] == "hint"]
+    for n in range(12, 24):
+        clock.sleep(1.0)
+        roster.heartbeat(0, "a", {**report(n + 1, []), "now": {**hook, "silent_s": 24.5}})
+        roster.look()
+    assert "has not returned for 24 s" in roster.status()["hints"][0]["sentence"], "for how long, as of now"
+    assert 1 == sum(event["what"] == "hint" for event in roster.events.since())
