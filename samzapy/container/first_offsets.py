@@ -20,11 +20,12 @@ def first_offset(bounds: Bounds, spec: InputSpec, has_grown: bool = False) -> in
     return bounds.end if spec.start == "latest" and not has_grown else bounds.start
 
 
-def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, mark: InputMark) -> int:
-    """The checkpoint's next offset, or the one that the input's policy chooses if the topic no longer has it.
+def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, mark: InputMark, is_empty: bool = False) -> int:
+    """The checkpoint's next offset, or the one that the input's policy chooses if the topic no longer has it. `is_empty`: its table has no entries.
 
     Raises:
-        OffsetOutOfRange: the topic was replaced or does not reach to the offset, and the policy is `fail`. StateRefused: the same of an internal topic.
+        OffsetOutOfRange: the topic was replaced or does not reach to the offset, and the policy is `fail`. StateRefused: the same of an internal topic;
+        or the topic of a table, which has entries of the old one, was replaced.
     """
     if mark.topic_id != spec.topic_id:
         what = "the topic was deleted and created again after the checkpoint"
@@ -39,6 +40,8 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
             f"internal topic {partition}: {what}. Records on their way to the following stage are lost.",
             "Bring the topic back with its records, or run `samzapy reset JOB.yaml` to start over.",
         )
+    if spec.table in spec.fills and mark.topic_id != spec.topic_id:
+        return _of_table(bounds, spec, partition, what, is_empty)
     if spec.on_out_of_range == "fail":
         raise OffsetOutOfRange(
             f"input {partition}: {what}.",
@@ -47,6 +50,19 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
         )
     offset = bounds.start if spec.on_out_of_range == "earliest" else bounds.end
     LOG.warning("input %s: %s; continuing at %d (on_out_of_range: %s)", partition, what, offset, spec.on_out_of_range)
+    return offset
+
+
+def _of_table(bounds: Bounds, spec: InputSpec, partition: TopicPartition, what: str, is_empty: bool) -> int:
+    """Where a table's topic that was made again is read from: as for the first time, into a table that is empty."""
+    if not is_empty:
+        raise StateRefused(
+            f"input {partition}: {what}. The table {spec.table!r} has entries of the old topic, which would stay in it.",
+            "Give the table another name in the program (`store=…`), under which it is filled anew, and, to delete the old entries for good, "
+            f"`samzapy state drop JOB.yaml {spec.table}`, which shows what it would do; run it again with `--execute`.",
+        )
+    offset = first_offset(bounds, spec)
+    LOG.info("input %s: %s; the table %r is filled anew from %d", partition, what, spec.table, offset)
     return offset
 
 

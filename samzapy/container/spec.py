@@ -49,7 +49,8 @@ class InputSpec:
     """An input topic: its id now, its serdes, where a first start begins, what to do when the next offset is gone, its event time, and whether it is
     an internal one.
 
-    `fills`: stores with a changelog that are made of this input, and need all of its records from where a first start begins.
+    `fills`: stores with a changelog that are made of this input, and need all of its records from where a first start begins; `table`: the store,
+    one of them or not, that has nothing but the newest value of each of its keys; "": there is none.
     """
 
     topic: str
@@ -61,6 +62,7 @@ class InputSpec:
     on_out_of_range: str = "fail"
     time: TimeSpec | None = None
     fills: frozenset[str] = frozenset()
+    table: str = ""
     between: Between | None = None
 
 

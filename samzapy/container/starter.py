@@ -138,7 +138,7 @@ class Starter:
             partition, spec = str(task_input.partition), task_input.spec
             mark = known.get(partition)
             if mark is not None:
-                offset = checked_offset(bounds[task_input.partition], spec, task_input.partition, mark)
+                offset = checked_offset(bounds[task_input.partition], spec, task_input.partition, mark, spec.table in empty)
             else:
                 offset = first_offset(bounds[task_input.partition], spec, self._has_grown(task_input.partition))
             begin = first_offset(bounds[task_input.partition], spec)

@@ -12,6 +12,7 @@ INTERNAL = "internal topic "
 TIME = "time of "
 PARTITIONS = "partitions of "
 KEY_FIELDS = "key fields"
+TABLE = "topic of the table"
 OF_RECORD, OF_VALUE, OF_CLOCK = "Kafka's timestamp", "of the value", "the clock's"
 
 
@@ -23,6 +24,11 @@ def store_subject(store: str, what: str) -> str:
 def key_fields_subject(store: str) -> str:
     """The fingerprint's name for the fields of the class that a store's keys are objects of."""
     return store_subject(store, KEY_FIELDS)
+
+
+def table_subject(store: str) -> str:
+    """The fingerprint's name for the topic whose newest values a store has: of a program's table, where the job file says that it really is."""
+    return store_subject(store, TABLE)
 
 
 def operator_subject(name: str) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.event_time import NEVER
 from samzapy.model.names import Job
-from samzapy.plan.forgetting import INTERNAL, KEY_FIELDS, OPERATOR, PARTITIONS, TIME, is_of
+from samzapy.plan.forgetting import INTERNAL, KEY_FIELDS, OPERATOR, PARTITIONS, TABLE, TIME, is_of, table_subject
 from samzapy.plan.restore import Refuse
 
 
@@ -91,6 +91,13 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
             "that is not theirs.",
             "Change it back; or delete the state and say where inputs continue: `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, which shows what "
             "it would do; run it again with `--execute`.",
+        )
+    if subject.endswith(TABLE):
+        name = next((s for s in checkpoint.stores if subject == table_subject(s)), "NAME")
+        return Refuse(
+            f"the table {name!r} has entries of the topic {old!r}; the job file now says {new!r} under `streams:`: what the former has and the latter has "
+            "not would stay in it.",
+            f"Change it back; or give the table another name in the program (`store=…`), under which it is filled from {new!r}, and {_drop(name)}",
         )
     if subject.endswith(KEY_FIELDS):
         return Refuse(

@@ -9,7 +9,16 @@ from typing import Any
 from samzapy.api.errors import ConfigurationError
 from samzapy.config.key_errors import Finding
 from samzapy.config.scalars import near
-from samzapy.plan.forgetting import OF_CLOCK, OF_RECORD, OF_VALUE, key_fields_subject, operator_subject, time_subject, topic_subject
+from samzapy.plan.forgetting import (
+    OF_CLOCK,
+    OF_RECORD,
+    OF_VALUE,
+    key_fields_subject,
+    operator_subject,
+    table_subject,
+    time_subject,
+    topic_subject,
+)
 from samzapy.streams.graph import Graph, Keeps, Node, Source, TableSource, To, Way
 from samzapy.streams.internal import operators, stages
 from samzapy.streams.kinds import Kind
@@ -58,6 +67,7 @@ def sections(graph: Graph, streams: Mapping[str, Mapping[str, Any]], stores: Map
         stores={node.name: {**_store(node), **stores.get(node.name, {})} for node in keepers(graph)},
         operators={
             **{operator_subject(node.name): node.identity for node in keepers(graph) if not is_scratch(node)},
+            **{table_subject(n.name): topics.get(n.topic, n.topic) for n in keepers(graph) if isinstance(n, TableSource) and not is_scratch(n)},
             **{key_fields_subject(node.name): node.key.key_fields for node in keepers(graph) if node.key.key_fields and not is_scratch(node)},
             **{topic_subject(name): identity for name, identity in operators(graph).items()},
             **{time_subject(topics.get(s.topic, s.topic)): _time_of(s) for s in sources(graph) if isinstance(s, Source) and s.timing is not None},

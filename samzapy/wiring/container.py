@@ -102,6 +102,7 @@ def container_spec(
             i.topic: InputSpec(
                 i.topic, topics[i.topic].topic_id, serde(i.key, i.topic, KEY), serde(i.value, i.topic, VALUE), i.start, i.bootstrap,
                 i.on_out_of_range, time_spec(i, serdes.folders), fills=_filled(i, stores, user.tables),
+                table=(user.tables or {}).get(i.topic, ""),
             )
             for i in settings.inputs
         } | _internal_inputs(settings, tasks, topics, serdes),

@@ -144,7 +144,7 @@ def swallowed_produce_error() -> AbstractContextManager[None]:
 
 
 def silent_offset_reset() -> AbstractContextManager[None]:
-    def checked(bounds: Any, spec: Any, partition: Any, mark: Any) -> int:
+    def checked(bounds: Any, spec: Any, partition: Any, mark: Any, is_empty: bool) -> int:
         return int(mark.next_offset if bounds.start <= mark.next_offset <= bounds.end else bounds.start)
 
     return _instead(starter, "checked_offset", checked)
