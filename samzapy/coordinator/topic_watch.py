@@ -1,5 +1,5 @@
-"""Checks the job's topics while it runs: one that was deleted, or deleted and made again, ends the job with an error that names it. One whose
-settings would now lose state ends nothing: it is told.
+"""Checks the job's topics while it runs: one that was deleted, or deleted and made again, ends the job with an error that names it, and so does an
+internal topic whose records get other times. Other settings, under which state would be lost in time, end nothing: they are told.
 
 A topic that no broker shows once may only be unknown to the broker that was asked; two looks in a row decide. Another id decides at once.
 """
@@ -10,11 +10,11 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from samzapy.api.errors import ConfigurationError, NoLeader, SamzapyError, StateMismatch
+from samzapy.api.errors import ConfigurationError, NoLeader, SamzapyError, StateMismatch, StateRefused
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
 from samzapy.plan.first_run import MADE_AGAIN, STATE_IS_LOST, lost_while_running
-from samzapy.plan.topics import wrong_policy
+from samzapy.plan.topics import other_times, wrong_policy
 from samzapy.ports import Admin, Clock, Log, TopicSpec
 
 GONE_LOOKS = 2
@@ -46,7 +46,7 @@ class TopicWatch:
         """Check all of them. Returns what `run` would refuse by now of the internal topics' settings, with the commands that correct it; "" if nothing.
 
         Raises:
-            StateRefused: one is gone, or another; named. ClusterUnreachable, LogError: they could not be looked at.
+            StateRefused: one is gone, or another, or gives its records other times; named. ClusterUnreachable, LogError: they could not be looked at.
         """
         try:
             self._admin = self._admin or self._log.admin()
@@ -61,6 +61,13 @@ class TopicWatch:
             raise lost_while_running(other, MADE_AGAIN)
         if gone:
             raise lost_while_running(gone, "deleted")
+        for spec in self._internal:
+            if spec.name in now and (why := other_times(spec, now[spec.name])):
+                raise StateRefused(
+                    f"{why}. The job stops, and commits nothing more.",
+                    f"With Kafka's own tools, set message.timestamp.type=CreateTime for {spec.name}. Windows may be wrong where records of them were sent "
+                    "there meanwhile; `samzapy reset JOB.yaml` starts over.",
+                )
         return "; ".join(f"{s.name} {wrong}" for s in self._internal if s.name in now and (wrong := wrong_policy(s, now[s.name])))
 
     def grown(self, look: Callable[[], Mapping[str, TaskModel]]) -> Mapping[str, TaskModel]:

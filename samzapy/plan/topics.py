@@ -99,6 +99,14 @@ def _not_kept(spec: TopicSpec, facts: TopicFacts) -> str:
     return f"has {has}, under which Kafka would delete or refuse records that are still to be read; with Kafka's own tools, set {wanted} for {spec.name}"
 
 
+def other_times(spec: TopicSpec, facts: TopicFacts) -> str:
+    """Why the records of a topic between two stages have other times than they were sent with, so that windows are wrong from now on; "" if they have not."""
+    name = "message.timestamp.type"
+    if not is_between(spec) or facts.config.get(name, INTERNAL[name]) == INTERNAL[name]:
+        return ""
+    return f"internal topic {spec.name} has {name}={facts.config[name]} now: Kafka replaces the times of its records, by which windows go"
+
+
 def _set_policy(spec: TopicSpec, policy: str) -> str:
     return f"with Kafka's own tools, set cleanup.policy={policy} for {spec.name}"
 

@@ -11,6 +11,7 @@ from samzapy.config.document import settings_from_document
 from samzapy.coordinator.topic_watch import TopicWatch
 from samzapy.model.job_model import TaskModel
 from samzapy.ops.topics import grown_tasks, prepare_topics
+from samzapy.plan.topics import INTERNAL
 from samzapy.ports import TopicSpec
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
 from tests.unit.container.bench import HandClock
@@ -102,4 +103,21 @@ def test_settings_under_which_a_running_jobs_own_topics_lose_records_are_told_un
     assert f"{delete}; {compact}" == watch.check()
     log._cluster.configure("letters", {"cleanup.policy": "delete"})
     log._cluster.configure("state", {"cleanup.policy": "compact"})
+    assert watch.check() == ""
+
+
+def test_an_internal_topic_that_gives_its_records_other_times_ends_the_job_by_topic_setting_and_remedy(log: MemoryLog) -> None:
+    between, changelog = TopicSpec("between", 2, INTERNAL), TopicSpec("state", 2, {"cleanup.policy": "compact"})
+    log.admin().create([between, changelog])
+    ids = {t: f.topic_id for t, f in log.admin().topics(["state", "between", "in"]).items()}
+    watch = TopicWatch(log, HandClock(), ids, {"in": 2}, [between, changelog])
+    for harmless in ({"between": {**INTERNAL, "segment.bytes": "9"}}, {"state": {**changelog.config, "message.timestamp.type": "LogAppendTime"}}):
+        for topic, config in harmless.items():
+            log._cluster.configure(topic, config)
+        assert watch.check() == ""
+    log._cluster.configure("between", {**INTERNAL, "message.timestamp.type": "LogAppendTime"})
+    with pytest.raises(StateRefused, match=r"internal topic between has message.timestamp.type=LogAppendTime now: .* nothing more\.") as caught:
+        watch.check()
+    assert "set message.timestamp.type=CreateTime for between" in caught.value.remedy
+    log._cluster.configure("between", INTERNAL)
     assert watch.check() == ""
