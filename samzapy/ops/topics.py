@@ -215,7 +215,7 @@ def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts], inputs_onl
 
 
 UNASKED = (
-    "Or give the output `partitions: N` in the job file (in a program `.to(TOPIC, partitions=N)`): then `samzapy run JOB.yaml --create-topics` creates it."
+    "Or give the output `partitions: N` in the job file (in a program `.to(TOPIC, partitions=N)`): then `--create-topics` of `run` creates it."
 )
 
 
