@@ -21,6 +21,7 @@ from samzapy.model.offsets import TopicPartition
 
 PATIENCE_S = 60.0
 TOLD_EVERY_S = 5.0
+FIRST_WAIT_S = 0.01  # one partition is mostly there by then
 NAMED = 3
 NOT_YET = UNREACHABLE | MISSING  # any other answer is not about whether the partition is there
 LOG = logging.getLogger("samzapy.kafka")
@@ -38,7 +39,7 @@ def await_led(
         NoLeader: for 60 s not one partition more.
     """
     left = sorted(partitions)
-    patience = _Patience(len(left), monotonic, PATIENCE_S)
+    patience, wait_s = _Patience(len(left), monotonic, PATIENCE_S), FIRST_WAIT_S
     while still := sorted(p for p, answer in ask(left).items() if _code(answer) in NOT_YET):
         if not patience.lasts(still):
             raise NoLeader(
@@ -47,7 +48,8 @@ def await_led(
                 "See the brokers' logs. The topics are created: when the brokers are well, start the command again.",
             )
         left = still
-        sleep(RETRY_S)
+        sleep(wait_s)
+        wait_s = min(2 * wait_s, RETRY_S)
 
 
 def once_led(
