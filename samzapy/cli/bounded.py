@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
+from samzapy import in_time
 from samzapy.api.errors import ClusterUnreachable
 
 T = TypeVar("T")
@@ -24,30 +23,11 @@ def within(timeout_s: float, work: Callable[[], T], servers: str, what_is_known:
     Raises:
         ClusterUnreachable: time is up.
     """
-    done: queue.SimpleQueue[Callable[[], T]] = queue.SimpleQueue()
-
-    def run() -> None:
-        try:
-            found = work()
-        except BaseException as error:  # noqa: BLE001  raised again by whoever waits
-            done.put(_raising(error))
-        else:
-            done.put(lambda: found)
-
-    threading.Thread(target=run, name="command", daemon=True).start()
     limit_s = timeout_s + MORE_S
     try:
-        outcome = done.get(timeout=limit_s)
-    except queue.Empty:
+        return in_time.within(limit_s, work, "command")
+    except in_time.NotInTime:
         raise ClusterUnreachable(
             f"{what_is_known()} after {limit_s:.0f} s: Kafka at {servers} does not answer.",
             "Check `kafka.bootstrap.servers` and that the brokers run; then run this again.",
         ) from None
-    return outcome()
-
-
-def _raising(error: BaseException) -> Callable[[], NoReturn]:
-    def again() -> NoReturn:
-        raise error
-
-    return again

@@ -178,7 +178,7 @@ def discard(
     with _opened(job) as letters:
         waiting = discard_of(letters.read(), which, chosen)
         if execute and waiting:
-            waiting = letters.discard({e.place for e in waiting}, say)
+            waiting = letters.discard({e.place for e in waiting}, lambda done, of: say(f"discarded {done} of {of}"))
         elif waiting:
             for entry in waiting:
                 say(f"would discard {entry.number}: {entry.letter.origin}, {_error(entry.letter)}")
@@ -202,18 +202,17 @@ def _tell_passed_by(why: Sequence[SamzapyError]) -> None:
 
 def send_back(letters: DeadLetters, wanted: Sequence[Origin] | None) -> list[Entry]:
     """As `DeadLetters.replay`; if that is interrupted, says how many records confirmed commits have sent."""
-    said: list[str] = []
+    so_far = "nothing is known to be sent back"
 
-    def tell(progress: str) -> None:
-        said.append(progress)
-        count, _, total = progress.removeprefix("sent back ").partition(" of ")
-        if count != total:  # the last one is said by who called
-            say(progress)
+    def tell(done: int, of: int) -> None:
+        nonlocal so_far
+        so_far = f"sent back {done} of {of}"
+        if done < of:  # the end is said by who called
+            say(so_far)
 
     try:
         return letters.replay(wanted, tell)
     except KeyboardInterrupt:
-        so_far = said[-1] if said else "nothing is known to be sent back"
         say(f"{so_far}; the next replay sends the rest, and nothing twice")
         raise
 

@@ -102,7 +102,7 @@ class Container:
         self._outputs = None if spec.exactly_once else log.plain_producer(name)
         self._consumer = consumer = RenewableConsumer(lambda fetch: log.consumer(spec.job.group_id, name, fetch), caution, clock, spec.number)
         self._inputs = inputs = Inputs(consumer, spec.commit_timeout_s)
-        self._partitioners = MisplacedKeys({topic: count for topic, count in spec.keyed_inputs.items() if topic not in spec.between})
+        self._misplaced_keys = MisplacedKeys({topic: count for topic, count in spec.keyed_inputs.items() if topic not in spec.between})
         self._standbys = standbys = Standbys(spec, log, clock)
 
         facts = Facts(clock)
@@ -212,8 +212,8 @@ class Container:
         timeout_s = 0.0 if is_busy else max(0.0, min(wait_s, self._schedule.next_at - now, most_s))
         self.facts.loop.to(WAIT_INPUT)
         batch = self._inputs.poll(min(self._poll_records, self._search.room(self._transaction.records)), timeout_s)
-        if batch and not self._partitioners.is_done:
-            self._partitioners.look(batch)
+        if batch and not self._misplaced_keys.is_done:
+            self._misplaced_keys.look(batch)
         self.facts.loop.to(PROCESS)
         if self._times.is_on:
             self._times.before(batch)

@@ -169,9 +169,7 @@ class KafkaAdmin(Closing):
         new = [NewTopic(s.name, s.partitions, replication, config={**safety, **s.config}) for s in wanted]
         for name, future in self._admin.create_topics(new, request_timeout=REQUEST_TIMEOUT_S).items():
             self._result(future, f"creating topic {name}", fine=frozenset({KafkaError.TOPIC_ALREADY_EXISTS}))
-        names = [s.name for s in wanted]
-        self._await_visible(names)
-        there = self.outlines(names, REQUEST_TIMEOUT_S)  # one that was there already may have fewer
+        there = self._await_visible([s.name for s in wanted])  # one that was there already may have fewer partitions
         self._await_led(TopicPartition(name, number) for name, found in there.items() for number in range(found.partitions))
 
     def _await_led(self, partitions: Iterable[TopicPartition]) -> None:
@@ -181,16 +179,17 @@ class KafkaAdmin(Closing):
 
         await_led(ask, partitions)
 
-    def _await_visible(self, names: list[str]) -> None:
+    def _await_visible(self, names: list[str]) -> dict[str, TopicFacts]:
         """A topic that was created is not yet known everywhere, and each question goes to any broker: several in a row must know of it."""
         deadline = time.monotonic() + VISIBLE_TIMEOUT_S
         wanted = 1 if self.broker_count() == 1 else 2 * self.broker_count()
         seen = 0
         while True:
-            missing = set(names) - set(self.topics(names))
+            found = self.topics(names)
+            missing = set(names) - set(found)
             seen = 0 if missing else seen + 1
             if seen >= wanted:
-                return
+                return found
             if not missing:
                 continue
             if time.monotonic() >= deadline:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from samzapy.api.errors import ConfigurationError, NotAuthenticated, RegistryUnreachable, SamzapyError
 from samzapy.config.extras import line_for
 from samzapy.config.secrets import keep_out
-from samzapy.kafka.in_time import NotInTime, within
+from samzapy.in_time import NotInTime, within
 from samzapy.ports import RegisteredSchema
 
 TIMEOUT_S = 5.0  # until the next bytes of an answer
@@ -127,7 +127,7 @@ class ConfluentRegistry:
 
     def _asked(self, ask: Callable[[], T]) -> T | None:
         try:
-            found = within(self._answer_s, lambda: self._let_in(ask))
+            found = within(self._answer_s, lambda: self._let_in(ask), "asks the Schema Registry")
         except self._refusal as error:
             self._raise(error)
             return None

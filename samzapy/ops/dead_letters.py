@@ -56,6 +56,7 @@ AGAIN = "Run `samzapy dlq replay JOB.yaml --all` again: what was sent is not sen
 NextOf = Callable[[DeadLetter], int | None]
 Select = Callable[[Found], list[Entry]]
 Send = Callable[[TransactionalProducer, Sequence[Entry]], bool]
+Progress = Callable[[int, int], None]  # is given how many are done, and of how many
 
 
 def _not_known(_: DeadLetter) -> int | None:
@@ -105,7 +106,7 @@ class DeadLetters:
         with self._log.restore_consumer("dead-letters") as consumer:
             return self._read(consumer, {p: bounds.end for p, bounds in consumer.bounds_of(self._partitions()).items()})
 
-    def replay(self, origins: Sequence[Origin] | None, say: Callable[[str], None]) -> list[Entry]:
+    def replay(self, origins: Sequence[Origin] | None, tell: Progress) -> list[Entry]:
         """Send back what was not sent back before, of these records or (None) of all that can be; the entries sent.
 
         Raises:
@@ -113,26 +114,26 @@ class DeadLetters:
         """
         if not self._partitions():
             return self._waiting(Found(()), origins)
-        return self._all_rounds(lambda found: self.waiting(found, origins), self._send, "sent back", say)
+        return self._all_rounds(lambda found: self.waiting(found, origins), self._send, tell)
 
-    def discard(self, places: Collection[Origin], say: Callable[[str], None]) -> list[Entry]:
+    def discard(self, places: Collection[Origin], tell: Progress) -> list[Entry]:
         """Mark the dead letters at these places as dealt with: they stay in the topic, and no replay sends them back. Those that it marked.
 
         Raises:
             Fenced: a replay, or another discard, has begun.
         """
-        return self._all_rounds(lambda found: [e for e in found.entries if e.place in places and e.is_waiting], self._mark, "discarded", say)
+        return self._all_rounds(lambda found: [e for e in found.entries if e.place in places and e.is_waiting], self._mark, tell)
 
-    def _all_rounds(self, select: Select, send: Send, doing: str, say: Callable[[str], None]) -> list[Entry]:
+    def _all_rounds(self, select: Select, send: Send, tell: Progress) -> list[Entry]:
         done: list[Entry] = []
         for _ in range(MAX_ROUNDS):
-            sent, is_over = self._round(select, send, lambda count: say(f"{doing} {count}"), len(done))
+            sent, is_over = self._round(select, send, tell, len(done))
             done += sent
             if is_over:
                 return done
         raise LogError(f"all {MAX_ROUNDS} attempts to commit failed.", "Check the brokers; then run this again: nothing is sent twice.")
 
-    def _round(self, select: Select, send: Send, say: Callable[[str], None], before: int) -> tuple[list[Entry], bool]:
+    def _round(self, select: Select, send: Send, tell: Progress, before: int) -> tuple[list[Entry], bool]:
         """Send with one producer, until nothing is left or a commit was suspicious: then a new producer has to read the traces again."""
         done: list[Entry] = []
         producer = self._log.transactional_producer(f"{self._job}-dead-letters")
@@ -145,7 +146,7 @@ class DeadLetters:
             for batch in _batches(waiting):
                 clean = send(producer, batch)
                 done += batch
-                say(f"{before + len(done)} of {before + len(waiting)}")
+                tell(before + len(done), before + len(waiting))
                 if not clean:
                     return done, False
             return done, True

@@ -83,9 +83,10 @@ class RecordSerde:
             return self._loads(data)
         except (ValueError, RecursionError) as error:
             said, upgrade = f"serde {self.name} cannot read {shown(data)}: {why_not(error)}", self._upgrade
-            if upgrade is None or not _is_json(data):
+            fields = _NOTHING if upgrade is None else _fields(data)
+            if upgrade is None or fields is _NOTHING:
                 raise SerdeError(f"{said}.", "Use the serde that wrote it, or fix the class.") from None
-            return upgraded(lambda: upgrade(msgspec.json.decode(data)), self._made, said)
+            return upgraded(lambda: upgrade(fields), self._made, said)
 
     def of_json(self, data: bytes) -> Any:
         """An object of the class, of JSON that a person wrote. It has to fit the class as that is now: `upgrade` is not asked.
@@ -111,12 +112,12 @@ def why_not(error: Exception) -> str:
     return said or " ".join(str(error).split()) or type(error).__name__
 
 
-def _is_json(data: bytes) -> bool:
+def _fields(data: bytes) -> Any:
+    """What an older class wrote; _NOTHING: it is no JSON."""
     try:
-        msgspec.json.decode(data)
+        return msgspec.json.decode(data)
     except (ValueError, RecursionError):
-        return False
-    return True
+        return _NOTHING
 
 
 def upgraded(upgrade: Callable[[], Any], make: Callable[[Any], Any], said: str) -> Any:

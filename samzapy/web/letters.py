@@ -93,7 +93,7 @@ class Letters:
             plan = replay_of(letters, letters.read(), body.which, chosen)
             entries = list(plan.waiting)
             if not body.dry_run and entries:
-                entries = letters.replay(plan.wanted, lambda progress: None)
+                entries = letters.replay(plan.wanted, lambda done, of: None)
                 self._read_at = float("-inf")
         return self._done("replay", entries, _replay_effect(entries, plan), _why_not(plan), by, body.dry_run)
 
@@ -104,7 +104,7 @@ class Letters:
             letters = DeadLetters(self._names, (), self._log, self._clock, limit_bytes=MAX_CHANGE_BYTES)
             entries = discard_of(letters.read(), body.which, chosen)
             if not body.dry_run and entries:
-                entries = letters.discard({e.place for e in entries}, lambda progress: None)
+                entries = letters.discard({e.place for e in entries}, lambda done, of: None)
                 self._read_at = float("-inf")
         n = len(entries)
         effect = f"{n} dead letter{'s are' if n != 1 else ' is'} marked as not needed: no replay sends {'them' if n != 1 else 'it'} back" if n else NOTHING

@@ -52,7 +52,7 @@ def records(bench: Bench, partition: int = 0, topic: str = "in") -> list[Message
     return [m for batch in read_to_end(bench.log.restore_consumer("t"), TopicPartition(topic, partition), bench.clock) for m in batch]
 
 
-def quiet(line: str) -> None:
+def quiet(done: int, of: int) -> None:
     """Nobody listens."""
 
 

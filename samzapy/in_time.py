@@ -14,8 +14,8 @@ class NotInTime(Exception):
     """The call goes on; nobody waits for it any more."""
 
 
-def within(limit_s: float, call: Callable[[], T]) -> T:
-    """What `call` returns or raises, on a thread of its own.
+def within(limit_s: float, call: Callable[[], T], name: str) -> T:
+    """What `call` returns or raises, on a thread of its own of that name, which is left alone if time is up.
 
     Raises:
         NotInTime: not within `limit_s` seconds. The caller must take from it what it waits for.
@@ -28,7 +28,7 @@ def within(limit_s: float, call: Callable[[], T]) -> T:
         except BaseException as error:  # noqa: BLE001  it is raised where the answer is awaited
             answer.set_exception(error)
 
-    threading.Thread(target=work, daemon=True, name="asks the Schema Registry").start()
+    threading.Thread(target=work, daemon=True, name=name).start()
     try:
         return answer.result(limit_s)
     except TimeoutError:
