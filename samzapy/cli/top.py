@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -20,10 +20,12 @@ from samzapy.cli.inspect import say_no_answer
 from samzapy.cli.job import Job
 from samzapy.cli.output import unescaped
 from samzapy.cli.signals_and_threads import clean_up_when_told
+from samzapy.cli.tables import fitting
 from samzapy.printable import printable
 
 EVERY_S = 1.0
 WIDTH = 160  # without a terminal
+FOLDED = 20  # letters of a long text on a line, at least
 KEEPS_UP_S = 2.0  # who is so little behind, and does not fall further behind, keeps up
 ORDERS = {"behind": "lag", "rate": "rate", "busy": "busy", "us": "us", "name": "name"}
 COLOURS = {
@@ -131,15 +133,15 @@ def _restores(tasks: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [*lines, Text("")] if lines else []
 
 
-def _containers(containers: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table("CONTAINER", "STATE", "LOOP", "HOST", "PID", "TASKS", "MEMORY", "RESTARTS", "ITS TIME")
+def _containers(containers: Sequence[Mapping[str, Any]]) -> _Columns:
+    rows = []
     for c in containers:
         of_loop = c.get("loop") or {}
-        table.add_row(
+        rows.append((
             str(c["id"]), _coloured(c["state"]), _coloured(c.get("badge", "")), printable(c["host"] or "-"), str(c["pid"] or "-"), str(len(c["tasks"])),
             size(c.get("memory_bytes")), str(c.get("restarts", 0)), _time(of_loop),
-        )  # fmt: skip
-    return table
+        ))  # fmt: skip
+    return _Columns(("CONTAINER", "STATE", "LOOP", "HOST", "PID", "TASKS", "MEMORY", "RESTARTS", "ITS TIME"), rows, spare=("PID", "MEMORY", "TASKS"))
 
 
 def _time(of_loop: Mapping[str, float]) -> str:
@@ -148,24 +150,36 @@ def _time(of_loop: Mapping[str, float]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {100 * share:.0f} %" for share, name in known) or "-"
 
 
-def _tasks(tasks: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table("TASK", "STATE", "CONTAINER", "BEHIND", "SECONDS", "RATE", "BUSY %", "µS/RECORD", "PROCESSED", "REASON")
+def _tasks(tasks: Sequence[Mapping[str, Any]]) -> _Columns:
+    rows = []
     for t in tasks:
         busy = t.get("busy")
-        table.add_row(
+        rows.append((
             t["name"], _coloured(t["state"]), "-" if t["container"] is None else str(t["container"]), number(t["lag"]), seconds(t.get("behind_s")),
             rate(t.get("rate")), "-" if busy is None else f"{100 * busy:.0f}", "-" if t.get("us") is None else f"{t['us']:,.0f}",
             number(t.get("processed")), Text(printable(t.get("reason", ""))),
-        )  # fmt: skip
-    return table
+        ))  # fmt: skip
+    names = ("TASK", "STATE", "CONTAINER", "BEHIND", "SECONDS", "RATE", "BUSY %", "µS/RECORD", "PROCESSED", "REASON")
+    return _Columns(names, rows, spare=("PROCESSED", "SECONDS", "µS/RECORD", "BUSY %"))
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim")
-    words = ("CONTAINER", "STATE", "LOOP", "HOST", "TASK", "REASON", "ITS TIME")
-    for name in columns:
-        table.add_column(name, justify="left" if name in words else "right", no_wrap=name not in ("REASON", "ITS TIME"), overflow="ellipsis")
-    return table
+class _Columns:
+    """A table; where the terminal is too narrow, the columns of `spare` go, in this order. What is long in the last column is folded."""
+
+    WORDS = ("CONTAINER", "STATE", "LOOP", "HOST", "TASK", "REASON", "ITS TIME")
+
+    def __init__(self, names: Sequence[str], rows: Sequence[Sequence[str | Text]], spare: Sequence[str]) -> None:
+        self._names, self._rows, self._spare = names, rows, spare
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lengths = [[*map(str, row[:-1]), str(row[-1])[:FOLDED]] for row in self._rows]
+        shown, _ = fitting(list(self._names), lengths, self._spare, options.max_width)
+        table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim")
+        for name in shown:
+            table.add_column(name, justify="left" if name in self.WORDS else "right", no_wrap=name != self._names[-1], overflow="ellipsis")
+        for row in self._rows:
+            table.add_row(*(cell for name, cell in zip(self._names, row, strict=True) if name in shown))
+        yield table
 
 
 def _coloured(word: str) -> Text:

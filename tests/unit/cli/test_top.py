@@ -32,9 +32,9 @@ STATUS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def shown(**options: Any) -> str:
+def shown(width: int = 160, **options: Any) -> str:
     output = io.StringIO()
-    Console(file=output, width=160, markup=False).print(screen(STATUS, **{"sort": "behind", "limit": 30, **options}))
+    Console(file=output, width=width, markup=False).print(screen(STATUS, **{"sort": "behind", "limit": 30, **options}))
     return output.getvalue()
 
 
@@ -48,6 +48,18 @@ def test_the_words_and_numbers_are_there() -> None:
     ):  # fmt: skip
         assert words in text, words
     assert "\x1b[2J" not in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_narrow_terminal_shows_fewer_columns_and_no_cut_names_or_numbers(width: int) -> None:
+    text = shown(width=width)
+
+    assert "…" not in text
+    assert {f"Partition {n}" for n in range(4)} <= {line[:11] for line in text.splitlines()}
+    for words in ("RESTORING", "88,000", "wait input"):
+        assert words in text, words
+    assert max(map(len, text.splitlines())) <= width
+    assert ("PROCESSED" in text) == (width > 80)
 
 
 def test_a_few_records_behind_is_not_told_as_trouble() -> None:
