@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from samzapy.dev.settings import Node, node_settings
 
@@ -67,16 +67,24 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def create_topic(bootstrap: str, name: str, partitions: int = 1, **config: Any) -> str:
-    """Create a topic and return when every partition has a leader. Config keys with dots are written with `_`."""
+    """Create a topic and return when the leader of every partition answers for it: a leader is in the metadata before it takes the partition on.
+
+    Config keys with dots are written with `_`.
+    """
     settings = {key.replace("_", "."): str(value) for key, value in config.items()}
     client = admin(bootstrap)
     client.create_topics([NewTopic(name, partitions, -1, config=settings)], operation_timeout=30)[name].result(LIMIT_S)
     deadline = time.monotonic() + LIMIT_S
     while time.monotonic() < deadline:
         topic = client.list_topics(name, timeout=10).topics[name]
-        if topic.error is None and len(topic.partitions) == partitions and all(p.leader >= 0 for p in topic.partitions.values()):
+        if topic.error is None and len(topic.partitions) == partitions and _answered_for(client, name, partitions):
             return name
     raise AssertionError(f"topic {name} has no leaders after {LIMIT_S:.0f} s")
+
+
+def _answered_for(client: AdminClient, name: str, partitions: int) -> bool:
+    wanted = {TopicPartition(name, partition): OffsetSpec.latest() for partition in range(partitions)}
+    return all(answer.exception() is None for answer in client.list_offsets(wanted, request_timeout=10).values())
 
 
 def delete_topic(bootstrap: str, name: str) -> None:
