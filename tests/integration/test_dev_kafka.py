@@ -45,6 +45,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
         cluster.stop(timeout_s=0)
 
 
+@pytest.mark.prove
 def test_start_answers_and_data_outlives_stop(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")  # it runs for seconds
     started = dev_kafka("start", place, "--port", "0")

@@ -235,6 +235,7 @@ def test_an_internal_topic_with_a_policy_that_deletes_is_refused_with_what_to_se
     assert f"set cleanup.policy=compact for {job.changelog}" in done.stderr
 
 
+@pytest.mark.prove
 def test_changed_serdes_are_refused_over_state(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name)
     job.feed(sentences(100))

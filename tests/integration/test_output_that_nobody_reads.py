@@ -33,6 +33,7 @@ def full_pipe(path: Path) -> Iterator[Path]:
         os.close(both_ends)
 
 
+@pytest.mark.prove
 def test_a_run_whose_log_nobody_reads_goes_on_says_so_and_ends_when_told_to(kafka: str, tmp_path: Path, unique: str) -> None:
     job = Job(kafka, tmp_path, unique, 2, task="Loud", containers={"count": 2, "max_restarts": 0})
     job.feed(["word"] * RECORDS)

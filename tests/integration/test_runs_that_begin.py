@@ -32,7 +32,8 @@ def is_frozen(pid: int) -> bool:
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("where", ["before the lease", pytest.param("import of the task", marks=pytest.mark.prove)])
+@pytest.mark.parametrize("where", ["before the lease", "import of the task"])
+@pytest.mark.prove
 def test_a_run_that_begins_is_waited_for_by_stop_and_never_said_not_to_run(
     where: str, kafka: str, tmp_path: Path, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -275,6 +275,7 @@ def test_each_operation_that_is_taken_away_is_found_missing(secured: Secured, tm
     admin.close()
 
 
+@pytest.mark.prove
 def test_doctor_and_validate_name_what_is_missing_and_the_line_that_allows_it(secured: Secured, tmp_path: Path, unique: str) -> None:
     job = SecuredJob(secured, tmp_path, unique)
     grant(job.admin_settings, PRINCIPAL, job.needs)

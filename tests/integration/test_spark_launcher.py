@@ -103,6 +103,7 @@ def test_a_second_session_in_one_process_is_refused(spark: SparkLauncher, java_h
         start_session("local[2]", {}, "samzapy test-2", java_home, 5.0)
 
 
+@pytest.mark.prove
 def test_close_ends_the_jvm_and_its_workers(spark: SparkLauncher, tmp_path: Path) -> None:
     handle = spark.launch(0, payload_for("stay", tmp_path / "a"), None)
     told(tmp_path / "a")

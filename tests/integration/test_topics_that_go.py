@@ -130,6 +130,7 @@ def empty(servers: str, topic: str) -> None:
     set_policy(servers, topic, "compact")
 
 
+@pytest.mark.prove
 def test_emptied_checkpoints_process_nothing_a_second_time(kafka: str, tmp_path: Path, unique: str) -> None:
     job = Job(kafka, tmp_path, unique, partitions=2, task="Passing", stores={}, containers={"count": 1})
     (tmp_path / f"task_{unique.replace('-', '_')}.py").write_text(PASSING)

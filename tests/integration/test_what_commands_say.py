@@ -90,6 +90,7 @@ class Raw(StreamTask):
 ENTRIES = [(b"", b"\xff\x00"), (b"/wA=", b"/wA="), ("caf\u00e9".encode(), b'{"base64": "/wA="}'), (b"\xff\x00", b""), (b"\xff\\x00", b"\\xff")]
 
 
+@pytest.mark.prove
 def test_a_script_reads_a_store_of_bytes_as_it_is(kafka: str, tmp_path: Path, unique: str) -> None:
     job = Job(kafka, tmp_path, unique, 1, "Raw", stores={"counts": {"key": "bytes", "value": "bytes"}}, inputs=[{"topic": f"{unique}-in"}])
     (module,) = job.folder.glob("task_*.py")

@@ -61,7 +61,8 @@ def disordered(count: int, seconds: int) -> list[tuple[int, str, int]]:
     return [(partition, f"{partition}-{chance.randrange(20)}", at - chance.randrange(DELAY)) for at, partition in times]
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.prove)])
+@pytest.mark.parametrize("kills", [1, 3])
+@pytest.mark.prove
 def test_windows_are_right_after_kills_with_disorder_and_a_partition_that_falls_silent(kafka: str, tmp_path: Path, kills: int) -> None:
     job = Windows(kafka, tmp_path, f"windows-{secrets.token_hex(4)}")
     records, few = disordered(RECORDS, 600), disordered(200, 60)

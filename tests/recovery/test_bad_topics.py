@@ -86,6 +86,7 @@ def test_bad_topics_are_refused_each_by_its_name_and_a_mended_job_goes_on(job: J
     assert {place: 2 * n for place, n in counted.items()} == job.stored()
 
 
+@pytest.mark.prove
 def test_a_job_that_nothing_else_mends_is_reset(job: Job) -> None:
     counted = job.stored()
     set_policy(job, job.changelog, "delete")

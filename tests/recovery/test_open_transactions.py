@@ -81,6 +81,7 @@ def test_on_an_input_the_task_waits_and_says_so_the_others_go_on_and_its_end_is_
     assert sorted(each_once(expected)) == sorted(job.updates())
 
 
+@pytest.mark.prove
 def test_a_bounded_run_ends_before_it_and_says_so(job: Job) -> None:
     job.feed(["first", "first"])
     stranger = Stranger(job.servers, job.input, 0, b"within")

@@ -153,6 +153,7 @@ def self_described(file: Path) -> bool:
     return b"SparkListenerEnvironmentUpdate" in file.read_bytes()
 
 
+@pytest.mark.prove
 def test_errors_and_commands_show_no_secret_either(kafka: str, tmp_path: Path) -> None:
     guarded = Guarded(kafka, tmp_path)
     file, nobody = str(guarded.job.file), f"127.0.0.1:{free_port()}"
