@@ -59,7 +59,7 @@ def test_every_measured_fact_names_a_test() -> None:
     assert [] == [fact for fact in facts if "](../tests/" not in fact]
 
 
-@pytest.mark.parametrize("heading", ["Owning", "Starting a task", "Processing", "The commit", "When it goes wrong"])
+@pytest.mark.parametrize("heading", ["Owning", "Starting a task", "Processing", "The commit", "When it goes wrong", "Through internal topics"])
 def test_every_rule_names_a_test_or_the_bug_that_breaks_it(heading: str) -> None:
     part = PROTOCOL.read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
     table = next((t.strip() for t in part.split("\n\n") if t.strip().startswith("| rule | schedule that it forbids")), "")
