@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from samzapy.dev.spark import LocalSpark
 from tests.figures import Tell
-from tests.integration.job import Running
-from tests.integration.trouble import Feed, Hints, Trouble
+from tests.integration.job import Job, Running
+from tests.integration.trouble import Feed, Hints, Throttled, Trouble
 from tests.proxy.faults import Hold, Rule
 from tests.proxy.proxy import KafkaProxy
 from tests.proxy.wire import Api
@@ -49,9 +50,9 @@ CASES = [
 
 
 @contextlib.contextmanager
-def fed(job: Trouble, rates: Rates, *, servers: str = "") -> Iterator[tuple[Running, Feed, Hints]]:
+def fed(job: Job, rates: Rates, *, servers: str = "", where: tuple[str, ...] = ("--local",)) -> Iterator[tuple[Running, Feed, Hints]]:
     """The job runs, and is fed."""
-    with job.running("--local") as run:
+    with job.running(*where) as run:
         run.until_running()
         with Feed(servers or job.servers, job.input, rates) as feed:
             yield run, feed, Hints(run)
@@ -100,6 +101,24 @@ def test_too_few_containers_and_the_number_that_is_proposed_keeps_up(staged: Cal
         run.until(lambda s: s["state"] == "RUNNING" and len(s["containers"]) == int(wanted) and s["rates"]["lag"] == 0)
         tell(f"{wanted} containers keep up: {hint['evidence']}")
         over(hints, "under-provisioned", tell, urgent=True)
+
+
+@pytest.mark.spark
+def test_a_host_whose_processor_is_throttled(staged: Callable[..., Trouble], java_home: str, tmp_path: Path, tell: Tell) -> None:
+    cluster = LocalSpark.start(directory=tmp_path / "spark", workers=3, cores=1, tied=True)
+    try:
+        job = staged(partitions=6, containers={"count": 3}, spark={"conf": {"spark.executor.memory": "512m"}})
+        with fed(job, every(6, 40, "wait 2"), where=("--master", cluster.url)) as (run, _, hints):
+            homes = {c["host"]: c["pid"] for c in run.until_running()["containers"]}
+            assert set(cluster.hosts) == set(homes)
+            slow = cluster.hosts[1]
+            with Throttled(lambda: cluster.processes(slow)):
+                hint = hints.within(TOLD_S, "slow-host")
+            assert {"host": slow} == hint["evidence"]
+            over(hints, "slow-host", tell, urgent=False)
+            assert homes == {c["host"]: c["pid"] for c in run.until_running()["containers"]}, "no container was lost"
+    finally:
+        cluster.stop()
 
 
 def test_brokers_that_decide_late(kafka: str, tmp_path: Path, tell: Tell) -> None:
