@@ -1,6 +1,6 @@
 """samzapy: stream processing in Python on Kafka, RocksDB and Spark, in Apache Samza's model.
 
-A name's module is imported at the first access to the name, because the `samzapy` command imports this file before it can handle a Ctrl-C.
+A name's module is imported at the first access to the name: the `samzapy` command imports this file before it can handle Ctrl-C, so it must be quick.
 """
 
 TYPE_CHECKING = False  # a type checker takes it for true; the module `typing` would be most of the time before the handler is there

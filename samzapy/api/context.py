@@ -12,52 +12,62 @@ from samzapy.api.store import KeyValueStore
 
 
 class Counter(Protocol):
-    """A number that only grows."""
+    """A whole number that only grows. It starts at 0 with each container process: an abort does not take back what was added, a restart does."""
 
     def inc(self, amount: int = 1) -> None:
-        """Add `amount`."""
+        """Add `amount`, 0 or more."""
 
     @property
     def value(self) -> int:
-        """What it is now."""
+        """The current number."""
 
 
 class Gauge(Protocol):
-    """A number that is set."""
+    """A number that can go up and down. It starts at 0.0 with each container process."""
 
     def set(self, value: float) -> None:
-        """Give it this value."""
+        """Replace the number."""
 
     @property
     def value(self) -> float:
-        """What it is now."""
+        """The current number."""
 
 
 class Timer(Protocol):
-    """Durations in seconds: count, sum, maximum."""
+    """Durations in seconds, kept as their count, sum and maximum since the container process started."""
 
     def update(self, seconds: float) -> None:
-        """Add one duration."""
+        """Add one duration, in seconds."""
 
 
 class Metrics(Protocol):
-    """A task's own metrics, by name; shown in `/metrics` as `samzapy_user_<name>` with job, container and task labels.
+    """A task's own metrics, by name.
 
-    In `init`: `self.refused = context.metrics.counter("refused")`; then in `process`: `self.refused.inc()`."""
+    In `init`: `self.refused = context.metrics.counter("refused")`; then in `process`: `self.refused.inc()`.
+
+    `/metrics` shows a counter as `samzapy_user_<name>_total`, a gauge as `samzapy_user_<name>`, a timer as `samzapy_user_<name>_seconds_count` and
+    `samzapy_user_<name>_seconds_sum`, with the labels job, container and task. A name has letters, digits, "_", "." and "-", at most 100; any
+    other raises ValueError.
+    """
 
     def counter(self, name: str) -> Counter:
-        """The counter of that name; it is made at the first call."""
+        """The counter of that name. The first call makes it, later calls return the same one."""
 
     def gauge(self, name: str) -> Gauge:
-        """The gauge of that name; it is made at the first call."""
+        """The gauge of that name. The first call makes it, later calls return the same one."""
 
     def timer(self, name: str) -> Timer:
-        """The timer of that name; it is made at the first call."""
+        """The timer of that name. The first call makes it, later calls return the same one."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobInfo:
-    """Which job a task belongs to. `run_id` is new with every `samzapy run`."""
+    """Which job a task belongs to.
+
+    Attributes:
+        name, id: of the job, from the job file.
+        run_id: random; each `samzapy run` has its own.
+    """
 
     name: str
     id: str
@@ -65,7 +75,15 @@ class JobInfo:
 
 
 class TaskContext(Protocol):
-    """Given to `init`; may be kept."""
+    """What a task is told about itself. `init` is given it and may keep it, for example as `self.context`.
+
+    Attributes:
+        task_name: "Partition 3": the task that reads partition 3 of every input.
+        partitions: the input partitions that the task reads.
+        params: the job file's `params`, read-only.
+        job: name and id of the job, and the id of the run.
+        metrics: the task's own counters, gauges and timers.
+    """
 
     task_name: str
     partitions: tuple[SystemStreamPartition, ...]
@@ -75,9 +93,9 @@ class TaskContext(Protocol):
 
     @property
     def watermark(self) -> int:
-        """How far the event time of the task's inputs has come, in milliseconds since 1970: all records before it have come, as far as the job
-        file's `inputs[].time` says. It never goes back. It moves when `process` has returned; -2**63 while nothing is known, 2**63-1 once a
-        bounded run (`--until-end`) has read all.
+        """The task's event time, in milliseconds since 1970: all records with an earlier time have come, if none is later than the
+        `watermark_delay` of the job file's `inputs[].time` allows. It is the minimum over the task's input partitions, changes only between two hooks,
+        and never goes back. -2**63: nothing is known yet. 2**63-1: a bounded run (`--until-end`) has read everything.
 
         Raises:
             TaskError: no input has a `time`.
@@ -99,14 +117,17 @@ class RequestScope(enum.Enum):
 
 
 class TaskCoordinator(Protocol):
-    """A task's requests; each takes effect when the hook that made it returns."""
+    """A task's requests to its container. A request takes effect when the hook that made it returns.
+
+    Both methods raise TaskError if they are called from another thread than the one that runs the hooks.
+    """
 
     def commit(self, scope: RequestScope = RequestScope.CURRENT_TASK) -> None:
-        """Commit the container (a commit is always the whole container's)."""
+        """Commit now instead of at the next `commit.interval`. A commit always covers the whole container, whatever the scope."""
 
     def shutdown(self, scope: RequestScope = RequestScope.CURRENT_TASK) -> None:
-        """Stop this task, or all of the container's, after a commit, for the rest of the run. If they are started again (another
-        container after a crash or `scale`) they stay stopped. The next `samzapy run` starts them at the record after the last one."""
+        """Stop this task, or all tasks of the container, after a commit, for the rest of the run. They stay stopped even if another container gets
+        them, after a crash or `scale`. The next `samzapy run` starts them at the record after the last one that they processed."""
 
 
 class MessageCollector(Protocol):
@@ -128,12 +149,15 @@ class MessageCollector(Protocol):
         headers: HeadersToSend | None = None,
     ) -> None: ...
     def send(self, to: OutgoingMessageEnvelope | str, /, *message: Any, **rest: Any) -> None:
-        """Send when the hook returns; nothing is sent if it raises.
+        """Send a record when the hook returns. If the hook raises, nothing is sent.
 
-        `send("visit-counts", 3, key="ada")` means `send(OutgoingMessageEnvelope("visit-counts", 3, key="ada"))`; the other arguments are the
-        envelope's, too.
+        `send("visit-counts", 3, key="ada")` means `send(OutgoingMessageEnvelope("visit-counts", 3, key="ada"))`; the other arguments too
+        are those of OutgoingMessageEnvelope.
 
         Raises:
-            UnknownOutput: `outputs` does not list the topic. SerdeError: key or value does not encode. RecordTooLarge. TypeError, ValueError:
-                as OutgoingMessageEnvelope.
+            UnknownOutput: `outputs` does not list the topic.
+            SerdeError: the output's serde cannot encode the key or the value.
+            RecordTooLarge: the record is larger than its topic allows (`max.message.bytes`).
+            TaskError: the topic has no such partition, or this is not the thread that runs the hooks.
+            TypeError, ValueError: as OutgoingMessageEnvelope.
         """

@@ -14,10 +14,10 @@ HeadersToSend = Sequence[tuple[str, bytes | str | None]] | Mapping[str, bytes | 
 
 
 def headers_of(record: Any) -> list[tuple[str, bytes | None]]:
-    """The headers of a record as the Kafka client gives it, in order.
+    """The headers of a record of the Kafka client, as (name, value) pairs in order; [] if it has none.
 
     Raises:
-        SerdeError: the name of one is not UTF-8. Kafka takes any bytes; the client then gives none of the record's headers.
+        SerdeError: a header's name is not UTF-8. Kafka accepts any bytes as a name, but the client then returns none of the record's headers.
     """
     try:
         return record.headers() or []
@@ -29,7 +29,7 @@ def headers_of(record: Any) -> list[tuple[str, bytes | None]]:
 
 
 class SystemStream(NamedTuple):
-    """A stream of a system: `SystemStream("kafka", "page-views")` is the Kafka topic `page-views`."""
+    """A stream of a system, as in Apache Samza: `SystemStream("kafka", "page-views")` is the Kafka topic `page-views`. The only system is "kafka"."""
 
     system: str
     stream: str
@@ -47,12 +47,12 @@ class SystemStreamPartition(NamedTuple):
 
 
 class IncomingMessageEnvelope(Generic[K, V]):
-    """One record as a task sees it. `IncomingMessageEnvelope[str, int]` tells a type checker of key and message.
+    """One record as a task sees it. `IncomingMessageEnvelope[str, int]` tells a type checker that keys are str and messages int.
 
     Attributes:
         key: the key, decoded by the input's key serde; None where the record has none.
         message: the value, decoded by the input's value serde; None for a tombstone.
-        system_stream_partition: the topic and partition it was read from.
+        system_stream_partition: the topic and partition that it was read from.
     """
 
     __slots__ = ()
@@ -69,15 +69,15 @@ class IncomingMessageEnvelope(Generic[K, V]):
 
     @property
     def timestamp(self) -> int:
-        """The record's timestamp in milliseconds since 1970, as the topic keeps it (create or append time); -1 if it has none."""
+        """The record's Kafka timestamp in milliseconds since 1970: when it was created or appended, by the topic's `message.timestamp.type`; -1 if it has none."""
         return self._record.timestamp()[1]  # type: ignore[no-any-return]
 
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
-        """The record's headers, in order; decoded at each access.
+        """The record's headers as (name, value) pairs, in order. Each access decodes them again.
 
         Raises:
-            SerdeError: the client cannot read them, because the name of one is not UTF-8.
+            SerdeError: a header's name is not UTF-8, so the client cannot read them.
         """
         return headers_of(self._record)
 
@@ -93,7 +93,7 @@ class IncomingMessageEnvelope(Generic[K, V]):
 
     @property
     def topic(self) -> str:
-        """The topic; the same as `stream`."""
+        """The topic's name; the same as `stream`."""
         return self.system_stream_partition.stream
 
     @property
@@ -106,19 +106,21 @@ class IncomingMessageEnvelope(Generic[K, V]):
 
 
 class OutgoingMessageEnvelope:
-    """One record to send. Wrong arguments are refused here, in the constructor; key and message are encoded when it is sent.
+    """One record to send. The constructor refuses arguments of a wrong type; key and message are encoded by `MessageCollector.send`.
 
     Args:
         system_stream: the topic, by name or as a SystemStream; it must be listed under `outputs`.
         message: the value, encoded by the output's value serde; None is a tombstone.
         key: the key, encoded by the output's key serde.
-        partition: the partition's number; by default chosen by the hash (murmur2, as in Java's clients) of the partition key or key.
-        partition_key: chooses the partition in place of the key; encoded by the key serde.
+        partition: the partition's number, from 0. By default the hash of the partition key, or else of the key, chooses it (murmur2, as in Kafka's Java
+            clients); a record without both goes to a partition that the client chooses.
+        partition_key: chooses the partition instead of the key; encoded by the key serde, and not sent.
         timestamp: milliseconds since 1970, 1 or more (Kafka's client treats 0 as the time of sending); by default the time of sending.
         headers: (name, value) pairs, or a dict; a value is bytes, None, or text, which is sent as UTF-8.
 
     Raises:
-        TypeError: an argument of another type. ValueError: a timestamp below 1.
+        TypeError: an argument has another type.
+        ValueError: a timestamp below 1.
     """
 
     __slots__ = ("headers", "key", "message", "partition", "partition_key", "system_stream", "timestamp")
@@ -169,7 +171,7 @@ def _time(given: object) -> int:
 
 
 def _pairs(given: object) -> Headers:
-    """In the form that the client accepts: tuples of text and bytes."""
+    """The headers as the client accepts them: tuples of text and bytes."""
     if isinstance(given, Mapping):
         given = list(given.items())
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):

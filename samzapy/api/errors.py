@@ -23,12 +23,12 @@ class SamzapyError(Exception):
         return f"{self.message} {self.remedy}".rstrip()
 
     def to_json(self) -> dict[str, str | int]:
-        """As reports between processes have it."""
+        """The error as reports between processes carry it: code, message, remedy, exit_code."""
         return {"code": self.code, "message": self.message, "remedy": self.remedy, "exit_code": self.exit_code}
 
 
 def shortened(key: object, limit: int = 80) -> str:
-    """A key, shortened for messages."""
+    """`repr` of a key, cut to `limit` characters, for messages."""
     text = repr(key[: limit + 1]) if isinstance(key, str | bytes) else repr(key)
     return text if len(text) <= limit else text[:limit] + "…"
 
@@ -73,13 +73,13 @@ class SerdeError(TaskError):
 
 
 class StateUnreadable(SerdeError):
-    """What a store has of a key cannot be read as the program is now. No record is at fault: the job stops, and `on_error` does not apply."""
+    """An entry of a store cannot be read by the job's present serdes or classes. No record is at fault: the job stops, and `on_error` does not apply."""
 
     code = "SZ214"
 
 
 def unreadable_state(store: str, what: str, error: SerdeError) -> StateUnreadable:
-    """`store`: with its task; `what`: the key, or which entry, in words."""
+    """The error for an entry that cannot be read. `store`: its name with the task; `what`: the key, or which entry, in words."""
     return StateUnreadable(
         f"{store}: its entry for {what} cannot be read: {error.message}",
         "No record is at fault, so `on_error` does not apply. Let the class read what it wrote before (defaults, or `upgrade`), or use the "
@@ -88,7 +88,7 @@ def unreadable_state(store: str, what: str, error: SerdeError) -> StateUnreadabl
 
 
 class RecordTooLarge(TaskError):
-    """A put or send is larger than its topic's limit; raised by the call, so that the error belongs to the record."""
+    """A put or send is larger than its topic's limit. The call raises it, so `on_error` applies to the record that is being processed."""
 
     code = "SZ211"
 
@@ -128,13 +128,14 @@ class NoLeader(ClusterUnreachable):
 
 
 class RegistryUnreachable(ClusterUnreachable):
-    """The Schema Registry did not answer, or not as one does. No record is at fault: containers begin again at the last commit until it answers."""
+    """The Schema Registry did not answer, or something that is no Schema Registry did. No record is at fault: containers start over at the last commit
+    until it answers."""
 
     code = "SZ308"
 
 
 class TopicMissing(LogError):
-    """A required topic does not exist."""
+    """A topic that the job needs does not exist."""
 
     code = "SZ302"
     exit_code = exit_codes.UNREACHABLE
@@ -177,7 +178,7 @@ class RecordRejected(TransactionAborted):
     """Kafka refused a record of the transaction for its size, its timestamp, or the topic's rules. Sending it again would fail again.
 
     Attributes:
-        topic: whose rules; "" if that is not known.
+        topic: the topic that refused it; "" if that is not known.
     """
 
     code = "SZ315"
@@ -207,7 +208,7 @@ class Fenced(LogError):
 
 
 class Superseded(LogError):
-    """Another incarnation owns this one's tasks. This one exits; its uncommitted work never becomes visible."""
+    """Another process owns this container's tasks. This process exits; its uncommitted work never becomes visible."""
 
     code = "SZ313"
     exit_code = exit_codes.OWNED_ELSEWHERE

@@ -9,17 +9,17 @@ class Serde(Protocol):
     """Turns values into bytes and back. `encode` and `decode` are never called with None, which stands for an absent key or a tombstone."""
 
     def encode(self, value: Any) -> bytes:
-        """Bytes for Kafka and for stores.
+        """The value as bytes, for Kafka and for stores.
 
         Raises:
             SerdeError: `value` is not of this serde's type.
         """
 
     def decode(self, data: bytes) -> Any:
-        """The value; `data` is not trusted.
+        """The value of these bytes. `data` may come from anybody: it must be checked, never executed.
 
         Raises:
-            SerdeError: `data` was not written by this serde.
+            SerdeError: `data` is not in this serde's form.
         """
 
 

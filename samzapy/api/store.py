@@ -9,9 +9,10 @@ from samzapy.api.type_variables import Default, K, K_co, V, V_co
 
 
 class StoreIterator(Protocol[K_co, V_co]):
-    """(key, value) pairs in order over a fixed view.
+    """(key, value) pairs of a store in the order of its keys, as the store was when the iterator was opened: later puts do not change it.
 
-    It closes by itself at its end, at the end of a `with`, or when the hook that opened it returns; after that, `next` raises StoreClosed.
+    It closes at its last entry, at the end of a `with`, or when the hook that opened it returns. `next` of an iterator that was closed before its
+    last entry raises StoreClosed; `next` raises StateUnreadable at an entry that the serde, or the class, cannot read.
     """
 
     def __iter__(self) -> Iterator[tuple[K_co, V_co]]: ...
@@ -22,14 +23,16 @@ class StoreIterator(Protocol[K_co, V_co]):
 
 
 class KeyValueStore(Protocol[K, V]):
-    """A task's own local store. Writes are seen by its own reads at once and become durable with the next commit.
+    """A task's own store. The task's reads see a write at once; the next commit makes it durable.
 
-    Entries are ordered by the bytes of the serialised key; integers are in numeric order. `get` returns a copy: changing it does not change
-    the store until it is put. No key has the value None: to put None is to delete, so a key without a value is absent.
+    Entries are ordered by the bytes of their encoded keys; keys of serde `integer` are in numeric order. `get` returns a copy: a change to it
+    reaches the store only when it is put again. No value is None: to put None deletes the key.
 
-    `KeyValueStore[str, int]` tells a type checker of keys and values; without parameters both are Any.
+    `KeyValueStore[str, int]` tells a type checker that keys are str and values int; without parameters both are Any.
 
-    What is made of `get`, `put` and `all` is written here once: another store (a fake in a test) gets it by inheriting from this class.
+    All other methods are made of `get`, `put`, `range`, `prefix` and `all`: a class that defines these five, such as a fake in a test, inherits them.
+
+    A store may be used only in its task's hooks, in the thread that runs them; other use raises TaskError or StoreClosed. The key None raises TaskError.
     """
 
     __slots__ = ()
@@ -41,27 +44,34 @@ class KeyValueStore(Protocol[K, V]):
     @overload
     def get(self, key: K, default: Default) -> V | Default: ...
     def get(self, key: K, default: Any = None) -> Any:
-        """The value, or `default`.
+        """The value of the key, or `default` if the key is absent.
 
         Raises:
-            StateUnreadable: the serde, or the class, does not read what was stored. If the hook does not catch it, the job stops: no record is at fault.
+            StateUnreadable: the serde, or the class, cannot read the stored bytes. No record is at fault: if the hook does not catch it, the job stops.
+            SerdeError: the key serde cannot encode the key.
         """
         raise NotImplementedError
 
     def put(self, key: K, value: V | None) -> None:
-        """Set; None deletes.
+        """Set the value of the key; None deletes the key.
 
         Raises:
-            SerdeError: the key or value does not encode. RecordTooLarge: larger than the changelog topic's limit. StoreClosed: the task is closing.
+            SerdeError: the store's serdes cannot encode the key or the value.
+            RecordTooLarge: key and value are larger than the changelog topic allows (`max.message.bytes`).
+            StoreClosed: the task is closing: `close` may read, but not write.
         """
         raise NotImplementedError
 
     def range(self, from_key: K, to_key: K) -> StoreIterator[K, V]:
-        """Entries with from_key <= key < to_key, in order."""
+        """Entries with from_key <= key < to_key, compared as encoded bytes, in order."""
         raise NotImplementedError
 
     def prefix(self, prefix: K) -> StoreIterator[K, V]:
-        """Entries whose serialised key starts with the serialised prefix (string and bytes keys)."""
+        """Entries whose encoded key starts with the encoded prefix, in order.
+
+        Raises:
+            TaskError: keys of this serde have no prefixes; those of `string` and `bytes` have.
+        """
         raise NotImplementedError
 
     def all(self) -> StoreIterator[K, V]:
@@ -69,7 +79,7 @@ class KeyValueStore(Protocol[K, V]):
         raise NotImplementedError
 
     def delete(self, key: K) -> None:
-        """Remove the key, if it exists."""
+        """Delete the key; nothing happens if it is absent. Raises as `put`."""
         self.put(key, None)
 
     @overload
@@ -79,8 +89,8 @@ class KeyValueStore(Protocol[K, V]):
     def update_with(self, key: K, function: Callable[[Any], Any], default: Any = None) -> Any:
         """Put `function(value)` and return it: `counts.update_with(word, lambda n: n + 1, 0)`.
 
-        The function gets `default` if the key is absent; if it returns None, the key is deleted. (A type checker wants a function that may
-        return None to take None, too, and no default.)
+        The function gets `default` if the key is absent. If it returns None, the key is deleted; for a type checker such a function must take None as
+        well, and is given without `default`.
         """
         value = function(self.get(key, default))
         self.put(key, value)
@@ -115,11 +125,11 @@ class KeyValueStore(Protocol[K, V]):
         return self.get(key) is not None
 
     def __iter__(self) -> Iterator[K]:
-        """The keys, in order, as of a dict; see `all`."""
+        """The keys, in order, as a dict gives them; see `all`."""
         return (key for key, _ in self.all())
 
     def get_all(self, keys: Iterable[K]) -> dict[K, V | None]:
-        """A dict with a value for each of the keys; None for a key that is absent."""
+        """A dict from each of the keys to its value, or to None if the key is absent."""
         get = self.get
         return {key: get(key) for key in keys}
 

@@ -1,4 +1,4 @@
-"""The types of keys and values: each is Any where a class is named without them (PEP 696)."""
+"""The type variables of keys and values. A class that is named without them has Any for each (type variables with a default: PEP 696)."""
 
 from __future__ import annotations
 
