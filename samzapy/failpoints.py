@@ -45,6 +45,7 @@ DECIDED = "after C4: committed; each store catches up from its own position to t
 HANDED_OVER = "release and acknowledgement, last commit and report: the release or the end is in Kafka"
 OWNING = "owning: the coordinator topic says who owns what; an owner is ended and fenced before another is named"
 COPY = "a warm copy: a cache; it can lag, never wrong"
+PURGE = "a purge: what it removes was read and committed before; the rest is removed by the next purge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ POINTS: Mapping[str, Point] = {
     "process.batch": Point("a batch is processed and sent, not committed", OPEN),
     "release.before": Point("before the records of hooks are handed to the producer", OPEN),
     "commit.C0.cut": Point("C0 done", OPEN),
+    "marks.sent": Point("behind C0: an internal topic has the marks of the transaction, of which nobody sees anything yet", OPEN),
     "commit.C1.sent": Point("C1: the changes of a task are sent", OPEN),
     "commit.C2.flushed": Point("C2 done", OPEN),
     "commit.C3.sent": Point("C3: the checkpoint of a task is sent", OPEN),
@@ -101,6 +103,8 @@ POINTS: Mapping[str, Point] = {
     "standby.opened": Point("a warm copy's store is chosen or made", COPY),
     "standby.batch.applied": Point("a warm copy has taken a batch", COPY),
     "standby.flush.before": Point("before a warm copy is flushed", COPY),
+    "purge.before": Point("before what was read and committed of internal topics is removed", PURGE),
+    "purge.after": Point("it is removed, and this container alone knows how far", PURGE),
     # -- the coordinator -----------------------------------------------------------------------------------------------------------
     "coordinator.lease.before": Point("before the lease is renewed", OWNING),
     "coordinator.taken_over": Point("earlier coordinators are fenced, earlier containers are not", OWNING),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from samzapy import failpoints
 from samzapy.container.marked_lane import said
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import Between, ContainerSpec
@@ -63,6 +64,7 @@ class Marks:
                     news.setdefault(topic, {})[task.name] = mark
         for topic, marks in news.items():
             self._send(topic, marks)
+            failpoints.hit("marks.sent")
 
     def announce(self, tasks: Iterable[TaskInstance]) -> None:
         """Before their next records: tasks that were idle, and are not any more, are waited for again."""

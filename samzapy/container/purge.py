@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+from samzapy import failpoints
 from samzapy.api.errors import SamzapyError
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Admin, Clock
@@ -40,7 +41,9 @@ class Purge:
         if not wanted:
             return
         try:
+            failpoints.hit("purge.before")
             admin.delete_records(wanted)
+            failpoints.hit("purge.after")
         except SamzapyError as error:
             if str(error) != self._failed:
                 LOG.warning("what was read of internal topics could not be removed, trying again every %.0f s: %s", PURGE_S, error)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from samzapy.streams.graph import Reader, Repartition
-from samzapy.streams.partition_choice import BROADCAST, ROUND_ROBIN, partition_argument
+from samzapy.streams.partition_choice import BROADCAST, PARTIAL_KEY, ROUND_ROBIN, partition_argument
 
 EARLIEST = 1
 TIME_HEADER = "samzapy-time"
@@ -26,7 +26,7 @@ def writer_lines(node: Repartition, value: str, called: str, needs_headers: bool
         lines, key = [f"x = {called}", f"if x is None: no_new_key({n})"], "x"
     elif node.how == BROADCAST:
         lines, indent = [f"for x in each{n}:"], "    "
-    elif not partition:
+    elif not partition or node.how == PARTIAL_KEY:
         lines = [f"if k is None: no_key({n})"]
     if is_combined:
         lines += [f"if t < 0: before_1970({n}, t)"] if is_written_with_time else []
@@ -41,7 +41,8 @@ def writer_lines(node: Repartition, value: str, called: str, needs_headers: bool
 def writer_names(node: Repartition, is_combined: bool) -> list[str]:
     """The names that these lines need."""
     n = node.number
-    own = {"key_by": ["no_new_key"], ROUND_ROBIN: [f"in_turn{n}"], BROADCAST: [f"each{n}"], "repartition": ["no_key"]}.get(node.how, [])
+    own = {"key_by": ["no_new_key"], ROUND_ROBIN: [f"in_turn{n}"], BROADCAST: [f"each{n}"], "repartition": ["no_key"],
+           PARTIAL_KEY: [f"among{n}", "no_key"]}.get(node.how, [])  # fmt: skip
     return [f"topic{n}", "early", "without_partial", *own, *((f"combine{n}", "before_1970") if is_combined else ())]
 
 

@@ -145,7 +145,8 @@ class Repartition(Node):
 
     Attributes:
         name: of the topic, in the program.
-        how: key_by, repartition or broadcast.
+        how: key_by, repartition, broadcast, or how else the partition is chosen (partition_choice.py).
+        choices: of repartition, among how many partitions a key's records are spread.
         function: of key_by the new key, of repartition the number of the partition; None: the key stays and chooses the partition.
         partitions: how many the topic has; None: as many as what it is used with, or as the largest input.
         combine: whether what is summed up behind the topic may be summed up before it.
@@ -155,6 +156,7 @@ class Repartition(Node):
     how: str
     function: Function | None = None
     partitions: int | None = None
+    choices: int = 1
     combine: bool = True
 
     @property

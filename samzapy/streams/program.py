@@ -103,7 +103,7 @@ class Program:
         """The functions of all runs, for a task with these stores, windows and sums."""
         stores = {name: context.get_store(node.name).get for name, node in self.compiled.reads.items()}
         puts = {name: context.get_store(node.name).put for name, node in self.compiled.writes.items()}
-        turns = partition_names(self.writers, getattr(context, "between", {}))
+        turns = partition_names(self.writers, getattr(context, "between", {}), lambda serde: as_key(self.serde(serde)).encode)
         adds: dict[str, Any] = {} if windows is None else {"moved": windows.moved, "heard": windows.heard, "written_at": windows.written_at, **windows.adds}
         nobodys = {name: _no_part for name in self._wanted if name in OF_TIME or name.startswith(("add", "joined"))}
         sums = {f"combine{node.number}": None for node in self._combined} | {name: each.add for name, each in combiners.items()}

@@ -154,14 +154,16 @@ class Stream(Generic[K, V]):
         /,
         *,
         by: Literal["key", "round_robin"] | Callable[[V], int] | Named[V, K, int] = "key",
+        choices: int = 1,
         value: Kinds[V] = None,
         partitions: int | None = None,
     ) -> Stream[K, V]:
         """The same records through an internal topic, where the key, a function, or each partition in turn says which task has them next.
 
-        Only with `by="key"` may operators that keep state by key follow. Otherwise as `key_by`.
+        With `choices` of 2 or more the records of a key go to so many partitions, each to the one that has got least. Only with `by="key"` and one
+        choice may operators that keep state by key follow. Otherwise as `key_by`.
         """
-        return through.repartition(self, name, by, value, partitions)
+        return through.repartition(self, name, by, value, partitions, choices)
 
     def broadcast(self, name: str, /, *, value: Kinds[V] = None) -> Stream[K, V]:
         """The same records in every task: each gets all of them, through an internal topic with a partition for each task.

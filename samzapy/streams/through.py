@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from samzapy.streams.functions import function
 from samzapy.streams.graph import Reader, Repartition
 from samzapy.streams.kinds import Kind, kind_of
-from samzapy.streams.partition_choice import BROADCAST, DIRECT, ROUND_ROBIN
+from samzapy.streams.partition_choice import BROADCAST, DIRECT, PARTIAL_KEY, ROUND_ROBIN
 from samzapy.streams.places import place, refused
 from samzapy.streams.windows import PANE
 
@@ -27,14 +27,19 @@ def key_by(stream: Stream[Any, Any], fn: Any, name: str, key: Any, value: Any, p
     return _through(stream, name, "key_by", found, key_kind, value, partitions, where, combine=combine)
 
 
-def repartition(stream: Stream[Any, Any], name: str, by: Any, value: Any, partitions: int | None) -> Stream[Any, Any]:
+def repartition(stream: Stream[Any, Any], name: str, by: Any, value: Any, partitions: int | None, choices: int) -> Stream[Any, Any]:
     """What `Stream.repartition` gives."""
     where, what = place(), f"repartition({name!r})"
     if isinstance(by, str) and by not in (KEY, ROUND_ROBIN):
         raise refused(f"{what}: by={by!r}", f"It is {KEY!r}, {ROUND_ROBIN!r}, or a function that gives the number of the partition.", where)
     found = None if isinstance(by, str) else function(by, f"{what}, by=…", where)
-    how = "repartition" if by == KEY else ROUND_ROBIN if by == ROUND_ROBIN else DIRECT
-    return _through(stream, name, how, found, stream.node.key, value, partitions, where)
+    if type(choices) is not int or choices < 1:
+        raise refused(f"{what}: choices={choices!r}", "It is a whole number, 1 or more: among how many partitions a key's records are spread.", where)
+    if choices > 1 and by != KEY:
+        raise refused(f"{what}: choices={choices} with by=…", "Only where the key chooses the partition can it choose among several.", where)
+    of_key = "repartition" if choices == 1 else PARTIAL_KEY
+    how = of_key if by == KEY else ROUND_ROBIN if by == ROUND_ROBIN else DIRECT
+    return _through(stream, name, how, found, stream.node.key, value, partitions, where, choices=choices)
 
 
 def broadcast(stream: Stream[Any, Any], name: str, value: Any) -> Stream[Any, Any]:
@@ -43,7 +48,7 @@ def broadcast(stream: Stream[Any, Any], name: str, value: Any) -> Stream[Any, An
 
 
 def _through(
-    stream: Stream[Any, Any], name: str, how: str, found: Any, key: Kind, value: Any, partitions: int | None, where: str, *, combine: bool = True
+    stream: Stream[Any, Any], name: str, how: str, found: Any, key: Kind, value: Any, partitions: int | None, where: str, **rest: Any
 ) -> Stream[Any, Any]:
     from samzapy.streams.stream import Stream as Made
 
@@ -56,6 +61,6 @@ def _through(
         raise refused(f"{what}: the kind of its values is not known, and they go through a topic", "Say it: value=dict, say.", where)
     writer = app.add(
         Repartition, inputs=(node,), key=key, value=PANES if kind == PANE else kind, name=name, how=how, function=found, partitions=partitions,
-        combine=combine,
+        **rest,
     )  # fmt: skip
     return Made(app, app.add(Reader, inputs=(writer,), key=key, value=kind, name=name))

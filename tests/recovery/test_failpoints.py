@@ -24,7 +24,8 @@ from tests.recovery.frozen_container import FrozenContainerJob
 from tests.recovery.memory_job import MemoryJob
 
 BY_PROCESS_ONLY = {"end.report.before"}  # stands in the runner, which MemoryJob has no use for
-POINTS = [name for name in failpoints.POINTS if name not in BY_PROCESS_ONLY]
+OF_PROGRAMS = {"marks.sent", "purge.before", "purge.after"}  # between stages: test_failpoints_of_programs.py
+POINTS = [name for name in failpoints.POINTS if name not in BY_PROCESS_ONLY | OF_PROGRAMS]
 GROUPS = 9
 TABLE = [(exactly_once, keep_state) for exactly_once in (True, False) for keep_state in (True, False)]
 
@@ -196,7 +197,7 @@ def test_without_the_fence_whoever_wakes_up_does_harm(folder: Path, monkeypatch:
 # -- on a broker, in processes -------------------------------------------------------------------------------------------------------
 
 ON_ONE_HOST_NEVER = {name for name in failpoints.POINTS if name.startswith("standby.")}  # a copy never lies on its owner's host
-IN_PROCESSES = [name for name in failpoints.POINTS if name not in ON_ONE_HOST_NEVER]
+IN_PROCESSES = [name for name in failpoints.POINTS if name not in ON_ONE_HOST_NEVER | OF_PROGRAMS]
 LIVES = 4
 TWICE_AT_MOST = {"start.first_checkpoint.before", "start.first_checkpoint.after"}  # the first start of each container, and never again
 INSIDE_C4_S = (0.0005, 0.001, 0.002, 0.004)

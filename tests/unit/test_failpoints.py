@@ -38,6 +38,7 @@ def test_every_point_of_the_table_stands_in_the_code_once_and_every_call_is_in_t
 def test_every_row_of_what_a_crash_leaves_has_points() -> None:
     rows = {
         failpoints.START, failpoints.OPEN, failpoints.INSIDE_C4, failpoints.DECIDED, failpoints.HANDED_OVER, failpoints.OWNING, failpoints.COPY,
+        failpoints.PURGE,
     }  # fmt: skip
 
     assert rows == {point.row for point in failpoints.POINTS.values()}

@@ -14,6 +14,7 @@ from samzapy.model.marks import MARKS_KEY, Mark, marks_to_bytes
 from samzapy.model.murmur2 import murmur2
 from samzapy.ops.topics import grown_tasks, prepare_topics
 from samzapy.streams import App, Stream, agg, hopping, picture, tumbling
+from samzapy.streams.partition_choice import partitions_of
 from samzapy.testing import Harness
 from samzapy.testing.harness_job import HarnessJob
 from samzapy.testing.memory_registry import MemoryRegistry
@@ -130,7 +131,7 @@ def test_keys_lie_where_javas_clients_put_them() -> None:
 
 
 def test_who_gets_what_with_other_groupings() -> None:
-    """P6, without `broadcast` and `choices`."""
+    """P6, without `broadcast`."""
     app = App()
     stream = app.stream("in", key=str, value=int)
     stream.repartition("shuffled", by="round_robin", partitions=8).to("shuffled-out")
@@ -144,6 +145,34 @@ def test_who_gets_what_with_other_groupings() -> None:
     assert {125} == set(shares["shuffled"].values())
     assert {0: 334, 1: 333, 2: 333} == shares["direct"]
     assert [1000] == list(shares["global"].values())
+
+
+@pytest.mark.parametrize("crashes", [False, True])
+def test_a_key_that_most_records_have_is_spread_over_two_partitions(crashes: bool) -> None:
+    """P6: 90 % of the records are of one key."""
+    app = App()
+    stream = app.stream("in", key=str, value=int)
+    stream.repartition("spread", choices=2, partitions=8).key_by(lambda n, key: key, "again", key=str).count("counts")
+    stream.repartition("one", partitions=8).to("one-out")
+    with Harness(app, tasks=2) as h:
+        for n in range(1000):
+            h.send("in", n, key="most" if n % 10 else f"k{n}", partition=n % 2)
+            crash(h, crashes and n in (200, 700), keep=n == 200)
+        h.run()
+        by_key: dict[Any, set[int]] = {}
+        for m in (m for m in h.records("test-1-spread") if m.key() != MARKS_KEY):
+            by_key.setdefault(m.key(), set()).add(m.partition())
+        shares, alone = (Counter(m.partition() for m in h.records(f"test-1-{name}") if m.key() != MARKS_KEY) for name in ("spread", "one"))
+        assert {"most": 900, **{f"k{n}": 1 for n in range(0, 1000, 10)}} == h.store("counts")
+    assert 1000 == shares.total() == alone.total()
+    assert max(shares.values()) <= 600 < 900 <= max(alone.values())
+    assert (2, {1}) == (len(by_key.pop(b"most")), {len(places) for places in by_key.values()})
+
+
+def test_the_partitions_of_a_key_are_the_same_everywhere_and_begin_where_the_key_alone_goes() -> None:
+    found = {n: partitions_of(b"key-%d" % n, 8, 3) for n in range(200)}
+    assert all(murmur2(b"key-%d" % n) % 8 == places[0] and len(set(places)) == 3 for n, places in found.items())
+    assert {partitions_of(b"k", 2, 5), partitions_of(b"k", 1, 2)} == {tuple(sorted((0, 1), key=lambda p: p != murmur2(b"k") % 2)), (0,)}
 
 
 # -- time behind an internal topic -----------------------------------------------------------------------------------------------------------
@@ -314,6 +343,9 @@ def test_the_picture_says_which_stage_begins_where() -> None:
         (lambda s: (s.key_by(lambda n: n, "x", key=int), s.count("x")), "is the name of the key_by"),
         (lambda s: s.repartition("x", by="round_robin").count("n"), "the records of one key may be in several tasks"),
         (lambda s: s.repartition("x", by="random"), "by='random'"),
+        (lambda s: s.repartition("x", choices=0), "choices=0"),
+        (lambda s: s.repartition("x", by="round_robin", choices=2), "choices=2 with by=…"),
+        (lambda s: s.repartition("x", choices=2).count("n"), r"behind repartition\('x', choices=2\) the records of one key may be in several tasks"),
     ],
 )
 def test_what_cannot_be_is_refused_when_it_is_defined(define: Any, said: str) -> None:
