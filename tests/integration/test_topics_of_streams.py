@@ -254,7 +254,7 @@ def test_no_window_closes_while_a_container_of_the_stage_before_stands_still(kaf
         run.until_caught_up({f"{job.input}[{p}]": end for p, end in ends(kafka, job.input).items()})
         status = run.until(lambda s: all(c["pid"] for c in s["containers"]))
         victim = random.Random(job.name).choice(status["containers"])
-        task = next(t for t in status["tasks"] if t["container"] == victim["number"])
+        task = next(t for t in status["tasks"] if t["container"] == victim["id"])
         silent = int(task["name"].rsplit(" ", 1)[1])
         os.kill(victim["pid"], signal.SIGSTOP)
         try:
