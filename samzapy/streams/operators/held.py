@@ -186,7 +186,9 @@ class HeldRows:
         self._dirty = sum(entry[3] for slots in self.slots.values() for entry in slots.values())
 
     def clear(self) -> None:
-        """Nothing that was not written counts."""
+        """Nothing that was not written counts. The slots are emptied too: an operator may have those of a slice at hand."""
+        for slots in self.slots.values():
+            slots.clear()
         self.slots.clear()
         self.log.clear()
         self._size = self._dirty = 0

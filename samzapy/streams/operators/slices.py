@@ -27,7 +27,7 @@ import msgspec
 from samzapy.api.errors import SerdeError, StateUnreadable
 from samzapy.model.event_time import END, NEVER
 from samzapy.model.layout import TIME_BYTES, time_bytes, time_of
-from samzapy.streams.operators.held import KEY_TYPES, MOST_RECORDS, HeldRows, Rows, Sums, is_plain
+from samzapy.streams.operators.held import KEY_TYPES, LARGEST, MOST_RECORDS, HeldRows, Rows, Slots, Sums, is_plain
 from samzapy.streams.windows import Pane, Window
 
 CURSOR, SLICE, SLICES_END = b"\x00", b"\x10", b"\x11"
@@ -87,7 +87,7 @@ class Slices:
     ) -> None:
         self._get, self._put, self._range = rows.get, rows.put, rows.range
         self._held = HeldRows(rows, sums)
-        self._slots, self._add, self._hold = self._held.slots, sums.add, self._held.hold
+        self._slots, self._log, self._add, self._hold = self._held.slots, self._held.log, sums.add, self._held.hold
         self._size, self._every, self._offset = window.size_ms, window.every_ms, window.offset_ms
         self._sums, self._encode_key, self._decode_key = sums, encode_key, decode_key
         self._now, self._lateness, self._each = now, lateness_ms, each
@@ -96,6 +96,7 @@ class Slices:
         self._keys: dict[int, set[bytes] | None] = {}  # by the end of a slice; None: not known
         self._known = 0
         self._last_end, self._last_prefix = NEVER, b""
+        self._near_end, self._near = NEVER, Slots()  # the slice of the record before, which the next one mostly shares, and its slots
         self._work: tuple[str, int] | None = None
         self._key = b""  # the last one that is done with, of the work
         self._has_key = False
@@ -132,7 +133,10 @@ class Slices:
     def add(self, key: Any, value: Any, time: int) -> Any:
         """A record. Returns None, or the panes that it gives at once as (key, pane); LATE: it is too late for all of its windows, and nothing was
         done."""
-        end = (time - self._offset) // self._every * self._every + self._offset + self._every
+        end, slots = self._near_end, self._near
+        if not end - self._every <= time < end:
+            end = self._near_end = (time - self._offset) // self._every * self._every + self._offset + self._every
+            slots = self._near = self._slots.get(end, {})
         is_late = end <= self._now.bound
         watermark = NEVER
         if is_late:
@@ -142,16 +146,19 @@ class Slices:
                 return LATE
             self.at = max(self.at, watermark)  # nothing was due until then, so it was not told
             self._write()
-        slots = self._slots.get(end)
-        entry = slots.get(key) if slots is not None and type(key) in KEY_TYPES else None
-        if entry is not None and slots is not None:
-            records, sum_, row, _, is_stored = entry
+        entry = slots.get(key) if type(key) in KEY_TYPES else None
+        if entry is not None:
+            records, sum_, row, is_dirty, is_stored = entry
             sum_ = self._add(sum_, value, time)
-            if is_plain(sum_) and records < MOST_RECORDS:
+            if is_dirty and type(sum_) is int and -LARGEST <= sum_ <= LARGEST and records < MOST_RECORDS:  # nearly always: as `hold`, without a call
+                self._log.append((slots, key, entry))
+                slots[key] = (records + 1, sum_, row, True, is_stored)
+            elif is_plain(sum_) and records < MOST_RECORDS:
                 self._hold(slots, key, entry, (records + 1, sum_, row, True, is_stored))
             else:
                 self._held.write(end, key, row, min(records + 1, MOST_RECORDS), sum_, False)
             return self._at_once(key, row[KEY_AT:], end, watermark, value, time) if is_late or self._each else None
+        self._near_end = NEVER  # the slice may get other slots now
         data = self._encode_key(key)
         row = self._prefix(end) + data
         found = self._held.find(end, key, row)

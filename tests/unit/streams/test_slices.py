@@ -359,10 +359,30 @@ def _a_row_that_the_store_has_goes(w: World) -> None:
     assert [key for key, _ in w.store.all()] == [CURSOR]
 
 
+def _all_rows_leave_the_memory_between_two_records_of_a_slice(w: World) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held, "MOST_HELD", 2)
+        for key in (b"a", b"b", b"a"):
+            w.add(key, 1, 5)
+        w.commit()
+        w.add(b"a", 2, 5)
+        w.advance(20, 10)
+
+
+def _cleared_but_for_the_slots_at_hand(rows: held.HeldRows) -> None:
+    kept = {end: dict(slots) for end, slots in rows.slots.items()}
+    at_hand = list(rows.slots.items())
+    CLEAR(rows)
+    for end, slots in at_hand:
+        slots.update(kept[end])
+
+
+CLEAR = held.HeldRows.clear
 HELD_BUGS: dict[str, tuple[type, str, Any, Callable[[World], None]]] = {
     "it is not undone": (held.HeldRows, "undo", held.HeldRows.keep, _an_undone_record_and_one_that_stays),
     "it is not put before a cut": (HoldingStore, "write_held", lambda store: None, _a_commit_and_a_crash),
     "the store's own row stays": (held.HeldRows, "delete", lambda rows, end, key, row: rows.slots.get(end, {}).pop(key, None), _a_row_that_the_store_has_goes),
+    "slots that are cleared are used": (held.HeldRows, "clear", _cleared_but_for_the_slots_at_hand, _all_rows_leave_the_memory_between_two_records_of_a_slice),
 }
 
 
