@@ -5,6 +5,7 @@ What follows from that is decided in lane_time.py.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from samzapy.container.inputs import Inputs
@@ -16,9 +17,11 @@ from samzapy.container.spec import ContainerSpec
 from samzapy.container.stage_time import Lane
 from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.container.task_time import TaskTime
-from samzapy.model.event_time import LaneMark
+from samzapy.model.event_time import MILLISECONDS, LaneMark, as_utc, looks_like_seconds
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Clock, Message
+
+LOG = logging.getLogger("samzapy.inputs")
 
 
 class Times:
@@ -36,6 +39,7 @@ class Times:
         self._inputs = inputs
         self._requests = requests
         self._clock = clock
+        self._warned: set[str] = set()  # topics whose times look like seconds
 
     def begin(self, task: TaskInstance) -> None:
         """The task's time is that of its checkpoint. Before its `init`."""
@@ -90,6 +94,7 @@ class Times:
                 if lane is None:
                     continue
                 lane.clock_is(now_ms)
+                self._warn_of_seconds(lane)
                 has_more = self._inputs.is_paused(partition) or self._inputs.high_watermark(partition) > here[partition]
                 lane.stands(here[partition], has_more, now_s)
                 if lane.wants_answer(now_s) and self._inputs.high_watermark(partition) >= 0:
@@ -102,6 +107,16 @@ class Times:
         for time in self._times():
             for stage in time.stages:
                 stage.follow(now_ms)
+
+    def _warn_of_seconds(self, lane: Lane) -> None:
+        """Once for a topic, unless a later record of the partition already says otherwise."""
+        if not isinstance(lane, LaneTime) or lane.leap is not None or not looks_like_seconds(lane.newest) or lane.partition.topic in self._warned:
+            return
+        self._warned.add(lane.partition.topic)
+        LOG.warning(
+            "event time of %s is %s, so its windows hardly ever end: its records' times look like seconds. %s",
+            lane.partition, as_utc(lane.newest), MILLISECONDS,
+        )  # fmt: skip
 
     def _tasks(self) -> list[TaskInstance]:
         return [task for task in self._inputs.tasks() if task.time is not None]

@@ -10,6 +10,7 @@ from typing import Any
 from samzapy.coordinator.events import JOB, Events
 from samzapy.plan.diagnosis import ContainerFacts, JobFacts, TaskFacts, diagnose
 from samzapy.plan.hints import LOOK_S, Hints
+from samzapy.plan.seconds import times_in_seconds
 from samzapy.plan.too_late import TooLate
 from samzapy.ports import Clock
 
@@ -46,7 +47,7 @@ class Diagnosing:
         facts = job_facts(
             status, reports, self._events.commits(), self._events.since(), now_ms, self._failing(status), self._growing(status)
         )
-        found = [*diagnose(facts), *self._too_late.look(status["tasks"])]
+        found = [*diagnose(facts), *self._too_late.look(status["tasks"]), *times_in_seconds(status["tasks"])]
         if status.get("paused"):  # it stands because people want it to
             found = [finding for finding in found if finding.code in HOLD_WHEN_PAUSED]
         for finding in self._hints.look(found, now_ms):

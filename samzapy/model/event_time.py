@@ -14,6 +14,11 @@ _MILLISECOND = timedelta(milliseconds=1)
 NEVER = -(1 << 63)  # before every time: nothing is known yet
 LARGEST = 10**15  # of a record's time, either way from 1970: 31,000 years
 END = (1 << 63) - 1  # after every time: nothing comes any more
+_SECONDS_FROM, _1971 = 10**8, 31_536_000_000  # seconds since 1970 of the years after 1973, read as milliseconds, are all in the first weeks of 1970
+MILLISECONDS = (
+    "What `time=` of a stream (in a job file `inputs[].time`) gives is read as milliseconds since 1970. If it gives seconds, multiply them by 1000; "
+    "if the times are Kafka's timestamps, the producer must."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +101,21 @@ def whole(value: object) -> int:
 def in_ms(moment: datetime) -> int:
     """Milliseconds since 1970 of a datetime with a time zone, exactly."""
     return (moment - _EPOCH) // _MILLISECOND
+
+
+def looks_like_seconds(time: int) -> bool:
+    """Whether a time in milliseconds is so early in 1970 that it was likely meant as seconds. Smaller numbers, as tests use, are not.
+
+    >>> looks_like_seconds(1_700_000_000), looks_like_seconds(1_700_000_000_000), looks_like_seconds(60_000)
+    (True, False, False)
+    """
+    return _SECONDS_FROM <= time < _1971
+
+
+def as_utc(time: int) -> str:
+    """A time in words, to the second.
+
+    >>> as_utc(1_700_000_000)
+    '1970-01-20 16:13:20 UTC'
+    """
+    return f"{_EPOCH + time * _MILLISECOND:%Y-%m-%d %H:%M:%S} UTC"

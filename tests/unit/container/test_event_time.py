@@ -280,6 +280,26 @@ def test_time_that_is_switched_off_is_forgotten_and_the_checkpoint_is_readable_b
         assert b'"version":1' in h.checkpoint().to_bytes()
 
 
+def test_times_in_seconds_are_warned_of_once_for_a_topic(caplog: pytest.LogCaptureFixture) -> None:
+    with harness(tasks=2) as h:
+        for second in range(3):
+            for partition in (0, 1):
+                h.send("in", {"name": "a", "at": T0 // 1000 + second}, partition=partition)
+            h.run()
+            h.advance(1)
+        (warning,) = [line for line in caplog.messages if "look like seconds" in line]
+        assert warning.startswith("event time of in[0] is 1970-01-19 12:27:21 UTC") and "multiply them by 1000" in warning
+
+
+def test_times_in_milliseconds_and_small_ones_of_tests_are_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with harness() as h:
+        for at in (60_000, T0 // 1000, T0, T0 + 1):  # the second stands alone: those after it do not agree with it
+            h.send("in", {"name": "a", "at": at})
+        h.run()
+        h.advance(1)
+    assert [] == [line for line in caplog.messages if "look like seconds" in line]
+
+
 class Silent(StreamTask):
     def process(self, envelope, collector, coordinator):
         pass

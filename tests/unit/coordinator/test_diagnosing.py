@@ -73,6 +73,24 @@ def test_records_that_are_almost_all_too_late_are_told() -> None:
     scene.close()
 
 
+def test_times_in_seconds_are_told_with_what_to_do() -> None:
+    def told(**watermarks: int | None) -> list[dict[str, object]]:
+        scene = Well()
+        scene.play()
+        status = scene.roster.status()
+        time = {stage: {"watermark": at} for stage, at in watermarks.items()}
+        for _ in range(3):
+            scene.roster.diagnosing.look({**status, "tasks": [{**task, "time": time} for task in status["tasks"]]}, {})
+        hints = [hint for hint in scene.roster.diagnosing.to_json() if hint["code"] == "times-in-seconds"]
+        scene.close()
+        return hints
+
+    (hint,) = told(**{"halls-1-by-hall": 1_699_999_000, "readings": 1_700_000_000, "other": None})
+    assert str(hint["sentence"]).startswith("Event time of readings in Partition 0 is 1970-01-20 16:13:20 UTC: its records' times look like seconds")
+    assert hint["severity"] == "act" and "multiply them by 1000" in str(hint["remedy"])
+    assert [] == told(readings=1_700_000_000_000, small=60_000, none=None)
+
+
 def test_memory_grows_only_if_it_does_so_for_ten_minutes_without_a_pause() -> None:
     leak = [(10.0 * n, 700 * MIB + int(5 * n * MIB)) for n in range(61)]
     filled = [(10.0 * n, 700 * MIB + min(200, 20 * n) * MIB) for n in range(61)]

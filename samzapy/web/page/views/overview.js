@@ -8,7 +8,7 @@ import { Jobs } from "./jobs.js";
 import { LastRun } from "./still.js";
 import { EventList } from "./timeline.js";
 
-const SEE = { "stuck-hook": "inside", "interpreter-held": "timeline", flapping: "timeline", "dead-letters": "errors", "hot-key": "tasks", skew: "tasks", "slow-task": "tasks", "slow-host": "tasks", "standby-behind": "tasks", "too-late": "tasks" };
+const SEE = { "stuck-hook": "inside", "interpreter-held": "timeline", flapping: "timeline", "dead-letters": "errors", "hot-key": "tasks", skew: "tasks", "slow-task": "tasks", "slow-host": "tasks", "standby-behind": "tasks", "too-late": "tasks", "times-in-seconds": "tasks" };
 
 export function Hint({ hint }) {
   const told = (value) => (typeof value === "number" ? number(value) : value);
