@@ -67,7 +67,7 @@ class KafkaPlainProducer:
             self._error = self._error or delivery_error(error.args[0], f"a record for {topic}, key {shortened(key)}", topic)
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
-        send_all_of(self._produce, self.send, records)
+        send_all_of(self._produce, self.send, records, self._timed)
         self._serve(0)
 
     def poll(self) -> None:

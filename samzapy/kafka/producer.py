@@ -170,7 +170,7 @@ class KafkaTransactionalProducer:
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
         self._is_empty = self._is_empty and not records
-        send_all_of(self._produce, self.send, records)
+        send_all_of(self._produce, self.send, records, self._timed)
         self._sent += len(records)
         if self._sent < POLL_EVERY:  # `flush` serves what is left
             return
@@ -311,12 +311,19 @@ class KafkaTransactionalProducer:
         self._produce, self._producer = CLOSED.produce, CLOSED
 
 
-def send_all_of(produce: Callable[..., None], send: Callable[..., None], records: Sequence[Outgoing]) -> None:
-    """Plain records go straight to `produce`; from the first that fails on, `send`, which waits and remembers errors."""
+def send_all_of(produce: Callable[..., None], send: Callable[..., None], records: Sequence[Outgoing], timed: set[str]) -> None:
+    """Records go straight to `produce`; from the first that fails on, `send`, which waits and remembers errors. `timed` gets the topics of records
+    that come with a time."""
     done = 0
     try:
         for topic, value, key, partition, timestamp_ms, headers in records:
-            if timestamp_ms or headers is not None:
+            if timestamp_ms:
+                timed.add(topic)
+                if headers:
+                    produce(topic, value, key, partition, timestamp=timestamp_ms, headers=list(headers))
+                else:
+                    produce(topic, value, key, partition, timestamp=timestamp_ms)
+            elif headers:
                 send(topic, value, key, partition, timestamp_ms, headers)
             else:
                 produce(topic, value, key, partition)

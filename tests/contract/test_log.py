@@ -378,16 +378,20 @@ def test_the_offset_for_a_time_is_the_first_at_or_after_it(
     assert consumer.offset_for_time(place, 9000) >= 3  # a marker has a time too
 
 
-def test_a_batch_goes_in_order_with_and_without_extras(log: Log, topic: str, producer: TransactionalProducer) -> None:
+def test_a_batch_goes_in_order_with_and_without_extras(log: Log, topic: str, producer: TransactionalProducer, consumer: Consumer) -> None:
+    given = [(1000 + i if i % 3 == 0 else 0, (("h", b"x"),) if i % 5 == 0 else None) for i in range(30)]
     producer.begin()
-    producer.send_all(
-        [(topic, str(i).encode(), b"k", 0, 1000 + i if i % 3 == 0 else 0, [("h", b"x")] if i % 5 == 0 else None) for i in range(30)]
-    )
+    producer.send_all([(topic, str(i).encode(), b"k", 0, at, headers) for i, (at, headers) in enumerate(given)])
     producer.commit()
     plain = log.plain_producer("plain")
-    plain.send_all([(topic, b"plain", b"k", 0, 0, None), (topic, b"timed", b"k", 0, 7, None)])
+    plain.send_all([(topic, b"plain", b"k", 0, 0, None), (topic, b"timed", b"k", 0, 7, (("h", b"y"),))])
     plain.flush()
-    assert values(log, topic, count=32) == [*(str(i).encode() for i in range(30)), b"plain", b"timed"]
+    consumer.assign({TopicPartition(topic, 0): 0})
+    records = take(consumer, 32)
+    assert [record.value() for record in records] == [*(str(i).encode() for i in range(30)), b"plain", b"timed"]
+    for record, (at, headers) in zip(records, [*given, (0, None), (7, (("h", b"y"),))], strict=True):
+        assert at in (0, record.timestamp()[1])
+        assert (record.headers() or []) == list(headers or ())
 
 
 def test_a_batch_with_a_record_that_cannot_go_poisons_the_transaction(log: Log, topic: str, producer: TransactionalProducer) -> None:
