@@ -1,6 +1,7 @@
-"""Aggregates: what `aggregate` makes of many values. Each keeps an accumulator in the store, as JSON, and can merge two of them.
+"""Aggregates for `aggregate`: functions that make one result of many values. The store keeps an accumulator for each, as JSON.
 
-`agg.sum(lambda edit: edit["bytes"])` sums what the function gives; without a function it takes the values themselves.
+`agg.sum(lambda edit: edit["bytes"])` sums what the function returns for each value; without a function it sums the values themselves. The same holds for
+the argument `of` of the other functions. All can be merged, so all can be used in windows that overlap.
 """
 
 from __future__ import annotations
@@ -27,23 +28,24 @@ MAX_COLLECTED, MAX_TOP = 10_000, 1000
 
 
 class Comparable(Protocol):
-    """What has an order: a number, a text, or a list or tuple of these. What else there is (a datetime, for example) no store gives back as it was."""
+    """A number, a text, or a list or tuple of these. Other values that have an order, such as a datetime, do not come back from a store as they were."""
 
     def __lt__(self, other: Any, /) -> bool: ...
 
 
 @dataclass(frozen=True)
 class Aggregate(Generic[V, A, R]):
-    """An aggregate of a user's own, or one of this module's.
+    """How one result is made of many values. This module's functions return aggregates; a program may also define its own.
 
     Attributes:
-        zero: makes the accumulator of nothing.
-        add: accumulator and value to accumulator; it may change the one it is given. A third parameter `time` gets the record's time.
-        merge: two accumulators of different records to one; None: cannot be merged.
-        result: what an accumulator says.
-        state: what accumulators are: a type that JSON can hold.
-        what: a name that changes when accumulators change their meaning; it is part of the checkpoint.
-        of_kind: makes the aggregate for values of a kind; None: it is the same for all.
+        zero: returns the accumulator of no values.
+        add: called with an accumulator and a value, returns the new accumulator; it may change the one that it is given. If it has a third
+            parameter `time`, that is the record's time, in milliseconds since 1970.
+        merge: called with two accumulators of different values, returns one of all; None: they cannot be merged, so windows may not overlap.
+        result: called with an accumulator, returns the result.
+        state: the type of accumulators, which JSON can hold.
+        what: a name for the accumulators' meaning: change it when that changes. It is part of the checkpoint: a changed name is refused while there is state.
+        of_kind: called with the kind of the values, returns the aggregate for it; None: the aggregate is the same for every kind.
     """
 
     zero: Callable[[], A]
@@ -55,18 +57,22 @@ class Aggregate(Generic[V, A, R]):
     of_kind: Callable[[Kind | None], Aggregate[V, Any, R]] | None = None
 
     def of(self, kind: Kind | None) -> Aggregate[V, Any, R]:
-        """This aggregate over values of a kind."""
+        """This aggregate for values of a kind; None: of an unknown kind."""
         return self if self.of_kind is None else replace(self.of_kind(kind), of_kind=None)
 
 
 def count() -> Aggregate[Any, int, int]:
-    """How many there are."""
+    """The number of values."""
     return Aggregate(lambda: 0, lambda n, value: n + 1, _plus, _same, int, "count")
 
 
 def sum(of: Callable[[V], float] | None = None, *, exact: bool = False) -> Aggregate[V, Any, Any]:  # noqa: A001 - as the field calls it
-    """The sum. `exact`: without rounding on the way and without a limit of 64 bits, the same in whatever order the values come; of whole numbers it
-    is a whole number."""
+    """The sum.
+
+    A value or a sum that a store cannot hold (a whole number beyond 64 bits, a float beyond 1.8e308, nan) raises TaskError at that record. `exact`: the sum
+    is rounded only at the end and may grow beyond 64 bits, so it does not depend on the order of the values (Shewchuk's partial sums, 1997, as `math.fsum`);
+    the sum of whole numbers is a whole number.
+    """
     get = _getter(of)
     if exact:
         return Aggregate(list, lambda parts, value: exactly(parts, get(value)), both, result_of, list, "exact sum")
@@ -74,7 +80,7 @@ def sum(of: Callable[[V], float] | None = None, *, exact: bool = False) -> Aggre
 
 
 def mean(of: Callable[[V], float] | None = None) -> Aggregate[V, Any, float | None]:
-    """The arithmetic mean; None of nothing."""
+    """The arithmetic mean, as a float; None if there is no value. Raises as `sum`."""
     get = _getter(of)
     return Aggregate(
         lambda: [0, 0],
@@ -87,37 +93,40 @@ def mean(of: Callable[[V], float] | None = None) -> Aggregate[V, Any, float | No
 
 
 def min(of: Callable[[V], C] | None = None) -> Aggregate[V, Any, C | None]:  # noqa: A001 - as the field calls it
-    """The smallest; None of nothing."""
+    """The smallest value; None if there is none. Values that are None are left out; one that a store cannot hold in an order raises TaskError."""
     return _extreme(_getter(of), lambda new, old: new < old, "min")
 
 
 def max(of: Callable[[V], C] | None = None) -> Aggregate[V, Any, C | None]:  # noqa: A001 - as the field calls it
-    """The largest; None of nothing."""
+    """The largest value; None if there is none. Values that are None are left out; one that a store cannot hold in an order raises TaskError."""
     return _extreme(_getter(of), lambda new, old: old < new, "max")
 
 
 def min_by(by: Callable[[V], Comparable]) -> Aggregate[V, Any, V | None]:
-    """The value of which `by` is smallest, of equal ones the first."""
+    """The value for which `by` returns the smallest result, of equal ones the first; None if there is no value. Raises TaskError as `min`, also for None."""
     return _best(by, lambda new, old: new < old, "min_by")
 
 
 def max_by(by: Callable[[V], Comparable]) -> Aggregate[V, Any, V | None]:
-    """The value of which `by` is largest, of equal ones the first."""
+    """The value for which `by` returns the largest result, of equal ones the first; None if there is no value. Raises TaskError as `min`, also for None."""
     return _best(by, lambda new, old: old < new, "max_by")
 
 
 def first(of: Callable[[V], X] | None = None) -> Aggregate[V, Any, X | None]:
-    """Of the record with the smallest time, of equal ones the first that came."""
+    """The value of the record with the earliest time; of equal times, of the record that came first. None if there is no value."""
     return _by_time(of, lambda new, old: new < old, lambda a, b: a if not b or (a and a[0] <= b[0]) else b, "first")
 
 
 def last(of: Callable[[V], X] | None = None) -> Aggregate[V, Any, X | None]:
-    """Of the record with the largest time, of equal ones the last that came."""
+    """The value of the record with the latest time; of equal times, of the record that came last. None if there is no value."""
     return _by_time(of, lambda new, old: old <= new, lambda a, b: b if not a or (b and a[0] <= b[0]) else a, "last")
 
 
 def top(k: int, by: Callable[[V], Comparable]) -> Aggregate[V, Any, list[V]]:
-    """The `k` values of which `by` is largest, the largest first; of equal ones those that came first."""
+    """A list of the `k` values (1 to 1,000) for which `by` returns the largest results, the largest first; of equal ones those that came first.
+
+    Raises TaskError as `min_by`; ConfigurationError for another `k`.
+    """
     _check_size("top", k, MAX_TOP)
 
     def of_kind(kind: Kind | None) -> Aggregate[V, Any, list[V]]:
@@ -139,7 +148,8 @@ def top(k: int, by: Callable[[V], Comparable]) -> Aggregate[V, Any, list[V]]:
 
 
 def distinct(of: Callable[[V], Any] | None = None) -> Aggregate[V, Any, int]:
-    """How many different ones there are. All of them are kept. What is different: `samzapy.streams.different`."""
+    """How many different values there are, exactly: the accumulator keeps all of them. Numbers are equal by value (1, 1.0 and True), dicts and records
+    by their entries; `samzapy.streams.different` has the rules."""
     get = _getter(of)
 
     def of_kind(kind: Kind | None) -> Aggregate[V, Any, int]:
@@ -156,7 +166,7 @@ def distinct(of: Callable[[V], Any] | None = None) -> Aggregate[V, Any, int]:
 
 
 def value_counts(of: Callable[[V], str | Iterable[str]] | None = None) -> Aggregate[V, Any, dict[str, int]]:
-    """How often each text comes. A function may give several texts of one value, as a list."""
+    """A dict from each text to how often it came. `of` may return several texts for one value, as a list. Another type raises TypeError."""
     get = _getter(of)
 
     def add(counts: dict[str, int], value: V) -> dict[str, int]:
@@ -174,7 +184,7 @@ def value_counts(of: Callable[[V], str | Iterable[str]] | None = None) -> Aggreg
 
 
 def collect(of: Callable[[V], X] | None = None, *, limit: int = MAX_COLLECTED) -> Aggregate[V, Any, list[X]]:
-    """All of them, in the order in which they came; more than `limit` are the record's error."""
+    """A list of all values, in the order in which they came. A record beyond `limit` values (at most 10,000) raises ValueError, and `on_error` applies to it."""
     _check_size("collect", limit, MAX_COLLECTED)
 
     def of_kind(kind: Kind | None) -> Aggregate[V, Any, list[X]]:

@@ -1,4 +1,4 @@
-"""`App`: a program of streams, that the job file names as `app: module:name`."""
+"""`App`: a program of streams. The job file names it: `app: module:name`."""
 
 from __future__ import annotations
 
@@ -30,10 +30,13 @@ RECORD_TIME, CLOCK_TIME = "record", "processing"
 
 
 class App:
-    """A program: streams and tables of topics, what is made of them, and where that goes.
+    """A program: it reads topics as streams and tables, applies operators to them, and sends results to topics.
 
-    Each record of an input is taken through the whole program before the next one; what it changes and sends takes effect together. Stores and
-    topics have the names that the program gives them; where a topic really is, and where it is read from, the job file may say under `streams:`.
+    Each record of an input is taken through the whole program before the next one; all that it changes and sends takes effect together. Stores and
+    topics have the names that the program gives them. The section `streams:` of the job file may give a topic another name, and says where it is read from.
+
+    Operators are checked when the program is defined: each method here, and of the streams and tables, raises ConfigurationError, with file and line,
+    for wrong arguments.
     """
 
     def __init__(self) -> None:
@@ -85,17 +88,19 @@ class App:
         when_idle: str = "hold",
         max_ahead: Any = "1h",
     ) -> Stream[Any, Any]:
-        """A topic as a stream.
+        """Read a topic as a stream of records.
 
         Args:
             topic: its name.
-            key, value: the types of keys and values, or serdes by name. A record that does not fit fails before any operator.
-            time: a record's time: "record" is Kafka's timestamp, "processing" the clock when it is processed; or a function of the value, to
-                milliseconds since 1970 or a datetime with a zone.
-            watermark_delay: how much older than the newest record of its partition a record may be: "5s". Windows need it, except with the clock.
-            idle_timeout: how long a partition without records is waited for; None: it is always waited for.
-            when_idle: what time does when no partition has records: "hold", it stands; "advance", it goes on at the pace of the clock.
-            max_ahead: how far ahead of the clock time may be, and how far a record may leap; None: no limit.
+            key, value: the types of keys and values, or the names of their serdes. For a record that is not of them `on_error` applies.
+            time: what a record's time is. "record": Kafka's timestamp. "processing": the clock when the record is processed. A function: what it returns for
+                the value, milliseconds since 1970 or a datetime with a time zone.
+            watermark_delay: how much older than the newest record of its partition a record may be, as text ("5s") or timedelta. Windows need it, except
+                with `time="processing"`.
+            idle_timeout: after this long without a record, a partition no longer holds event time back; None: it always does.
+            when_idle: what event time does while no partition has records. "hold": it stands still; "advance": it goes on at the speed of the clock.
+            max_ahead: how far ahead of the clock event time may get. A record that is ahead of the records before it by more than this moves event time
+                only when later records confirm it. None: no limit.
         """
         where = place()
         self._refuse_twice(topic, where)
@@ -108,14 +113,14 @@ class App:
     def table(
         self, topic: str, /, *, key: type[K], value: type[V], store: str | None = None, broadcast: bool = False, ready: bool = True
     ) -> Table[K, V]:
-        """A topic as a table: the newest value of each key; a record without a value deletes its key.
+        """Read a topic as a table, which has the newest value of each key. A record without a value (a tombstone) deletes its key.
 
         Args:
             topic: its name.
             key, value: as of `stream`.
-            store: the store that keeps it, by default named as the topic is.
-            broadcast: every task has the whole table, in a store that is read anew at each start; so any key can be looked up.
-            ready: it is read to its end before any stream is; then, and with False from the beginning, changes apply as they are read.
+            store: the name of the store that keeps it; by default the topic's name.
+            broadcast: each task keeps the whole table, so `lookup` may ask for any key. The topic is read from its start at each start of a task.
+            ready: True: the topic is read up to its end before any stream; False: at the same time as the streams. Later changes apply as they are read.
         """
         where = place()
         self._refuse_twice(topic, where)
@@ -132,16 +137,16 @@ class App:
     # -- for streams and tables ------------------------------------------------------------------------------------------------------
 
     def add(self, kind: type[N], **fields: Any) -> N:
-        """A new operator, at the end of the list."""
+        """Append a new operator to the program. `fields`: the attributes of its class."""
         node = kind(number=len(self._nodes), where=place(), **fields)
         self._nodes.append(node)
         return node
 
     def store_name(self, name: object, what: str, where: str, hint: str = "") -> str:
-        """A name that is free, and fit to be a store's.
+        """The name, if it is valid for a store and not in use. `what`: the operator, for the message; `hint`: the remedy.
 
         Raises:
-            ConfigurationError: it is neither.
+            ConfigurationError: it is not valid, or in use.
         """
         if not isinstance(name, str) or not STORE_NAME.fullmatch(name) or len(name) > MAX_STORE_NAME:
             rule = f"letters, digits, '-' and '_', at most {MAX_STORE_NAME}"
@@ -150,7 +155,7 @@ class App:
         return name
 
     def topic_name(self, name: object, what: str, where: str) -> str:
-        """A name that is free, and fit to be an internal topic's. Raises as `store_name`."""
+        """The name, if it is valid for an internal topic and not in use. Raises as `store_name`."""
         if isinstance(name, str) and f"-{name}".endswith(SUFFIXES):
             raise refused(f"{what}: {name!r} ends as the names of changelogs and dead letters do", "Give it another name.", where)
         return self.store_name(name, what, where)
@@ -162,19 +167,19 @@ class App:
 
     @staticmethod
     def refuse_no_count(partitions: object, what: str, where: str) -> None:
-        """Refuse what is no number of partitions."""
+        """Raise ConfigurationError if `partitions` is neither None nor a whole number from 1 on."""
         if partitions is not None and (isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1):
             raise refused(f"{what}: partitions={partitions!r}", "It is a whole number, from 1 on.", where)
 
     @staticmethod
     def refuse_key(key: Any, what: str, where: str) -> None:
-        """Refuse keys that a store cannot find again."""
+        """Raise ConfigurationError for a kind of keys that a store could not find again: equal keys must be equal bytes."""
         if why := key.why_no_key:
             hint = f"Use keys of str, int, bytes or a frozen record.{f' {REMEDY}' if key.is_record else ''}"
             raise refused(f"{what}: keys of kind {key} cannot be looked up: {why}", hint, where)
 
     def own(self, node: Node, app: App, what: str) -> Node:
-        """The operator of another stream or table, which must be of this program."""
+        """The operator of another stream or table. Raises ConfigurationError if that belongs to another program."""
         if app is not self:
             raise refused(f"{what}: the two are of different programs", "Define both with one App.")
         return node
@@ -188,7 +193,7 @@ class App:
     def send(
         self, node: Node, topic: str, key: Any, value: Any, partition: Any, partitions: int | None, timestamps: str
     ) -> None:
-        """End a stream in a topic. Raises as `stream`; and where another end writes the topic in another way."""
+        """Send a stream to a topic: see `Stream.to`. Raises ConfigurationError, also if the program writes the topic elsewhere with other kinds or partitions."""
         where, what = place(), f"to({topic!r})"
         _refuse_no_topic(topic, where)
         if timestamps not in ("time", "send"):

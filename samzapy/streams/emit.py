@@ -1,4 +1,4 @@
-"""When windows give their panes."""
+"""When a window gives panes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """When a window gives panes. `each`: after every record, besides that of its end."""
+    """When a window gives panes: at its end, and if `each` is true, also after every record."""
 
     each: bool = False
 
@@ -19,5 +19,5 @@ FINAL = Emit()  # one pane when time passes the end; with allowed_lateness one f
 
 
 def updates() -> Emit:
-    """A pane after each record, and one when time passes the end: what comes last for a window and key replaces what came before."""
+    """A pane after each record, and one when event time passes the window's end. A later pane of the same window and key replaces the earlier ones."""
     return Emit(each=True)

@@ -1,6 +1,6 @@
-"""The user's functions: which of a record's parts each of them asks for, read once when the program is defined.
+"""The user's functions: which parts of a record each of them takes, read once when the program is defined.
 
-A function gets the value; what else it wants it names as a parameter without default: `lambda edit, key: …`, `def f(view, time, headers)`.
+A function gets the value. To get more, it has parameters without default named `key`, `time` or `headers`: `lambda edit, key: …`, `def f(view, time, headers)`.
 """
 
 from __future__ import annotations
@@ -61,10 +61,16 @@ class Function:
 
 
 def function(given: Any, what: str, where: str, *, names: Sequence[str] = NAMES, values: int = 1, may_yield: bool = False) -> Function:
-    """A function as an operator calls it. `what`: the operator, for errors; `names`: what it may ask for besides its `values`.
+    """A function as an operator calls it.
+
+    Args:
+        given: what the program gave.
+        what, where: the operator, and its file and line, for errors.
+        names: the parameters that it may have besides its `values` first ones.
+        may_yield: it may be a generator.
 
     Raises:
-        ConfigurationError: it cannot be called with a value, asks for something unknown, or would not run when it is called.
+        ConfigurationError: it takes no value, has a parameter of another name, or is a coroutine or generator, which would not run when it is called.
     """
     if not callable(given):
         raise refused(f"{what} takes a function, not {type(given).__name__}", "", where)

@@ -32,8 +32,8 @@ class Kind:
     """What a stream's keys or values are.
 
     Attributes:
-        serde: its name in the job file.
-        cls: the Python type; None where only a serde is named.
+        serde: the serde's name, as in the job file.
+        cls: the Python type; None if the program named only a serde.
     """
 
     serde: str
@@ -74,7 +74,7 @@ class Kind:
 
     @property
     def key_fields(self) -> str:
-        """As keys of state: what must stay as it is; "" where the serde says it all."""
+        """Of keys of state: the fields, which may not change while there is state; "" if the serde alone decides the bytes."""
         return key_fields(self.cls) if self.is_record and self.cls is not None else ""
 
 
@@ -82,10 +82,10 @@ BYTES, STRING, INTEGER, DICT = Kind("bytes", bytes), Kind("string", str), Kind("
 
 
 def kind_of(given: Any, what: str) -> Kind:
-    """The kind that is meant by a type, or by a serde's name.
+    """The kind of a type or of a serde's name. `what`: the argument, for the message.
 
     Raises:
-        ConfigurationError: it is neither, or a class that other processes cannot import.
+        ConfigurationError: it is neither, or a class that a container cannot import.
     """
     if isinstance(given, Kind):
         return given
@@ -140,7 +140,8 @@ def plain(value: Any) -> Any:
 
 
 def unplain(kind: Kind | None) -> Callable[[Any], Any]:
-    """What makes a value of a kind of what `plain` made of it, perhaps with the class as it was before (`upgrade`); it raises SerdeError."""
+    """A function that makes a value of a kind from what `plain` returned for it, also if an earlier version of the class wrote it (`upgrade`). It
+    raises SerdeError if that is not possible."""
     cls = kind.cls if kind is not None and kind.is_record else None
     if cls is None:
         return lambda value: value
@@ -158,7 +159,7 @@ def unplain(kind: Kind | None) -> Callable[[Any], Any]:
 
 
 def _upgraded(cls: Any, value: Any, why: str, make: Callable[[Any], Any]) -> Any:
-    """What the class makes of fields that do not fit it any more."""
+    """The value that `upgrade` of the class makes of an earlier version's fields."""
     said = f"{shown(value)} is no {cls.__name__}: {why}"
     upgrade = getattr(cls, "upgrade", None)
     if upgrade is None:

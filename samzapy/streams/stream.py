@@ -1,4 +1,4 @@
-"""`Stream`: the operators of a program. Each method adds an operator to the program's graph and gives a stream of what the operator gives on."""
+"""`Stream`: the operators of a program. Each method adds an operator to the program's graph and returns the stream, or table, of its results."""
 
 from __future__ import annotations
 
@@ -30,10 +30,13 @@ Kinds = type[W] | str | None
 
 
 class Stream(Generic[K, V]):
-    """Records with a key, a value, a time and headers. A stream is a value: it may be used many times.
+    """A stream of records, each with a key, a value, a time and headers. Methods do not change the stream: it may be used many times.
 
-    A function that an operator takes gets the value; what else it wants it names as a parameter without default: `key`, `time` (milliseconds
-    since 1970), `headers`. It must not change what it is given.
+    A function that is given to an operator gets the value. To get more, it has parameters without default named `key`, `time` (milliseconds since
+    1970) or `headers`. It must not change what it is given. If it raises, `on_error` applies to the record.
+
+    `label` is shown with the operator by `samzapy plan --graph`. `name` is the name of a store or an internal topic. Kinds (`key`, `value`) are types or
+    the names of serdes. Each method raises ConfigurationError, with file and line, for wrong arguments.
     """
 
     def __init__(self, app: App, node: Node) -> None:
@@ -53,7 +56,7 @@ class Stream(Generic[K, V]):
     @overload
     def map(self, fn: OfHeaders[V, W], /, *, value: Kinds[W] = ..., label: str = ...) -> Stream[K, W]: ...
     def map(self, fn: Any, /, *, value: Any = None, label: str = "") -> Stream[K, Any]:
-        """What the function gives for each value. `value`: its kind, where the function's annotation does not say it."""
+        """A record with what the function returns for each value; key, time and headers stay. `value`: the kind of that, if the function has no annotation."""
         return self._made(Map, fn, value, label, returned_kind(fn))
 
     @overload
@@ -67,7 +70,7 @@ class Stream(Generic[K, V]):
     @overload
     def filter_map(self, fn: OfHeaders[V, W | None], /, *, value: Kinds[W] = ..., label: str = ...) -> Stream[K, W]: ...
     def filter_map(self, fn: Any, /, *, value: Any = None, label: str = "") -> Stream[K, Any]:
-        """What the function gives for each value; where that is None the record is dropped, and counted."""
+        """As `map`, but a record for which the function returns None is dropped, and counted as dropped."""
         return self._made(FilterMap, fn, value, label, returned_kind(fn, optional=True))
 
     @overload
@@ -81,7 +84,7 @@ class Stream(Generic[K, V]):
     @overload
     def flat_map(self, fn: OfHeaders[V, Iterable[W]], /, *, value: Kinds[W] = ..., label: str = ...) -> Stream[K, W]: ...
     def flat_map(self, fn: Any, /, *, value: Any = None, label: str = "") -> Stream[K, Any]:
-        """Each of what the function gives for a value, in order."""
+        """A record for each item that the function returns (or yields) for a value, in order; key, time and headers stay."""
         return self._made(FlatMap, fn, value, label, returned_kind(fn, items=True), may_yield=True)
 
     @overload
@@ -89,7 +92,7 @@ class Stream(Generic[K, V]):
     @overload
     def filter(self, fn: Named[V, K, bool], /, *, label: str = ...) -> Stream[K, V]: ...
     def filter(self, fn: Any, /, *, label: str = "") -> Stream[K, V]:
-        """The records for which the function gives true."""
+        """The records for which the function returns true; the others are dropped, and counted as dropped."""
         return self._made(Filter, fn, None, label, self.node.value)
 
     @overload
@@ -97,11 +100,11 @@ class Stream(Generic[K, V]):
     @overload
     def peek(self, fn: Named[V, K, object], /, *, label: str = ...) -> Stream[K, V]: ...
     def peek(self, fn: Any, /, *, label: str = "") -> Stream[K, V]:
-        """The records as they are; each value is given to the function first, to be looked at."""
+        """The same records; the function is called with each value first, for example to log it. What it returns is ignored."""
         return self._made(Peek, fn, None, label, self.node.value)
 
     def branch(self, *tests: Test[V, K]) -> tuple[Stream[K, V], ...]:
-        """A stream for each test, of the records for which it is the first that holds; the last stream has the rest."""
+        """One stream for each test and one more: a record goes to the stream of the first test that returns true, or to the last stream if none does."""
         if not tests:
             raise refused("branch takes at least one function")
         where = place()
@@ -111,7 +114,7 @@ class Stream(Generic[K, V]):
         return tuple(Stream(self.app, way) for way in ways)
 
     def merge(self, *others: Stream[K, V]) -> Stream[K, V]:
-        """The records of this stream and of the others; between them there is no order."""
+        """The records of this stream and of the others, which must have keys of one kind. Records of different streams come in no particular order."""
         nodes = [self.node, *(self.app.own(other.node, other.app, "merge") for other in others)]
         for node in nodes:
             if node.key != self.node.key:
@@ -134,17 +137,17 @@ class Stream(Generic[K, V]):
     def key_by(
         self, fn: Any, name: str, /, *, key: Any, value: Any = None, partitions: int | None = None, combine: bool = True
     ) -> Stream[Any, V]:
-        """The same records under the key that the function gives; what follows has all records of a key in one task.
+        """The same records with a new key. All records of a key are then processed by one task.
 
-        They go through an internal topic, which samzapy makes, and are read there by the tasks of the following stage.
+        They go through an internal topic, which samzapy creates; the tasks of the following stage read it.
 
         Args:
-            fn: gives the new key; None is the record's error.
-            name: of the topic: `<job>-<id>-<name>`. Each checkpoint remembers it.
-            key, value: the kinds of keys and values; `value` where it is not known.
-            partitions: how many the topic has; by default as many as the topics that it is used together with, or as the largest input.
-            combine: where nothing but a window of `count()` or `agg.…` follows, one that gives final panes and of which nobody takes what is late, records
-                are summed up before the topic, by commit. False: each goes through it.
+            fn: returns the new key; if that is None, `on_error` applies to the record.
+            name: the topic is `<job>-<id>-<name>`. Checkpoints remember the name: renaming it is refused.
+            key, value: the kinds of keys and values; `value` only if it is not known.
+            partitions: how many the topic has. Default: as many as the topics that are used together with it, or as the largest input.
+            combine: True: if the next operator is a window of `count()` or `agg.…` with FINAL panes, no `allowed_lateness` and unused `.late`, each task sends
+                one partial sum per key and commit instead of each record. False: each record goes through the topic.
         """
         return through.key_by(self, fn, name, key, value, partitions, combine)
 
@@ -158,28 +161,31 @@ class Stream(Generic[K, V]):
         value: Kinds[V] = None,
         partitions: int | None = None,
     ) -> Stream[K, V]:
-        """The same records through an internal topic, where the key, a function, or each partition in turn says which task has them next.
+        """The same records with the same keys, distributed anew over the tasks of the following stage through an internal topic.
 
-        With `choices` of 2 or more the records of a key go to so many partitions, each to the one that has got least. Only with `by="key"` and one
-        choice may operators that keep state by key follow. Otherwise as `key_by`.
+        Args:
+            name, value, partitions: as for `key_by`.
+            by: "key": the key chooses the partition. "round_robin": records go to the partitions in turn. A function: returns the number of the partition.
+            choices: with `by="key"`: among how many partitions the records of a key are spread; each goes to the one of these that this task has sent
+                the fewest records to ("partial key grouping", Nasir et al., ICDE 2015). Operators that keep state by key may follow only after `by="key"` with 1.
         """
         return through.repartition(self, name, by, value, partitions, choices)
 
     def broadcast(self, name: str, /, *, value: Kinds[V] = None) -> Stream[K, V]:
-        """The same records in every task: each gets all of them, through an internal topic with a partition for each task.
+        """Every record to every task, through an internal topic with one partition for each task. `name` and `value`: as for `key_by`.
 
-        State by key behind it is each task's own, of all records: so what is made of it there comes once from each task. Otherwise as `key_by`.
+        After it each task keeps its own state of all records, so the results of that state come once from each task.
         """
         return through.broadcast(self, name, value)
 
     # -- with state ------------------------------------------------------------------------------------------------------------------
 
     def count(self, name: str, /) -> Table[K, int]:
-        """How many records each key has had. `name`: of the store."""
+        """A table of how many records each key has had. `name`: of the store."""
         return stateful.count(self, name)
 
     def reduce(self, name: str, fn: Callable[[V, V], V], /, *, value: Kinds[V] = None) -> Table[K, V]:
-        """Of each key the first value, and then what the function makes of the old and the next one."""
+        """A table: for each key the first value, then `fn(old, next value)` for each further one. `value`: the kind of the values, if it is not known."""
         return stateful.reduce(self, name, fn, value)
 
     def fold(
@@ -192,14 +198,17 @@ class Stream(Generic[K, V]):
         value: type[A] | str = dict,  # type: ignore[assignment]
         initial: Table[K, A] | None = None,
     ) -> Table[K, A]:
-        """Of each key what `zero` makes, or what `initial` has for it, and then what `add` makes of that and the next value.
+        """A table: for each key `zero()`, then `add(old, value)` for each record. If `add` has a parameter `time`, that is the record's time.
 
-        `value`: the kind of what is kept.
+        Args:
+            name: of the store.
+            value: the kind of what is kept.
+            initial: a table with keys and values of the same kinds; a key that it has begins with its value there instead of `zero()`.
         """
         return stateful.fold(self, name, zero, add, value, initial)
 
     def aggregate(self, name: str, /, **aggregates: Aggregate[V, Any, Any]) -> Table[K, dict[str, Any]]:
-        """Of each key several aggregates (`samzapy.streams.agg`), under the names that they are given."""
+        """A table: for each key a dict with the result of each aggregate (`samzapy.streams.agg`) under its name: `edits=agg.count()`."""
         return stateful.aggregate(self, name, aggregates)
 
     @overload
@@ -211,19 +220,22 @@ class Stream(Generic[K, V]):
         self, table: Table[L, W], /, *, on: Callable[[V], L] | Named[V, K, L] | None = ..., how: Literal["inner"]
     ) -> Stream[K, tuple[V, W]]: ...
     def lookup(self, table: Any, /, *, on: Any = None, how: str = "left") -> Stream[K, Any]:
-        """Pairs of the value and what a table has now for the record's key, or for the key that `on` gives (of a broadcast table only).
+        """A record with the pair (value, what the table has now for the record's key) for each record.
 
-        Where it has nothing: None in its place, or with `how="inner"` no pair.
+        Args:
+            table: with keys of the same kind, and the same number of partitions, or a broadcast table.
+            on: returns the key to look up instead of the record's own; for a broadcast table only.
+            how: if the table does not have the key. "left": the pair is (value, None); "inner": the record is dropped.
         """
         return Stream(self.app, stateful.lookup(self, table, on, how))
 
     def window(self, window: Window, /, *, allowed_lateness: Duration = "0s", emit: Emit = FINAL) -> Windowed[K, V]:
-        """Cut into windows of event time, by key: `tumbling(…)` or `hopping(…)`.
+        """Divide the records of each key into windows of event time. `count`, `reduce` and so on then say what is made of a window.
 
         Args:
-            window: the windows.
-            allowed_lateness: how long after its end a window still takes records; each gives a corrected pane.
-            emit: FINAL, a pane when time passes the end of a window; `updates()`, one after each record as well.
+            window: `tumbling(…)` or `hopping(…)`.
+            allowed_lateness: how long after its end (in event time) a window still takes records, as text or timedelta; each gives a corrected pane.
+            emit: FINAL: a pane when event time passes the end of the window. `updates()`: also one after each record.
         """
         from samzapy.streams.windowed import windowed
 
@@ -246,11 +258,11 @@ class Stream(Generic[K, V]):
 
         Args:
             topic: its name.
-            key, value: how they are written, where it is not known; values of no known kind are written as JSON.
-            partition: gives the number of the partition; by default the key chooses it.
-            partitions: how many the topic gets if it is created.
-            timestamps: "time": each record has its own time; "send": the time of sending. A pane, what is made of panes and what is merged with
-                them is written with the last millisecond of its window, or with the time of sending if that is earlier: Kafka refuses records that are far ahead.
+            key, value: the kinds to write, if not the stream's own; values of no known kind are written as JSON.
+            partition: a function that returns the number of the partition; by default the key chooses it.
+            partitions: how many the topic gets if samzapy creates it.
+            timestamps: "time": each record has its own time; "send": the time of sending. The time of a pane, and of what is made of panes or merged with
+                them, is the last millisecond of its window, or the time of sending if that is earlier: Kafka refuses times that are far ahead.
         """
         self.app.send(self.node, topic, key, value, partition, partitions, timestamps)
 
@@ -259,7 +271,7 @@ class Stream(Generic[K, V]):
     @overload
     def sink(self, fn: Named[V, K, object], /, *, label: str = ...) -> None: ...
     def sink(self, fn: Any, /, *, label: str = "") -> None:
-        """Give each value to a function, for an effect outside of Kafka. After a crash, or an error of a later record, it may come again."""
+        """Call a function with each value, for an effect outside of Kafka. After a crash or an abort it may be called again with the same value."""
         self._made(Sink, fn, None, label, self.node.value)
 
     # -- inside ----------------------------------------------------------------------------------------------------------------------

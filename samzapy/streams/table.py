@@ -15,17 +15,23 @@ V = TypeVar("V")
 
 
 class Table(Generic[K, V]):
-    """The newest value of each key: of a topic, or of what `count`, `reduce`, `fold` or `aggregate` made of a stream."""
+    """The newest value of each key, in a store: of the records of a topic, or of the results of `count`, `reduce`, `fold` or `aggregate`."""
 
     def __init__(self, app: App, node: Keeps) -> None:
         self.app = app
         self.node = node
 
     def updates(self) -> Stream[K, V | None]:
-        """Each change, as a stream: the new value, or None where a key was deleted."""
+        """A stream with a record for each change of the table: the new value, or None if the key was deleted."""
         return Stream(self.app, self.node)
 
     def to(self, topic: str, /, *, value: type[V] | str | None = None, partitions: int | None = None) -> None:
-        """Send each change to a topic; a deletion is a tombstone. `partitions`: how many the topic gets if it is created."""
+        """Send each change to a topic; a deletion is a tombstone. Raises ConfigurationError as `Stream.to`.
+
+        Args:
+            topic: its name.
+            value: the type of the values, or the name of their serde, if it is not known; else they are written as JSON.
+            partitions: how many the topic gets if samzapy creates it.
+        """
         stream: Stream[Any, Any] = self.updates()
         stream.to(topic, value=value, partitions=partitions)

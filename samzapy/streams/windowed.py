@@ -1,4 +1,4 @@
-"""`Windowed` and `Panes`: what a program makes of a stream's windows, and how that stands in its graph."""
+"""`Windowed`, a stream with windows, and `Panes`, their results; and the operators of both in a program's graph."""
 
 from __future__ import annotations
 
@@ -90,18 +90,24 @@ class Late(Node):
 
 
 class Windowed(Generic[K, V]):
-    """A stream that is cut into windows."""
+    """A stream that is divided into windows, by key and event time. Each method gives the results of the windows as `Panes`.
+
+    `name` is the name of the store that keeps the windows' state. Each method raises ConfigurationError, with file and line, if the name is taken, a store
+    cannot find keys of this kind again, or nothing says how late records may be (`watermark_delay`).
+    """
 
     def __init__(self, stream: Stream[K, V], window: Window, lateness_ms: int, emit: Emit) -> None:
         self._stream, self._window, self._lateness_ms, self._emit = stream, window, lateness_ms, emit
 
     def count(self, name: str, /) -> Panes[K, V, int]:
-        """How many records each key has. `name`: of the store."""
+        """The number of records of each key in each window."""
         return self._panes(name, "count", INTEGER, merge=lambda a, b: a + b)
 
     def reduce(self, name: str, fn: Callable[[V, V], V], /) -> Panes[K, V, V]:
-        """The first value, and then what the function makes of the old and the next one; of windows that overlap also what it makes of two slices,
-        the earlier first."""
+        """For each key and window: the first value, then `fn(result so far, next value)` for each further one.
+
+        If windows overlap, `fn` is also called with the results of two parts of a window, the earlier part first.
+        """
         kind = self._stream.node.value
         if kind is None:
             raise refused(f"window reduce({name!r}): the kind of its values is not known", "Say it before it: .map(…, value=…).", place())
@@ -110,7 +116,12 @@ class Windowed(Generic[K, V]):
     def fold(
         self, name: str, zero: Callable[[], A], add: Callable[[A, V], A], /, *, merge: Callable[[A, A], A] | None = None, value: Any = dict
     ) -> Panes[K, V, A]:
-        """What `zero` makes, and then what `add` makes of that and the next value. Windows that overlap need `merge`, of two of its results."""
+        """For each key and window: `zero()`, then `add(result so far, value)` for each record. If `add` has a parameter `time`, that is the record's time.
+
+        Args:
+            merge: makes one result of two of different records; needed if windows overlap.
+            value: the type of what is kept, or the name of its serde.
+        """
         where = place()
         if not callable(zero):
             raise refused(f"fold({name!r}): its beginning is made by a function, not {zero!r}", f"Write lambda: {zero!r}.", where)
@@ -120,7 +131,7 @@ class Windowed(Generic[K, V]):
         return self._panes(name, "fold", kind, zero=zero, add=function(add, "fold", where, names=("time",), values=2), merge=merge)
 
     def aggregate(self, name: str, /, **aggregates: Aggregate[V, Any, Any]) -> Panes[K, V, dict[str, Any]]:
-        """Several aggregates (`samzapy.streams.agg`), under the names that they are given."""
+        """For each key and window a dict with the result of each aggregate (`samzapy.streams.agg`) under its name: `edits=agg.count()`."""
         where = place()
         parts = checked_aggregates(f"aggregate({name!r})", aggregates, self._stream.node.value, where)
         merges = {part: each.merge for part, each in parts.items()}
@@ -136,8 +147,10 @@ class Windowed(Generic[K, V]):
         return self._panes(name, "aggregate", DICT, zero=zero, add=add, merge=merge, result=result, parts=described)
 
     def collect(self, name: str, /, *, limit: int = 10_000) -> Panes[K, V, list[V]]:
-        """All values, in the order in which they came; of windows that overlap slice by slice, the earlier slice first. More than `limit` are the
-        record's error."""
+        """For each key and window a list of all values, in the order in which they came; if windows overlap, values of an earlier `every` come first.
+
+        A record beyond `limit` values (at most 10,000) is an error of that record: `on_error` applies to it.
+        """
         where = place()
         found: Aggregate[Any, Any, Any] = collect(limit=limit).of(self._stream.node.value)
         add = function(found.add, "collect", where, names=(), values=2)
@@ -161,11 +174,13 @@ class Windowed(Generic[K, V]):
 
 
 class Panes(Stream[K, Pane[A]], Generic[K, V, A]):
-    """The results of windows: a `Pane` for each window and key. In a topic it is JSON: start, end, pane, index, and value, or the entries of an
-    aggregate. Its time is the last millisecond of its window; `to` writes it with the time of sending where that is earlier.
+    """The results of windows: a stream with a `Pane` for each window and key.
+
+    In a topic a pane is JSON with start, end, pane (its kind), index and value; in place of value, the results of `aggregate` under their names. Its time is
+    the last millisecond of its window; `to` writes it with the time of sending if that is earlier.
 
     Attributes:
-        late: the records that came too late for all of their windows, as they came.
+        late: a stream of the records that came too late for all of their windows, unchanged.
     """
 
     def __init__(self, app: App, node: Node, late: Node) -> None:
@@ -173,12 +188,12 @@ class Panes(Stream[K, Pane[A]], Generic[K, V, A]):
         self.late: Stream[K, V] = Stream(app, late)
 
     def values(self) -> Stream[K, A]:
-        """The results alone."""
+        """A stream of the panes' values, without window and kind."""
         return self.map(lambda pane: pane.value)
 
 
 def windowed(stream: Stream[K, V], window: Window, allowed_lateness: Duration, emit: Emit = FINAL) -> Windowed[K, V]:
-    """What `Stream.window` gives."""
+    """What `Stream.window` returns. Raises ConfigurationError: no window, no emit, or no duration."""
     if not isinstance(window, Window):
         raise refused(f"window takes tumbling(…) or hopping(…), not {window!r}", "", place())
     if not isinstance(emit, Emit):
@@ -187,7 +202,7 @@ def windowed(stream: Stream[K, V], window: Window, allowed_lateness: Duration, e
 
 
 def refuse_timeless(node: Node, what: str, where: str) -> None:
-    """Refuse a stream of whose records nobody knows how late they may be."""
+    """Raise ConfigurationError if nothing says how late the records of a stream may be."""
     for source in sources_of(node):
         if not isinstance(source, Source):
             raise refused(f"{what}: the changes of a table have no event time", "Read the topic as a stream.", where)
@@ -197,7 +212,7 @@ def refuse_timeless(node: Node, what: str, where: str) -> None:
 
 
 def refuse_corrected(node: Node, what: str, where: str) -> None:
-    """Refuse panes that may come again for the same window and key: a window over them would count each of them."""
+    """Raise ConfigurationError for a window over panes that may come again for the same window and key: it would count each of them."""
     if isinstance(node, WindowAggregate) and (node.emit.each or node.lateness_ms):
         why = "updates()" if node.emit.each else "allowed_lateness"
         hint = f"Give {node.name!r} FINAL panes and no allowed_lateness, or make this window of its `.late` or of the stream before it."
@@ -207,19 +222,19 @@ def refuse_corrected(node: Node, what: str, where: str) -> None:
 
 
 def sources_of(node: Node) -> set[Node]:
-    """The operators at which the records of an operator begin."""
+    """The operators without inputs from which an operator's records come."""
     if not node.inputs:
         return {node}
     return {source for before in node.inputs for source in sources_of(before)}
 
 
 def late_of(graph: Graph, node: Node) -> Late:
-    """Where what is too late for a window goes."""
+    """The operator that gets the records that are too late for a window."""
     return next(each for each in graph if isinstance(each, Late) and each.inputs[0] is node)
 
 
 def windows_of(graph: Graph) -> list[WindowAggregate]:
-    """The windows of a program, in the order of its graph: what gives panes is before what takes them."""
+    """The windows of a program, in the order of its graph: a window that gives panes comes before a window that takes them."""
     return [node for node in graph if isinstance(node, WindowAggregate)]
 
 

@@ -1,4 +1,4 @@
-"""Windows of event time: spans that a program cuts its streams into, and the panes that they give. A window holds its start, not its end."""
+"""Windows of event time, and the panes that they give. A window contains the times from its start up to, and without, its end."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Pane(Generic[A]):
     """A window's result for one key.
 
     Attributes:
-        start, end: of the window, in milliseconds since 1970; `end` is not in it.
+        start, end: of the window, in milliseconds since 1970; `end` itself is not in the window.
         value: the result.
-        kind: "on_time", when the watermark has passed the end; "late", a corrected one after that; "early", before.
-        index: counts a window's panes, from 0; of a window with FINAL it is 1 for each late pane.
+        kind: "on_time": given when the watermark passed the end. "late": given later, corrected by a late record. "early": given before.
+        index: the number of the pane among those of its window and key, from 0. With FINAL each late pane has the index 1.
     """
 
     start: int
@@ -39,7 +39,13 @@ PANE = Kind(JSON, Pane)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A tumbling or hopping window: spans of `size_ms`, one beginning every `every_ms`. `offset_ms`: where they begin, from 1970 on."""
+    """Tumbling or hopping windows; `tumbling` and `hopping` make them.
+
+    Attributes:
+        size_ms: the length of each, in milliseconds.
+        every_ms: one begins every so many milliseconds.
+        offset_ms: one begins so many milliseconds after 1970-01-01, 00:00 UTC.
+    """
 
     size_ms: int
     every_ms: int
@@ -52,17 +58,34 @@ class Window:
         return f"hopping {format_duration(self.size_ms)} every {format_duration(self.every_ms)}{moved}"
 
     def first_end(self, time: int) -> int:
-        """The end of the first window that has this time; the others end `every_ms` after each other."""
+        """The end of the earliest window that contains this time (both in milliseconds since 1970). Its other windows end every `every_ms` after that."""
         return (time - self.offset_ms) // self.every_ms * self.every_ms + self.offset_ms + self.every_ms
 
 
 def tumbling(size: Duration, *, offset: Duration = "0s") -> Window:
-    """Windows of one length, side by side. They begin at whole multiples of it since 1970, in UTC; `offset` moves them."""
+    """Windows of one length, side by side: each time is in exactly one. `tumbling("1h")` begins one at each full hour.
+
+    Args:
+        size: the length, as text ("500ms", "10s", "5m", "1h", "7d") or timedelta.
+        offset: windows begin at multiples of `size` since 1970, in UTC, plus this.
+
+    Raises:
+        ConfigurationError: an argument is no duration.
+    """
     return _window(milliseconds(size, "tumbling(size)"), None, milliseconds(offset, "tumbling(offset=…)", least=0))
 
 
 def hopping(size: Duration, *, every: Duration, offset: Duration = "0s") -> Window:
-    """Windows of one length that overlap: one begins every `every`. The size is a multiple of it."""
+    """Windows of one length that overlap: each time is in `size` / `every` of them.
+
+    Args:
+        size: the length, as for `tumbling`; a multiple of `every`.
+        every: one window begins every so long.
+        offset: as for `tumbling`, with multiples of `every`.
+
+    Raises:
+        ConfigurationError: an argument is no duration, `size` is not a multiple of `every`, or more than 10,000 windows would overlap.
+    """
     return _window(
         milliseconds(size, "hopping(size)"), milliseconds(every, "hopping(every=…)"), milliseconds(offset, "hopping(offset=…)", least=0)
     )
@@ -78,7 +101,7 @@ def _window(size: int, every: int | None, offset: int) -> Window:
 
 
 def milliseconds(given: Any, what: str, least: int = 1) -> int:
-    """A duration: text as in the job file, or a timedelta.
+    """A duration in milliseconds. `given`: text as in the job file, or a timedelta; `what`: the argument, for the message.
 
     Raises:
         ConfigurationError: it is neither, or shorter than `least`.

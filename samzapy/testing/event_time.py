@@ -25,8 +25,8 @@ class EventTime:
         raise NotImplementedError
 
     def time_passes(self, topic: str, until: int | datetime) -> None:
-        """The event time of an input is `until` in all its partitions, without a record: milliseconds since 1970, or a datetime with a time zone.
-        Windows that are due fire at the next `run()`; of a program of several stages at once, in all of them.
+        """Move the event time of all partitions of an input to `until` (milliseconds since 1970, or a datetime with a time zone) without a record.
+        Windows that are due then fire at the next `run()`; in a program of several stages they fire now, in all stages.
 
         Raises:
             ConfigurationError: no input has that name, or it has no `time`.
@@ -43,7 +43,7 @@ class EventTime:
             self.run()  # a following stage hears of it with a commit: what is sent next is behind that
 
     def late(self, name: str) -> int:
-        """How many records were too late for all windows of that name, over all tasks, since they were started.
+        """How many records were too late for all their windows in the window operator of that name: over all tasks, since the container started.
 
         Raises:
             ConfigurationError: the job's program has no windows of that name.
@@ -55,7 +55,7 @@ class EventTime:
         return named("window", name, counts)
 
     def watermark(self, task: int = 0) -> int | None:
-        """How far the event time of a task has come, in milliseconds since 1970; None: nothing is known yet.
+        """The watermark of a task (a number from 0), in milliseconds since 1970; None: nothing is known yet.
 
         Raises:
             ConfigurationError: there is no such task, or it has no input with a `time`.

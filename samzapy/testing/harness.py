@@ -54,16 +54,19 @@ class Harness(EventTime):
     """One job with all its tasks in one container.
 
     Args:
-        job: a job file's path, a document (the job file as a dict), a StreamTask class, or an App, whose functions must not change
-            what they are given: that is the record's error.
-        tasks: the number of the inputs' partitions, and so of tasks.
-        inputs, outputs, stores, and other top-level keys (`window="10s"`, `params={…}`, `commit={…}`): for a class, the job file's
-            sections; for a file or document they replace its own.
-        sets: overrides of the job file's keys, as with `--set`.
+        job: a job file's path, a job file as a dict, a StreamTask class, or an App. A function of an App that changes what it is given
+            raises TaskError here.
+        tasks: the number of partitions of each input, and so of tasks.
+        sections: top-level keys of the job file, as keywords (`inputs=[…]`, `window="10s"`, `params={…}`). They replace those of a file or dict; a
+            class needs them.
+        sets: changes of single keys, as with `--set`: "commit.interval=1s".
         over: another harness, whose Kafka and clock this job shares; see `then`.
 
     Attributes:
-        registry: the Schema Registry of the job, in memory: schemas that are written with are registered by themselves.
+        registry: the job's Schema Registry, in memory; a schema is registered when it is first used to write.
+
+    Raises:
+        ConfigurationError: the job has problems; the message lists all of them.
     """
 
     def __init__(
@@ -84,8 +87,8 @@ class Harness(EventTime):
         self._specs = self._job.create_topics(self.log, tasks)
 
     def then(self, job: AnyJob, /, sets: Sequence[str] = (), **sections: Any) -> Harness:
-        """Another job over the same Kafka and clock: what this one sends it may read. Each is run by itself; `crash`, `stop` and the like are of
-        one job too. It is closed with this one.
+        """Another job with the same Kafka and clock, which may read what this one sends. `run`, `crash`, `stop` and so on concern one job only. It is
+        closed together with this one. Arguments and errors: as for the harness.
 
             second = h.then("totals.yaml")
             h.run()
@@ -102,11 +105,11 @@ class Harness(EventTime):
         self, topic: str, value: Any, key: Any = None, partition: int | None = None, timestamp: int | None = None, headers: Any = None,
         schema: str | None = None,
     ) -> None:
-        """Send a record to an input topic, encoded by the input's serdes. Without a partition the key chooses it; without both it is 0. `schema`: with a
-        Schema Registry, the schema file by which its writer wrote the value, where that is not the input's own.
+        """Send a record to an input topic, encoded by the input's serdes. Without a partition the key chooses it; without both it is 0. `timestamp`:
+        milliseconds since 1970; by default the harness's clock. `schema`: with a Schema Registry, the schema file that wrote the value, if not the input's.
 
         Raises:
-            ConfigurationError: no input has that name. ValueError: a timestamp below 1 (Kafka's client treats 0 as now).
+            ConfigurationError: no input has that name. SerdeError: the serdes cannot encode it. ValueError: a timestamp below 1.
         """
         spec = named("input", topic, {i.topic: i for i in self._job.settings.inputs})
         raw_key = None if key is None else self._writing(spec.key, topic, KEY).encode(key)
@@ -116,15 +119,9 @@ class Harness(EventTime):
         )
 
     def send_raw(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None = None,
-        partition: int = 0,
-        timestamp: int | None = None,
-        headers: Any = None,
+        self, topic: str, value: bytes | None, key: bytes | None = None, partition: int = 0, timestamp: int | None = None, headers: Any = None
     ) -> None:
-        """Send a record's bytes, not encoded, to any of the job's topics. Raises as `send`."""
+        """Send a record to any of the job's topics, as bytes that no serde encodes. Raises ConfigurationError and ValueError as `send`."""
         self._known(topic)
         if timestamp is not None and timestamp < 1:
             raise ValueError(f"timestamp {timestamp}: it must be milliseconds since 1970, 1 or more; leave it out for the clock's time")
@@ -134,10 +131,10 @@ class Harness(EventTime):
         producer.close()
 
     def output(self, topic: str, partition: int | None = None) -> Records:
-        """The committed records of an output topic as (key, value), decoded by its serdes; in order within a partition, partition after partition.
+        """The committed records of an output topic as (key, value), decoded by its serdes: partition after partition, each in the order of offsets.
 
         Raises:
-            ConfigurationError: no output has that name, or no such partition.
+            ConfigurationError: no output has that name, or the topic has no such partition.
         """
         spec = named("output", topic, {o.topic: o for o in self._job.settings.outputs})
         key, value = self._job.serdes.of(spec.key, topic, KEY), self._job.serdes.of(spec.value, topic, VALUE)
@@ -148,12 +145,12 @@ class Harness(EventTime):
         return result
 
     def dead_letters(self) -> list[SeenDeadLetter]:
-        """The records that could not be processed and were set aside (`on_error: {then: dead_letter}`), the oldest first of each partition."""
+        """The committed dead letters (`on_error: {then: dead_letter}`): partition after partition, each in the order of offsets."""
         found = (read_letter(m.key(), m.value(), m.headers()) for m in self.records(self._job.topics.job.dead_letter_topic))
         return [seen_letter(letter, self._job) for letter in found if letter is not None]
 
     def records(self, topic: str, partition: int | None = None) -> list[Message]:
-        """The committed records of any of the job's topics, not decoded. Raises as `output`."""
+        """The committed records of any of the job's topics, not decoded, in the order of `output`. Raises as `output`."""
         count = self._known(topic)
         if partition is not None and not 0 <= partition < count:
             raise ConfigurationError(f"there is no partition {partition} of {topic}.", f"It has {count}, counted from 0.")
@@ -165,10 +162,10 @@ class Harness(EventTime):
         return found
 
     def store(self, name: str, task: int | None = None) -> dict[Any, Any]:
-        """The committed entries of a store, from its changelog; of one task, or of all.
+        """The committed entries of a store, read from its changelog and decoded: of one task (a number from 0), or of all.
 
         Raises:
-            ConfigurationError: no store has that name, or no such task. ValueError: it has no changelog.
+            ConfigurationError: no store has that name, or there is no such task. ValueError: the store has no changelog.
         """
         named("store", name, self._job.settings.stores)
         topic = self._job.topics.changelogs.get(name)
@@ -185,16 +182,16 @@ class Harness(EventTime):
         return {key.decode(k): value.decode(v) for k, v in sorted(newest.items()) if v is not None}
 
     def checkpoint(self, task: int = 0) -> Checkpoint | None:
-        """The newest checkpoint of a task."""
+        """The newest committed checkpoint of a task (a number from 0); None before the first."""
         newest = [m.value() for m in self.records(self._job.topics.job.checkpoint_topic, task) if m.key() == CHECKPOINT_KEY]
         return checkpoint_from_bytes(newest[-1] or b"") if newest else None
 
     def metric(self, name: str, task: int | None = None) -> float:
-        """A counter or gauge of that name, of one task or summed over all: one of the user's, or samzapy's `processed`, `skipped` or
-        `dead_letters` (records since the container started).
+        """A counter or gauge: of one task (a number from 0), or summed over all. It is one of the job's own, or samzapy's `processed`, `skipped` or
+        `dead_letters`, which count records since the container started.
 
         Raises:
-            ConfigurationError: no task has a metric of that name, or no such task.
+            ConfigurationError: no task has a metric of that name, or there is no such task.
         """
         tasks = {instance.name: instance for instance in self.container.tasks.values()}
         chosen = tasks.values() if task is None else [named("task", task_name(task), tasks)]
@@ -210,9 +207,9 @@ class Harness(EventTime):
 
     @ends_the_run
     def run(self, commit: bool = True) -> None:
-        """Process every record and, unless `commit` is False, commit; a program through all its stages. An error of the task is raised here, and the
-        next `run()` begins at the record that failed, as a job does. Uncommitted changes are visible to the task only; `crash()` loses them, the next
-        `run()` commits them."""
+        """Process every record, through all stages of a program, and commit. An error of the task is raised here as TaskError; the next `run()` begins
+        at the record that failed, as a job does. With `commit=False` nothing is committed: only the task sees its changes; `crash()` loses them, and
+        the next `run()` commits them."""
         container = self.container
         commits = -1
         while not container.finished:
@@ -227,17 +224,17 @@ class Harness(EventTime):
 
     @ends_the_run
     def advance(self, time: float | str) -> None:
-        """Advance the clock by so many seconds, or by a duration as in the job file ("10s", "7d"), then do what is due (window, commit).
+        """Advance the clock by seconds, or by a duration as in the job file ("10s", "7d"). Then call `window`, and commit, if they are due.
 
         Raises:
-            ValueError: that is no duration.
+            ValueError: `time` is no duration.
         """
         container = self.container
         self.clock.advance(seconds_of(time))
         container.step(0.0)
 
     def crash(self, keep_state: bool = True) -> None:
-        """Lose the process and everything uncommitted; with `keep_state=False` the local stores too."""
+        """Lose the process and everything uncommitted, as by SIGKILL; with `keep_state=False` the local stores too. The next `run()` starts it again."""
         if self._container is not None:
             self._container.close()
             self._container = None
@@ -246,8 +243,8 @@ class Harness(EventTime):
             self._new_scratch()
 
     def restart(self, job: AnyJob | None = None, /, sets: Sequence[str] = (), **sections: Any) -> None:
-        """Stop gracefully and start a new run: of the same job file, or of a changed one. `job`, `sets` and sections: as for the harness; without `job`
-        they change what it has now."""
+        """Stop as `samzapy stop` does, and start a new run of the same or of a changed job. `job`, `sets` and sections: as for the harness; without
+        `job` they change the job as it is now. Raises ConfigurationError, StateMismatch or StateRefused as `samzapy run` does."""
         self.stop()
         self._run += 1
         if job is not None or sets or sections:
@@ -256,14 +253,14 @@ class Harness(EventTime):
         self._container = self._start()
 
     def stop(self) -> None:
-        """Stop gracefully: final commit, close()."""
+        """Stop as `samzapy stop` does: final commit, `close()`."""
         if self._container is not None:
             self._container.stop()
             self._container.close()
             self._container = None
 
     def end(self) -> None:
-        """A bounded run, to the inputs' current ends, with end_of_stream, the final commit and close()."""
+        """Do a bounded run, as `samzapy run --until-end`: up to the inputs' present ends, with `end_of_stream`, the final commit and `close()`."""
         self.stop()
         self._run += 1
         self._until_end = True
@@ -278,7 +275,7 @@ class Harness(EventTime):
 
     @property
     def container(self) -> Container:
-        """The running container; started at the first access."""
+        """The running container; the first access starts it."""
         if self._container is None:
             self._container = self._start()
         return self._container

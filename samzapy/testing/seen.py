@@ -16,14 +16,14 @@ MAX_LINES = 20
 
 
 class Records(list[tuple[Any, Any]]):
-    """(key, value) of the records of a topic, in order: a list. A failed `assert` under pytest says record by record what differs."""
+    """A list with the (key, value) of each record of a topic, in order. If `assert` on it fails under pytest, the message says record by record what differs."""
 
     def __init__(self, topic: str) -> None:
         super().__init__()
         self.topic = topic
 
     def difference(self, expected: Sequence[Any]) -> list[str]:
-        """What differs from what was expected, line by line."""
+        """What differs from the expected records, as lines of text: at most 20 differences."""
         missing, extra = _without(expected, self), _without(self, expected)
         if not missing and not extra:
             at = next(n for n, (mine, other) in enumerate(zip(self, expected, strict=True)) if mine != other)
@@ -47,13 +47,14 @@ def _without(these: Sequence[Any], others: Sequence[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class SeenDeadLetter:
-    """A record that was set aside.
+    """A dead letter.
 
     Attributes:
         topic, partition, offset: where it is in the input.
-        key, value: decoded by the input's serdes; as their bytes where that is not possible.
-        error: what the task, or the serde, said.
-        attempts: how often it was tried.
+        key, value: decoded by the input's serdes; as bytes if that is not possible.
+        error: the error of the task or of the serde, as text.
+        attempts: how often the record was processed.
+        task: the task's name, "Partition 3".
     """
 
     topic: str
