@@ -20,8 +20,10 @@ REQUIRED = (
     "commits", "commits in doubt", "commits aborted", "suspicious commits", "fenced", "zombie containers", "zombie drivers", "moves",
     "fail-overs", "restored: local", "restored: changelog", "restored: empty", "warm copies", "scalings", "restarts", "outages",
     "transaction timeouts", "held EndTxn", "local state deleted", "old copy brought back", "inputs truncated", "end of stream",
-    "exactly once", "at least once", "batches undone", *(f"struck in {phase}" for phase in PHASES),
+    "exactly once", "at least once", "batches undone", "with a program", "windows of programs", "internal partitions with records",
+    "internal partitions purged", *(f"struck in {phase}" for phase in PHASES),
 )  # fmt: skip
+OF_TASKS = ("restored: local", "restored: changelog", "restored: empty", "inputs truncated", "batches undone")  # seen where the job has a task only
 AT_POINTS = {
     "move.released.before_ack": "moves", "coordinator.fenced": "take-overs", "standby.opened": "warm copies",
     "end.final_commit.after": "end of stream", "commit.C4.after": "commits", "own.init.before": "inits",

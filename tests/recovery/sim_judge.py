@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import CHECKPOINT_KEY, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition
+from samzapy.serde.registry import serde_named
 from samzapy.testing.memory_partition import State
 from tests.recovery.audit import Event, Seen, audit, event_of
 from tests.recovery.sim_task import CHAIN, COUNTS, ENDED, ENDS, INPUT, OUTPUT, TABLE, USERS, In, Model, model
@@ -36,9 +37,10 @@ class History:
     def __init__(self, sim: Simulation) -> None:
         self._sim = sim
         job = sim.job
+        outputs = [output.topic for output in sim.settings.outputs]
         self.changelogs = {name: job.changelog_topic(name) for name, s in sim.settings.stores.items() if s.changelog is not False}
         self.places = sim.places(
-            [INPUT, TABLE, OUTPUT, ENDS, job.checkpoint_topic, job.coordinator_topic, *self.changelogs.values()]
+            [INPUT, TABLE, *outputs, job.checkpoint_topic, job.coordinator_topic, *self.changelogs.values()]
         )  # fmt: skip
         self._kept: dict[TopicPartition, dict[int, Kept]] = {place: {} for place in self.places}
 
@@ -73,9 +75,12 @@ def judge(
     problems: list[str] = []
     for partition in range(len(sim.models)):
         problems += _Partition(sim, history, partition).judge(first_ends.get(f"Partition {partition}"), completed, to_the_end)
-    problems += _local_stores(sim, history)
-    problems += audit(_events(sim, history), fence_ms=FENCED_WITHIN_MS)
-    return problems
+    return problems + judge_stores_and_owners(sim, history)
+
+
+def judge_stores_and_owners(sim: Simulation, history: History) -> list[str]:
+    """The problems of what is the same for every job."""
+    return [*_local_stores(sim, history), *audit(_events(sim, history), fence_ms=FENCED_WITHIN_MS)]
 
 
 def _events(sim: Simulation, history: History) -> Iterator[Event]:
@@ -185,24 +190,27 @@ def _local_stores(sim: Simulation, history: History) -> list[str]:
         if topic is None:
             continue
         records = history.records(topic, sim.models[task].partition)
+        is_signed = serde_named(sim.settings.stores[store].key, ()).key_order == "signed"
         for generation in generations.values():
             if not generation.set_aside and generation.durable_stamp is not None:
                 where = f"local store {store} of {task} on {host}, generation {generation.name}"
                 problems += [
-                    f"{where}: {p}" for p in _against(generation, records, sim.end(TopicPartition(topic, sim.models[task].partition)))
+                    f"{where}: {p}" for p in _against(generation, records, sim.end(TopicPartition(topic, sim.models[task].partition)), is_signed)
                 ]
     return problems
 
 
-def _against(generation: Generation, records: Sequence[Kept], end: int) -> list[str]:
-    """A key that was written again later may have been cleaned away before the store read it, so it is not looked at."""
+def _against(generation: Generation, records: Sequence[Kept], end: int, is_signed: bool) -> list[str]:
+    """A key that was written again later may have been cleaned away before the store read it, so it is not looked at. `is_signed`: numbers, whose
+    sign bit a store turns over."""
     stamp = generation.durable_stamp
     assert stamp is not None
     if stamp.position > end:
         return [f"it claims position {stamp.position}, its changelog ends at {end}"]
     later = {r.key for r in records if r.offset >= stamp.position}
     must = _folded([r for r in records if r.offset < stamp.position])
-    found = {k: v for k, v in generation.durable.items() if k not in later}
+    durable = {bytes((k[0] ^ 0x80, *k[1:])) if is_signed else k: v for k, v in generation.durable.items()}
+    found = {k: v for k, v in durable.items() if k not in later}
     return _differences(f"at {stamp.position}", {k: v for k, v in must.items() if k not in later}, found)
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 PHASES = ("commit", "flush", "own", "start", "process", "move", "end", "standby", "coordinator")
 PHASE_WEIGHTS = (10, 1, 1, 1, 1, 1, 1, 1, 1)
 PREFIXES = {
-    "commit.": "commit", "store.apply": "commit", "store.flush": "flush", "own.": "own", "start.": "start", "store.": "start",
+    "commit.": "commit", "marks.": "commit", "purge.": "flush", "store.apply": "commit", "store.flush": "flush", "own.": "own", "start.": "start", "store.": "start",
     "restore.": "start", "init.": "start", "inputs.": "start", "process.": "process", "release.": "process", "move.": "move",
     "end.": "end", "stop.": "end", "standby.": "standby", "coordinator.": "coordinator",
 }  # fmt: skip
@@ -34,6 +34,7 @@ FAILURES = (
     ("commit", "aborted"), ("commit", "aborted"), ("commit", "in_doubt_committed"), ("commit", "in_doubt_lost"), ("commit", "suspicious"),
     ("flush", "aborted"), ("abort", "in_doubt_lost"), ("send", "aborted"), ("init", "in_doubt_lost"),
 )  # fmt: skip
+PROGRAMS = 1 / 3  # of the seeds
 CRASH, LATE_CRASH, FREEZE = "crash", "late crash", "freeze"
 
 
@@ -68,6 +69,7 @@ class Plan:
     Attributes:
         odds: of what goes wrong by chance.
         by_batch: whether the task defines process_batch.
+        program: whether the job is a program of streams, drawn by the seed (sim_program).
         rests: whether the job is healed and comes to rest between its two runs.
         small_batches: whether a poll, a restore and a warm copy take few records at a time.
         ending: how the first run ends: stop, crash, or overlap (the second begins beside it).
@@ -91,6 +93,7 @@ class Plan:
     small_batches: bool
     rests: bool
     by_batch: bool
+    program: bool
     ending: str
     interlude: str
     strikes: tuple[Strike, ...]
@@ -98,7 +101,10 @@ class Plan:
     late_strikes: tuple[Strike, ...]
 
 
-def plan_of(seed: int) -> Plan:
+def plan_of(seed: int, program: bool | None = None) -> Plan:
+    """`program`: whether the job is one; None: as the seed says."""
+    if program is None:
+        program = random.Random(f"{seed}/is a program").random() < PROGRAMS  # a draw of its own: the other seeds' stories stay what they were
     draw = random.Random(f"{seed}/plan")
     containers = draw.choice((2, 2, 3))
     job = {
@@ -120,16 +126,23 @@ def plan_of(seed: int) -> Plan:
     if scalings and draw.random() < 0.5:
         strikes = (*strikes, Strike(scalings[0], "move", draw.choice((1, 1, 2)), draw.choice((CRASH, FREEZE)), draw.uniform(0.1, 9.0)))
     interlude = draw.choices(("", "delete", "bring_back", "age", "truncate"), (50, 15, 10, 20, 5))[0]
-    return Plan(
+    made = Plan(
         seed=seed, job=job, tasks=draw.choice((3, 3, 4)), hosts=hosts, odds=odds, records=draw.randint(210, 280), faults_s=faults_s,
         pause_odds=draw.choice((0.0, 0.05, 0.3)), switch_odds=draw.choice((0.0, 0.02, 0.1)), late_kills=draw.choice((0.0, 0.3, 0.9)),
         lost_batches=draw.choice((0.0, 0.5, 1.0)), drivers_share_host=draw.random() < 0.7, strangers=draw.random() < 0.3,
         cleans=interlude == "age" or draw.random() < 0.6, rests=interlude in ("age", "truncate") or draw.random() < 0.4,
-        by_batch=random.Random(f"{seed}/batches").random() < 0.3,  # a draw of its own: the other seeds' stories stay what they were
+        program=program, by_batch=random.Random(f"{seed}/batches").random() < 0.3,  # a draw of its own: the other seeds' stories stay what they were
         ending=ending if interlude == "" else ("crash" if ending == "overlap" else ending), interlude=interlude,
         strikes=strikes, events=tuple(sorted(events, key=lambda event: event.at)), small_batches=draw.random() < 0.3,
         late_strikes=() if interlude == "truncate" else _strikes(draw, draw.randint(0, 3), 4.0, ending=True),
     )  # fmt: skip
+    return of_program(made) if program else made
+
+
+def of_program(plan: Plan) -> Plan:
+    """The same story of a program: it reads one input, whose texts are numbers that nobody else writes, from its start."""
+    job = {**plan.job, "table": False, "start": "earliest"}
+    return replace(plan, job=job, strangers=False, by_batch=False, interlude=plan.interlude if plan.interlude != "truncate" else "delete")
 
 
 def _strikes(draw: random.Random, count: int, within_s: float, ending: bool = False) -> tuple[Strike, ...]:

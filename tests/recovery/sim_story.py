@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from samzapy.container import barriers, restorer, standby
+from samzapy.container import barriers, purge, restorer, standby
 from samzapy.container.spec import ContainerSpec
 from samzapy.model.offsets import TopicPartition
 from tests.recovery.sim_counting import Coverage, counting
 from tests.recovery.sim_events import EVENTS
+from tests.recovery.sim_judge import judge
 from tests.recovery.sim_plan import LONGEST_S, Event, Plan, Strike
+from tests.recovery.sim_program import SimProgram
 from tests.recovery.sim_stage import Stage, code_of, told
 from tests.recovery.sim_task import ENDS, INPUT, OUTPUT, TABLE, BatchTask, SimTask, document, pausing
 from tests.recovery.sim_watch import Strikes, Watch
@@ -25,6 +27,7 @@ TOMBSTONES_STAY_MS = 120_000
 ENDS_WITHIN_S = 60.0
 ATTEMPTS = 3
 FEW = 7
+OFTEN_S = 4.0  # no container lives for long
 BATCHES_THAT_FAIL = 0.1
 
 
@@ -39,14 +42,28 @@ def batches_of(records: int) -> Iterator[None]:
         barriers.BATCH_RECORDS, restorer.BATCH_RECORDS, standby.BATCH_RECORDS = before
 
 
+@contextmanager
+def purges_every(seconds: float) -> Iterator[None]:
+    """Containers remove what was read of internal topics so often."""
+    before, purge.PURGE_S = purge.PURGE_S, seconds
+    try:
+        yield
+    finally:
+        purge.PURGE_S = before
+
+
 class Story:
     """One seed's history. `tell` makes it happen; what must not be is in `sim.problems` then."""
 
     def __init__(self, plan: Plan, trace: Callable[[str], None] | None = None) -> None:
         self.plan = plan
+        self._program = SimProgram(plan) if plan.program else None
         topics = dict.fromkeys((INPUT, OUTPUT, ENDS, *((TABLE,) if plan.job["table"] else ())), plan.tasks)
+        job, new_task = document(plan.job), self._new_task
+        if self._program is not None:
+            job, topics, new_task = self._program.document, self._program.topics, self._program.new_task
         self.sim = sim = Simulation(
-            plan.seed, document(plan.job), self._new_task, topics, plan.hosts, plan.odds, LONGEST_S, trace=trace, adjust=self._adjusted
+            plan.seed, job, new_task, topics, plan.hosts, plan.odds, LONGEST_S, trace=trace, adjust=self._adjusted
         )  # fmt: skip
         sim.times.late_kills, sim.times.lost_batches = plan.late_kills, plan.lost_batches
         sim.drivers_share_host, sim.switch_odds = plan.drivers_share_host, plan.switch_odds
@@ -61,8 +78,14 @@ class Story:
 
     def tell(self) -> None:
         """From the first start to the last end."""
-        with batches_of(FEW if self.plan.small_batches else restorer.BATCH_RECORDS):
+        with batches_of(FEW if self.plan.small_batches else restorer.BATCH_RECORDS), purges_every(OFTEN_S):
             self._tell()
+
+    def judge(self, to_the_end: bool) -> list[str]:
+        """What is wrong with what it left. `to_the_end`: every input record must have been processed."""
+        if self._program is not None:
+            return self._program.judge(self.sim, self.stage.history, to_the_end, self.coverage)
+        return judge(self.sim, self.stage.history, self.watch.first_ends, self.stage.completed, to_the_end)
 
     def _tell(self) -> None:
         plan, sim = self.plan, self.sim

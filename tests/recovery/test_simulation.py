@@ -15,7 +15,9 @@ import pytest
 
 from tests.figures import Tell
 from tests.recovery.mutations import BUGS
+from tests.recovery.mutations_of_time import BUGS_OF_TIME
 from tests.recovery.sim_counting import Totals
+from tests.recovery.sim_plan import plan_of
 from tests.recovery.simulate import Result, run_seed
 
 SECONDS = float(os.environ.get("SIMULATE_SECONDS", "8"))
@@ -104,7 +106,7 @@ def test_the_same_seed_is_the_same_history_in_another_process() -> None:
 
 @pytest.mark.parametrize("seed", FOUND_SOMETHING)
 def test_seeds_that_have_found_something(seed: int) -> None:
-    assert "" == failures([run_seed(seed)])
+    assert "" == failures([run_seed(seed, program=False)])
 
 
 def test_different_seeds_are_different_histories() -> None:
@@ -116,10 +118,10 @@ def test_different_seeds_are_different_histories() -> None:
 def test_a_planted_bug_is_caught(bug: str) -> None:
     first = FIRST_SEEDS[bug]
     with BUGS[bug]():
-        caught = next((seed for seed in range(first, first + NEARBY) if run_seed(seed).findings), None)
+        caught = next((seed for seed in range(first, first + NEARBY) if run_seed(seed, program=False).findings), None)
 
     assert caught is not None, f"not by seeds {first} to {first + NEARBY - 1}: search again, `pytest -m prove -k planted`"
-    assert () == run_seed(caught).findings, "without the bug"
+    assert () == run_seed(caught, program=False).findings, "without the bug"
 
 
 @pytest.mark.prove
@@ -128,7 +130,24 @@ def test_a_planted_bug_is_caught(bug: str) -> None:
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_caught_within_five_hundred_seeds(bug: str, tell: Tell) -> None:
     with BUGS[bug]():
-        caught = next((seed for seed in range(WITHIN) if run_seed(seed).findings), None)
+        caught = next((seed for seed in range(WITHIN) if run_seed(seed, program=False).findings), None)
     tell(f"{bug!r}: {caught},")
 
     assert caught is not None
+
+
+@pytest.mark.prove
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("bug", BUGS_OF_TIME)
+def test_a_planted_bug_of_time_is_caught_where_a_program_is_the_job(bug: str, tell: Tell) -> None:
+    with BUGS_OF_TIME[bug]():
+        caught = next((seed for seed in range(NEARBY) if run_seed(seed, program=True).findings), None)
+    tell(f"{bug!r}: {caught},")
+
+    assert caught is not None
+    assert () == run_seed(caught, program=True).findings, "without the bug"
+
+
+def test_one_seed_in_three_has_a_program() -> None:
+    assert 270 <= sum(plan_of(seed).program for seed in range(900)) <= 330

@@ -1,0 +1,41 @@
+"""Bugs of time and of internal topics that the simulation must catch where a program is the job, planted one at a time as those of `mutations`.
+
+The unit tests plant the same and more (test_planted_stages, test_windows, test_combined), each with the scenario that shows it; here nobody points the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from samzapy.container.collector import Collector
+from samzapy.container.committer import Committer
+from samzapy.container.marked_lane import MarkedLane
+from samzapy.container.marks import Marks
+from samzapy.model.event_time import LaneMark
+from samzapy.streams.combining import Combiner
+from samzapy.streams.operators.slices import Slices
+from tests.unit.streams import test_planted_stages as stages
+from tests.unit.streams import test_windows as windows
+
+
+@contextmanager
+def _instead(owner: Any, name: str, replacement: Any) -> Iterator[None]:
+    before = vars(owner)[name]
+    setattr(owner, name, replacement)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+BUGS_OF_TIME: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
+    "marks outside the transaction": lambda: _instead(Marks, "_send", stages._outside),
+    "maximum over the writers": lambda: _instead(MarkedLane, "_settle", stages._largest),
+    "what marks said is not in the checkpoint": lambda: _instead(MarkedLane, "mark", property(lambda lane: LaneMark(marks={}))),
+    "records of a following stage outside the transaction": lambda: _instead(Collector, "take", lambda collector, topics: []),
+    "purge beyond the committed position": lambda: _instead(Committer, "_apply", stages._ahead),
+    "sums are not sent at the cut": lambda: _instead(Combiner, "flush", lambda combiner, send: combiner._kept.clear()),
+    "the cursor of windows is lost": lambda: _instead(Slices, "start", windows._starts_anew),
+}
