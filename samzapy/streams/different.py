@@ -1,8 +1,8 @@
 """What `agg.distinct` counts as different: a text for each value, which equal values have in common, in whatever order or form they came.
 
 Numbers are equal by their value (1, 1.0 and True; 0.0 and -0.0), dicts and records by their entries without their order, records with the defaults
-of fields that were left out, sets by what they hold, lists and tuples by their items in order. What JSON has no form for (Decimal, bytes, date, UUID,
-enumeration) is equal by its text.
+of fields that were left out, sets by what they hold, lists and tuples by their items in order, times with a time
+zone by their instant. What JSON has no form for (Decimal, bytes, date, UUID, enumeration) is equal by its text.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +21,7 @@ import msgspec
 from samzapy.api.errors import SerdeError
 from samzapy.streams.kinds import Kind, plain, unplain
 
-FORM, MARK = 2, ""  # texts of values are never empty, so the mark of the form is none of them
+FORM, MARK = 3, ""  # texts of values are never empty, so the mark of the form is none of them
 Seen = dict[str, Any]
 
 
@@ -41,7 +42,7 @@ def in_form(kind: Kind | None) -> Callable[[Seen], Seen]:
 
     def renewed(text: str) -> str:
         if text[0] == '"':
-            return text
+            return _of_time(text)
         value = json.loads(text)
         try:
             return text_of(made(value))
@@ -54,6 +55,14 @@ def in_form(kind: Kind | None) -> Callable[[Seen], Seen]:
         return {MARK: mark, **{renewed(text): 1 for text in seen if text != MARK}}
 
     return formed
+
+
+def _of_time(text: str) -> str:
+    """Of a text, which before form 3 may have been that of a time in any zone."""
+    try:
+        return text_of(datetime.fromisoformat(text[1:-1])) if text[-1] == '"' and text[1:2].isdigit() else text
+    except ValueError:
+        return text
 
 
 def _fields(cls: type) -> list[tuple[str, str]]:
@@ -69,6 +78,8 @@ def _canonical(value: Any) -> Any:
         return int(value) if isinstance(value, int) or value.is_integer() else value
     if isinstance(value, Decimal):
         return str(value.normalize())
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return plain(value.astimezone(UTC))
     if isinstance(value, dict):
         return {key if type(key) is str else text_of(key).strip('"'): _canonical(each) for key, each in value.items()}
     if isinstance(value, set | frozenset):

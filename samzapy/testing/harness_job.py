@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from samzapy.api.errors import ConfigurationError
+from samzapy.api.errors import ConfigurationError, TopicMisconfigured
 from samzapy.api.task import StreamTask
 from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.config.units import parse_duration
-from samzapy.plan.topics import INTERNAL
+from samzapy.plan.topics import INTERNAL, what_is_wrong
 from samzapy.ports import Log, SchemaRegistry, TopicSpec
 from samzapy.streams.app import App
 from samzapy.streams.expand import sections as sections_of
@@ -80,10 +80,17 @@ class HarnessJob:
         return cls(document, settings, JobTopics.of(settings), folders, user, serdes)
 
     def create_topics(self, log: Log, tasks: int) -> list[str]:
-        """Create those of the job's topics that are not there yet, inputs with `tasks` partitions. Returns the names of all."""
+        """Create those of the job's topics that are not there yet, inputs with `tasks` partitions. Returns the names of all.
+
+        Raises:
+            TopicMisconfigured: the program says another number of partitions for an internal topic than it has.
+        """
         inputs = self.settings.inputs
         with log.admin() as admin:
             there = admin.topics(self.topics.read)
+            asked = {topic: TopicSpec(topic, n, INTERNAL) for topic, n in self.topics.internal.items() if n is not None and topic in there}
+            if wrong := [f"{topic} {what}" for topic, spec in asked.items() if (what := what_is_wrong(spec, there[topic]))]:
+                raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never alters a topic that exists.")
             known = {i.topic: tasks for i in inputs} | {topic: facts.partitions for topic, facts in there.items()}
             between = {topic: partitions for topic, partitions in self.topics.counts(known).items() if topic in self.topics.internal}
             counts = [known[i.topic] for i in inputs if not i.broadcast]

@@ -50,7 +50,9 @@ class RandomJob(Job):
 
     def problems_at_the_end(self) -> list[str]:
         """What is wrong with what came out, once a bounded run has closed all windows."""
-        tasks = json.loads(self.of("plan", "--json").stdout)["tasks"]
+        planned = self.command("plan", str(self.file), "--local", "--json")
+        assert planned.returncode == 0, planned.stderr
+        tasks = json.loads(planned.stdout)["tasks"]
         done = self.run_to_end()
         assert done.returncode == 0, done.stderr
         found = {

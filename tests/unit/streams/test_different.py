@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
@@ -12,6 +13,8 @@ from pydantic import BaseModel
 from samzapy.streams import App, agg
 from samzapy.streams.kinds import kind_of
 from samzapy.testing import Harness
+
+HOUR = timezone(timedelta(hours=1))
 
 
 @dataclass
@@ -49,6 +52,8 @@ def counted(values: list[Any], kind: Any = None, kept: dict[str, Any] | None = N
     [
         [{"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}], [0.0, -0.0, 0, False], [1, 1.0, True], [[1, {"x": 2.0}], [1.0, {"x": 2}]], [10**9, 1e9],
         [Buy(1.0, "tea", {8, 0, 16}), Buy(1, "tea", {16, 8, 0}, 1)], [Visit("a"), Visit("a", 1)], [Seen(page="a"), Seen(page="a", n=1)], [None, None],
+        [datetime(2020, 1, 1, 1, tzinfo=HOUR), datetime(2020, 1, 1, tzinfo=UTC)],
+        [{"at": datetime(2020, 1, 1, 1, tzinfo=HOUR)}, {"at": datetime(2020, 1, 1, tzinfo=UTC)}],
     ],
 )  # fmt: skip
 def test_equal_values_are_counted_once(equal: list[Any]) -> None:
@@ -64,6 +69,13 @@ def test_what_an_older_samzapy_kept_is_read_and_counted_as_what_comes_now() -> N
     assert 4 == counted([], kept=kept)
     assert 4 == counted(["1", 1.0, 0, {"a": 2, "b": 1}], kept=kept)
     assert 5 == counted([2], kept=kept)
+
+
+def test_times_that_were_kept_count_by_their_instant_and_texts_stay_texts() -> None:
+    kept = {'"2020-01-01T01:00:00+01:00"': 1, '"2020-01-01T00:00:00Z"': 1, '"2020-01-01T00:00:00"': 1, '"12"': 1, '"2020-01-01T00:00:00Z': 1}
+    first = datetime(2020, 1, 1, tzinfo=UTC)
+    times = [first, first.astimezone(HOUR), first.replace(tzinfo=None), '12"', "2020-01-01T00:00:00Z"]
+    assert 4 == counted([], kept=kept) == counted(times, kept=kept) == counted(times)
 
 
 def test_records_that_were_kept_count_once_after_their_class_changed() -> None:

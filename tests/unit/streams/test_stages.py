@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused, TaskError
+from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused, TaskError, TopicMisconfigured
 from samzapy.model.marks import MARKS_KEY, Mark, marks_to_bytes
 from samzapy.model.murmur2 import murmur2
 from samzapy.ops.topics import grown_tasks, prepare_topics
@@ -454,6 +454,20 @@ def test_an_internal_topic_that_has_grown_since_the_last_run_is_refused() -> Non
             admin.grow("test-1-by-number", 3)
         with pytest.raises(StateMismatch, match=r"test-1-by-number had 2 partitions when the state behind it was written, and has 3 now"):
             h.restart(counting("by-number"))
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_another_number_of_partitions_than_an_internal_topic_has_is_refused_by_a_run_and_in_the_harness(partitions: int) -> None:
+    with Harness(counting("by-number", partitions=2), tasks=4) as h:
+        h.send("in", 1, key="k")
+        h.run()
+        said = f"test-1-by-number has 2 partitions, the program says {partitions}: .* say partitions=2, give it another name, or run `samzapy reset JOB.yaml`"
+        with pytest.raises(TopicMisconfigured, match=said):
+            prepare_topics(HarnessJob.of(counting("by-number", partitions=partitions), (), {}, MemoryRegistry()).settings, h.log)
+        with pytest.raises(TopicMisconfigured, match=said):
+            h.restart(counting("by-number", partitions=partitions))
+        h.restart(counting("by-number", partitions=2))
+        assert {1: 1} == h.store("n")
 
 
 @pytest.mark.parametrize("crashes", [False, True])
