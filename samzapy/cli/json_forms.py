@@ -171,10 +171,13 @@ class Record(Exact):
 
 
 class Entry(Exact):
-    """An entry of a store."""
+    """An entry of a store. Of a window's store: what a slice has of a key, with its span of time (milliseconds since 1970) and how many records that is."""
 
     task: str
     partition: int
+    start: NotRequired[int]
+    end: NotRequired[int]
+    records: NotRequired[int]
 
 
 class StoreCheck(TypedDict):

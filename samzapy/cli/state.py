@@ -16,27 +16,20 @@ from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.job import Job
 from samzapy.cli.lines import value_of
 from samzapy.cli.output import unescaped
+from samzapy.cli.state_of_windows import Entry, WindowStore, window_of
 from samzapy.cli.tables import print_table
-from samzapy.config.load import LoadedJob
 from samzapy.model.names import task_name
 from samzapy.ops.exact_json import exact, from_base64
 from samzapy.ops.inspection import changelog_of, committed_entries
 from samzapy.ops.local_stores import LocalState, StoreReport
 from samzapy.ops.shown import read, text_of
 from samzapy.printable import printable
-from samzapy.streams.windowed import WindowAggregate
-from samzapy.wiring.program import graph_of
 from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
 app = typer.Typer(help="Show and restore stores.", no_args_is_help=True)
 StoreName = Annotated[str, typer.Argument(metavar="STORE", help="The store's name in the job file.", show_default=False)]
 NOT_FOUND = 1
-WINDOWS = (
-    ": it keeps windows, and the keys of its entries hold a window's time with the record's key. `samzapy state export JOB.yaml {store} --json` shows them "
-    "as `key` or `key_base64`; with --base64 this command takes the latter"
-)
 IsBase64 = Annotated[bool, typer.Option("--base64", help="The key is given in base64: its bytes, as `key_base64` has them.")]
-Entry = tuple[int, bytes, bytes]  # partition, key, value
 
 
 @app.command("get")
@@ -52,17 +45,26 @@ def get(
     is_base64: IsBase64 = False,
 ) -> int:
     """The committed value of one key, and the task whose entry it is (of each task that has it); exit code 1 if no task has it.
+    Of a window's store: all slices of the key.
 
     The output without --json is for people. With --json it is one document per line, in which nothing is lost: `key` and `value` hold what the
     serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or `value_base64` instead: the bytes
     as Kafka has them."""
     job = Job(file, more, sets)
-    wanted = _key_bytes(job, store, key, is_base64)
-    found = [entry for entry in _entries(job, store) if entry[1] == wanted]
-    _print(job, store, found, as_json)
-    if not found:
-        say(f"no such key in {store!r}" + (WINDOWS.format(store=store) if is_of_windows(job.loaded, store) else ""))
-    return 0 if found else NOT_FOUND
+    windows = _windows(job, store)
+    if windows is not None:
+        wanted = _base64(store, key) if is_base64 else _encoded(windows.key_serde, windows.key, key)
+        slices = windows.rows(_entries(job, store), lambda found: found == wanted)
+        windows.show(slices, as_json)
+        count = len(slices)
+    else:
+        wanted = _key_bytes(job, store, key, is_base64)
+        found = [entry for entry in _entries(job, store) if entry[1] == wanted]
+        _print(job, store, found, as_json)
+        count = len(found)
+    if not count:
+        say(f"no such key in {store!r}")
+    return 0 if count else NOT_FOUND
 
 
 @app.command("scan")
@@ -76,25 +78,35 @@ def scan(
     as_json: AsJson = False,
     is_base64: IsBase64 = False,
 ) -> None:
-    """Committed entries in key order: key, value, and the task whose entry it is.
+    """Committed entries in key order: key, value, and the task whose entry it is. Of a window's store: its slices in the order of time,
+    each with its key, its span of time (UTC), how many records it has, and what they add up to.
 
     The output without --json is for people. With --json it is one document per line, in which nothing is lost: `key` and `value` hold what the
     serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or `value_base64` instead: the bytes
     as Kafka has them."""
     job = Job(file, more, sets)
     start = _base64(store, prefix) if is_base64 else os.fsencode(prefix)
+    windows = _windows(job, store)
+    if windows is not None:
+        slices = windows.rows(_entries(job, store), lambda key: key.startswith(start))
+        windows.show(slices[:limit] if limit else slices, as_json)
+        return
     found = sorted((entry for entry in _entries(job, store) if entry[1].startswith(start)), key=_order(job, store))
     _print(job, store, found[:limit] if limit else found, as_json)
 
 
 @app.command("export")
 def export(file: JobFile, store: StoreName, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
-    """All committed entries in key order: key, value, and the task whose entry it is.
+    """All committed entries in key order: key, value, and the task whose entry it is. Of a window's store: its slices, as `state scan` shows them.
 
     The output without --json is for people. With --json it is one document per line, in which nothing is lost: `key` and `value` hold what the
     serdes read (bytes as their text in UTF-8). What JSON cannot hold exactly is in `key_base64` or `value_base64` instead: the bytes
     as Kafka has them."""
     job = Job(file, more, sets)
+    windows = _windows(job, store)
+    if windows is not None:
+        windows.show(windows.rows(_entries(job, store), lambda key: True), as_json)
+        return
     _print(job, store, sorted(_entries(job, store), key=_order(job, store)), as_json)
 
 
@@ -163,12 +175,9 @@ def _serdes(job: Job, store: str) -> tuple[Any, Any]:
     return serdes.of(spec.key, topic, KEY), serdes.of(spec.value, topic, VALUE)
 
 
-def is_of_windows(loaded: LoadedJob, store: str) -> bool:
-    """Whether the store of a program keeps windows."""
-    if loaded.settings.app is None:
-        return False
-    graph, _ = graph_of(loaded.settings, loaded.folders)
-    return any(isinstance(node, WindowAggregate) and node.name == store for node in graph)
+def _windows(job: Job, store: str) -> WindowStore | None:
+    node = window_of(job.loaded, store)
+    return None if node is None else WindowStore(job.loaded, node)
 
 
 def _order(job: Job, store: str) -> Any:
@@ -181,12 +190,16 @@ def _order(job: Job, store: str) -> Any:
 def _key_bytes(job: Job, store: str, text: str, is_base64: bool) -> bytes:
     if is_base64:
         return _base64(store, text)
-    name = job.settings.stores[store].key if store in job.settings.stores else ""
     key, _ = _serdes(job, store)
+    return _encoded(job.settings.stores[store].key, key, text)
+
+
+def _encoded(name: str, serde: Any, text: str) -> bytes:
+    """A key as the serde of that name writes it."""
     if name == "bytes":
         return os.fsencode(text)
     try:
-        encoded: bytes = key.encode(value_of(name, text, key))
+        encoded: bytes = serde.encode(value_of(name, text, serde))
         return encoded
     except (ValueError, SamzapyError) as error:
         raise ConfigurationError(f"key {text!r} does not fit serde {name}: {error}", "Write it as JSON, or as its bytes with --base64.") from None

@@ -113,9 +113,12 @@ def looks_like_seconds(time: int) -> bool:
 
 
 def as_utc(time: int) -> str:
-    """A time in words, to the second.
+    """A time in words, to the second; one that no calendar has as a number.
 
     >>> as_utc(1_700_000_000)
     '1970-01-20 16:13:20 UTC'
     """
-    return f"{_EPOCH + time * _MILLISECOND:%Y-%m-%d %H:%M:%S} UTC"
+    try:
+        return f"{_EPOCH + time * _MILLISECOND:%Y-%m-%d %H:%M:%S} UTC"
+    except OverflowError:
+        return f"{time} ms since 1970"
