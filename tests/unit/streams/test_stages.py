@@ -147,25 +147,24 @@ def test_who_gets_what_with_other_groupings() -> None:
     assert [1000] == list(shares["global"].values())
 
 
-@pytest.mark.parametrize("crashes", [False, True])
-def test_a_key_that_most_records_have_is_spread_over_two_partitions(crashes: bool) -> None:
+def test_a_key_that_most_records_have_is_spread_over_two_partitions() -> None:
     """P6: 90 % of the records are of one key."""
     app = App()
     stream = app.stream("in", key=str, value=int)
     stream.repartition("spread", choices=2, partitions=8).key_by(lambda n, key: key, "again", key=str).count("counts")
     stream.repartition("one", partitions=8).to("one-out")
     with Harness(app, tasks=2) as h:
-        for n in range(1000):
+        for n in range(200):
             h.send("in", n, key="most" if n % 10 else f"k{n}", partition=n % 2)
-            crash(h, crashes and n in (200, 700), keep=n == 200)
+            crash(h, n in (40, 140), keep=n == 40)
         h.run()
         by_key: dict[Any, set[int]] = {}
         for m in (m for m in h.records("test-1-spread") if m.key() != MARKS_KEY):
             by_key.setdefault(m.key(), set()).add(m.partition())
         shares, alone = (Counter(m.partition() for m in h.records(f"test-1-{name}") if m.key() != MARKS_KEY) for name in ("spread", "one"))
-        assert {"most": 900, **{f"k{n}": 1 for n in range(0, 1000, 10)}} == h.store("counts")
-    assert 1000 == shares.total() == alone.total()
-    assert max(shares.values()) <= 600 < 900 <= max(alone.values())
+        assert {"most": 180, **{f"k{n}": 1 for n in range(0, 200, 10)}} == h.store("counts")
+    assert 200 == shares.total() == alone.total()
+    assert max(shares.values()) <= 120 < 180 <= max(alone.values())
     assert (2, {1}) == (len(by_key.pop(b"most")), {len(places) for places in by_key.values()})
 
 
