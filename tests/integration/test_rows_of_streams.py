@@ -14,9 +14,12 @@ from typing import Any
 
 import pytest
 
+from jobs.wikipedia import parse_edit, raw_record
+from jobs.wikipedia_feed import feed_file, lines
 from samzapy.model.murmur2 import murmur2
-from tests.broker import create_topic, produce, read_all
+from tests.broker import create_topic, ends, produce, read_all
 from tests.integration.job import Job, Running
+from tests.jobs.test_wikipedia_windows import directly, is_hello_samzas
 from tests.unit.streams.test_stages import ONCE, SENTENCE
 from tests.unit.streams.test_windows import MEANS
 
@@ -236,3 +239,59 @@ def assert_windows(job: Rows) -> None:
     assert [3.0] == [p["r"] for _, p in job.out("j15-mean")]
     totals = [((p["end"] - T0) // DAY, p["r"]) for _, p in job.out("j26-out")]
     assert [(n, 10 * min(n, 30, 70 - n)) for n in range(1, 70)] == totals
+
+
+# -- the feed of hello-samza -------------------------------------------------------------------------------------------------------------------
+
+STATISTICS = """
+from jobs.wikipedia import parse_edit
+from jobs.wikipedia_windows import diff_bytes, flags, time, title
+from samzapy.streams import App, agg, tumbling
+
+app = App()
+lines = app.stream(f"{NAME}-in", value=dict, time=time, watermark_delay="5s", idle_timeout="10s")
+edits = lines.filter_map(parse_edit, value=dict)
+for combine in (True, False):
+    name = "combined" if combine else "each"
+    windows = edits.key_by(lambda edit: "all", f"place-{name}", key=str, combine=combine).window(tumbling("10s"))
+    panes = windows.aggregate(name, edits=agg.count(), bytes_added=agg.sum(diff_bytes), unique_titles=agg.distinct(title), flags=agg.value_counts(flags))
+    panes.to(f"{NAME}-{name}")
+edits.key_by(title, "by-title", key=str).count("titles").to(f"{NAME}-titles")
+"""
+
+
+@pytest.mark.parametrize("kills", [0, 3])
+def test_the_statistics_of_the_feed_are_those_of_a_direct_pass(kafka: str, tmp_path: Path, kills: int) -> None:
+    """J5 over four partitions, with the combiner and without."""
+    name = f"feed-{secrets.token_hex(4)}"
+    job, chance = Job(kafka, tmp_path, name, TASKS), random.Random(name)
+    for topic in ("combined", "each", "titles"):
+        create_topic(kafka, f"{name}-{topic}", TASKS, retention_ms=-1)
+    (tmp_path / "jobs").symlink_to(Path(__file__).parents[2] / "jobs")
+    (tmp_path / "feed_stats.py").write_text(f"NAME = {name!r}\n{STATISTICS}")
+    document = json.loads(job.file.read_text())
+    own = {key: document[key] for key in ("job", "kafka", "commit", "containers", "state")}
+    job.file.write_text(json.dumps({**own, "on_error": {"then": "skip"}, "app": "feed_stats:app"}))
+    records = sorted((raw_record(line) for line in lines() if line.strip()), key=lambda record: record.get("time", 0))
+    with job.running("--local") as run:
+        for part in range(4):
+            part_of = list(enumerate(records))[len(records) * part // 4 : len(records) * (part + 1) // 4]
+            produce(kafka, job.input, [(None, json.dumps(record).encode(), n % TASKS) for n, record in part_of])
+            if part < kills:
+                kill_one(run, chance)
+        run.until_caught_up({f"{job.input}[{p}]": end for p, end in ends(kafka, job.input).items()})
+        assert run.stop() == 0
+    done = job.run_to_end()
+    assert done.returncode == 0, done.stderr
+    expected = directly(records)
+    for way in ("combined", "each"):
+        panes = [json.loads(r.value or b"") for r in read_all(kafka, f"{name}-{way}")]
+        assert sorted(expected) == [pane["start"] for pane in panes]
+        assert expected == {pane["start"]: {name: pane[name] for name in ("edits", "bytes_added", "unique_titles", "flags")} for pane in panes}
+        if feed_file() is not None:
+            is_hello_samzas(panes)
+    edits = [edit["title"] for record in records if "time" in record and (edit := parse_edit(record)) is not None]
+    counts = [((r.key or b"").decode(), int.from_bytes(r.value or b"", "big")) for r in read_all(kafka, f"{name}-titles")]
+    assert Counter(edits) == dict(counts)
+    assert len(counts) == len(edits)
+    assert feed_file() is None or len(dict(counts)) == 763

@@ -55,10 +55,10 @@ def test_the_windows_are_those_of_a_direct_pass(tasks: int, crashes: bool) -> No
         assert len(expected) == len(panes) > while_running > len(panes) // 2
         assert sorted(expected) == [pane["start"] for pane in panes]
         if feed_file() is not None and len(records) == 1000:
-            _is_hello_samzas(panes)
+            is_hello_samzas(panes)
 
 
-def _is_hello_samzas(panes: list[dict[str, Any]]) -> None:
+def is_hello_samzas(panes: list[dict[str, Any]]) -> None:
     """The 1,000 lines of hello-samza."""
     assert (67, 930, 116_751, 925) == (len(panes), *(sum(pane[name] for pane in panes) for name in ("edits", "bytes_added", "unique_titles")))
     assert FLAGS == {name: sum(pane["flags"].get(name, 0) for pane in panes) for name in FLAGS}

@@ -16,7 +16,6 @@ from samzapy import failpoints
 from samzapy.testing import Harness
 from tests.integration.random_job import RandomJob
 from tests.random_programs import drawn, records_at_random
-from tests.recovery.test_failpoints import OF_PROGRAMS
 from tests.unit.streams.test_planted_stages import purged
 
 STAGED, TASKS = 7, 3  # a program of three stages, with windows behind each of the last two
@@ -28,7 +27,7 @@ class Died(BaseException):
 
 
 @pytest.mark.parametrize("nth", [1, *(pytest.param(n, marks=pytest.mark.prove) for n in (2, 5))])
-@pytest.mark.parametrize("point", [*sorted(OF_PROGRAMS), pytest.param("commit.C0.cut", marks=pytest.mark.prove)])
+@pytest.mark.parametrize("point", ["marks.sent", "purge.after", *(pytest.param(name, marks=pytest.mark.prove) for name in ("purge.before", "commit.C0.cut"))])
 def test_a_program_is_exact_whichever_side_of_a_mark_or_a_purge_it_dies_on(point: str, nth: int) -> None:
     draw, program, hits = random.Random(f"{point}{nth}"), drawn(STAGED), 0
     given = records_at_random(draw, 30, TASKS)
