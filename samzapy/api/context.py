@@ -80,7 +80,7 @@ class TaskContext(Protocol):
     Attributes:
         task_name: "Partition 3": the task that reads partition 3 of every input.
         partitions: the input partitions that the task reads.
-        params: the job file's `params`, read-only.
+        params: the job file's `params`; not to be changed.
         job: name and id of the job, and the id of the run.
         metrics: the task's own counters, gauges and timers.
     """

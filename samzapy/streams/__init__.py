@@ -1,4 +1,4 @@
-"""Programs of streams and tables: what a person imports to write one."""
+"""Programs of streams and tables: the names that a program imports."""
 
 from samzapy.streams import agg
 from samzapy.streams.agg import Aggregate

@@ -80,7 +80,7 @@ def sum(of: Callable[[V], float] | None = None, *, exact: bool = False) -> Aggre
 
 
 def mean(of: Callable[[V], float] | None = None) -> Aggregate[V, Any, float | None]:
-    """The arithmetic mean, as a float; None if there is no value. Raises as `sum`."""
+    """The arithmetic mean, as a float; None if there is no value. If the sum of whole numbers exceeds 64 bits, it goes on as a float."""
     get = _getter(of)
     return Aggregate(
         lambda: [0, 0],
