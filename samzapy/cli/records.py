@@ -194,16 +194,28 @@ def tail(
     partitions = [TopicPartition(topic, p) for p in range(facts.partitions)]
     with log.consumer("samzapy-tail", "samzapy-tail") as consumer:
         with closing(_batches(consumer, partitions, from_beginning, follow, max_records or LAST, SystemClock())) as batches:
-            code = print_records(batches, max_records, shown, as_json)
-        if not follow and (why := why_nothing(topic, consumer.bounds_of(partitions).values())):
-            say(why)
+            counted = _Counted(batches)
+            code = print_records(counted, max_records, shown, as_json)
+        if not follow and not counted.records:
+            say(why_nothing(topic, consumer.bounds_of(partitions).values()))
         return code
 
 
+class _Counted(Iterator[Sequence[Message]]):
+    """Batches; `records`: how many records they had so far."""
+
+    def __init__(self, batches: Iterator[Sequence[Message]]) -> None:
+        self._batches = batches
+        self.records = 0
+
+    def __next__(self) -> Sequence[Message]:
+        batch = next(self._batches)
+        self.records += len(batch)
+        return batch
+
+
 def why_nothing(topic: str, bounds: Collection[Bounds]) -> str:
-    """Of a topic that holds no records, whether it had some; "" of one that may hold some."""
-    if any(one.end > one.start for one in bounds):
-        return ""
+    """Of a topic that shows no records, whether it had some. What is still between its bounds is no record: ends of transactions stay after the records."""
     had = sum(one.end for one in bounds)
     if not had:
         return f"{topic} has no records that are committed"

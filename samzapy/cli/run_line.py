@@ -29,11 +29,13 @@ def line_of(status: Mapping[str, Any], totals: Totals, unanswered_s: float | Non
 
 
 def summary_of(totals: Totals, restarts: int, seconds: float, has_stages: bool = False) -> str:
-    """What a run did, when it has ended. `has_stages`: records went through internal topics, too."""
+    """What a run did, when it has ended: the sums of what its containers reported. One that died had not reported its last records ("at least"); what
+    it had not committed was processed again, and counts again. `has_stages`: records went through internal topics, too."""
     records = totals.of("processed")
     rate = f", {records / seconds:,.0f} records/s" if seconds > 0 else ""
     aside = [f"{totals.of(name):,} {words}" for name, words in (("dead_letters", "set aside"), ("skipped", "skipped")) if totals.of(name)]
-    parts = [f"{records:,} in", f"{totals.of('sent'):,} out", *aside]
+    least = "at least " if restarts else ""
+    parts = [f"{least}{records:,} in", f"{totals.of('sent'):,} out", *aside]
     counts = f"{_count(totals.of('commits'), 'commit')}, {_count(restarts, 'restart')}"
     between = " (internal topics included)" if has_stages else ""
     return f"records: {', '.join(parts)}{between}; {counts}; {_duration(seconds)}{rate}"

@@ -1,11 +1,14 @@
-"""What a run started now would be refused for: the same for `plan` and for `validate --connect`."""
+"""What a run started now would be refused for: the same for `plan`, for `validate --connect` and, where it would create topics, for `run`."""
 
 from __future__ import annotations
 
 from samzapy.api.errors import SamzapyError
 from samzapy.cli.job import Job
-from samzapy.ops.inspection import other_program
+from samzapy.config.load import LoadedJob
+from samzapy.ops.inspection import job_facts, other_program
 from samzapy.ops.topics import what_run_refuses
+from samzapy.ports import Clock, Log
+from samzapy.wiring.job_topics import JobTopics
 from samzapy.wiring.tasks import tasks_of
 
 
@@ -15,3 +18,17 @@ def what_a_run_refuses(job: Job) -> SamzapyError | None:
     if refused is not None:
         return refused
     return other_program(job.settings, tasks_of(job.settings, job.loaded.folders).operators, job.log, job.clock)
+
+
+def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
+    """Where a run would create topics, check first that its tasks can go on from their checkpoints: what is refused leaves no topics behind.
+
+    Raises:
+        StateMismatch: they cannot.
+    """
+    facts = job_facts(loaded.settings, log)
+    if not facts.tasks or set(JobTopics.of(loaded.settings).all) <= set(facts.topics):
+        return
+    refused = other_program(loaded.settings, tasks_of(loaded.settings, loaded.folders).operators, log, clock)
+    if refused is not None:
+        raise refused

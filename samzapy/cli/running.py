@@ -20,6 +20,7 @@ from samzapy.cli.apart import Apart, Facts
 from samzapy.cli.common import Relayed, as_called, say
 from samzapy.cli.job import Job
 from samzapy.cli.jobs import jobs_of
+from samzapy.cli.run_refusals import refuse_before_topics
 from samzapy.cli.run_watch import RunWatch
 from samzapy.cli.this_process import this_process, this_user
 from samzapy.cli.web_listener import context_of, fixed_tokens, name_of
@@ -114,6 +115,7 @@ class Run:
         refuse_to_make_again(settings, log, self._job.clock)
         made = topics_to_make(settings, log) if self._how.creates else {}
         tasks = checked_topics(settings, log, made)
+        refuse_before_topics(self._job.loaded, log, self._job.clock)
         prepare_schemas(settings, self._job.loaded.folders)
         warn_of_missing(settings, log)
         cluster_id = self._job.cluster_id()

@@ -31,9 +31,11 @@ MAX_FRAMES = 50
 MAX_KEY = 100  # bytes of a key that are shown
 PACKAGE = Path(__file__).parents[1]
 MAX_CAUSES = 5
+RAISED = "-> "  # before the class of an exception, in a stack
 TOLD, TOLD_EVERY = 10, 10_000  # of a task's records that are passed by: the first ones, then one in so many
 MAX_TOLD = 1000  # characters of an exception's text: it may quote the record, and goes into logs and heartbeats
 NO_RECORD = "Fix the task, then run the job again. `on_error` applies to records, and not to `{hook}`: catch there what the job should survive."
+PROGRAM = "its program"  # what is said to have failed, of a program
 PASS_UNREAD = "To continue past such records, set `on_error: {then: dead_letter}` (or `skip`)."
 PASS_BY = "Fix the task, or set `on_error: {then: dead_letter}` (or `skip`) to continue past such records."
 
@@ -120,7 +122,8 @@ def named(task: str, hook: str, error: BaseException, where: str = "", attempts:
     """The error with the task, the hook, the record and the line of the user's code that raised."""
     at = f" on record {where}" if where else ""
     often = f" {attempts} times" if attempts > 1 else ""
-    own = PASS_BY if where else NO_RECORD.format(hook=hook) if hook in ("window", "end_of_stream") else ""
+    pass_by = PASS_BY.replace("the task", "the program") if hook.startswith(PROGRAM) else PASS_BY
+    own = pass_by if where else NO_RECORD.format(hook=hook) if hook in ("window", "end_of_stream") else ""
     remedy = error.remedy if isinstance(error, SamzapyError) and error.remedy else own
     kind = type(error) if isinstance(error, TaskError) else TaskError
     if where and _is_of_reading(error):
@@ -148,11 +151,17 @@ def stack_of(error: BaseException) -> str:
     current: BaseException | None = error
     while current is not None and id(current) not in seen and len(seen) < MAX_CAUSES:
         seen.add(id(current))
-        part = "\n".join([*_frames(current), f"-> {type(current).__name__}"])
+        part = "\n".join([*_frames(current), f"{RAISED}{type(current).__name__}"])
         if part not in parts:  # an attempt that failed as the one before it did
             parts.insert(0, part)
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
     return without_secrets("\n".join(parts))
+
+
+def told_stack(error: BaseException) -> list[str]:
+    """The lines of `stack_of`; none where no line names a place: the error itself then says where it was."""
+    lines = stack_of(error).splitlines()
+    return lines if any(not line.startswith(RAISED) for line in lines) else []
 
 
 def _frames(error: BaseException) -> list[str]:
@@ -162,7 +171,7 @@ def _frames(error: BaseException) -> list[str]:
         code = trace.tb_frame.f_code
         places.append((code.co_filename, trace.tb_lineno, code.co_name))
         trace = trace.tb_next
-    users = [place for place in places if not _is_ours(place[0])]
+    users = [place for place in places if not _is_ours(place[0]) and not _is_of_with(place[0])]
     told = users if users or isinstance(error, SamzapyError) else places
     return [_frame(*place) for place in told[-MAX_FRAMES:]]
 
@@ -220,6 +229,11 @@ def _is_ours(path: str) -> bool:
     return Path(path).is_relative_to(PACKAGE)
 
 
+def _is_of_with(path: str) -> bool:
+    """Whether it is the standard library's code for `with`, through which ours and the user's raise."""
+    return path == contextlib.__file__
+
+
 def place_of(error: BaseException) -> str:
     """`file:line` of the innermost of the user's frames; "" if there is none."""
     return _user_line(error).strip(" ()")
@@ -230,7 +244,7 @@ def _user_line(error: BaseException) -> str:
     last = ""
     while frame is not None:
         name = frame.tb_frame.f_code.co_filename
-        if not _is_ours(name) and name != contextlib.__file__:  # through which our own code raises
+        if not _is_ours(name) and not _is_of_with(name):
             last = f" ({name.rsplit('/', 1)[-1]}:{frame.tb_lineno})"
         frame = frame.tb_next
     return last

@@ -35,7 +35,7 @@ from samzapy.api.errors import (
 from samzapy.clock import start_thread
 from samzapy.container.container import Container
 from samzapy.container.facts import PROCESS
-from samzapy.container.failure import stack_of
+from samzapy.container.failure import told_stack
 from samzapy.container.heartbeat import EXIT, STOP, Heartbeat
 from samzapy.container.inside import Doing, Inside
 from samzapy.container.lags import Lags, Written
@@ -237,11 +237,11 @@ class ContainerRunner:
         if error is not None:
             level = logging.WARNING if outcome == SUPERSEDED else logging.ERROR
             cause = error.__cause__ if isinstance(error, TaskError) else None
-            if cause is not None or not is_told_beside:
+            stack = [] if cause is None else told_stack(cause)
+            if stack or not is_told_beside:
                 LOG.log(level, "container %d %s: %s%s", self._number, outcome, error.code, ", raised at" if is_told_beside else f": {error}")
-            if cause is not None:
-                for line in stack_of(cause).splitlines():
-                    LOG.log(level, "    %s", line)
+            for line in stack:
+                LOG.log(level, "    %s", line)
         if self._container is not None:
             self._status = self._container.status()
             try:

@@ -120,7 +120,8 @@ class StageTime:
         going = [lane for lane in self.lanes if not lane.idle and not lane.ended]
         if not going:
             known = [lane.at_s for lane in self.lanes if lane.position >= 0]
-            return f"any input: none has had a record{f' for {_lasting(now_s - max(known))}' if known else ' since the start'}"
+            silent = f"any input: none has had a record{f' for {_lasting(now_s - max(known))}' if known else ' since the start'}"
+            return silent if all(lane.rules.when_idle == ADVANCE for lane in self.lanes) else f"{silent}; with `when_idle: advance` time would go on"
         slowest = min(going, key=lambda lane: lane.watermark)
         return _why(slowest, now_s)
 

@@ -16,6 +16,7 @@ from samzapy.api.envelope import SystemStreamPartition
 from samzapy.api.errors import TaskError
 from samzapy.api.store import KeyValueStore
 from samzapy.api.task import StreamTask
+from samzapy.container.failure import PROGRAM
 from samzapy.container.metrics import OperatorCounts, TaskMetrics
 from samzapy.container.spec import InputSpec
 from samzapy.container.stage_time import Lane
@@ -261,7 +262,10 @@ class TaskInstance:
     @property
     def hook(self) -> str:
         """Which hook its records are given to."""
-        return "its program" if self.takes_raw_records else "process_batch" if self.takes_batches else "process"
+        if self.takes_raw_records:
+            at = getattr(self.user, "failed_at", "")
+            return f"{PROGRAM}, in {at}," if at else PROGRAM
+        return "process_batch" if self.takes_batches else "process"
 
     @property
     def is_due(self) -> bool:

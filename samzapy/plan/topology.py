@@ -62,6 +62,8 @@ def other_inputs(checkpoint: Checkpoint, present: Collection[str]) -> Refuse | s
         "shows what it would do.",
     )
 
+OPEN_WINDOWS = "With the state of a window go the records of its windows that are still open."
+
 
 def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
     old = checkpoint.fingerprint[subject]
@@ -69,7 +71,7 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
         name = subject.removeprefix(OPERATOR)
         return Refuse(
             f"{subject} was {old!r} when its state was written; the program now says {new!r}, which cannot go on with that state.",
-            f"Change it back; or give it another name, under which it begins empty, and {_drop(name)}",
+            f"Change it back; or do both: 1. give it another name, under which it begins empty; 2. {_drop(name)} {OPEN_WINDOWS}",
         )
     if subject.startswith(INTERNAL):
         name, topic = subject.removeprefix(INTERNAL), Job(checkpoint.job, checkpoint.id).internal_topic(subject.removeprefix(INTERNAL))
@@ -137,7 +139,7 @@ def _gone_of_program(checkpoint: Checkpoint, name: str, stores: Mapping[str, boo
     back = f"Name it {name!r} (state is found by its name; a nicer word is `label`)" if near else f"Put {name!r} back"
     return Refuse(
         f"{name!r} has state, in changelog {checkpoint.stores[name].topic}, and is not in the program any more{renamed}",
-        f"{back}; or, {_drop(name)}",
+        f"{back}; or, {_drop(name)} {OPEN_WINDOWS}",
     )
 
 

@@ -73,7 +73,9 @@ def function(given: Any, what: str, where: str, *, names: Sequence[str] = NAMES,
         ConfigurationError: it takes no value, has a parameter of another name, or is a coroutine or generator, which would not run when it is called.
     """
     if not callable(given):
-        raise refused(f"{what} takes a function, not {type(given).__name__}", "", where)
+        of_field = f"Write one of the value: lambda value: value.{given}; of a dict: lambda value: value[{given!r}]."
+        is_field = isinstance(given, str) and given.isidentifier()
+        raise refused(f"{what} takes a function, not {type(given).__name__}", of_field if is_field else "", where)
     if inspect.iscoroutinefunction(given) or inspect.isasyncgenfunction(given):
         raise refused(f"{what}: {_name(given)} is a coroutine: nobody awaits it", "Define it without `async`.", where)
     if not may_yield and inspect.isgeneratorfunction(given):

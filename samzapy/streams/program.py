@@ -204,6 +204,7 @@ class GraphTask(StreamTask):
         counts: by operator, how many records it gave on; only of those that the code counts.
         taken: how many of the last run's records it took: it stops where a window is due.
         marks: how many of these were marks, which are no records of anybody's.
+        failed_at: the operator whose function of the user's raised last, in words; "" if none did, or where the error itself names the operator.
     """
 
     takes_raw_records = True
@@ -215,6 +216,7 @@ class GraphTask(StreamTask):
         self._of_windows: dict[int, Run] = {}
         self._windows: TaskWindows | None = None
         self.taken = self.marks = 0
+        self.failed_at = ""
         self._combiners: dict[str, Combiner] = {}
 
     def init(self, context: TaskContext) -> None:
@@ -312,10 +314,12 @@ class GraphTask(StreamTask):
     @contextmanager
     def _errors(self) -> Iterator[None]:
         """Errors are told with the operator in which they were raised."""
+        self.failed_at = ""
         try:
             yield
         except Exception as error:
             node, is_users = self._program.at(error)
+            self.failed_at = node.title if node is not None and is_users else ""
             if node is None or is_users:
                 raise
             placed = _placed(node, error)

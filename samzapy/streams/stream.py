@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from samzapy.streams import stateful, through
 from samzapy.streams.agg import Aggregate
 from samzapy.streams.emit import FINAL, Emit
+from samzapy.streams.familiar import no_operator
 from samzapy.streams.functions import OfBoth, OfHeaders, OfKey, OfTime, function
 from samzapy.streams.graph import Branch, Filter, FilterMap, FlatMap, Map, Merge, Node, Peek, Sink, Way
 from samzapy.streams.kinds import Kind, kind_of, returned_kind
@@ -42,6 +43,11 @@ class Stream(Generic[K, V]):
     def __init__(self, app: App, node: Node) -> None:
         self.app = app
         self.node = node
+
+    if not TYPE_CHECKING:  # which know the operators, and tell of others themselves
+
+        def __getattr__(self, name):
+            raise AttributeError(no_operator(self, name), name=name, obj=self)
 
     # -- without state ---------------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from samzapy.config.units import format_duration, parse_duration
 from samzapy.streams.kinds import JSON, Kind
@@ -33,6 +33,11 @@ class Pane(Generic[A]):
     value: A
     kind: PaneKind
     index: int
+
+    if not TYPE_CHECKING:  # of which type checkers know nothing
+
+        def __getitem__(self, entry):
+            raise TypeError(f"a Pane is no dict: the window's result is `pane.value`, and an entry of an aggregate's `pane.value[{entry!r}]`")
 
 
 PANE = Kind(JSON, Pane)

@@ -12,9 +12,9 @@ import pytest
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.cli.chaos import _encoded
 from samzapy.cli.lines import LineForm, Shown
-from samzapy.cli.records import _of_job, last_records, print_records, send_lines, why_nothing
+from samzapy.cli.records import _Counted, _of_job, last_records, print_records, send_lines, why_nothing
 from samzapy.model.marks import MARKS_KEY
-from samzapy.model.offsets import TopicPartition
+from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.ports import TopicSpec
 from samzapy.serde.record import RecordSerde
 from samzapy.serde.record_keys import as_key
@@ -218,7 +218,17 @@ def test_of_a_topic_without_records_it_is_said_whether_it_had_some() -> None:
 
     assert "t has no records that are committed" == told()
     world.send(b"one\ntwo\n", LineForm(STRING))
-    assert "" == told()
     with world.log.admin() as admin:
         admin.delete_records(dict(admin.high_watermarks(world.places)))
     assert told().startswith("t is empty: what it had, up to 2 records, is removed")
+    assert why_nothing("t", [Bounds(12, 13)]).startswith("t is empty: what it had, up to 13"), "the end of a transaction stays, and is no record"
+
+
+def test_what_is_shown_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    world = World()
+    world.send(b"one\ntwo\n", LineForm(STRING))
+    found = last_records(world.log.restore_consumer("t"), world.places, 10, world.clock)
+    for batches, count in (([], 0), ([found[:1], found[1:]], 2)):
+        counted = _Counted(iter(batches))
+        print_records(counted, None, Shown(None, None), False)
+        assert count == counted.records

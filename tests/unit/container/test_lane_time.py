@@ -312,7 +312,7 @@ def test_a_quiet_stage_goes_on_with_the_clock_if_it_is_told_to() -> None:
     held.read(0)
     held.pass_time(30)
     assert held.stage.watermark == 1000
-    assert held.stage.waits_for(held.now_s) == "any input: none has had a record for 29 s"
+    assert held.stage.waits_for(held.now_s) == "any input: none has had a record for 29 s; with `when_idle: advance` time would go on"
 
 
 def test_the_end_of_a_bounded_run_is_the_end_of_time_and_is_not_kept() -> None:

@@ -10,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from samzapy.api.errors import ConfigurationError, TaskError
+from samzapy.container.failure import told_stack
 from samzapy.container.metrics import OperatorCounts
 from samzapy.streams import Aggregate, App, Stream, agg
 from samzapy.testing import Harness
@@ -373,3 +374,25 @@ def test_what_an_abort_undoes_is_counted_once() -> None:
     counts.go_back()
     assert [5, 0] == numbers
     assert numbers is counts.of(2)
+
+
+def test_of_operators_on_one_line_the_error_names_the_one_that_failed_and_its_remedy_is_of_a_program() -> None:
+    app = App()
+    app.stream("s", key=str, value=int).map(lambda n: n + 1, value=int).filter(lambda n: 1 / (n - 3) > 0, label="near three").to("out")
+    with Harness(app) as h:
+        h.send("s", 2, key="a")
+        with pytest.raises(TaskError, match=r"its program, in filter near three, failed on record s\[0\]@0.*ZeroDivisionError.*\(test_programs.py:\d+\)") as found:
+            h.run()
+    assert found.value.remedy.startswith("Fix the program, or set `on_error")
+
+
+def test_an_error_that_names_its_operator_has_no_stack_of_python_s_own_lines() -> None:
+    app = App()
+    app.stream("s", key=str, value=str).key_by(lambda line: None, "by-none", key=str).count("n").to("out")
+    with Harness(app) as h:
+        h.send("s", "x", key="a")
+        with pytest.raises(TaskError, match=r"its program failed on record .*: key_by by-none \(test_programs.py:\d+\): its function gave None") as found:
+            h.run()
+    cause = found.value.__cause__
+    assert cause is not None
+    assert [] == told_stack(cause)

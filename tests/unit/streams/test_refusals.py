@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.streams import Aggregate, App, agg
+from samzapy.streams import Aggregate, App, Pane, agg
 from samzapy.streams.expand import check_names, sections
 
 
@@ -143,3 +143,30 @@ def test_an_aggregate_that_cannot_be_called_is_refused() -> None:
     bad: Aggregate[Any, Any, Any] = Aggregate(lambda: 0, lambda a: a, None, lambda a: a)
     with pytest.raises(ConfigurationError, match="takes 1 values"):
         App().stream("in", key=str, value=int).aggregate("x", bad=bad)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda app: app.stream("s", time="at"), r"time=….* takes a function, not str.*lambda value: value\.at; of a dict: lambda value: value\['at'\]"),
+        (lambda app: app.stream("s").key_by("hall", "by-hall", key=str), r"takes a function, not str.*lambda value: value\.hall"),
+        (lambda app: app.stream("s").map("a b"), r"takes a function, not str\.$"),
+    ],
+)
+def test_the_name_of_a_field_is_no_function_and_the_remedy_shows_one(wrong: Callable[[App], object], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        wrong(App())
+
+
+@pytest.mark.parametrize(("name", "operator"), [("groupby", "key_by"), ("group_by", "key_by"), ("join", "lookup"), ("flatmap", "flat_map"), ("where", "filter")])
+def test_a_name_from_elsewhere_leads_to_the_operator(name: str, operator: str) -> None:
+    stream: Any = App().stream("s", key=str, value=dict)
+    with pytest.raises(AttributeError, match=f"'Stream' object has no attribute '{name}'; the operator is called '{operator}'"):
+        getattr(stream, name)
+    assert not hasattr(stream, "nothing_like_that")
+
+
+def test_a_pane_is_no_dict_and_says_where_its_result_is() -> None:
+    pane: Any = Pane(0, 10, {"n": 1}, "on_time", 0)
+    with pytest.raises(TypeError, match=r"pane\.value\['n'\]"):
+        pane["n"]
