@@ -51,7 +51,7 @@ class Cut:
     times: Mapping[str, LaneMark]  # by str(TopicPartition)
     watermarks: Mapping[str, int]
     condemned: Mapping[str, tuple[int, ...]]  # by str(TopicPartition)
-    said: Said  # what it tells those behind internal topics
+    said: Said  # what it tells the following stages
     refills: Mapping[str, Mapping[str, int]]  # by str(TopicPartition): what is read again for stores that began empty
 
 

@@ -189,7 +189,7 @@ class Inputs:
         """Whether to ask the broker where the partition's readable records end: once for each position."""
         has_none = partition in self._paused or self._consumer.high_watermark(partition) <= position
         # An answer takes up to fetch.wait.max.ms, because it comes after that of the fetch under way. Partitions whose records only wait in
-        # the client, behind those of others, are not asked about: that would hold those others up.
+        # the client, after those of others, are not asked about: that would hold those others up.
         still, asks = look(self._still.get(partition), position, has_none, now, self.drained, STILL_S)
         if still is None:
             self._still.pop(partition, None)

@@ -1,7 +1,7 @@
-"""What a container's tasks say of themselves in internal topics: how far each is, at the cut of a commit, behind all that it sent before.
+"""What a container's tasks say of themselves in internal topics: how far each is, at the cut of a commit, after all that it sent before.
 
 A mark is in the transaction that also has the task's records and its checkpoint with the same times. So those who read it have read all that the
-task sent before; and what it still sends comes from records behind the cut, which are of that time or later.
+task sent before; and what it still sends comes from records after the cut, which are of that time or later.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Marks:
         return said(at, stage.is_idle and not is_firing, has_ended and not is_firing, self._run_id)
 
     def is_news(self, task: TaskInstance, now: Said) -> bool:
-        """Whether those behind do not know this of the task. Of a topic without time they need only hear of the end."""
+        """Whether the following stage does not know this of the task. Of a topic without time they need only hear of the end."""
         return any(mark != task.said.get(topic, None if self._between[topic].timed else Mark()) for topic, mark in now.items())
 
     def send(self, tasks: Iterable[tuple[TaskInstance, Said]]) -> None:

@@ -231,7 +231,7 @@ class TaskInstance:
     closing: bool = False  # shutdown was asked for
     takes_batches: bool = False  # its class defines process_batch
     time: TaskTime | None = None  # None: no input has a time, and none is an internal topic
-    said: dict[str, Mark] = field(default_factory=dict)  # by internal topic, what those behind it know of this task: as committed, since it started
+    said: dict[str, Mark] = field(default_factory=dict)  # by internal topic, what its readers know of this task: as committed, since it started
     announced: set[str] = field(default_factory=set)  # internal topics whose readers were told in the open transaction that it is idle no more
     takes_raw_records: bool = False  # its process_batch takes records that are not decoded: a program of streams
     counts: OperatorCounts = field(default_factory=OperatorCounts)

@@ -1,5 +1,5 @@
 """The event time of a task: its lanes, and its stages. A plain task has one stage, of all its inputs with a time. A program has one for each set of
-inputs that feeds windows or an internal topic: what comes behind an internal topic must not hold up what comes before it."""
+inputs that feeds windows or an internal topic: what comes after an internal topic must not hold up what comes before it."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class TableSource(Keeps):
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Repartition(Node):
-    """Sends to an internal topic, of the job's own; what it gives on is read there, by the `Reader` behind it.
+    """Sends to an internal topic, of the job's own; the `Reader` after it reads what this sends.
 
     Attributes:
         name: of the topic, in the program.
@@ -149,7 +149,7 @@ class Repartition(Node):
         choices: of repartition, among how many partitions a key's records are spread.
         function: of key_by the new key, of repartition the number of the partition; None: the key stays and chooses the partition.
         partitions: how many the topic has; None: as many as what it is used with, or as the largest input.
-        combine: whether what is summed up behind the topic may be summed up before it.
+        combine: whether what is summed up after the topic may be summed up before it.
     """
 
     name: str

@@ -65,9 +65,9 @@ def partitions_of(key: bytes, partitions: int, choices: int) -> tuple[int, ...]:
 
 
 def refuse_scattered(node: Node, what: str, where: str) -> None:
-    """Refuse state by key behind a topic in which the records of a key lie in several partitions."""
+    """Refuse state by key after a topic in which the records of a key lie in several partitions."""
     for root in roots_of(node):
         if isinstance(root, Reader) and root.writer.how in (ROUND_ROBIN, DIRECT, PARTIAL_KEY):
             option = f"choices={root.writer.choices}" if root.writer.how == PARTIAL_KEY else "by=…"
             hint = f"Put .key_by(…) before it, or let the key choose: repartition({root.name!r}) without {option}."
-            raise refused(f"{what}: behind repartition({root.name!r}, {option}) the records of one key may be in several tasks", hint, where)
+            raise refused(f"{what}: after repartition({root.name!r}, {option}) the records of one key may be in several tasks", hint, where)

@@ -220,7 +220,7 @@ class TaskWindows:
         return at, is_firing
 
     def fire(self, runs: Mapping[int, Callable[..., Any]], send: Callable[..., None], counts: list[int]) -> None:
-        """One unit: of the first windows that are due, since what they give may be for those behind them."""
+        """One unit: of the first windows that are due, since what they give may be for those that follow them."""
         for node, slices, now in self._windows:
             watermark = now.stage.watermark
             if slices.is_due(watermark):

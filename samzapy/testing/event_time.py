@@ -40,7 +40,7 @@ class EventTime:
                 if task_input.lane is not None and task_input.partition.topic == topic:
                     task_input.lane.go_to(at + task_input.lane.rules.delay_ms)
         if has_stages:
-            self.run()  # a following stage hears of it with a commit: what is sent next is behind that
+            self.run()  # a following stage hears of it with a commit: what is sent next comes after that
 
     def late(self, name: str) -> int:
         """How many records were too late for all their windows in the window operator of that name: over all tasks, since the container started.

@@ -344,7 +344,7 @@ def test_the_picture_says_which_stage_begins_where() -> None:
         (lambda s: s.repartition("x", by="random"), "by='random'"),
         (lambda s: s.repartition("x", choices=0), "choices=0"),
         (lambda s: s.repartition("x", by="round_robin", choices=2), "choices=2 with by=…"),
-        (lambda s: s.repartition("x", choices=2).count("n"), r"behind repartition\('x', choices=2\) the records of one key may be in several tasks"),
+        (lambda s: s.repartition("x", choices=2).count("n"), r"after repartition\('x', choices=2\) the records of one key may be in several tasks"),
     ],
 )
 def test_what_cannot_be_is_refused_when_it_is_defined(define: Any, said: str) -> None:
