@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 
 from samzapy.api.task import StreamTask
 from samzapy.container.container import Container
+from samzapy.container.inside import Doing, Inside
 from samzapy.container.tracing import MAX_EFFECTS, MAX_RECORDS, MAX_TEXT, shown
 from samzapy.model.offsets import TopicPartition
 from samzapy.readers import read_to_end
@@ -134,30 +138,72 @@ def test_one_at_a_time_and_bounded(tmp_path: Path) -> None:
     container.close()
 
 
+Ask = Callable[[Container], None]
+
+
+def history(folder: Path, seed: int, ask: Ask) -> dict[str, list[Any]]:
+    """What a container leaves in Kafka that is fed at random, and where it stands; `ask` is called before each of its steps."""
+    chance = random.Random(seed)
+    bench = Bench(folder, Batches if seed % 2 else Sums, partitions=2, retries=1, on_error="dead_letter")
+    container = bench.start()
+    for _ in range(150):
+        for _ in range(chance.randrange(5)):
+            bench.feed((chance.choice("abc"), chance.choice([-1, 0, 1, 2, 3])), partition=chance.randrange(2))
+        ask(container)
+        container.step(0.0)
+        if chance.random() < 0.1:
+            container.commit()
+    drained(bench, container)
+    positions = container.positions()
+    kept = {task: sorted(instance.stores["s"].all()) for task, instance in container.tasks.items()}
+    container.close()
+    topics = ("out", JOB.dead_letter_topic, JOB.changelog_topic("s"))
+    found: dict[str, list[Any]] = {f"{t}[{p}]": records(bench, t, p) for t in topics for p in range(2)}
+    return {**found, **kept, "positions": sorted((t, str(p), o) for t, at in positions.items() for p, o in at.items())}
+
+
+def nothing(container: Container) -> None:
+    """Nobody asks."""
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_questions_change_nothing(tmp_path: Path, seed: int) -> None:
-    """The same feed with and without traces at random moments: the same outputs, changelog, dead letters and checkpoints."""
+    """The same feed with and without traces at random moments: the same outputs, changelog, dead letters, state and positions."""
+    asked = random.Random(seed + 1000)
 
-    def history(folder: Path, are_asked: bool) -> dict[str, list[Any]]:
-        chance, asked = random.Random(seed), random.Random(seed + 1000)
-        bench = Bench(folder, Batches if seed % 2 else Sums, partitions=2, retries=1, on_error="dead_letter")
-        container = bench.start()
-        for _ in range(150):
-            for _ in range(chance.randrange(5)):
-                bench.feed((chance.choice("abc"), chance.choice([-1, 0, 1, 2, 3])), partition=chance.randrange(2))
-            if are_asked and not container.tracing.is_on:
-                container.tracing.ask(f"Partition {asked.randrange(2)}", asked.randrange(1, 9), SECONDS)
-            container.step(0.0)
-            if chance.random() < 0.1:
-                container.commit()
-        drained(bench, container)
-        positions = container.positions()
-        container.close()
-        topics = ("out", JOB.dead_letter_topic, JOB.changelog_topic("s"))
-        found: dict[str, list[Any]] = {f"{t}[{p}]": records(bench, t, p) for t in topics for p in range(2)}
-        return {**found, "positions": sorted((t, str(p), o) for t, at in positions.items() for p, o in at.items())}
+    def ask(container: Container) -> None:
+        if not container.tracing.is_on:
+            container.tracing.ask(f"Partition {asked.randrange(2)}", asked.randrange(1, 9), SECONDS)
 
-    assert history(tmp_path / "without", False) == history(tmp_path / "with", True)
+    assert history(tmp_path / "without", seed, nothing) == history(tmp_path / "with", seed, ask)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("seed", range(4))
+def test_neither_do_ten_thousand_that_come_by_the_line(tmp_path: Path, seed: int) -> None:
+    """Good ones, and whatever else could be sent: a fourth of them for each seed."""
+    asked, answered = random.Random(seed + 2000), Counter[str]()
+    insides: dict[int, Inside] = {}
+
+    def ask(container: Container) -> None:
+        doing = Doing("process", 0.1)
+        inside = insides.setdefault(id(container), Inside(threading.get_ident(), lambda: doing, lambda: container.tracing, None))
+        for answer in inside.take([question(asked) for _ in range(17)]):
+            answered["error" if "error" in answer else "found"] += 1
+
+    assert history(tmp_path / "without", seed, nothing) == history(tmp_path / "with", seed, ask)
+    assert sum(answered.values()) >= 2400
+    assert min(answered["found"], answered["error"]) >= 200
+
+
+def question(chance: random.Random) -> dict[str, Any]:
+    """One of those that are answered, or one that nobody should have sent."""
+    odd = [None, "", -1, 10**400, float("nan"), "Partition 0", "Partition 1", "Partition 9", [], {"a": 1}, "commit", "'; drop", "../..", True]
+    kind = chance.choice(["stack", "trace", "trace", "profile", "put", "commit", "seek", "stop", chance.choice(odd)])
+    good = {"id": f"q{chance.random()}", "kind": kind, "task": f"Partition {chance.randrange(2)}", "records": chance.randrange(1, 9), "seconds": 1}
+    for name in chance.sample(sorted(good), chance.choice([0, 0, 1, 2])):
+        good[name] = chance.choice(odd)
+    return good
 
 
 def records(bench: Bench, topic: str, partition: int) -> list[tuple[Any, Any]]:
