@@ -175,6 +175,7 @@ def _print_operators(tasks: Sequence[Mapping[str, Any]]) -> None:
         print()
         rows = [(operator, row.get("in"), row.get("out"), row.get("dropped"), row.get("late")) for operator, row in sums.items()]
         print_table(("OPERATOR", "IN", "OUT", "DROPPED", "LATE"), rows)
+        print(folded("Operators count since their container started.", sys.stdout))
 
 
 def _utc(ms: int) -> str:
