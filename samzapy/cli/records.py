@@ -19,7 +19,7 @@ from typing import IO, Annotated, Any
 
 import typer
 
-from samzapy.api.errors import ConfigurationError, SerdeError, TopicMissing
+from samzapy.api.errors import ConfigurationError, NotAuthorized, SerdeError, TopicMissing
 from samzapy.cli.common import AsJson, print_json, say
 from samzapy.cli.lines import BadLine, LineForm, Record, Shown, records_of
 from samzapy.cli.loading import load
@@ -27,9 +27,11 @@ from samzapy.clock import SystemClock
 from samzapy.config.registered import is_registered
 from samzapy.config.schema import Settings
 from samzapy.kafka.log import KafkaLog
+from samzapy.model.access import READ
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import TOPIC_NAME
 from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.ops.access import also_needed
 from samzapy.ops.shown import serdes_by_topic
 from samzapy.plan.topics import command_that_makes
 from samzapy.ports import Clock, Consumer, Log, Message, PlainProducer, TopicFacts, TopicSpec
@@ -192,10 +194,13 @@ def tail(
     shown = Shown(*(None if name is None else find(name, topic, part) for name, part in ((key_serde, KEY), (value_serde, VALUE))))
     facts = _facts(log, topic, servers)
     partitions = [TopicPartition(topic, p) for p in range(facts.partitions)]
-    with log.consumer("samzapy-tail", "samzapy-tail") as consumer:
-        with closing(_batches(consumer, partitions, from_beginning, follow, max_records or LAST, SystemClock())) as batches:
-            counted = _Counted(batches)
-            code = print_records(counted, max_records, shown, as_json)
+    with log.restore_consumer("tail") as consumer:  # in the job's group: its user may be allowed no other
+        try:
+            with closing(_batches(consumer, partitions, from_beginning, follow, max_records or LAST, SystemClock())) as batches:
+                counted = _Counted(batches)
+                code = print_records(counted, max_records, shown, as_json)
+        except NotAuthorized as error:
+            raise also_needed(error, READ, [topic], "reading this topic", log) from error
         if not follow and not counted.records:
             say(why_nothing(topic, consumer.bounds_of(partitions).values()))
         return code

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from samzapy.api.errors import ClusterUnreachable, LogError, NotAuthorized
 from samzapy.config.schema import Settings
-from samzapy.model.access import TRANSACTIONAL_ID, Access, grant_command
+from samzapy.model.access import TOPIC, TRANSACTIONAL_ID, Access, grant_command
 from samzapy.ops.topics import changelogs
 from samzapy.plan.access import needed_access
 from samzapy.ports import Log
@@ -93,6 +94,22 @@ def explained(error: NotAuthorized, settings: Settings, log: Log) -> NotAuthoriz
         return error
     lines = "".join(f"\n  {one.command}" for one in missing)
     return NotAuthorized(f"{error.message} {'; '.join(map(str, missing))}.", f"These commands of Kafka's own tool allow it:{lines}")
+
+
+def also_needed(error: NotAuthorized, operation: str, topics: Iterable[str], purpose: str, log: Log) -> NotAuthorized:
+    """The error of a command that needs more than the job does, with what is missing. `operation`: on these topics; `purpose`: what for."""
+    wanted = [Access(TOPIC, topic, (operation,), purpose) for topic in sorted(topics)]
+    try:
+        with log.admin() as admin:
+            missing = admin.missing_access(wanted)
+    except LogError:
+        return error
+    if not missing:
+        return error
+    named = "; ".join(f"{access} is missing" for access in missing)
+    return NotAuthorized(
+        f"{purpose} needs more than the job itself: {named}.", "Allow it to this user, or run the command as a user that has it."
+    )
 
 
 def _command(settings: Settings, access: Access) -> str:

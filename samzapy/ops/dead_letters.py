@@ -6,8 +6,7 @@ transactional.id for all replays of a job), and reads the traces only then. It m
 running container hides all records after it, traces too. So it first writes a barrier into each partition and reads up to that.
 
 Dead letters of one record (several tasks read it) are sent back together, as one record; that is exact only if it failed in every task that
-reads it, and refused otherwise. If two name the same record but differ in content,
-both are sent: it cannot be known here which of them is forged.
+reads it, and refused otherwise. If two name the same record but differ in content, both are sent: nobody can know which of them is forged.
 
 A record goes back with its own timestamp. One that its topic would refuse or soon remove because of that is refused here, unless it may get the
 present time.
@@ -24,23 +23,19 @@ from samzapy.api.errors import (
     InDoubt,
     InternalError,
     LogError,
+    NotAuthorized,
     OffsetOutOfRange,
     RecordTooLarge,
     SamzapyError,
     TopicMissing,
     TransactionAborted,
 )
-from samzapy.model.dead_letter import (
-    BARRIER,
-    DeadLetter,
-    Origin,
-    record_size,
-    replay_headers,
-    trace_headers,
-)
+from samzapy.model.access import WRITE
+from samzapy.model.dead_letter import BARRIER, DeadLetter, Origin, record_size, replay_headers, trace_headers
 from samzapy.model.marks import MARKS_KEY
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition, next_offset
+from samzapy.ops.access import also_needed
 from samzapy.ops.letters import Entry, Found, Sorting
 from samzapy.ops.replay_time import NOW, is_given_by, time_to_send, why_not_own
 from samzapy.ports import Clock, Consumer, Log, Message, TopicFacts, TransactionalProducer
@@ -68,8 +63,8 @@ class DeadLetters:
 
     Args:
         inputs: the topics that the job's tasks read, also those between stages of a program: nothing is sent to any other.
-        readers: by broadcast input, how many tasks read each of its records. All of them read what is sent back, so a record that failed in
-            some of them only is refused. An input that is not there is not checked.
+        readers: by broadcast input, how many tasks read each of its records. All of them read what is sent back, so a record that failed in some of
+            them only is refused. An input that is not there is not checked.
         may_have_new_time: records whose own timestamp their topic refuses, or removes soon, get the present time; else they are refused.
         limit_bytes: dead letters of more bytes are not read; 0: of any.
 
@@ -136,6 +131,7 @@ class DeadLetters:
     def _round(self, select: Select, send: Send, tell: Progress, before: int) -> tuple[list[Entry], bool]:
         """Send with one producer, until nothing is left or a commit was suspicious: then a new producer has to read the traces again."""
         done: list[Entry] = []
+        waiting: list[Entry] = []
         producer = self._log.transactional_producer(f"{self._job}-dead-letters")
         try:
             producer.init()  # an earlier replay is fenced, and what it had not committed is gone
@@ -157,6 +153,8 @@ class DeadLetters:
         except TransactionAborted:
             producer.abort()
             raise
+        except NotAuthorized as error:
+            raise also_needed(error, WRITE, {e.letter.origin.topic for e in waiting}, "sending dead letters back", self._log) from error
         finally:
             producer.close()
 
@@ -320,9 +318,7 @@ def _told(batches: Iterable[Sequence[Message]]) -> Iterator[Sequence[Message]]:
     try:
         yield from batches
     except OffsetOutOfRange as error:
-        raise LogError(
-            f"Kafka removed dead letters by age while they were read: {error.message}", "Run this again: nothing was sent twice."
-        ) from None
+        raise LogError(f"Kafka removed dead letters by age while they were read: {error.message}", "Run this again: nothing was sent twice.") from None
 
 
 def _batches(entries: Sequence[Entry]) -> Iterable[list[Entry]]:

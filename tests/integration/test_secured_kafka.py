@@ -291,6 +291,34 @@ def test_doctor_and_validate_name_what_is_missing_and_the_line_that_allows_it(se
 
 
 @pytest.mark.prove
+def test_a_command_that_needs_more_than_the_job_names_it(secured: Secured, tmp_path: Path, unique: str) -> None:
+    job = SecuredJob(secured, tmp_path, unique)
+    job.file.write_text(json.dumps({**json.loads(job.file.read_text()), "on_error": {"then": "dead_letter"}}))
+    needs = access_of(load_job([job.file], []).settings)
+    grant(job.admin_settings, PRINCIPAL, needs)
+    producer = Producer(job.admin_settings)
+    for value in (b"\xff", b"good"):
+        producer.produce(job.input, value, partition=0)
+    assert 0 == producer.flush(LIMIT_S)
+    assert 0 == job.command("run", "--local", "--until-end").returncode
+
+    def tail(topic: str) -> subprocess.CompletedProcess[str]:
+        return run_samzapy(["tail", topic, "--job", str(job.file), "--max", "1", "--value-serde", "bytes"], job.folder, LIMIT_S)
+
+    assert (0, "") == (tail(job.input).returncode, tail(job.input).stderr)
+    written = tail(job.output)
+    assert (4, True) == (written.returncode, f"Read on topic {job.output} is missing" in written.stderr), written.stderr
+
+    def replay() -> subprocess.CompletedProcess[str]:
+        return run_samzapy(["dlq", "replay", str(job.file), "--all", "--execute"], job.folder, LIMIT_S)
+
+    refused = replay()
+    assert (4, True) == (refused.returncode, f"Write on topic {job.input} is missing" in refused.stderr), refused.stderr
+    grant(job.admin_settings, PRINCIPAL, [Access("topic", job.input, ("Write",), "replay")])
+    until(lambda: replay().returncode == 0, "it may write")
+
+
+@pytest.mark.prove
 @pytest.mark.parametrize("kind", ["output", "input", "transactions"])
 def test_a_permission_that_is_taken_away_while_the_job_runs_ends_it_with_its_name(
     secured: Secured, tmp_path: Path, unique: str, kind: str
