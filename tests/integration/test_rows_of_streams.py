@@ -157,7 +157,7 @@ class Rows(Job):
 def kill_one(run: Running, chance: random.Random) -> None:
     """SIGKILL to any of its containers, at any time."""
     threading.Event().wait(chance.random() * LATEST_KILL_S)
-    status = run.until(lambda s: all(c["state"] == "RUNNING" and c["pid"] for c in s["containers"]))
+    status = run.until(lambda s: s["containers"] and all(c["state"] == "RUNNING" and c["pid"] for c in s["containers"]))
     victim = chance.choice(status["containers"])
     os.kill(victim["pid"], signal.SIGKILL)
     run.until(lambda s: all(c["pid"] != victim["pid"] for c in s["containers"]))

@@ -281,3 +281,60 @@ def test_no_window_closes_while_a_container_of_the_stage_before_stands_still(kaf
 def reached(run: Running, ends: dict[str, int]) -> None:
     """Those that still answer have read to these ends; of the others nothing is asked."""
     run.until(lambda s: all({**{place: at for t in s["tasks"] for place, at in t["positions"].items()}}.get(place, 0) >= end for place, end in ends.items()))
+
+
+# -- names -------------------------------------------------------------------------------------------------------------------------------------
+
+HOURS = """
+from samzapy.streams import App, agg, tumbling
+
+app = App()
+clicks = app.stream(f"{NAME}-in", key=str, value=dict, time=lambda v: v["at"], watermark_delay="10s", idle_timeout="5s")
+paid = clicks.key_by(lambda v: v["campaign"], "by-campaign", key=str)
+paid.window(tumbling("1h")).aggregate("campaign-hours", n=agg.count()).to(f"{NAME}-hours")
+"""
+
+
+@KILLS
+def test_a_program_that_changes_over_state(kafka: str, tmp_path: Path, kills: int) -> None:
+    """Names: renamed, another length: refused; an operator without state, a new window: it goes on, and the new one begins empty."""
+    job = Program(kafka, tmp_path, f"names-{secrets.token_hex(4)}", HOURS, TASKS, ("hours", "days"))
+    chance, module = random.Random(job.name), tmp_path / f"program_{job.name.replace('-', '_')}.py"
+
+    def send(count: int, since: int) -> Counter[tuple[str, int]]:
+        sent = [(f"c{chance.randrange(5)}", T0 + since + n * 60_000) for n in range(count)]
+        produce(kafka, job.input, [(None, json.dumps({"campaign": c, "at": at}).encode(), n % TASKS) for n, (c, at) in enumerate(sent)])
+        return Counter((c, at // 3_600_000) for c, at in sent)
+
+    def changed(*pairs: tuple[str, str]) -> subprocess.CompletedProcess[str]:
+        source = HOURS
+        for old, new in pairs:
+            assert old in source
+            source = source.replace(old, new)
+        module.write_text(f"NAME = {job.name!r}\n{source}")
+        return job.run_to_end()
+
+    wanted = send(300, 0)
+    with job.running("--local") as run:
+        for _ in range(kills):
+            kill_one(run, chance)
+        run.until_caught_up({f"{job.input}[{p}]": end for p, end in ends(kafka, job.input).items()})
+        assert run.stop() == 0
+    renamed = changed(('"campaign-hours"', '"per-campaign"'))
+    assert renamed.returncode != 0
+    assert all(f"'{name}'" in renamed.stderr for name in ("campaign-hours", "per-campaign")), renamed.stderr
+    longer = changed(('"1h"', '"2h"'))
+    assert longer.returncode != 0
+    assert "campaign-hours" in longer.stderr
+    assert "tumbling 1h" in longer.stderr
+    assert "tumbling 2h" in longer.stderr
+    inserted = changed(("paid.window", "paid.map(lambda v: dict(v), value=dict).window"))
+    assert inserted.returncode == 0, inserted.stderr
+    later = send(300, 100 * 3_600_000)
+    days = 'paid.window(tumbling("1d")).aggregate("campaign-days", n=agg.count()).to(f"{NAME}-days")\n'
+    added = changed(("paid.window", f"{days}paid.window"))
+    assert added.returncode == 0, added.stderr
+    found = {topic: [((r.key or b"").decode(), json.loads(r.value or b"")) for r in read_all(kafka, f"{job.name}-{topic}")] for topic in ("hours", "days")}
+    assert wanted + later == Counter({(key, p["start"] // 3_600_000): p["n"] for key, p in found["hours"]})
+    assert len(found["hours"]) == len(wanted + later)
+    assert sum(p["n"] for _, p in found["days"]) == later.total()
