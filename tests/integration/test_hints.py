@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from samzapy.coordinator.diagnosing import job_facts
 from samzapy.dev.spark import LocalSpark
+from samzapy.plan.diagnosis import Finding, diagnose
 from tests.figures import Tell
 from tests.integration.job import Job, Running
 from tests.integration.trouble import Feed, Hints, Throttled, Trouble
@@ -164,3 +166,22 @@ def test_memory_that_grows_without_end(staged: Callable[..., Trouble], tell: Tel
 def test_a_healthy_job_gives_none(staged: Callable[..., Trouble]) -> None:
     with fed(staged(), every(4, 120, "wait 2")) as (_, _, hints):
         hints.none_for(120.0)
+
+
+def test_a_job_with_more_containers_than_it_needs(staged: Callable[..., Trouble], tell: Tell) -> None:
+    """What its status says is a case for the rule, and after the remedy no more. That it is told after half an hour: tests/unit/coordinator."""
+
+    def found(status: dict[str, Any]) -> list[Finding]:
+        return diagnose(job_facts(status, {}, [], [], 0))
+
+    job = staged()
+    with fed(job, every(4, 5, "wait 1")) as (run, _, hints):
+        (finding,) = found(run.until(lambda s: ["over-provisioned"] == [finding.code for finding in found(s)]))
+        tell(f"{finding.sentence} {finding.remedy}")
+        assert finding.remedy == "samzapy scale JOB.yaml --containers 1"
+        hints.now()
+        assert job.command("scale", str(job.file), "--containers", "1").returncode == 0
+        run.until(lambda s: s["state"] == "RUNNING" and len(s["containers"]) == 1 and s["rates"]["in"] > 10 and [] == found(s))
+        hints.now()
+        assert "over-provisioned" not in hints.seen, "not before it has lasted for long"
+        assert set() == hints.urgent

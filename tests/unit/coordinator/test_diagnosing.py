@@ -130,3 +130,36 @@ def test_slow_decisions_of_the_brokers_are_forgotten_soon_and_those_of_seldom_co
     assert 1.0 == told(65_000, decided(10_000, 1.0)), "one commit a minute"
     assert told(75_000, decided(10_000, 1.0)) is None
     scene.close()
+
+
+class Idle(Scene):
+    """Three containers for the work of less than one."""
+
+    is_busy = False
+
+    def arriving(self, name: str) -> float:
+        return 4000.0 if self.is_busy else 200.0
+
+    def told_after(self, most_s: float) -> float | None:
+        """The seconds until the only hint is told that it has too many containers; None: it is not within so many."""
+        began = self.time
+        while self.time - began < most_s:
+            self.clock.ago_s -= 10.0
+            self.step(10.0)
+            told = self.roster.diagnosing.to_json()
+            if told:
+                assert ["over-provisioned"] == [hint["code"] for hint in told]
+                return self.time - began
+        return None
+
+
+def test_more_containers_than_are_needed_are_told_after_half_an_hour_of_that_and_a_busy_minute_begins_it_anew() -> None:
+    scene = Idle()
+    assert scene.told_after(600) is None
+    scene.is_busy = True
+    assert scene.told_after(60) is None
+    scene.is_busy = False
+    assert 1790 <= (scene.told_after(1900) or 0) <= 1860
+    (hint,) = scene.roster.diagnosing.to_json()
+    assert ("know", "samzapy scale JOB.yaml --containers 1") == (hint["severity"], hint["remedy"])
+    scene.close()
