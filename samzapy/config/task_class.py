@@ -162,8 +162,8 @@ def _broken(key: str, name: str, error: BaseException) -> ConfigError:
         where, line = error.filename, error.lineno
         what = f"{type(error).__name__}: {error.msg}"
     else:
-        ours = (__file__, user_import.__file__)
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename and f.filename not in ours]
+        ours = str(Path(__file__).parents[1])
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename and not f.filename.startswith(f"{ours}/")]
         where, line = (frames[-1].filename, frames[-1].lineno) if frames else (name, 0)
         what = f"it ends the process: {error}" if isinstance(error, user_import.EndsProcess) else _one_line(error)
     hint = f"Import it by itself: python -c 'import {name}'."

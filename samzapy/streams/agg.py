@@ -15,7 +15,9 @@ from typing_extensions import TypeVar as DefaultTypeVar
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.streams.different import in_form, text_of
+from samzapy.streams.functions import refuse_no_function
 from samzapy.streams.kinds import Kind, plain, unplain
+from samzapy.streams.places import place
 from samzapy.streams.ranks import compared
 from samzapy.streams.sums import both, exactly, plus, plus_for_mean, result_of
 
@@ -128,6 +130,7 @@ def top(k: int, by: Callable[[V], Comparable]) -> Aggregate[V, Any, list[V]]:
     Raises TaskError as `min_by`; ConfigurationError for another `k`.
     """
     _check_size("top", k, MAX_TOP)
+    refuse_no_function(by, "agg.top", place())
 
     def of_kind(kind: Kind | None) -> Aggregate[V, Any, list[V]]:
         keep, give = _forms(kind)
@@ -226,7 +229,10 @@ def _plus(a: Any, b: Any) -> Any:
 
 
 def _getter(of: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
-    return _same if of is None else of
+    if of is None:
+        return _same
+    refuse_no_function(of, "an aggregate", place())
+    return of
 
 
 def _forms(kind: Kind | None) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
@@ -246,6 +252,8 @@ def _extreme(get: Callable[[Any], Any], better: Callable[[Any, Any], bool], what
 
 
 def _best(by: Callable[[Any], Any], better: Callable[[Any, Any], bool], what: str) -> Aggregate[Any, Any, Any]:
+    refuse_no_function(by, f"agg.{what}", place())
+
     def of_kind(kind: Kind | None) -> Aggregate[Any, Any, Any]:
         keep, give = _forms(kind)
 

@@ -72,15 +72,20 @@ def function(given: Any, what: str, where: str, *, names: Sequence[str] = NAMES,
     Raises:
         ConfigurationError: it takes no value, has a parameter of another name, or is a coroutine or generator, which would not run when it is called.
     """
-    if not callable(given):
-        of_field = f"Write one of the value: lambda value: value.{given}; of a dict: lambda value: value[{given!r}]."
-        is_field = isinstance(given, str) and given.isidentifier()
-        raise refused(f"{what} takes a function, not {type(given).__name__}", of_field if is_field else "", where)
+    refuse_no_function(given, what, where)
     if inspect.iscoroutinefunction(given) or inspect.isasyncgenfunction(given):
         raise refused(f"{what}: {_name(given)} is a coroutine: nobody awaits it", "Define it without `async`.", where)
     if not may_yield and inspect.isgeneratorfunction(given):
         raise refused(f"{what}: {_name(given)} is a generator: nothing of it would run", "Use flat_map, or no `yield`.", where)
     return Function(given, () if inspect.isclass(given) else _asked(given, what, where, names, values), where)
+
+
+def refuse_no_function(given: Any, what: str, where: str) -> None:
+    """Refuse what cannot be called. The name of a field may have been meant as a function that gets it."""
+    if not callable(given):
+        of_field = f"Write one of the value: lambda value: value.{given}; of a dict: lambda value: value[{given!r}]."
+        is_field = isinstance(given, str) and given.isidentifier()
+        raise refused(f"{what} takes a function, not {type(given).__name__}", of_field if is_field else "", where)
 
 
 def _asked(given: Any, what: str, where: str, names: Sequence[str], values: int) -> Asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,14 @@ def test_it_is_told_at_its_place(tmp_path: Path, line: str, app: str, more: str,
         load_program([write(tmp_path, line, app, more)], [], {})
     [problem] = caught.value.problems
     assert (path, True, True) == (problem.path, problem.line > 0, said in problem.message), problem
+
+
+def test_an_operator_that_does_not_exist_is_told_at_the_program_s_line(tmp_path: Path) -> None:
+    file = write(tmp_path, "s.groupby(lambda v: v)")
+    with pytest.raises(ConfigError) as caught:
+        load_program([file], [], {})
+    [problem] = caught.value.problems
+    assert re.search(r"failed at .*/program_\d+\.py:7: AttributeError: .*the operator is called 'key_by'", problem.message), problem
 
 
 def test_a_task_needs_inputs_and_streams_need_a_program(tmp_path: Path) -> None:

@@ -150,6 +150,10 @@ def test_an_aggregate_that_cannot_be_called_is_refused() -> None:
     [
         (lambda app: app.stream("s", time="at"), r"time=….* takes a function, not str.*lambda value: value\.at; of a dict: lambda value: value\['at'\]"),
         (lambda app: app.stream("s").key_by("hall", "by-hall", key=str), r"takes a function, not str.*lambda value: value\.hall"),
+        (lambda app: agg.sum("hall"), r"an aggregate takes a function, not str.*lambda value: value\.hall"),
+        (lambda app: agg.first("hall"), r"an aggregate takes a function, not str"),
+        (lambda app: agg.max_by("hall"), r"agg\.max_by takes a function, not str"),
+        (lambda app: agg.top(3, "hall"), r"agg\.top takes a function, not str"),
         (lambda app: app.stream("s").map("a b"), r"takes a function, not str\.$"),
     ],
 )
