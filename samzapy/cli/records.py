@@ -221,7 +221,7 @@ class _Counted(Iterator[Sequence[Message]]):
 
 def why_nothing(topic: str, bounds: Collection[Bounds]) -> str:
     """Of a topic that shows no records, whether it had some. What is still between its bounds is no record: ends of transactions stay after the records."""
-    had = sum(one.end for one in bounds)
+    had = sum(one.end for one in bounds if one.start)  # from a start that never moved nothing was removed: what was there was aborted
     if not had:
         return f"{topic} has no records that are committed"
     return f"{topic} is empty: what it had, up to {had} records, is removed: by its retention, or, of a topic between stages, by the job that had processed it"

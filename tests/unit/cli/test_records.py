@@ -222,6 +222,7 @@ def test_of_a_topic_without_records_it_is_said_whether_it_had_some() -> None:
         admin.delete_records(dict(admin.high_watermarks(world.places)))
     assert told().startswith("t is empty: what it had, up to 2 records, is removed")
     assert why_nothing("t", [Bounds(12, 13)]).startswith("t is empty: what it had, up to 13"), "the end of a transaction stays, and is no record"
+    assert "t has no records that are committed" == why_nothing("t", [Bounds(0, 3)]), "they were aborted"
 
 
 def test_what_is_shown_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
