@@ -256,6 +256,13 @@ class BatchUnreadable(LogError):
         self.topic, self.partition, self.begin, self.end = topic, partition, begin, end
 
 
+class CodeReplaced(LogError):
+    """A record between two stages cannot be read, and the program's files have changed since this container imported them. The container is started
+    again, with the present code."""
+
+    code = "SZ322"
+
+
 class StateRefused(SamzapyError):
     """Starting could lose or duplicate records: a checkpoint is lost, or a changelog is truncated or replaced."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import NoReturn
 
-from samzapy.api.errors import RecordTooLarge, SamzapyError, SerdeError
+from samzapy.api.errors import CodeReplaced, RecordTooLarge, SamzapyError, SerdeError
 from samzapy.container.commits import Commits
 from samzapy.container.facts import Errors
 from samzapy.container.failure import (  # fmt: skip
@@ -51,6 +51,7 @@ class GivenUpRecords:
         self._commits = commits
         self._clock = clock
         self._errors = errors
+        self._between, self._replaced_files = spec.between, spec.replaced_files
 
     def apply_on_error(self, task_input: TaskInput, message: Message, error: BaseException, attempts: int) -> None:
         """For one task that reads the record.
@@ -59,8 +60,10 @@ class GivenUpRecords:
 
         Raises:
             TaskError: with `on_error: fail`, or where no dead letter fits; all that was done before the record is committed.
+            CodeReplaced: the record is not at fault, the code of this container is too old for it.
         """
         error, task, spec = tellable(error), task_input.task, self._dead_letters
+        self._refuse_with_old_code(message, error)
         comes_again = message.offset() < task_input.again_until
         action = AGAIN if comes_again and self._on_error != FAIL else ACTIONS[self._on_error]
         self._errors.add(type(error).__name__, place_of(error), lambda: _told(message, error, action), task.name)
@@ -83,6 +86,19 @@ class GivenUpRecords:
             to = f"set aside in {spec.topic}" if spec is not None else "skipped"
             what = "passed by, nothing is written: this input is read again, and its offset was committed before" if comes_again else to
             LOG.warning("%s: %s: record %s: %s (%s so far in this task)", task.name, what, where_of(message), brief(error), f"{number:,}")
+
+    def _refuse_with_old_code(self, message: Message, error: BaseException) -> None:
+        """While containers restart one by one with new code, those with the old one may meet records of the new one in internal topics."""
+        if not isinstance(error, SerdeError) or message.topic() not in self._between:
+            return
+        files = self._replaced_files()
+        if files:
+            self._commits.commit()
+            raise CodeReplaced(
+                f"record {origin_of(message)} cannot be read by the code that this container runs, and {', '.join(files)} changed since it was imported: "
+                "the container is started again with the present code.",
+                "Nothing is to be done. `samzapy restart JOB.yaml` gives all containers the present code.",
+            ) from error
 
     def _stop_at(self, error: SamzapyError, cause: BaseException) -> NoReturn:
         self._commits.commit()

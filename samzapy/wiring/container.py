@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,7 @@ from samzapy.store.holding import HoldingStore
 from samzapy.store.rocks import RocksEngine, SharedMemory
 from samzapy.store.ttl import ExpiringStore
 from samzapy.wiring.clients import kafka_log
+from samzapy.wiring.code_files import watch_files
 from samzapy.wiring.event_time import time_spec
 from samzapy.wiring.job_topics import JobTopics, fingerprint
 from samzapy.wiring.local_state import local_state
@@ -279,7 +280,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
         serdes = Serdes(settings, folders)
         user = tasks_of(settings, folders, serdes=serdes)
         where = Location(number, host, Path(settings.state.dir), str(payload["cluster_id"]))
-        spec = container_spec(settings, tasks, topics, where, user, serdes)
+        spec = replace(container_spec(settings, tasks, topics, where, user, serdes), replaced_files=watch_files(folders))
         return Container(spec, incarnation, assignment.run_id, assignment.end_offsets, log, clock, supervision=supervision, caution=assignment.caution)
 
     def die(why: str) -> None:

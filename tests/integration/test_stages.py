@@ -85,3 +85,56 @@ def test_what_goes_through_an_internal_topic_is_counted_once(kafka: str, tmp_pat
     windows = Counter((word, at // 10_000 * 10_000) for at, words in lines for word in words)
     assert windows == {(word, start): n for word, start, n in panes}
     assert guarantee != "exactly_once" or len(panes) == len(windows)
+
+
+FIELDS = """
+from dataclasses import dataclass
+from samzapy.streams import App
+
+@dataclass
+class Paid:
+    {fields}
+
+app = App()
+paid = app.stream(f"{{NAME}}-in", value=Paid)
+paid.key_by(lambda p: p.{who}, "by-user", key=str).count("counts").to(f"{{NAME}}-counts")
+"""
+UPGRADE = """
+
+    @classmethod
+    def upgrade(cls, old):
+        return {"user": old["usr"], "cents": old["amount"] * 100}
+"""
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("then", ["fail", "skip"])
+def test_classes_change_while_containers_restart_one_by_one(kafka: str, tmp_path: Path, then: str) -> None:
+    job = Staged(kafka, tmp_path, f"changed-{secrets.token_hex(4)}", "exactly_once")
+    document = json.loads(job.file.read_text())
+    job.file.write_text(json.dumps({**document, "containers": {**document["containers"], "count": 2}, "on_error": {"then": then}}))
+    (module,) = tmp_path.glob("program_*.py")
+    module.write_text(f"NAME = {job.name!r}\n" + FIELDS.format(fields="usr: str\n    amount: int", who="usr"))
+    sent: Counter[str] = Counter()
+
+    def feed(count: int) -> None:
+        users = [f"u{n % 40}" for n in range(count)]
+        sent.update(users)
+        produce(kafka, job.input, [(None, json.dumps({"usr": user, "amount": 1}), n % PARTITIONS) for n, user in enumerate(users)])
+
+    def counts() -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for record in read_all(job.servers, f"{job.name}-counts"):
+            found.setdefault((record.key or b"").decode(), []).append(int.from_bytes(record.value or b"", "big"))
+        return found
+
+    with job.running("--local") as run:
+        feed(300)
+        run.until(lambda s: sum(map(len, counts().values())) == sent.total())
+        module.write_text(f"NAME = {job.name!r}\n" + FIELDS.format(fields="user: str\n    cents: int" + UPGRADE, who="user"))
+        restarted = job.command("restart", str(job.file), "--container", "0")
+        assert restarted.returncode == 0, restarted.stderr
+        feed(300)  # container 0 sends records to container 1 that its old code cannot read
+        run.until(lambda s: sum(map(len, counts().values())) == sent.total())
+        assert run.stop() == 0
+    assert {user: list(range(1, n + 1)) for user, n in sent.items()} == counts()

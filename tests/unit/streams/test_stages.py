@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused, TaskError, TopicMisconfigured
+from samzapy.api.errors import CodeReplaced, ConfigurationError, StateMismatch, StateRefused, TaskError, TopicMisconfigured
 from samzapy.model.marks import MARKS_KEY, Mark, marks_to_bytes
 from samzapy.model.murmur2 import murmur2
 from samzapy.ops.topics import grown_tasks, prepare_topics
 from samzapy.streams import App, Stream, agg, hopping, picture, tumbling
 from samzapy.streams.partition_choice import partitions_of
-from samzapy.testing import Harness
+from samzapy.testing import Harness, harness
 from samzapy.testing.harness_job import HarnessJob
 from samzapy.testing.memory_registry import MemoryRegistry
 
@@ -172,6 +173,34 @@ def test_the_partitions_of_a_key_are_the_same_everywhere_and_begin_where_the_key
     found = {n: partitions_of(b"key-%d" % n, 8, 3) for n in range(200)}
     assert all(murmur2(b"key-%d" % n) % 8 == places[0] and len(set(places)) == 3 for n, places in found.items())
     assert {partitions_of(b"k", 2, 5), partitions_of(b"k", 1, 2)} == {tuple(sorted((0, 1), key=lambda p: p != murmur2(b"k") % 2)), (0,)}
+
+
+@dataclass
+class Paid:
+    user: str
+    cents: int
+
+
+@pytest.mark.parametrize("changed", [(), ("program.py",)])
+def test_a_record_between_stages_that_the_code_cannot_read_is_no_record_at_fault_if_that_code_was_replaced(
+    changed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as containers restart one by one, those with the old code meet what those with the new code wrote."""
+    spec_of = harness.container_spec
+    monkeypatch.setattr(harness, "container_spec", lambda *given: replace(spec_of(*given), replaced_files=lambda: changed))
+    app = App()
+    app.stream("payments", value=Paid).key_by(lambda p: p.user, "by-user", key=str).count("counts").to("counts")
+    with Harness(app, tasks=1, on_error={"then": "skip"}) as h:
+        h.send("payments", Paid("ann", 1))
+        h.run()
+        h.send_raw("test-1-by-user", b'{"user": "ann"}', b"ann")
+        if changed:
+            with pytest.raises(CodeReplaced, match=r"record test-1-by-user\[0\]@\d+ cannot be read by the code that this container runs, and program.py changed"):
+                h.run()
+        else:
+            h.run()
+            assert 1 == h.metric("skipped")
+        assert [("ann", 1)] == h.output("counts")
 
 
 # -- time behind an internal topic -----------------------------------------------------------------------------------------------------------
