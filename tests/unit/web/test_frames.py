@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import orjson
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
 
-from samzapy.web.frames import View, changed, make_frame
+from samzapy.coordinator.http import REQUEST_S
+from samzapy.web.frames import Streams, View, changed, make_frame
 from tests.page.staged import Stage, live
 
 MAX_FRAME = 32 << 10
@@ -41,3 +46,14 @@ def test_news_are_told_once() -> None:
     facts, view, sent = live(stage), View(), dict[str, Any]()
     assert ["the job is RUNNING"] == [event["text"] for event in changed(make_frame(facts, view), sent)["news"]]
     assert "news" not in changed(make_frame(facts, view), sent)
+
+
+def test_a_stream_ends_by_itself_before_it_is_cut_however_long_its_frames_take() -> None:
+    """Each frame takes half of the time that a request may take."""
+    stage = Stage()
+    stage.beat()
+    ticks = count(0.0, REQUEST_S / 2)
+    streams = Streams(live(stage), lambda: next(ticks))
+    with TestClient(Starlette(routes=[Route("/stream", streams.open)])) as client:
+        told = client.get("/stream").text
+    assert (1, 1) == (told.count("event: frame"), told.count("event: again"))
