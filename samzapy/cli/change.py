@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +30,7 @@ AT_WORK = ("RUNNING", "STOPPED")  # stopped: all its tasks asked for shutdown()
 NOTHING = "nothing was changed"
 LOOK_S = 0.2
 SHORTEST_S = 1.0
+NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
 def stop(
@@ -295,15 +296,18 @@ class Running:
                 return None
             if is_done(status):
                 return status
-            for what, why in _waits(status).items():
-                if why and reasons.get(what) != why.rstrip("0123456789 "):
-                    reasons[what] = why.rstrip("0123456789 ")
-                    say(f"{what}: {why}")
+            for line in new_waits(status, reasons):
+                say(line)
             time.sleep(LOOK_S)
         say(f"still {doing} after {timeout:.0f} s; see `samzapy status JOB.yaml`")
         return None
 
 
-def _waits(status: dict[str, Any]) -> dict[str, str]:
+def new_waits(status: Mapping[str, Any], told: dict[str, str]) -> Iterator[str]:
+    """What is waited for and was not told yet; it is told from now on. A reason in which only numbers differ (seconds that pass) is not new."""
     moves = {m["task"]: m["why"].split(":")[0] for m in status["moves"]}
-    return {**moves, **{f"container {c['id']}": c["reason"] for c in status["containers"]}}
+    for what, why in {**moves, **{f"container {c['id']}": c["reason"] for c in status["containers"]}}.items():
+        words = why.translate(NO_DIGITS)
+        if why and told.get(what) != words:
+            told[what] = words
+            yield f"{what}: {why}"
