@@ -143,9 +143,9 @@ class JobCoordinator:
         """A producer that failed for good is told as fenced, whatever its cause: only another run's lease shows that there is another."""
         if not isinstance(error, Fenced):
             return error
-        lease = self._topic.read().lease
-        if lease is not None and not lease.ended and lease.run_id != self._run_id:
-            return error
+        lease, replaced = self._topic.read().lease, self._ownership.replaces
+        if lease is not None and lease.run_id != self._run_id and (not lease.ended or replaced not in (None, lease.run_id)):
+            return error  # that run may have ended already
         return LogError(f"the coordinator's producer failed {ATTEMPTS} times in a row, the last time with: {error.message}", "See the brokers' logs.")
 
     def _begin(self) -> None:

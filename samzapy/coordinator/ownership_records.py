@@ -58,6 +58,7 @@ class OwnershipRecords:
         epoch: of the newest record.
         locality: by task, the hosts that have state of it, with the epoch of its last owner there (the highest is the newest).
         is_in_doubt: a write failed; `read` says what holds.
+        replaces: the run whose lease was there when this one began; "": there was none; None: it is not known yet.
     """
 
     def __init__(self, topic: CoordinatorLog, run_id: str, clock: Clock) -> None:
@@ -69,7 +70,7 @@ class OwnershipRecords:
         self.is_in_doubt = False
         self._known: dict[bytes, bytes | None] = {}  # what holds, as this one read or wrote it
         self._doubted: set[bytes] = set()  # keys of writes that are in doubt
-        self._replaces = ""  # the run whose lease was there when this one began
+        self.replaces: str | None = None
 
     def read(self) -> Ledger:
         """The topic's current content; a write that was in doubt is decided first."""
@@ -90,8 +91,8 @@ class OwnershipRecords:
         ledger = self.read()
         holder = ledger.lease.run_id if ledger.lease else ""
         if not was_in_doubt:
-            self._replaces = holder
-        elif holder not in ("", self._run_id, self._replaces):
+            self.replaces = holder
+        elif holder not in ("", self._run_id, self.replaces):
             self.is_in_doubt = True
             raise Fenced(f"run {holder} has taken over.", "")
         unreadable = getattr(ledger.containers, "unreadable", {})

@@ -487,3 +487,15 @@ def test_a_coordinator_whose_producer_fails_again_and_again_blames_no_other_run(
     with stage:
         stage.await_end()
     assert (LogError, True) == (type(stage.code), "failed 5 times in a row" in str(stage.code)), stage.code
+
+
+@pytest.mark.parametrize(("replaces", "kind"), [("", Fenced), (None, LogError)])
+def test_a_run_that_was_replaced_before_it_began_says_so_though_the_other_has_ended(replaces: str | None, kind: type[LogError]) -> None:
+    """`replaces` "": it had looked before the other one came; None: it never could, and the other may have ended long ago."""
+    with Stage() as other:
+        other.await_launch(1)
+        other.coordinator.request_stop()
+        assert 0 == other.await_end()
+    late = Stage(other).coordinator
+    late._ownership.replaces = replaces
+    assert kind is type(late._why_not_begun(Fenced("fenced.", "")))
