@@ -363,3 +363,72 @@ def test_a_job_is_paused_and_resumed_from_the_page(browser: Any, served: Served)
     page.wait_for_selector("text=paused by", state="detached")
     assert not served.stage.roster.orders.is_paused
     assert [] == watched.wrong
+
+
+def test_with_all_other_hosts_out_of_reach_no_view_misses_anything(browser: Any, served: Served) -> None:
+    served.stage.set_aside(1, "ValueError: bad price")
+    served.stage.feed(b'"a record"')
+    watched, refused = Watched(browser), list[str]()
+
+    def only_this(route: Any) -> None:
+        if route.request.url.startswith(f"{served.url}/"):
+            route.continue_()
+        else:
+            refused.append(route.request.url)
+            route.abort()
+
+    failed: list[str] = []
+    watched.page.on("requestfailed", lambda request: failed.append(request.url))
+    watched.context.route("**/*", only_this)
+    page = watched.open(served.url, OPERATE)
+    for view in VIEWS:
+        watched.go(view)
+        page.wait_for_function("() => document.querySelector('main').innerText.length > 40 && !/(^|\\n)…(\\n|$)/.test(document.querySelector('main').innerText)")
+        missing = page.evaluate("Array.from(document.images).filter((image) => !image.naturalWidth).map((image) => image.src)")
+        assert [] == missing, view
+        assert page.evaluate("Array.from(document.styleSheets).every((sheet) => sheet.cssRules.length > 0)")
+    assert ([], []) == (refused, [url for url in failed if "/stream" not in url])
+    assert [] == watched.wrong
+    # What is asked elsewhere would be seen: the policy of the page, or else this test, stops it.
+    page.evaluate("fetch('http://127.0.0.2:9/').catch(() => 0)")
+    assert watched.wrong or refused
+
+
+SEEN_OR_NOT = "(is) => { Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => is }); }"
+
+
+@pytest.mark.parametrize("view", ["Topics", "Timeline", "Runs"])  # those that ask for more than the stream
+def test_a_hidden_tab_asks_for_nothing_after_half_a_minute_and_goes_on_when_it_is_seen(browser: Any, served: Served, view: str) -> None:
+    """The page's clock is put forward, so nobody waits, and a slow machine takes as many ticks as a fast one."""
+    watched, ended = Watched(browser), list[str]()
+    page = watched.page
+    page.on("requestfailed", lambda request: ended.append(request.url))
+    page.on("requestfinished", lambda request: ended.append(request.url))
+    page.clock.install()
+    watched.open(served.url, VIEW)
+    watched.go(view)
+    page.wait_for_selector("main h2")
+
+    def opened() -> int:
+        return sum("/stream?" in line for line in watched.asked)
+
+    def closed() -> int:
+        return sum("/stream?" in url for url in ended)
+
+    page.evaluate(SEEN_OR_NOT, "hidden")
+    page.clock.run_for(25_000)
+    assert opened() > closed(), "a look at another tab does not end it"
+    page.clock.run_for(6_000)
+    page.wait_for_timeout(500)
+    assert opened() == closed(), "after 31 s it is closed"
+    before = list(watched.asked)
+    page.clock.run_for(60_000)
+    assert before == watched.asked
+
+    page.evaluate(SEEN_OR_NOT, "visible")
+    with page.expect_request(lambda request: "/stream?" in request.url):
+        page.clock.run_for(3_000)
+    watched.go("Overview")
+    was = page.inner_text(".tile .soft")
+    page.wait_for_function("(was) => document.querySelector('.tile .soft').textContent !== was", arg=was)
+    assert [] == watched.wrong

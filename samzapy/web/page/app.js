@@ -2,7 +2,7 @@
 
 import { render } from "./vendor/preact.js";
 import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
-import { get, live, me } from "./lib/api.js";
+import { every, get, live, me } from "./lib/api.js";
 import { clock, seconds } from "./lib/format.js";
 import { Remedy, State, html } from "./lib/parts.js";
 import { Actions } from "./views/actions.js";
@@ -91,10 +91,7 @@ function App() {
   }, [known, state?.job.run_id]);
   useEffect(() => {
     if (at.name !== "timeline" || !state) return;
-    const look = () => get("/commits").then((found) => setCommits(found.items), () => {});
-    look();
-    const timer = setInterval(look, 2000);
-    return () => clearInterval(timer);
+    return every(2000, () => get("/commits").then((found) => setCommits(found.items), () => {}));
   }, [at.name, !!state]);
   useEffect(() => {
     if (!state) return;

@@ -3,7 +3,7 @@
 import { events, patched } from "./frames.js";
 
 const KEY = "samzapy token";
-const AGAIN_MS = 1000, STALE_MS = 3000, HIDDEN_MS = 30000;
+const AGAIN_MS = 1000, STALE_MS = 3000, HIDDEN_MS = 29000; // looked at once a second, so after 31 s at most
 
 /** Take the token out of the address, keep it for this tab only. */
 function takeToken() {
@@ -55,6 +55,13 @@ export const jobs = () => ask("/v1/jobs");
 export const get = (path) => ask(job + path);
 export const post = (path, body) => ask(job + path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
 
+/** Calls `ask` now, and again and again while the tab is seen. Returns what ends that. */
+export function every(ms, ask) {
+  ask();
+  const timer = setInterval(() => document.visibilityState === "hidden" || ask(), ms);
+  return () => clearInterval(timer);
+}
+
 /**
  * Live frames, one stream, again whenever it ends; closed while the tab is hidden for long. `show(state, news)` is called with each frame,
  * `tell(since)` with the time of the last frame when they stop coming, null when they come again. Returns {look(view), close()}.
@@ -65,7 +72,7 @@ export function live(view, show, tell) {
     if (Date.now() - last > STALE_MS) tell(last);
     const hidden = document.visibilityState === "hidden";
     hidden_since = hidden ? hidden_since ?? Date.now() : null;
-    if (hidden && Date.now() - hidden_since > HIDDEN_MS) cut.abort();
+    if (hidden && Date.now() - hidden_since >= HIDDEN_MS) cut.abort();
   }, 1000);
 
   async function read() {

@@ -1,7 +1,7 @@
 // All jobs of this Kafka cluster: name, state, link.
 
 import { useEffect, useState } from "../vendor/hooks.js";
-import { jobs } from "../lib/api.js";
+import { every, jobs } from "../lib/api.js";
 import { State, html } from "../lib/parts.js";
 
 const EVERY_MS = 15000;
@@ -9,10 +9,7 @@ const EVERY_MS = 15000;
 export function Jobs() {
   const [list, setList] = useState(null);
   useEffect(() => {
-    const look = () => jobs().then((found) => setList(found.items), () => {});
-    look();
-    const timer = setInterval(look, EVERY_MS);
-    return () => clearInterval(timer);
+    return every(EVERY_MS, () => jobs().then((found) => setList(found.items), () => {}));
   }, []);
   if (!list || list.length < 2) return null;
   return html`<section class="card"><h2>Jobs of this Kafka cluster</h2><div class="scroll"><table><caption class="hidden">Jobs</caption>

@@ -1,7 +1,7 @@
 // The last runs: how each began and ended, who ended it, what it did and what its configuration changed.
 
 import { useEffect, useState } from "../vendor/hooks.js";
-import { get } from "../lib/api.js";
+import { every, get } from "../lib/api.js";
 import { brief, moment, number, seconds, when } from "../lib/format.js";
 import { State, html } from "../lib/parts.js";
 import { EventList } from "./timeline.js";
@@ -29,9 +29,8 @@ export function Runs({ view, look, run_id }) {
   useEffect(() => {
     let is_over = false;
     const ask = () => get("/runs").then((found) => is_over || (setRuns(found.items), setError(null)), (e) => is_over || setError(e));
-    ask();
-    const timer = setInterval(ask, 10000);
-    return () => ((is_over = true), clearInterval(timer));
+    const end = every(10000, ask);
+    return () => ((is_over = true), end());
   }, [run_id]);
   if (error && !runs) return html`<section class="card"><h2>Runs</h2><p class="bad">${error.message} ${error.remedy}</p></section>`;
   if (!runs) return html`<p class="soft">…</p>`;
