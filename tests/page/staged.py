@@ -59,13 +59,15 @@ J = "/v1/jobs/visits/1"
 
 @dataclass
 class Changes:
-    """What was asked for."""
+    """What was asked for, of a job of so many containers and tasks."""
 
+    before: int
+    tasks: int
     asked: list[Any] = field(default_factory=list)
 
     def scale(self, containers: int) -> dict[str, Any]:
         self.asked.append(containers)
-        return {"containers": containers, "before": 2, "tasks": 4}
+        return {"containers": containers, "before": self.before, "tasks": self.tasks}
 
     def restart(self, container: int | None) -> dict[str, Any]:
         self.asked.append(("restart", container))
@@ -111,7 +113,7 @@ class Stage:
         models = {name: TaskModel(name, i, (TopicPartition("visits", i),)) for i, name in enumerate(names)}
         self.roster = Roster(Job("visits", "1"), "run-1", models, containers, None, clock or SystemClock())
         self.roster.url = "http://127.0.0.1:1"
-        self.changes = Changes()
+        self.changes = Changes(containers, tasks)
         self.about = ABOUT
         self.is_stopped = False
         self.notes: tuple[str, ...] = ("a note",)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import threading
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ from samzapy.web.app import web_app
 from samzapy.web.cluster import Cluster
 from samzapy.web.still import Still
 from tests.page.browser import OVERLAPS, Watched, chromium
-from tests.page.staged import ABOUT, OPERATE, TOKEN, VIEW, Served, Stage, Traced, contents
+from tests.page.staged import ABOUT, OPERATE, TOKEN, VIEW, J, Served, Stage, Traced, contents
 from tests.page.still import JOBS, still_facts
 
 pytestmark = pytest.mark.prove
@@ -431,4 +432,42 @@ def test_a_hidden_tab_asks_for_nothing_after_half_a_minute_and_goes_on_when_it_i
     watched.go("Overview")
     was = page.inner_text(".tile .soft")
     page.wait_for_function("(was) => document.querySelector('.tile .soft').textContent !== was", arg=was)
+    assert [] == watched.wrong
+
+
+@pytest.mark.parametrize("action", ["scale", "restart", "pause", "resume", "commit", "stop"])
+def test_the_dialog_says_what_a_dry_run_does_and_the_event_who_asked(browser: Any, served: Served, action: str) -> None:
+    def asked(body: dict[str, Any] | None, path: str, method: str) -> Any:
+        words = {"Authorization": f"Bearer {OPERATE}", "Content-Type": "application/json"}
+        request = urllib.request.Request(served.url + path, json.dumps(body).encode() if body is not None else None, words, method=method)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    if action == "resume":
+        asked({}, f"{J}/pause", "POST")
+    watched, sent = Watched(browser), list[tuple[str, str, dict[str, Any]]]()
+    page = watched.page
+    page.on("request", lambda r: sent.append((r.method, r.url.removeprefix(served.url), r.post_data_json)) if r.method in ("POST", "PUT") else None)
+    watched.open(served.url, OPERATE)
+    page.wait_for_selector(f"header option[value={action}]", state="attached")
+    page.select_option("header select", action)
+    page.wait_for_selector("dialog button.main:not([disabled])")
+    if action == "scale":
+        sent.clear()
+        page.locator("dialog input").fill("5")
+        page.wait_for_selector("dialog .effect:has-text('3 → 5 containers')")
+    told = page.inner_text("dialog .effect")
+    method, path, body = sent[-1]
+    assert [True] == [body["dry_run"] for _, _, body in sent], "nothing else was asked for"
+    events = asked(None, f"{J}/events", "GET")["items"]
+    assert f"{asked(body, path, method)['effect']}." == told, "word for word"
+    was = max(event["n"] for event in events)
+
+    page.click("dialog button.main")
+    page.wait_for_selector("dialog", state="detached")
+    assert (method, path, {name: value for name, value in body.items() if name != "dry_run"}) == sent[-1]
+    events = [event for event in asked(None, f"{J}/events", "GET")["items"] if event["n"] > was and event["kind"] == "people"]
+    assert [action] == [event["what"] for event in events]
+    assert events[0]["text"].startswith("operate (127.0.0.1) asked for")
+    assert told.removesuffix(".") in events[0]["text"]
     assert [] == watched.wrong
