@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from samzapy.api.errors import ConfigurationError, LogError, NotAuthorized, SamzapyError, StateRefused
+from samzapy.api.errors import ConfigurationError, LogError, NotAuthorized, SamzapyError, StateMismatch, StateRefused
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.membership import Member
 from samzapy.coordinator.roster import Roster
@@ -18,6 +18,7 @@ from samzapy.ports import Clock, Launcher
 
 LOG = logging.getLogger("samzapy.coordinator")
 LEAVE_S = 2.0
+TIMED_GROWTH_S = 1.0  # event time goes on until growth is noticed
 
 
 class Changes:
@@ -38,6 +39,7 @@ class Changes:
     ) -> None:
         self._roster = roster
         self._settings = settings
+        self._growth_s = min(settings.growth_s, TIMED_GROWTH_S) if input_topics.timed else settings.growth_s
         self._clock = clock
         self._launcher = launcher
         self._input_topics = input_topics
@@ -137,7 +139,7 @@ class Changes:
     def look_for_growth(self) -> None:
         """Check for deleted topics of the job, for settings of them that lose state, and for partitions added to the inputs."""
         now = self._clock.monotonic()
-        if now - self._looked_at < self._settings.growth_s:
+        if now - self._looked_at < self._growth_s:
             return
         self._looked_at = now
         try:
@@ -157,7 +159,11 @@ class Changes:
                 self._roster.fail(None, error.to_json())
             return
         self._is_unknown = False
-        self._say_unread(tasks)
+        if (too_late := self._say_unread(tasks)) is not None:
+            with self._roster.lock:
+                if self._roster.failure is None:
+                    self._roster.fail(None, too_late.to_json())
+            return
         new = [t for t in tasks if t not in self._roster.tasks]
         if new:
             with self._roster.lock:
@@ -173,11 +179,19 @@ class Changes:
         elif before and not wrong:
             LOG.info("the settings of the job's topics are right again; before: %s", before)
 
-    def _say_unread(self, tasks: Mapping[str, TaskModel]) -> None:
-        """Partitions that inputs have by now and that the running tasks do not read: of a broadcast input, or of one with fewer than there are tasks."""
+    def _say_unread(self, tasks: Mapping[str, TaskModel]) -> StateMismatch | None:
+        """Partitions that inputs have by now and that the running tasks do not read: of a broadcast input, or of one with fewer than there are tasks. The
+        error that ends the job, if its event time goes over them: time goes on without them, and what is in them would be late in the next run."""
         running = self._roster.tasks
         unread = sorted({p for name, now in tasks.items() if name in running for p in set(now.inputs) - set(running[name].inputs)})
+        if any(p.topic in self._input_topics.timed for p in unread):
+            return StateMismatch(
+                f"{', '.join(map(str, unread))}: added while the job runs. No task of this run reads them, and the longer it ran on without them, the more of "
+                "their records would come too late for its windows. The job stops after a last commit.",
+                "Start it again now: `samzapy run JOB.yaml` reads the new partitions from their start.",
+            )
         why = f"{', '.join(map(str, unread))}: added while the job runs; read from the next `samzapy run` on" if unread else ""
         if why and why != self._roster.unread:
             LOG.warning("%s, from their start", why)
         self._roster.unread = why
+        return None

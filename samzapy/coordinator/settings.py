@@ -47,10 +47,11 @@ class InputTopics:
 
     `find_tasks` returns all tasks, or raises ConfigurationError where the job cannot go on with the partitions that there are now. `first_run`: what
     every run of the job must find as the first one found it; None: nothing is compared. `check` raises where a topic of the job is gone,
-    and returns what is wrong with the settings of the internal ones ("": nothing).
+    and returns what is wrong with the settings of the internal ones ("": nothing). `timed`: those over which event time goes.
     """
 
     inputs: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     find_tasks: Callable[[], Mapping[str, TaskModel]] | None = None
     first_run: FirstRun | None = None
     check: Callable[[], str] | None = None
+    timed: frozenset[str] = frozenset()

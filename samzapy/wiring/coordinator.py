@@ -122,4 +122,5 @@ def input_topics(
     internal = internal_topics(names.job, tasks, names.changelogs.values(), names.dead_letters is not None, between=between)
     watch = TopicWatch(log, clock, {t: f.topic_id for t, f in facts.items()}, {t: f.partitions for t, f in inputs.items()}, internal)
     known = {f.topic_id: (f.name, f.partitions) for f in inputs.values()}
-    return InputTopics(known, lambda: watch.grown(find_tasks), first_run, watch.check)
+    timed = frozenset(topic for topics in settings.stages.timed for topic in topics) if settings.stages else frozenset()
+    return InputTopics(known, lambda: watch.grown(find_tasks), first_run, watch.check, timed)

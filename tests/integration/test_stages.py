@@ -11,8 +11,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import NewPartitions
 
-from tests.broker import create_topic, produce, read_all
+from tests.broker import admin, create_topic, produce, read_all
 from tests.integration.job import Job
 
 pytestmark = pytest.mark.kafka
@@ -138,3 +139,28 @@ def test_classes_change_while_containers_restart_one_by_one(kafka: str, tmp_path
         run.until(lambda s: sum(map(len, counts().values())) == sent.total())
         assert run.stop() == 0
     assert {user: list(range(1, n + 1)) for user, n in sent.items()} == counts()
+
+
+@pytest.mark.prove
+def test_windows_lose_nothing_of_partitions_that_come_while_the_job_runs(kafka: str, tmp_path: Path) -> None:
+    job = Staged(kafka, tmp_path, f"grown-{secrets.token_hex(4)}", "exactly_once")
+    wanted: Counter[tuple[int, int]] = Counter()
+
+    def feed(begin: int, end: int, partitions: int) -> None:
+        lines = [(T0 + ms, [ms // 100 % WORDS]) for ms in range(begin, end, 20)]
+        wanted.update((word, at // 10_000 * 10_000) for at, words in lines for word in words)
+        produce(kafka, job.input, [(None, json.dumps({"at": at, "words": words}).encode(), n % partitions) for n, (at, words) in enumerate(lines)])
+
+    with job.running("--local") as run:
+        feed(0, 30_000, PARTITIONS)
+        run.until(lambda s: sum(map(len, job.counts().values())) == wanted.total())
+        client = admin(kafka)  # kept: its futures end with it
+        client.create_partitions([NewPartitions(job.input, PARTITIONS + 1)])[job.input].result(60)
+        feed(28_500, 31_000, PARTITIONS + 1)
+        assert run.process.wait(150) == 2
+    said = (job.folder / "run.log").read_text()
+    assert f"{job.input}[{PARTITIONS}]: added while the job runs" in said
+    feed(31_000, 60_000, PARTITIONS + 1)
+    done = job.run_to_end()
+    assert done.returncode == 0, done.stderr
+    assert wanted == {(word, start): n for word, start, n in job.panes()}

@@ -325,6 +325,22 @@ def test_partitions_that_a_broadcast_input_gets_are_said_in_log_and_status_as_lo
         assert stage.code is None
 
 
+def test_partitions_that_nobody_reads_end_the_job_if_event_time_goes_on_without_them() -> None:
+    """Else what is in them would be late in the next run."""
+    counts = {"in": 4, "rules": 1}
+    tasks = group(counts, {"rules"}, has_stores=False)
+    found = InputTopics({}, lambda: group(counts, {"rules"}, has_stores=False), timed=frozenset({"rules"}))
+    with Stage(containers=1, input_topics=found, growth_s=0.1) as stage:
+        stage.roster.tasks.update(tasks)
+        cast = Cast(stage)
+        cast.play(settled(1))
+        counts["rules"] = 2
+        cast.play(lambda s: s["state"] != "RUNNING")
+        assert stage.roster.failure is not None
+        error = stage.roster.failure[1]
+        assert ("SZ110", True) == (error["code"], str(error["message"]).startswith("rules[1]: added while the job runs."))
+
+
 def test_settings_that_lose_state_are_said_once_and_shown_until_they_are_right_again(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     wrong = ""
