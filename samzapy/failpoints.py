@@ -79,7 +79,7 @@ POINTS: Mapping[str, Point] = {
     "process.batch": Point("a batch is processed and sent, not committed", OPEN),
     "release.before": Point("before the records of hooks are handed to the producer", OPEN),
     "commit.C0.cut": Point("C0 done", OPEN),
-    "marks.sent": Point("behind C0: an internal topic has the marks of the transaction, of which nobody sees anything yet", OPEN),
+    "marks.sent": Point("after C0: an internal topic has the marks of the transaction, of which nobody sees anything yet", OPEN),
     "commit.C1.sent": Point("C1: the changes of a task are sent", OPEN),
     "commit.C2.flushed": Point("C2 done", OPEN),
     "commit.C3.sent": Point("C3: the checkpoint of a task is sent", OPEN),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from samzapy.api.errors import SamzapyError
+from samzapy.api.errors import SamzapyError, StateMismatch
 from samzapy.cli.job import Job
 from samzapy.config.load import LoadedJob
-from samzapy.ops.inspection import job_facts, other_program
+from samzapy.ops.inspection import JobFacts, job_facts, other_program
 from samzapy.ops.topics import what_run_refuses
 from samzapy.ports import Clock, Log
 from samzapy.wiring.job_topics import JobTopics
@@ -17,7 +17,7 @@ def what_a_run_refuses(job: Job) -> SamzapyError | None:
     refused = what_run_refuses(job.settings, job.log, job.ledger(), job.clock)
     if refused is not None:
         return refused
-    return other_program(job.settings, tasks_of(job.settings, job.loaded.folders).operators, job.log, job.clock)
+    return _other_program(job.loaded, job_facts(job.settings, job.log), job.log, job.clock)
 
 
 def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
@@ -29,6 +29,10 @@ def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
     facts = job_facts(loaded.settings, log)
     if not facts.tasks or set(JobTopics.of(loaded.settings).all) <= set(facts.topics):
         return
-    refused = other_program(loaded.settings, tasks_of(loaded.settings, loaded.folders).operators, log, clock)
+    refused = _other_program(loaded, facts, log, clock)
     if refused is not None:
         raise refused
+
+
+def _other_program(loaded: LoadedJob, facts: JobFacts, log: Log, clock: Clock) -> StateMismatch | None:
+    return other_program(loaded.settings, tasks_of(loaded.settings, loaded.folders).operators, facts, log, clock)

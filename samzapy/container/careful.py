@@ -38,7 +38,7 @@ def culprits_of(caution: Caution, place: TopicPartition, begin: int) -> list[Cul
 
 def _ended(condemned: Condemned) -> TaskError:
     at = f", at {condemned.place}" if condemned.place else ""
-    return TaskError(f"it ended its container's process each time, the last time: {condemned.why}{at}.", PASS_BY)
+    return TaskError(f"it ended its container's process each time, the last time: {condemned.why}{at}.", PASS_BY.format(failed="task"))
 
 
 class Careful:

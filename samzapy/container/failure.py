@@ -37,7 +37,7 @@ MAX_TOLD = 1000  # characters of an exception's text: it may quote the record, a
 NO_RECORD = "Fix the task, then run the job again. `on_error` applies to records, and not to `{hook}`: catch there what the job should survive."
 PROGRAM = "its program"  # what is said to have failed, of a program
 PASS_UNREAD = "To continue past such records, set `on_error: {then: dead_letter}` (or `skip`)."
-PASS_BY = "Fix the task, or set `on_error: {then: dead_letter}` (or `skip`) to continue past such records."
+PASS_BY = "Fix the {failed}, or set `on_error: {{then: dead_letter}}` (or `skip`) to continue past such records."
 
 _told_of: set[tuple[str, str]] = set()
 
@@ -122,7 +122,7 @@ def named(task: str, hook: str, error: BaseException, where: str = "", attempts:
     """The error with the task, the hook, the record and the line of the user's code that raised."""
     at = f" on record {where}" if where else ""
     often = f" {attempts} times" if attempts > 1 else ""
-    pass_by = PASS_BY.replace("the task", "the program") if hook.startswith(PROGRAM) else PASS_BY
+    pass_by = PASS_BY.format(failed="program" if hook.startswith(PROGRAM) else "task")
     own = pass_by if where else NO_RECORD.format(hook=hook) if hook in ("window", "end_of_stream") else ""
     remedy = error.remedy if isinstance(error, SamzapyError) and error.remedy else own
     kind = type(error) if isinstance(error, TaskError) else TaskError

@@ -93,12 +93,12 @@ class GivenUpRecords:
             return
         files = self._replaced_files()
         if files:
-            self._commits.commit()
-            raise CodeReplaced(
+            replaced = CodeReplaced(
                 f"record {origin_of(message)} cannot be read by the code that this container runs, and {', '.join(files)} changed since it was imported: "
                 "the container is started again with the present code.",
                 "Nothing is to be done. `samzapy restart JOB.yaml` gives all containers the present code.",
-            ) from error
+            )
+            self._stop_at(replaced, error)
 
     def _stop_at(self, error: SamzapyError, cause: BaseException) -> NoReturn:
         self._commits.commit()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from samzapy.api.errors import ConfigurationError, LogError, NotAuthorized, SamzapyError, StateMismatch, StateRefused
@@ -12,6 +12,7 @@ from samzapy.coordinator.membership import Member
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics
 from samzapy.model.job_model import TaskModel
+from samzapy.model.offsets import TopicPartition
 from samzapy.plan.assignment import check_slots
 from samzapy.plan.members import Phase
 from samzapy.ports import Clock, Launcher
@@ -159,11 +160,13 @@ class Changes:
                 self._roster.fail(None, error.to_json())
             return
         self._is_unknown = False
-        if (too_late := self._say_unread(tasks)) is not None:
+        unread = self._unread(tasks)
+        if any(p.topic in self._input_topics.timed for p in unread):
             with self._roster.lock:
                 if self._roster.failure is None:
-                    self._roster.fail(None, too_late.to_json())
+                    self._roster.fail(None, _late_in_next_run(unread).to_json())
             return
+        self._say_unread(unread)
         new = [t for t in tasks if t not in self._roster.tasks]
         if new:
             with self._roster.lock:
@@ -179,19 +182,22 @@ class Changes:
         elif before and not wrong:
             LOG.info("the settings of the job's topics are right again; before: %s", before)
 
-    def _say_unread(self, tasks: Mapping[str, TaskModel]) -> StateMismatch | None:
-        """Partitions that inputs have by now and that the running tasks do not read: of a broadcast input, or of one with fewer than there are tasks. The
-        error that ends the job, if its event time goes over them: time goes on without them, and what is in them would be late in the next run."""
+    def _unread(self, tasks: Mapping[str, TaskModel]) -> list[TopicPartition]:
+        """Partitions that inputs have by now and that the running tasks do not read: of a broadcast input, or of one with fewer than there are tasks."""
         running = self._roster.tasks
-        unread = sorted({p for name, now in tasks.items() if name in running for p in set(now.inputs) - set(running[name].inputs)})
-        if any(p.topic in self._input_topics.timed for p in unread):
-            return StateMismatch(
-                f"{', '.join(map(str, unread))}: added while the job runs. No task of this run reads them, and the longer it ran on without them, the more of "
-                "their records would come too late for its windows. The job stops after a last commit.",
-                "Start it again now: `samzapy run JOB.yaml` reads the new partitions from their start.",
-            )
+        return sorted({p for name, now in tasks.items() if name in running for p in set(now.inputs) - set(running[name].inputs)})
+
+    def _say_unread(self, unread: Sequence[TopicPartition]) -> None:
         why = f"{', '.join(map(str, unread))}: added while the job runs; read from the next `samzapy run` on" if unread else ""
         if why and why != self._roster.unread:
             LOG.warning("%s, from their start", why)
         self._roster.unread = why
-        return None
+
+
+def _late_in_next_run(unread: Sequence[TopicPartition]) -> StateMismatch:
+    """The error that ends a job whose event time goes on without these partitions."""
+    return StateMismatch(
+        f"{', '.join(map(str, unread))}: added while the job runs. No task of this run reads them, and the longer it ran on without them, the more of "
+        "their records would come too late for its windows. The job stops after a last commit.",
+        "Start it again now: `samzapy run JOB.yaml` reads the new partitions from their start.",
+    )

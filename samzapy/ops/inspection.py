@@ -183,9 +183,8 @@ def foreign_changelog(settings: Settings, log: Log, clock: Clock) -> StateRefuse
     return None
 
 
-def other_program(settings: Settings, operators: Mapping[str, str], log: Log, clock: Clock) -> StateMismatch | None:
+def other_program(settings: Settings, operators: Mapping[str, str], facts: JobFacts, log: Log, clock: Clock) -> StateMismatch | None:
     """Why the tasks of a run would refuse to go on from their checkpoints; None: they would not. `operators`: what the job's program says of itself."""
-    facts = job_facts(settings, log)
     now = {**fingerprint(settings, len(facts.tasks)), **operators}
     logged = {name: store.changelog is not False for name, store in settings.stores.items()}
     try:

@@ -8,12 +8,12 @@ import json
 import os
 import secrets
 import signal
-import threading
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from tests.beside import Beside
 from tests.broker import produce, read_all
 from tests.figures import Tell
 from tests.integration.job import Job
@@ -29,26 +29,17 @@ numbers.to(f"{NAME}-out", timestamps="send")
 """
 
 
-class Fed:
+class Fed(Beside):
     """Sends a record to each partition of a topic several times a second, from a thread."""
 
     def __init__(self, job: Job) -> None:
-        self._job, self._stop = job, threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self.sent = 0
+        super().__init__("fed")
+        self._job, self.sent = job, 0
 
     def _run(self) -> None:
-        while not self._stop.wait(EVERY_S):
+        while not self._stopping.wait(EVERY_S):
             produce(self._job.servers, self._job.input, [(None, (self.sent + p).to_bytes(8, "big"), p) for p in range(CONTAINERS)])
             self.sent += CONTAINERS
-
-    def __enter__(self) -> Fed:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
 
 
 def gaps_s(job: Job) -> list[float]:

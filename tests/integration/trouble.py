@@ -13,6 +13,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from tests.beside import Beside
 from tests.integration.job import Job, Running
 
 TASK = """
@@ -60,7 +61,7 @@ class Trouble(Job):
         (folder / f"task_{name.replace('-', '_')}.py").write_text(TASK)
 
 
-class Feed:
+class Feed(Beside):
     """So many records a second into each partition, until the block is left. `rates` may be changed at any time.
 
     Attributes:
@@ -71,23 +72,14 @@ class Feed:
     TICK_S = 0.05
 
     def __init__(self, servers: str, topic: str, rates: Mapping[int, tuple[float, str]]) -> None:
+        super().__init__("feed")
         self.rates, self.hot = rates, 0
         self._producer, self._topic = Producer({"bootstrap.servers": servers, "linger.ms": 5}), topic
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Feed:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
 
     def _run(self) -> None:
         due: dict[int, float] = {}
         n, last = 0, time.monotonic()
-        while not self._ended.wait(self.TICK_S):
+        while not self._stopping.wait(self.TICK_S):
             now = time.monotonic()
             for partition, (rate, value) in self.rates.items():
                 due[partition] = due.get(partition, 0.0) + rate * (now - last)
@@ -100,29 +92,21 @@ class Feed:
         self._producer.flush(30)
 
 
-class Throttled:
+class Throttled(Beside):
     """Processes that get little of a processor: three quarters of all time they are stopped, a little at a time, until the block is left."""
 
     STOPPED_S, RUN_S = 0.15, 0.05
 
     def __init__(self, processes: Callable[[], set[int]]) -> None:
-        self._processes, self._ended = processes, threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Throttled:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
+        super().__init__("throttled")
+        self._processes = processes
 
     def _run(self) -> None:
         pids = self._processes()
         try:
-            while not self._ended.wait(self.RUN_S):
+            while not self._stopping.wait(self.RUN_S):
                 self._send(signal.SIGSTOP, pids)
-                self._ended.wait(self.STOPPED_S)
+                self._stopping.wait(self.STOPPED_S)
                 self._send(signal.SIGCONT, pids)
         finally:
             self._send(signal.SIGCONT, pids)

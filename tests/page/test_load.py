@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -138,6 +138,17 @@ def test_nobody_who_looks_keeps_a_heartbeat_waiting(large: Stage) -> None:
     assert cost(lambda: metrics_text(facts.status(), facts.reports()), 3) <= 1.0
 
 
+def heartbeat_s(client: TestClient, container: int, report: Mapping[str, Any]) -> float:
+    """From the signed request of one heartbeat to its answer, in seconds of the process's processor time."""
+    body = json.dumps({"container": container, "incarnation": f"i{container}", "report": report}).encode()
+    headers = signed_headers(TOKEN, "POST", "/control/heartbeat", body, time.time())
+    began = time.process_time()
+    answer = client.post("/control/heartbeat", content=body, headers=headers)
+    taken_s = time.process_time() - began
+    assert (200, "run") == (answer.status_code, answer.json()["command"])
+    return taken_s
+
+
 @pytest.mark.parametrize("containers", [4, CONTAINERS])
 def test_of_a_hundred_heartbeats_ninety_nine_are_answered_soon(containers: int, tell: Tell) -> None:
     """From the signed request to the answer, by processor time of the whole process, so with all that the client here takes."""
@@ -149,13 +160,7 @@ def test_of_a_hundred_heartbeats_ninety_nine_are_answered_soon(containers: int, 
     with TestClient(control_app(stage.roster, TOKEN, board)) as client:
         for n in range(BEATS):
             container = n % containers
-            report = {**stage.roster.reports()[container], "number": 10 + n}
-            body = json.dumps({"container": container, "incarnation": f"i{container}", "report": report}).encode()
-            headers = signed_headers(TOKEN, "POST", "/control/heartbeat", body, time.time())
-            began = time.process_time()
-            answer = client.post("/control/heartbeat", content=body, headers=headers)
-            taken.append(time.process_time() - began)
-            assert (200, "run") == (answer.status_code, answer.json()["command"])
+            taken.append(heartbeat_s(client, container, {**stage.roster.reports()[container], "number": 10 + n}))
     board.close()
     p99_s, median_s = sorted(taken)[int(0.99 * BEATS) - 1], sorted(taken)[BEATS // 2]
     tell(f"{TASKS:,} tasks in {containers} containers: p99 {1000 * p99_s:.1f} ms, median {1000 * median_s:.1f} ms")
@@ -176,12 +181,7 @@ def test_so_are_they_while_four_tabs_look(browser: Any, tell: Tell) -> None:
             container = n % CONTAINERS
             heard = stage.roster.reports()[container]
             report = {**heard, "number": 10 + n, "tasks": [{**task, "processed": task["processed"] + 1000} for task in heard["tasks"]]}
-            body = json.dumps({"container": container, "incarnation": f"i{container}", "report": report}).encode()
-            headers = signed_headers(TOKEN, "POST", "/control/heartbeat", body, time.time())
-            began = time.process_time()
-            answer = client.post("/control/heartbeat", content=body, headers=headers)
-            taken.append(time.process_time() - began)
-            assert (200, "run") == (answer.status_code, answer.json()["command"])
+            taken.append(heartbeat_s(client, container, report))
             if container == 0:
                 pages[0].wait_for_timeout(1000)  # frames come meanwhile
         for page, before in zip(pages, was, strict=True):

@@ -7,13 +7,14 @@ values are missing (a tombstone is a record too), and some keys as well.
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, Message, Producer
+
+from tests.beside import Beside
 
 TICK_S = 0.01
 LIMIT_S = 60.0
@@ -41,29 +42,20 @@ def records(seed: int, keys: int, partitions: int) -> Iterator[Made]:
         number += 1
 
 
-class Load:
+class Load(Beside):
     """Produces `rate` records a second to `topic` while the block is open; `stop` ends it earlier and tells of failures."""
 
     def __init__(self, servers: str, topic: str, partitions: int, rate: float, keys: int, seed: int) -> None:
+        super().__init__("load")
         self._topic, self._rate = topic, rate
         self._records = records(seed, keys, partitions)
         self._producer = Producer(
             {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 5, "log_level": 0, "delivery.timeout.ms": DELIVERY_MS}
         )
-        self._stopping = threading.Event()
         self._failures: list[KafkaError] = []
         self._failure: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="load", daemon=True)
         self.sent: Counter[int] = Counter()
         self.began = 0.0  # by the monotonic clock
-
-    def __enter__(self) -> Load:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
 
     def stop(self) -> dict[int, int]:
         """Until the broker has everything: how many records each partition was given.
@@ -71,8 +63,7 @@ class Load:
         Raises:
             AssertionError: some were not delivered. What ended the thread, if something did.
         """
-        self._stopping.set()
-        self._thread.join()
+        self._end()
         if self._failure is not None:
             raise self._failure
         left = self._producer.flush(LIMIT_S)

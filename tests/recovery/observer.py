@@ -12,6 +12,7 @@ import time
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from samzapy.model.names import Job
+from tests.beside import Beside
 from tests.broker import read_all
 from tests.recovery.audit import Committed, Event, Leased, Seen, event_of
 
@@ -26,27 +27,18 @@ PASSING = {
 }
 
 
-class Observer:
+class Observer(Beside):
     """Tails a job's checkpoint and coordinator topics in a thread, from before they exist until `finish`."""
 
     def __init__(self, servers: str, job: Job) -> None:
+        super().__init__("observer")
         self._servers = servers
         self._topics = (job.coordinator_topic, job.checkpoint_topic)
         self._lock = threading.Lock()
         self._events: dict[tuple[str, int, int], Event | None] = {}
-        self._stopping = threading.Event()
         self._failure: Exception | None = None
         self._url: str | None = None
         self._newest: dict[str, Committed] = {}
-        self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
-
-    def __enter__(self) -> Observer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
 
     def events(self) -> list[Event]:
         """What was seen so far.
@@ -76,8 +68,7 @@ class Observer:
 
     def finish(self) -> list[Event]:
         """Read what is left, up to the end as it is now, and stop. For a job that has stopped."""
-        self._stopping.set()
-        self._thread.join()
+        self._end()
         for topic in self._topics:
             for r in read_all(self._servers, topic):
                 self._take(topic, r.key, r.value, r.partition, r.offset, r.timestamp)

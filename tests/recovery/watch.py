@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.beside import Beside
 from tests.recovery.faults import Sample, sample_of
 from tests.recovery.job import Status
 
@@ -23,27 +24,18 @@ class Restore:
     reason: str
 
 
-class Watch:
+class Watch(Beside):
     """Asks `look` every 50 ms while the block is open."""
 
     def __init__(self, look: Callable[[], Status | None]) -> None:
+        super().__init__("watch")
         self._look = look
         self._changed = threading.Condition()
         self._looks = 0
         self._samples: list[Sample] = []
         self._restores: dict[tuple[object, ...], Restore] = {}
         self._status: Status | None = None
-        self._stopping = threading.Event()
         self._failure: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
-
-    def __enter__(self) -> Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
 
     def samples(self) -> list[Sample]:
         with self._changed:
