@@ -95,7 +95,7 @@ class Feed(Beside):
 class Throttled(Beside):
     """Processes that get little of a processor: three quarters of all time they are stopped, a little at a time, until the block is left."""
 
-    STOPPED_S, RUN_S = 0.15, 0.05
+    STOPPED_S, RUN_S = 0.015, 0.005  # as short as a few records take: else a batch fits between two stops, and nothing is slow
 
     def __init__(self, processes: Callable[[], set[int]]) -> None:
         super().__init__("throttled")
