@@ -66,14 +66,14 @@ class Feed(Beside):
 
     Attributes:
         rates: by partition, records a second and their value.
-        hot: of ten records of partition 3, how many have the same key; each other record has its own.
+        hot: of ten records of partition 3, how many have the same key; each other record has its own, or one of `keys`.
     """
 
     TICK_S = 0.05
 
-    def __init__(self, servers: str, topic: str, rates: Mapping[int, tuple[float, str]]) -> None:
+    def __init__(self, servers: str, topic: str, rates: Mapping[int, tuple[float, str]], keys: int = 1 << 62) -> None:
         super().__init__("feed")
-        self.rates, self.hot = rates, 0
+        self.rates, self.hot, self._keys = rates, 0, keys
         self._producer, self._topic = Producer({"bootstrap.servers": servers, "linger.ms": 5}), topic
 
     def _run(self) -> None:
@@ -84,7 +84,7 @@ class Feed(Beside):
             for partition, (rate, value) in self.rates.items():
                 due[partition] = due.get(partition, 0.0) + rate * (now - last)
                 while due[partition] >= 1.0:
-                    key = "hot" if partition == 3 and n * 7 % 10 < self.hot else str(n)
+                    key = "hot" if partition == 3 and n * 7 % 10 < self.hot else str(n % self._keys)
                     self._producer.produce(self._topic, value, key, partition)
                     due[partition], n = due[partition] - 1.0, n + 1
             last = now
