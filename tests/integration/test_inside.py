@@ -8,6 +8,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,8 +18,11 @@ from typing import Any
 import pytest
 
 from tests.broker import ends
+from tests.figures import Tell
 from tests.integration.job import Job
+from tests.integration.processes import until
 from tests.integration.test_page import ask
+from tests.integration.trouble import Trouble
 
 pytestmark = [pytest.mark.kafka, pytest.mark.prove]
 
@@ -48,6 +52,51 @@ def test_a_trace_tells_what_is_committed_and_code_that_keeps_the_interpreter_is_
         events = ask(job.of("ui", "--no-open", "--view").stdout.strip(), f"/v1/jobs/{job.name}/1/events")[1]["items"]
         (held, *_) = [e["text"] for e in events if e["what"] == "held"]
         assert re.search(r"task_\w+\.py:\d+ in process", held), held
+
+
+def test_what_hangs_is_named_soon(kafka: str, tmp_path: Path, tell: Tell) -> None:
+    """What sleeps: its line and record, within a second of the question. What keeps the interpreter, of which nothing is heard: its file and line in an
+    event, two seconds after the lease is over at the latest."""
+    job = Trouble(kafka, tmp_path, f"hangs-{secrets.token_hex(4)}", containers={"count": 1, "lease": "10s", "max_restarts": 50})
+    lines = (tmp_path / f"task_{job.name.replace('-', '_')}.py").read_text().splitlines()
+    line_of = {word: next(n for n, line in enumerate(lines, 1) if word in line) for word in ("time.sleep", "re.match")}
+    module = f"task_{job.name.replace('-', '_')}.py"
+
+    def since() -> float:
+        return float(until(lambda: (job.told.exists() and job.told.read_text()) or None, "the hook has begun"))
+
+    with job.running("--local") as run:
+        run.until_running()
+        address = job.of("ui", "--no-open").stdout.strip()
+        at = f"/v1/jobs/{job.name}/1"
+        job.feed(["wait 1", "wait 1", "sleep 25"])
+        since()
+        began = time.monotonic()
+        status, stack = ask(address, f"{at}/containers/0/stack", {})
+        answered_s = time.monotonic() - began
+        assert 200 == status, stack
+        began = time.monotonic()
+        shown = job.command("debug", "stack", str(job.file))
+        command_s = time.monotonic() - began
+        for told in (json.dumps(stack), shown.stdout):
+            assert f"{module}:{line_of['time.sleep']} in process" in told
+            assert f"{job.input}[2]@0" in told
+        tell(f"a stack: answered after {answered_s:.2f} s, shown by the command after {command_s:.2f} s, of which Python's start is a part")
+        assert answered_s <= 1.0
+
+        run.until(lambda s: all(t["processed"] for t in s["tasks"] if t["name"] != "Partition 3"))  # it has woken up
+        job.told.unlink()
+        job.feed(["hold"])
+        held_at = since()
+
+        def named() -> dict[str, Any] | None:
+            events = ask(address, f"{at}/events")[1]["items"]
+            return next((e for e in events if e["what"] == "held" and f"{module}:{line_of['re.match']}" in e["text"]), None)
+
+        until(named, "an event names the line", within_s=60.0)
+        heard_s = time.time() - held_at
+        tell(f"code that keeps the interpreter, lease 10 s: an event named its line {heard_s:.1f} s after it began")
+        assert heard_s <= 12.0
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""Pause, resume and commit by the commands, on a real Kafka: a container is killed meanwhile, and every record counts once."""
+"""Pause, resume and commit by the commands, on a real Kafka: a container is killed meanwhile, and every record counts once. And while records come on
+and on: soon none is processed any more, in processes that stay and forget nothing."""
 
 from __future__ import annotations
 
@@ -6,6 +7,8 @@ import json
 import os
 import secrets
 import signal
+import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,10 +19,31 @@ from samzapy.cli.records import log_of
 from samzapy.clock import SystemClock
 from samzapy.model.run_record import runs_of
 from samzapy.readers import read_ledger
-from tests.broker import ends
+from tests.broker import ends, read_all
+from tests.figures import Tell
 from tests.integration.job import Job
+from tests.integration.test_page import ask
+from tests.integration.trouble import Feed
 
 pytestmark = [pytest.mark.kafka, pytest.mark.prove]
+
+
+PAUSED_WITHIN_S, PAUSED_S = 1.0, 3.0
+TASK = """
+import os
+import time
+
+from samzapy import StreamTask
+
+class Telling(StreamTask):
+    def init(self, context):
+        self.out, self.n = context.params["out"], 0
+
+    def process(self, envelope, collector, coordinator):
+        self.n += 1  # in memory only
+        told = {"at": time.time(), "offset": envelope.offset, "pid": os.getpid(), "n": self.n}
+        collector.send(self.out, told, None, partition=envelope.partition)
+"""
 
 
 def processed(status: dict[str, Any]) -> dict[str, int]:
@@ -81,3 +105,37 @@ def test_a_paused_job_processes_nothing_though_a_container_dies_and_goes_on_wher
     assert "STOPPED" == before_it.outcome
     assert before_it.ended_by.startswith("the command line")
     assert (len(first) + len(second), 1) == (before_it.counts["processed"], before_it.counts["restarts"])
+
+
+def test_soon_after_a_pause_nothing_is_processed_and_the_processes_go_on_where_they_stood(kafka: str, tmp_path: Path, tell: Tell) -> None:
+    name = f"pause-{secrets.token_hex(4)}"
+    job = Job(kafka, tmp_path, name, task="Telling", stores={}, outputs=[{"topic": f"{name}-out", "value": "json"}])
+    (tmp_path / f"task_{name.replace('-', '_')}.py").write_text(TASK)
+    with job.running("--local") as run:
+        pids = {c["pid"] for c in run.until_running()["containers"]}
+        address, at = job.of("ui", "--no-open").stdout.strip(), f"/v1/jobs/{name}/1"
+        with Feed(kafka, job.input, dict.fromkeys(range(job.partitions), (250.0, "a record"))):
+            run.until(lambda s: all(t["processed"] > 100 for t in s["tasks"]))
+            paused_at = time.time()
+            assert 200 == ask(address, f"{at}/pause", {})[0]
+            run.until(lambda s: s["state"] == "PAUSED")
+            threading.Event().wait(PAUSED_S)  # records come, and wait
+            status = run.until(lambda s: s["rates"]["lag"] is not None and s["rates"]["lag"] > 500)
+            assert pids == {c["pid"] for c in status["containers"]}
+            resumed_at = time.time()
+            assert 200 == ask(address, f"{at}/resume", {})[0]
+            before = processed(status)
+            status = run.until(lambda s: s["state"] == "RUNNING" and all(n > before[name] for name, n in processed(s).items()))
+            assert pids == {c["pid"] for c in status["containers"]}
+        run.until_caught_up({f"{job.input}[{p}]": end for p, end in ends(kafka, job.input).items()})
+        assert run.stop() == 0
+
+    told = [{**json.loads(r.value or b""), "partition": r.partition} for r in read_all(kafka, job.output)]
+    late_s = max(one["at"] for one in told if one["at"] < resumed_at) - paused_at
+    tell(f"the last record before the rest was processed {late_s:.2f} s after the pause was asked for; then none for {resumed_at - paused_at:.1f} s")
+    assert late_s <= PAUSED_WITHIN_S
+    assert pids == {one["pid"] for one in told}
+    for partition, end in ends(kafka, job.input).items():
+        own = [one for one in told if one["partition"] == partition]
+        assert list(range(end)) == [one["offset"] for one in own], "each once, in order"
+        assert list(range(1, end + 1)) == [one["n"] for one in own], "what a task keeps in memory is kept"

@@ -18,6 +18,7 @@ from tests.integration.job import Job, Running
 
 TASK = """
 import os
+import re
 import select
 import time
 
@@ -29,7 +30,7 @@ class Troubled(StreamTask):
         self.order, self.looked_at, self.does, self.kept, self.n = context.params["order"], 0.0, "", [], 0
 
     def process(self, envelope, collector, coordinator):
-        # "wait 2.5": a wait of 2.5 ms; "spin 3": as much work; "keys 50": so many keys are put
+        # "wait 2.5": a wait of 2.5 ms; "spin 3": as much work; "keys 50": so many keys are put; "sleep 60"; "hold"
         what, _, much = envelope.message.partition(" ")
         if time.monotonic() - self.looked_at > 0.2:
             self.looked_at = time.monotonic()
@@ -43,18 +44,28 @@ class Troubled(StreamTask):
             for n in range(int(much)):
                 self.counts.put(f"{self.n}", 1)
                 self.n = (self.n + 1) % 1_000_000
+        elif what == "hold":
+            self.tell_the_time()
+            re.match(r"(a|aa)+$", "a" * 60 + "b")  # it holds the interpreter's lock for hours
+        elif what == "sleep":
+            self.tell_the_time()
+            time.sleep(float(much))
         if self.does == "crash" and envelope.partition == 1:
             os._exit(3)
         if self.does == "leak" and envelope.partition == 1:
             self.kept.append(b"x" * (1 << 20))
+
+    def tell_the_time(self):
+        with open(self.order + ".told", "w") as file:
+            file.write(repr(time.time()))
 """
 
 
 class Trouble(Job):
-    """A job of `Troubled`. `order`: a file whose word its containers follow."""
+    """A job of `Troubled`. `order`: a file whose word its containers follow; `told`: where a task that sleeps or holds on has written since when."""
 
     def __init__(self, servers: str, folder: Path, name: str, partitions: int = 4, **sections: Any) -> None:
-        self.order = folder / "order"
+        self.order, self.told = folder / "order", folder / "order.told"
         inputs = [{"topic": f"{name}-in", "key": "string", "value": "string"}]
         more = {"params": {"order": str(self.order)}, "outputs": [], "inputs": inputs, "commit": {"interval": "1s"}, **sections}
         super().__init__(servers, folder, name, partitions, "Troubled", **more)
