@@ -13,6 +13,7 @@ class SamzapyError(Exception):
 
     code = "SZ000"
     exit_code = exit_codes.FAILED
+    where = ""  # the operator of a program in which it was raised
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message, remedy)

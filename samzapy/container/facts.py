@@ -1,7 +1,7 @@
 """What a container tells of itself beside the state of its tasks: where its loop's time goes, and what happened since it was last heard.
 
 Nothing here is done per record. The loop says at its turning points what it does from now on, a commit says how long its parts took, and
-errors are counted by the line of code that raised them. Only the loop's thread writes; the heartbeat reads copies.
+errors are counted by where they were raised. Only the loop's thread writes; the heartbeat reads copies.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Histogram:
 
 
 class Errors:
-    """Errors of records, by the exception's class and the line that raised it."""
+    """Errors of records, by the exception's class and where it was raised (`failure.place_of`)."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -92,7 +92,7 @@ class Errors:
         self._untold: dict[tuple[str, str], float] = {}  # since when
 
     def add(self, kind: str, place: str, told: Callable[[], Mapping[str, Any]], task: str) -> None:
-        """One record failed for good. `place`: the line that raised. `told`: its record, text, stack and what became of it; asked for at most once
+        """One record failed for good. `place`: where. `told`: its record, text, stack and what became of it; asked for at most once
         in AGAIN_S, because many records may fail in that time."""
         group = self._groups.get((kind, place))
         now_ms = self._clock.now_ms()

@@ -10,9 +10,10 @@ import contextlib
 import linecache
 import logging
 import signal
-from collections.abc import Awaitable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from samzapy import failpoints
 from samzapy.api.envelope import OutgoingMessageEnvelope, headers_of
@@ -24,6 +25,7 @@ from samzapy.ports import Message
 from samzapy.printable import printable
 
 LOG = logging.getLogger("samzapy.container")
+Decode = Callable[[bytes], Any]
 FAIL, SKIP, DEAD_LETTER = "fail", "skip", "dead_letter"
 FIRST_BACKOFF_S = 0.01
 MAX_BACKOFF_S = 1.0
@@ -234,9 +236,24 @@ def _is_of_with(path: str) -> bool:
     return path == contextlib.__file__
 
 
-def place_of(error: BaseException) -> str:
-    """`file:line` of the innermost of the user's frames; "" if there is none."""
-    return _user_line(error).strip(" ()")
+def place_of(error: BaseException, message: Message, decode_key: Decode, decode_value: Decode) -> str:
+    """What errors of records are counted by, beside their class. It tells nothing of a record: the topic whose key or value cannot be read, else
+    `file:line` of the innermost of the user's frames, else the operator, else the topic."""
+    if isinstance(error, SerdeError):
+        for part, data, decode in (("key", message.key(), decode_key), ("value", message.value(), decode_value)):
+            if data is not None and _fails_so(decode, data, error):
+                return f"{part} of {message.topic()}"
+    where = error.where if isinstance(error, SamzapyError) else ""
+    return _user_line(error).strip(" ()") or where or f"record of {message.topic()}"
+
+
+def _fails_so(decode: Decode, data: bytes, error: SerdeError) -> bool:
+    """Whether it was this that could not be read: it fails again, in the same words."""
+    try:
+        decode(data)
+    except SerdeError as again:
+        return again.message in error.message
+    return False
 
 
 def _user_line(error: BaseException) -> str:

@@ -66,7 +66,8 @@ class GivenUpRecords:
         self._refuse_with_old_code(message, error)
         comes_again = message.offset() < task_input.again_until
         action = AGAIN if comes_again and self._on_error != FAIL else ACTIONS[self._on_error]
-        self._errors.add(type(error).__name__, place_of(error), lambda: _told(message, error, action), task.name)
+        place = place_of(error, message, task_input.decode_key, task_input.decode_value)
+        self._errors.add(type(error).__name__, place, lambda: _told(message, error, action), task.name)
         if self._on_error == FAIL:
             self._stop_at(named(task.name, task.hook, error, where_of(message, isinstance(error, SerdeError)), attempts), error)
         elif spec is not None and not comes_again:

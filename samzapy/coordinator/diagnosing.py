@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from samzapy.coordinator.events import JOB, Events
-from samzapy.plan.diagnosis import ContainerFacts, JobFacts, TaskFacts, diagnose
+from samzapy.plan.diagnosis import diagnose
 from samzapy.plan.hints import LOOK_S, Hints
+from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
 from samzapy.plan.seconds import times_in_seconds
 from samzapy.plan.too_late import TooLate
 from samzapy.ports import Clock

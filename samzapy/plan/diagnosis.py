@@ -6,10 +6,12 @@ A cause hides what follows from it: who is told that one partition gets most rec
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
+
+from samzapy.plan.job_facts import JobFacts
 
 ACT, LOOK, KNOW = "act", "look", "know"
 BUSY, FREE, IDLE = 0.85, 0.6, 0.2
@@ -20,78 +22,11 @@ LEAST_RATE = 20.0  # records a second, below which costs and shares say nothing
 FLAPS = 3
 GROWS_MIB, FAR_S, COPY_LAG = 10.0, 5.0, 10_000
 ROOM = 0.8  # of a container's time that a job of the right size takes
+LOOK_AT_BROKERS = (
+    "See whether the brokers' disks or network are busy, and whether one is down: "
+    "`kafka-topics.sh --bootstrap-server BROKER --describe --under-replicated-partitions`."
+)
 STRANGER = "another application's transaction is open"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFacts:
-    """One task. Rates are records a second; None: not known.
-
-    Attributes:
-        copy_lag: by how many changes its warm copy that is furthest behind is behind; `copy_host`: where that is.
-        hottest: the share of one key among its last records, as far as they were looked at.
-        rebuilt_s: how long its stores took to be read from their changelogs after a death, in the last ten minutes.
-    """
-
-    name: str
-    container: int | None = None
-    lag: int | None = None
-    rate: float | None = None
-    arriving: float | None = None
-    us: float | None = None
-    reason: str = ""
-    hottest: float = 0.0
-    copy_lag: int = 0
-    copy_host: str = ""
-    rebuilt_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerFacts:
-    """One container.
-
-    Attributes:
-        loop: shares of its loop's time; empty: not known.
-        deaths: in the last ten minutes; `why`: of the last one; `is_dying`: they come so fast that one more is expected.
-        silent_s: how long its loop has been in one hook; `at`: the line; `record`: which, in words.
-        is_searching: it looks for the record that ended its process, in small batches.
-        decide_s: how long the brokers took to decide its commits, 95 of 100 of them less.
-        held_s: for how long its code kept the interpreter just now, so that it could not be heard; `held_at`: the line.
-        memory_mib: what it takes; `grows_mib`: by how much that grew a minute, without a pause, over the last ten.
-    """
-
-    number: int
-    host: str = ""
-    tasks: int = 1
-    loop: Mapping[str, float] = field(default_factory=dict)
-    deaths: int = 0
-    is_dying: bool = True
-    why: str = ""
-    silent_s: float = 0.0
-    at: str = ""
-    record: str = ""
-    is_searching: bool = False
-    decide_s: float | None = None
-    held_s: float = 0.0
-    held_at: str = ""
-    memory_mib: float = 0.0
-    grows_mib: float = 0.0
-
-    @property
-    def busy(self) -> float | None:
-        return self.loop["process"] + self.loop["commit"] if self.loop else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFacts:
-    """A job. `lag_rate`: by how many records a second it falls behind. `set_aside_s`: records set aside or skipped a second."""
-
-    tasks: Sequence[TaskFacts]
-    containers: Sequence[ContainerFacts]
-    lag: int | None = None
-    lag_rate: float = 0.0
-    behind_s: float | None = None
-    set_aside_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +100,7 @@ def _broker_slow(job: JobFacts) -> Iterator[Finding]:
         yield Finding(
             "broker-slow", LOOK, f"Commits wait {median(slow):.1f} s for the brokers to decide, in {len(slow)} of {len(known)} containers.",
             {"decide_s": round(median(slow), 2)},
+            f"{LOOK_AT_BROKERS} Until they answer sooner, fewer commits lose less time. Set in the job file: `commit.interval: 5s`",
         )  # fmt: skip
 
 
@@ -207,7 +143,11 @@ def _slow_host(job: JobFacts) -> Iterator[Finding]:
     others = median(us for host, us in by_host.items() if host != worst)
     if min(costs[worst]) >= TIMES_HOST * others:
         sentence = f"{worst} needs {by_host[worst]:,.0f} µs a record, the other hosts {others:,.0f} µs."
-        yield Finding("slow-host", LOOK, sentence, {"host": worst}, "", worst)
+        remedy = (
+            f"See on {worst} what else takes the processor (`top`), and whether it is a weaker machine than the others. If that cannot be helped, stop "
+            "Spark's worker there: its containers start on the other hosts, where these have room."
+        )
+        yield Finding("slow-host", LOOK, sentence, {"host": worst}, remedy, worst)
 
 
 def _slow_task(job: JobFacts) -> Iterator[Finding]:
@@ -293,6 +233,7 @@ def _standby_behind(job: JobFacts) -> Iterator[Finding]:
         yield Finding(
             "standby-behind", LOOK, f"The warm copy of {worst.name} on {worst.copy_host} is {worst.copy_lag:,} changes behind."
             + (f" So are those of {len(far) - 1} more tasks." if len(far) > 1 else ""), {"copies_behind": len(far)},
+            f"See on {worst.copy_host} whether processor, disk or network are busy: there the copy is written. Until it is near, it makes no restart quick.",
         )  # fmt: skip
 
 
@@ -301,7 +242,7 @@ def _held_back(job: JobFacts) -> Iterator[Finding]:
         if c.loop and c.loop["wait_output"] >= HELD_BACK:
             yield Finding(
                 "held-back", LOOK, f"Container {c.number}'s queue to the brokers is full {100 * c.loop['wait_output']:.0f} % of the time: they are slow to accept.",
-                {}, "", f"container {c.number}",
+                {}, LOOK_AT_BROKERS, f"container {c.number}",
             )  # fmt: skip
 
 
@@ -338,6 +279,8 @@ RULES: tuple[tuple[Rule, frozenset[str]], ...] = (
     (_set_aside, frozenset()),
     (_idle_containers, frozenset()),
 )
+
+
 def diagnose(job: JobFacts) -> list[Finding]:
     """All that holds now, causes before what follows from them, which is left out."""
     found: list[Finding] = []

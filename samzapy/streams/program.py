@@ -337,6 +337,8 @@ def _placed(node: Node, error: Exception) -> Exception:
     where = f"{node.title} ({node.where})" if not isinstance(node, Source) else node.title
     if isinstance(error, SamzapyError) and not isinstance(error, SerdeError | RecordTooLarge | TaskError):
         return error
+    placed: SamzapyError = TaskError(f"{where}: {type(error).__name__}: {error}.")
     if isinstance(error, SamzapyError):
-        return type(error)(f"{where}: {error.message}", error.remedy)
-    return TaskError(f"{where}: {type(error).__name__}: {error}.")
+        placed = type(error)(f"{where}: {error.message}", error.remedy)
+    placed.where = where
+    return placed

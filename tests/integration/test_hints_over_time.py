@@ -52,8 +52,8 @@ def test_w2_that_is_well_gives_none(kafka: str, tmp_path: Path, tell: Tell) -> N
         run.until_running()
         with Feed(kafka, job.input, every(PARTITIONS, RATE / PARTITIONS, VIEW), keys=USERS):
             hints, loads = Hints(run), list[float]()
-            for _ in range(round(4 * MINUTES)):
-                hints.none_for(15.0)
+            for _ in range(LOOKS):
+                hints.none_for(60 * MINUTES / LOOKS)
                 loads.append(os.getloadavg()[0])
             status = run.until_running()
     done = sum(t["processed"] for t in status["tasks"])

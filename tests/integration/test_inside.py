@@ -59,7 +59,7 @@ def test_what_hangs_is_named_soon(kafka: str, tmp_path: Path, tell: Tell) -> Non
     event, two seconds after the lease is over at the latest."""
     job = Trouble(kafka, tmp_path, f"hangs-{secrets.token_hex(4)}", containers={"count": 1, "lease": "10s", "max_restarts": 50})
     lines = (tmp_path / f"task_{job.name.replace('-', '_')}.py").read_text().splitlines()
-    line_of = {word: next(n for n, line in enumerate(lines, 1) if word in line) for word in ("time.sleep", "re.match")}
+    line_of = {word: next(n for n, line in enumerate(lines, 1) if word in line) for word in ("it sleeps", "it holds on")}
     module = f"task_{job.name.replace('-', '_')}.py"
 
     def since() -> float:
@@ -79,7 +79,7 @@ def test_what_hangs_is_named_soon(kafka: str, tmp_path: Path, tell: Tell) -> Non
         shown = job.command("debug", "stack", str(job.file))
         command_s = time.monotonic() - began
         for told in (json.dumps(stack), shown.stdout):
-            assert f"{module}:{line_of['time.sleep']} in process" in told
+            assert f"{module}:{line_of['it sleeps']} in process" in told
             assert f"{job.input}[2]@0" in told
         tell(f"a stack: answered after {answered_s:.2f} s, shown by the command after {command_s:.2f} s, of which Python's start is a part")
         assert answered_s <= 1.0
@@ -91,7 +91,7 @@ def test_what_hangs_is_named_soon(kafka: str, tmp_path: Path, tell: Tell) -> Non
 
         def named() -> dict[str, Any] | None:
             events = ask(address, f"{at}/events")[1]["items"]
-            return next((e for e in events if e["what"] == "held" and f"{module}:{line_of['re.match']}" in e["text"]), None)
+            return next((e for e in events if e["what"] == "held" and f"{module}:{line_of['it holds on']}" in e["text"]), None)
 
         until(named, "an event names the line", within_s=60.0)
         heard_s = time.time() - held_at

@@ -46,10 +46,10 @@ class Troubled(StreamTask):
                 self.n = (self.n + 1) % 1_000_000
         elif what == "hold":
             self.tell_the_time()
-            re.match(r"(a|aa)+$", "a" * 60 + "b")  # it holds the interpreter's lock for hours
+            re.match(r"(a|aa)+$", "a" * 60 + "b")  # it holds on: the interpreter's lock, for hours
         elif what == "sleep":
             self.tell_the_time()
-            time.sleep(float(much))
+            select.select([], [], [], float(much))  # it sleeps
         if self.does == "crash" and envelope.partition == 1:
             os._exit(3)
         if self.does == "leak" and envelope.partition == 1:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from samzapy.plan.diagnosis import ContainerFacts, Finding, JobFacts, TaskFacts, diagnose
+from samzapy.plan.diagnosis import KNOW, Finding, diagnose
 from samzapy.plan.hints import Hints
+from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
 
 
 def loop(process: float = 0.4, **more: float) -> dict[str, float]:
@@ -75,6 +76,7 @@ def test_each_cause_has_its_hint_and_no_other(code: str, facts: JobFacts, senten
 
     assert [code] == [finding.code for finding in found]
     assert found[0].sentence.startswith(sentence)
+    assert found[0].remedy or found[0].severity == KNOW, "what somebody is to look at says what to do"
 
 
 def test_a_healthy_job_is_left_alone() -> None:

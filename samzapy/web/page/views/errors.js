@@ -1,4 +1,4 @@
-// Errors of records, grouped by the line that raised them.
+// Errors of records, grouped by class and place: the line that raised them, or what could not be read.
 
 import { useEffect, useState } from "../vendor/hooks.js";
 import { get } from "../lib/api.js";

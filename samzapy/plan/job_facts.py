@@ -1,0 +1,77 @@
+"""What the rules of diagnosis.py are told of a running job. What is not known has its default, and a rule that lacks it is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFacts:
+    """One task. Rates are records a second; None: not known.
+
+    Attributes:
+        copy_lag: by how many changes its warm copy that is furthest behind is behind; `copy_host`: where that is.
+        hottest: the share of one key among its last records, as far as they were looked at.
+        rebuilt_s: how long its stores took to be read from their changelogs after a death, in the last ten minutes.
+    """
+
+    name: str
+    container: int | None = None
+    lag: int | None = None
+    rate: float | None = None
+    arriving: float | None = None
+    us: float | None = None
+    reason: str = ""
+    hottest: float = 0.0
+    copy_lag: int = 0
+    copy_host: str = ""
+    rebuilt_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerFacts:
+    """One container.
+
+    Attributes:
+        loop: shares of its loop's time; empty: not known.
+        deaths: in the last ten minutes; `why`: of the last one; `is_dying`: they come so fast that one more is expected.
+        silent_s: how long its loop has been in one hook; `at`: the line; `record`: which, in words.
+        is_searching: it looks for the record that ended its process, in small batches.
+        decide_s: how long the brokers took to decide its commits, 95 of 100 of them less.
+        held_s: for how long its code kept the interpreter just now, so that it could not be heard; `held_at`: the line.
+        memory_mib: what it takes; `grows_mib`: by how much that grew a minute, without a pause, over the last ten.
+    """
+
+    number: int
+    host: str = ""
+    tasks: int = 1
+    loop: Mapping[str, float] = field(default_factory=dict)
+    deaths: int = 0
+    is_dying: bool = True
+    why: str = ""
+    silent_s: float = 0.0
+    at: str = ""
+    record: str = ""
+    is_searching: bool = False
+    decide_s: float | None = None
+    held_s: float = 0.0
+    held_at: str = ""
+    memory_mib: float = 0.0
+    grows_mib: float = 0.0
+
+    @property
+    def busy(self) -> float | None:
+        return self.loop["process"] + self.loop["commit"] if self.loop else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFacts:
+    """A job. `lag_rate`: by how many records a second it falls behind. `set_aside_s`: records set aside or skipped a second."""
+
+    tasks: Sequence[TaskFacts]
+    containers: Sequence[ContainerFacts]
+    lag: int | None = None
+    lag_rate: float = 0.0
+    behind_s: float | None = None
+    set_aside_s: float = 0.0
