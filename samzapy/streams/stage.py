@@ -123,6 +123,7 @@ class TaskWindows:
     ) -> None:
         self._times = times
         self._now_ms = times.lanes[0].now_ms
+        self._seen_ms = NEVER  # the wall clock, when it was last asked in the run or unit under way
         self._lanes = {(lane.partition.topic, lane.partition.partition): lane for lane in times.lanes}
         self._nows: dict[int, Now] = {}  # by the identity of a stage
         self._fed: list[Now] = []  # the times that the lane under way moves
@@ -156,12 +157,14 @@ class TaskWindows:
     def written_at(self, time: int) -> int:
         """The time that a pane's record is written with: the pane's own, or now where that is still to come, since Kafka refuses records that are
         far ahead. At least 1, the first time that a record can have."""
-        return max(1, min(time, self._now_ms()))
+        if time > self._seen_ms:
+            self._seen_ms = self._now_ms()
+        return max(1, min(time, self._seen_ms))
 
     def lane(self, topic: str, partition: int) -> Lane | None:
         """The time of a partition whose records are next; None: it has none."""
         lane = self._lane = self._lanes.get((topic, partition))
-        self.marks = 0
+        self.marks, self._seen_ms = 0, NEVER
         if lane is not None:
             self._fed = [now for now in self._nows.values() if lane in now.stage.lanes]
             for now in self._fed:
@@ -221,6 +224,7 @@ class TaskWindows:
 
     def fire(self, runs: Mapping[int, Callable[..., Any]], send: Callable[..., None], counts: list[int]) -> None:
         """One unit: of the first windows that are due, since what they give may be for those that follow them."""
+        self._seen_ms = NEVER
         for node, slices, now in self._windows:
             watermark = now.stage.watermark
             if slices.is_due(watermark):

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+import msgspec
+
 from samzapy.config.units import format_duration, parse_duration
 from samzapy.streams.kinds import JSON, Kind
 from samzapy.streams.places import place, refused
@@ -16,8 +18,7 @@ PaneKind = Literal["early", "on_time", "late"]
 MAX_SLICES = 10_000  # of one window
 
 
-@dataclass(frozen=True, slots=True)
-class Pane(Generic[A]):
+class Pane(msgspec.Struct, Generic[A], frozen=True):
     """A window's result for one key.
 
     Attributes:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Protocol
 
-from samzapy.api.errors import SerdeError, StateUnreadable, shortened, unreadable_state
+from samzapy.api.errors import SerdeError, StateUnreadable, check, shortened, unreadable_state
 from samzapy.ports import HeldValues
 
 MOST_HELD = 20_000  # rows
@@ -23,8 +23,34 @@ LARGEST = (1 << 63) - 1
 COUNT_BYTES = 4
 MOST_RECORDS = (1 << 8 * COUNT_BYTES) - 1
 KEY_TYPES = (str, bytes, int)  # of which equal ones are the same key, if they are exactly of the type
-Entry = tuple[int, Any, bytes, bool, bool]  # how many records, their accumulator, the row's key, whether it is to be written, whether the store has it
+
+
+class Entry:
+    """A row that is held.
+
+    Attributes:
+        records, sum: how many records, and their accumulator.
+        row: its key in the store.
+        is_dirty: whether it is to be written.
+        is_stored: whether the store has a row of this key.
+        is_touched: whether the log has it as it was before the hook under way, and it is dirty. Then it is changed without a call.
+    """
+
+    __slots__ = ("is_dirty", "is_stored", "is_touched", "records", "row", "sum")
+
+    def __init__(self, records: int, sum_: Any, row: bytes, is_stored: bool) -> None:
+        self.records, self.sum, self.row = records, sum_, row
+        self.is_dirty, self.is_stored, self.is_touched = True, is_stored, True
+
+    @property
+    def state(self) -> State:
+        """All of it that changes."""
+        return self.records, self.sum, self.is_dirty, self.is_stored
+
+
+State = tuple[int, Any, bool, bool]
 Slots = dict[Any, Entry]
+Logged = tuple[Slots, Any, Entry, State | None]  # an entry and its state before; None: there was none
 
 
 class Rows(Protocol):
@@ -71,8 +97,8 @@ class HeldRows:
         sums: how accumulators become bytes and come back.
 
     Attributes:
-        slots: by the end of a slice, what is held. Who adds to an entry calls `hold`.
-        log: what `undo` would take back.
+        slots: by the end of a slice, what is held. Who changes an entry calls `touch` first, unless it is touched.
+        log: what `undo` would take back: each entry as it was before the hook under way.
     """
 
     __slots__ = ("_dirty", "_limit", "_rows", "_size", "_sums", "log", "slots")
@@ -81,7 +107,7 @@ class HeldRows:
         self._rows, self._sums = rows, sums
         self._limit = rows.hold(self) - ROOM
         self.slots: dict[int, Slots] = {}
-        self.log: list[tuple[Slots, Any, Entry | None]] = []
+        self.log: list[Logged] = []
         self._size = 0  # entries, at most
         self._dirty = 0  # of them that are to be written, at most
 
@@ -93,7 +119,11 @@ class HeldRows:
         if slots is not None and type(key) in KEY_TYPES:
             entry = slots.get(key)
             if entry is not None:
-                return entry[0], entry[1]
+                return entry.records, entry.sum
+        return self._stored(key, row)
+
+    def _stored(self, key: Any, row: bytes) -> tuple[int, Any] | None:
+        """As `find`, of a row that is not held."""
         found = self._rows.get(row)
         try:
             return None if found is None else (int.from_bytes(found[:COUNT_BYTES], "big"), self._sums.decode(found[COUNT_BYTES:]))
@@ -109,26 +139,37 @@ class HeldRows:
         slots = self.slots.get(end)
         entry = None if slots is None else slots.get(key)
         may_hold = is_plain(sum_) and type(key) in KEY_TYPES and len(row) <= self._limit
-        if may_hold and (entry is not None or self._size < MOST_HELD):
+        if may_hold and slots is not None and entry is not None:
+            self.touch(slots, key, entry)
+            entry.records, entry.sum = records, sum_
+        elif may_hold and self._size < MOST_HELD:
             if slots is None:
                 slots = self.slots[end] = {}
-            self.hold(slots, key, entry, (records, sum_, row, True, not is_new if entry is None else entry[4]))
-            return
-        self._rows.put(row, self._encode(records, sum_))
-        if slots is not None and entry is not None:
-            self.log.append((slots, key, entry))
-            self._dirty -= entry[3]
-            del slots[key]
-
-    def hold(self, slots: Slots, key: Any, before: Entry | None, entry: Entry) -> None:
-        """An entry takes the place of another one, or of none."""
-        self.log.append((slots, key, before))
-        slots[key] = entry
-        if before is None:
+            entry = slots[key] = Entry(records, sum_, row, not is_new)
+            self.log.append((slots, key, entry, None))
             self._size += 1
             self._dirty += 1
-        elif not before[3]:
-            self._dirty += 1
+        else:
+            # The store asks its engine, and knows then that there is nothing to delete if the row goes before the next commit.
+            check(not is_new or self._rows.get(row) is None, f"a new row of {self._rows.called} is not in the store")
+            self._rows.put(row, self._encode(records, sum_))
+            if slots is not None and entry is not None:
+                self._drop(slots, key, entry)
+
+    def touch(self, slots: Slots, key: Any, entry: Entry) -> None:
+        """An entry is about to change."""
+        if not entry.is_touched:
+            self.log.append((slots, key, entry, entry.state))
+            entry.is_touched = entry.records < MOST_RECORDS // 2  # so that one hook does not count beyond it
+            if not entry.is_dirty:
+                entry.is_dirty = True
+                self._dirty += 1
+
+    def _drop(self, slots: Slots, key: Any, entry: Entry) -> None:
+        """An entry goes."""
+        self.log.append((slots, key, entry, entry.state))
+        self._dirty -= entry.is_dirty
+        del slots[key]
 
     def _encode(self, records: int, sum_: Any) -> bytes:
         return records.to_bytes(COUNT_BYTES, "big") + self._sums.encode(sum_)
@@ -136,12 +177,25 @@ class HeldRows:
     def delete(self, end: int, key: Any, row: bytes) -> None:
         """Remove a row, if it is there."""
         slots = self.slots.get(end)
-        entry = slots.pop(key, None) if slots is not None and type(key) in KEY_TYPES else None
+        entry = slots.get(key) if slots is not None and type(key) in KEY_TYPES else None
         if slots is not None and entry is not None:
-            self.log.append((slots, key, entry))
-            self._dirty -= entry[3]
-        if entry is None or entry[4]:
+            self._drop(slots, key, entry)
+        if entry is None or entry.is_stored:
             self._rows.put(row, None)
+
+    def take(self, end: int, key: Any, row: bytes) -> tuple[int, Any] | None:
+        """As `find`; and then there is no such row any more."""
+        slots = self.slots.get(end)
+        entry = slots.get(key) if slots is not None and type(key) in KEY_TYPES else None
+        if slots is not None and entry is not None:
+            self._drop(slots, key, entry)
+            if entry.is_stored:
+                self._rows.put(row, None)
+            return entry.records, entry.sum
+        found = self._stored(key, row)
+        if found is not None:
+            self._rows.put(row, None)
+        return found
 
     # -- for the store -----------------------------------------------------------------------------------------------------------------
 
@@ -156,15 +210,16 @@ class HeldRows:
             return
         for slots in self.slots.values():
             for key, entry in slots.items():
-                records, sum_, row, is_dirty, _ = entry
-                if is_dirty:
-                    self._rows.put(row, self._encode(records, sum_))
-                    self.log.append((slots, key, entry))
-                    slots[key] = (records, sum_, row, False, True)
+                if entry.is_dirty:
+                    self._rows.put(entry.row, self._encode(entry.records, entry.sum))
+                    self.log.append((slots, key, entry, entry.state))
+                    entry.is_dirty, entry.is_stored, entry.is_touched = False, True, False
         self._dirty = 0
 
     def keep(self) -> None:
         """The hook returned."""
+        for _, _, entry, _ in self.log:
+            entry.is_touched = False
         self.log.clear()
 
     def trim(self) -> None:
@@ -177,13 +232,15 @@ class HeldRows:
 
     def undo(self) -> None:
         """The hook raised: all is as it was when the hook before it had returned."""
-        for slots, key, before in reversed(self.log):
+        for slots, key, entry, before in reversed(self.log):
             if before is None:
                 slots.pop(key, None)
             else:
-                slots[key] = before
+                slots[key] = entry
+                entry.records, entry.sum, entry.is_dirty, entry.is_stored = before
+                entry.is_touched = False
         self.log.clear()
-        self._dirty = sum(entry[3] for slots in self.slots.values() for entry in slots.values())
+        self._dirty = sum(entry.is_dirty for slots in self.slots.values() for entry in slots.values())
 
     def clear(self) -> None:
         """Nothing that was not written counts. The slots are emptied too: an operator may have those of a slice at hand."""
@@ -195,12 +252,11 @@ class HeldRows:
 
     def written(self) -> list[tuple[bytes, bytes | None, bytes | None]]:
         """What the hook changed and the store does not know: the row's key, its value before and now."""
-        first = {(id(slots), key): (slots, before) for slots, key, before in reversed(self.log)}
+        first = {(id(slots), key): (slots, entry, before) for slots, key, entry, before in reversed(self.log)}
         found = []
-        for (_, key), (slots, before) in first.items():
+        for (_, key), (slots, entry, before) in first.items():
             now = slots.get(key)
-            entry = now or before
-            if entry is not None:
-                old = self._rows.get(entry[2]) if before is None else self._encode(before[0], before[1])
-                found.append((entry[2], old, None if now is None else self._encode(now[0], now[1])))
+            if now is not None or before is not None:
+                old = self._rows.get(entry.row) if before is None else self._encode(before[0], before[1])
+                found.append((entry.row, old, None if now is None else self._encode(now.records, now.sum)))
         return found

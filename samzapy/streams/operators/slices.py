@@ -27,7 +27,7 @@ import msgspec
 from samzapy.api.errors import SerdeError, StateUnreadable
 from samzapy.model.event_time import END, NEVER
 from samzapy.model.layout import TIME_BYTES, time_bytes, time_of
-from samzapy.streams.operators.held import KEY_TYPES, LARGEST, MOST_RECORDS, HeldRows, Rows, Slots, Sums, is_plain
+from samzapy.streams.operators.held import KEY_TYPES, MOST_RECORDS, HeldRows, Rows, Slots, Sums, is_plain
 from samzapy.streams.windows import Pane, Window
 
 CURSOR, SLICE, SLICES_END = b"\x00", b"\x10", b"\x11"
@@ -87,11 +87,12 @@ class Slices:
     ) -> None:
         self._get, self._put, self._range = rows.get, rows.put, rows.range
         self._held = HeldRows(rows, sums)
-        self._slots, self._log, self._add, self._hold = self._held.slots, self._held.log, sums.add, self._held.hold
+        self._slots, self._touch, self._add = self._held.slots, self._held.touch, sums.add
         self._size, self._every, self._offset = window.size_ms, window.every_ms, window.offset_ms
         self._sums, self._encode_key, self._decode_key = sums, encode_key, decode_key
         self._now, self._lateness, self._each = now, lateness_ms, each
         self._stays = window.size_ms - window.every_ms + lateness_ms  # how long a slice is kept after its end
+        self._is_alone = self._stays == 0  # a slice is a window, and goes when that fires
         self._ends: list[int] = []
         self._keys: dict[int, set[bytes] | None] = {}  # by the end of a slice; None: not known
         self._known = 0
@@ -148,20 +149,21 @@ class Slices:
             self._write()
         entry = slots.get(key) if type(key) in KEY_TYPES else None
         if entry is not None:
-            records, sum_, row, is_dirty, is_stored = entry
-            sum_ = self._add(sum_, value, time)
-            if is_dirty and type(sum_) is int and -LARGEST <= sum_ <= LARGEST and records < MOST_RECORDS:  # nearly always: as `hold`, without a call
-                self._log.append((slots, key, entry))
-                slots[key] = (records + 1, sum_, row, True, is_stored)
-            elif is_plain(sum_) and records < MOST_RECORDS:
-                self._hold(slots, key, entry, (records + 1, sum_, row, True, is_stored))
+            sum_ = self._add(entry.sum, value, time)
+            row = entry.row
+            if is_plain(sum_) and entry.records < MOST_RECORDS:
+                if not entry.is_touched:
+                    self._touch(slots, key, entry)
+                entry.records += 1
+                entry.sum = sum_
             else:
-                self._held.write(end, key, row, min(records + 1, MOST_RECORDS), sum_, False)
+                self._held.write(end, key, row, min(entry.records + 1, MOST_RECORDS), sum_, False)
             return self._at_once(key, row[KEY_AT:], end, watermark, value, time) if is_late or self._each else None
         self._near_end = NEVER  # the slice may get other slots now
         data = self._encode_key(key)
         row = self._prefix(end) + data
-        found = self._held.find(end, key, row)
+        keys = self._keys.get(end, ())
+        found = None if keys is not None and data not in keys else self._held.find(end, key, row)
         if found is None:
             self._note(end, data)
             self._held.write(end, key, row, 1, self._add(None, value, time), True)
@@ -194,11 +196,12 @@ class Slices:
             if found is not None:
                 sum_ = self._sums.merge(sum_, found[1]) if records else found[1]
                 records += found[0]
-        if not records:
-            return []
+        return [(key, self._made(window_end, key, kind, records, sum_))] if records else []
+
+    def _made(self, window_end: int, key: Any, kind: Any, records: int, sum_: Any) -> Pane[Any]:
         index = (records if kind != "early" else records - 1) if self._each else int(kind == "late")
         try:
-            return [(key, Pane(window_end - self._size, window_end, self._sums.result(sum_), kind, index))]
+            return Pane(window_end - self._size, window_end, self._sums.result(sum_), kind, index)
         except SerdeError as error:
             raise self._held.unreadable(key, error) from error
 
@@ -224,9 +227,13 @@ class Slices:
             keys = self._some_keys(what, end, limit)
             for data in keys:
                 key = self._decode_key(data)
-                if what == FIRE:
+                if what == FIRE and self._is_alone:
+                    found = self._held.take(end, key, self._prefix(end) + data)
+                    if found is not None:
+                        given.append((key, self._made(end, key, "on_time", *found)))
+                elif what == FIRE:
                     given += self._pane(key, data, end, "on_time")
-                if what == EXPIRE or self._stays == 0:
+                else:
                     self._held.delete(end, key, self._prefix(end) + data)
             if len(keys) < limit:
                 self._done(what, end)

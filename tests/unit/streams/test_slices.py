@@ -359,6 +359,14 @@ def _a_row_that_the_store_has_goes(w: World) -> None:
     assert [key for key, _ in w.store.all()] == [CURSOR]
 
 
+def _a_row_that_the_store_has_goes_late(w: World) -> None:
+    w.add(b"a", 1, 5)
+    w.commit()
+    w.advance(30, 10)
+    w.commit()
+    assert [key for key, _ in w.store.all()] == [CURSOR]
+
+
 def _all_rows_leave_the_memory_between_two_records_of_a_slice(w: World) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(held, "MOST_HELD", 2)
@@ -377,11 +385,24 @@ def _cleared_but_for_the_slots_at_hand(rows: held.HeldRows) -> None:
         slots.update(kept[end])
 
 
+def _taken_from_memory_alone(rows: held.HeldRows, end: int, key: bytes, row: bytes) -> tuple[int, Any] | None:
+    entry = rows.slots.get(end, {}).pop(key, None)
+    return None if entry is None else (entry.records, entry.sum)
+
+
+def _touched_without_a_log(rows: held.HeldRows, slots: Any, key: bytes, entry: held.Entry) -> None:
+    entry.is_touched = entry.is_dirty = True
+
+
 CLEAR = held.HeldRows.clear
 HELD_BUGS: dict[str, tuple[type, str, Any, Callable[[World], None]]] = {
     "it is not undone": (held.HeldRows, "undo", held.HeldRows.keep, _an_undone_record_and_one_that_stays),
     "it is not put before a cut": (HoldingStore, "write_held", lambda store: None, _a_commit_and_a_crash),
-    "the store's own row stays": (held.HeldRows, "delete", lambda rows, end, key, row: rows.slots.get(end, {}).pop(key, None), _a_row_that_the_store_has_goes),
+    "the store's own row stays": (held.HeldRows, "take", _taken_from_memory_alone, _a_row_that_the_store_has_goes),
+    "the store's own row stays, of a window that may be late": (
+        held.HeldRows, "delete", lambda rows, end, key, row: rows.slots.get(end, {}).pop(key, None), _a_row_that_the_store_has_goes_late,
+    ),
+    "what was there before a hook is not logged": (held.HeldRows, "touch", _touched_without_a_log, _an_undone_record_and_one_that_stays),
     "slots that are cleared are used": (held.HeldRows, "clear", _cleared_but_for_the_slots_at_hand, _all_rows_leave_the_memory_between_two_records_of_a_slice),
 }
 
@@ -391,7 +412,7 @@ def test_a_planted_bug_of_what_is_held_is_noticed(bug: str, monkeypatch: pytest.
     owner, name, wrong, history = HELD_BUGS[bug]
 
     def told_what_it_must() -> None:
-        w = World(Window(10, 10), 0, False, sums=ADD_UP)
+        w = World(Window(10, 10), 5 if "late" in bug else 0, False, sums=ADD_UP)
         history(w)
         assert w.told == w.expected
 
