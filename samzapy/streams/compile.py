@@ -18,7 +18,15 @@ from samzapy.model.event_time import LARGEST
 from samzapy.streams.combining import combined_windows, partial_windows
 from samzapy.streams.compile_parts import NAMES, PARTS, functions_of, parts_needed, result_lines
 from samzapy.streams.compile_through import reader_lines, reader_names, writer_lines, writer_names
-from samzapy.streams.compile_windows import head_of_run, made_of_panes, window_lines, written_with_time
+from samzapy.streams.compile_windows import (
+    counting_lines,
+    counts_in_place,
+    head_of_run,
+    made_of_panes,
+    near_line,
+    window_lines,
+    written_with_time,
+)
 from samzapy.streams.compiled import FILE, Compiled
 from samzapy.streams.functions import Function
 from samzapy.streams.graph import (
@@ -82,6 +90,7 @@ class _Writer:
         self._bound: set[str] = set()
         self._scope = _Scope()
         self._apart: list[Node] = []  # operators that get a function of their own in the run that is being written
+        self._counting: list[WindowAggregate] | None = None  # those of this run that count in place; None: it is no run of which some may
         self._node: Node = graph[0]
         self._write: Mapping[type[Node], Callable[[Any, str], None]] = {
             Map: self._map, Peek: self._peek, Filter: self._filter, FilterMap: self._filter_map, FlatMap: self._flat_map, Branch: self._branch,
@@ -120,9 +129,12 @@ class _Writer:
             each, begin = head_of_run(source)
             for line in begin:
                 self._line(line)
+        self._counting = [] if moves_time else None
         self._keep_and_give(source)
         if moves_time:
             self._line(f"if t > lane.quiet and {self._bind('moved')}(t): break")
+        near = [(near_line(window), source) for window in self._counting or ()]
+        self._counting = None
         local: list[tuple[str, Node]] = []
         written: set[Node] = set()
         while self._apart:
@@ -136,7 +148,7 @@ class _Writer:
         ends += [(f"counts[{name[1:]}] += {name}", source) for name in sorted(counters, key=lambda n: int(n[1:]))]
         ends += [("return i", source)] if is_timed else []
         head = [(f"    def {function_name(source)}(records, send, counts{', lane' if is_timed else ''}):", source)]
-        inside = [*zero, *local, (each, source), *loop.lines, *ends]
+        inside = [*zero, *local, *near, (each, source), *loop.lines, *ends]
         return [*head, *((f"        {line}", node) for line, node in inside)]
 
     def _local(self, node: Node, counters: set[str]) -> list[tuple[str, Node]]:
@@ -265,8 +277,13 @@ class _Writer:
             self._give(node, f"v{n}")
 
     def _window(self, node: WindowAggregate, value: str) -> None:
+        n = node.number
         lines = window_lines(node, value, late_of(self._graph, node), "h" in self._needs[node], node in self._with_time)
-        self._lines(lines, ["no_key", f"add{node.number}", "too_late", "before_1970"])
+        if self._counting is not None and counts_in_place(node):
+            self._counting.append(node)
+            lines = counting_lines(node, lines)
+            self._lines((), [f"near{n}", f"touch{n}"])
+        self._lines(lines, ["no_key", f"add{n}", "too_late", "before_1970"])
 
     def _lookup(self, node: Lookup, value: str) -> None:
         n = node.number

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
+from operator import attrgetter
 from typing import Any, Protocol
 
 from samzapy.api.errors import SerdeError, StateUnreadable, check, shortened, unreadable_state
@@ -33,7 +34,7 @@ class Entry:
         row: its key in the store.
         is_dirty: whether it is to be written.
         is_stored: whether the store has a row of this key.
-        is_touched: whether the log has it as it was before the hook under way, and it is dirty. Then it is changed without a call.
+        is_touched: whether the log has it as it was before the hook under way, and it is dirty: then it may be changed.
     """
 
     __slots__ = ("is_dirty", "is_stored", "is_touched", "records", "row", "sum")
@@ -42,13 +43,9 @@ class Entry:
         self.records, self.sum, self.row = records, sum_, row
         self.is_dirty, self.is_stored, self.is_touched = True, is_stored, True
 
-    @property
-    def state(self) -> State:
-        """All of it that changes."""
-        return self.records, self.sum, self.is_dirty, self.is_stored
-
 
 State = tuple[int, Any, bool, bool]
+state_of: Callable[[Entry], State] = attrgetter("records", "sum", "is_dirty", "is_stored")  # all of an entry that changes
 Slots = dict[Any, Entry]
 Logged = tuple[Slots, Any, Entry, State | None]  # an entry and its state before; None: there was none
 
@@ -159,20 +156,20 @@ class HeldRows:
     def touch(self, slots: Slots, key: Any, entry: Entry) -> None:
         """An entry is about to change."""
         if not entry.is_touched:
-            self.log.append((slots, key, entry, entry.state))
-            entry.is_touched = entry.records < MOST_RECORDS // 2  # so that one hook does not count beyond it
+            self.log.append((slots, key, entry, state_of(entry)))
+            entry.is_touched = True
             if not entry.is_dirty:
                 entry.is_dirty = True
                 self._dirty += 1
 
     def _drop(self, slots: Slots, key: Any, entry: Entry) -> None:
         """An entry goes."""
-        self.log.append((slots, key, entry, entry.state))
+        self.log.append((slots, key, entry, state_of(entry)))
         self._dirty -= entry.is_dirty
         del slots[key]
 
     def _encode(self, records: int, sum_: Any) -> bytes:
-        return records.to_bytes(COUNT_BYTES, "big") + self._sums.encode(sum_)
+        return min(records, MOST_RECORDS).to_bytes(COUNT_BYTES, "big") + self._sums.encode(sum_)
 
     def delete(self, end: int, key: Any, row: bytes) -> None:
         """Remove a row, if it is there."""
@@ -212,7 +209,7 @@ class HeldRows:
             for key, entry in slots.items():
                 if entry.is_dirty:
                     self._rows.put(entry.row, self._encode(entry.records, entry.sum))
-                    self.log.append((slots, key, entry, entry.state))
+                    self.log.append((slots, key, entry, state_of(entry)))
                     entry.is_dirty, entry.is_stored, entry.is_touched = False, True, False
         self._dirty = 0
 

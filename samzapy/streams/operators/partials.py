@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from samzapy.streams.operators.held import MOST_RECORDS
 from samzapy.streams.operators.slices import Slices
 
 
@@ -30,5 +29,5 @@ class SlicesOfSums(Slices):
             self._note(end, encoded)
             self._held.write(end, key, row, records, sum_, True)
         else:
-            self._held.write(end, key, row, min(found[0] + records, MOST_RECORDS), self._sums.merge(found[1], sum_), False)
+            self._held.write(end, key, row, found[0] + records, self._sums.merge(found[1], sum_), False)
         return 0

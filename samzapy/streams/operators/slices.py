@@ -27,7 +27,7 @@ import msgspec
 from samzapy.api.errors import SerdeError, StateUnreadable
 from samzapy.model.event_time import END, NEVER
 from samzapy.model.layout import TIME_BYTES, time_bytes, time_of
-from samzapy.streams.operators.held import KEY_TYPES, MOST_RECORDS, HeldRows, Rows, Slots, Sums, is_plain
+from samzapy.streams.operators.held import KEY_TYPES, HeldRows, Rows, Slots, Sums, is_plain
 from samzapy.streams.windows import Pane, Window
 
 CURSOR, SLICE, SLICES_END = b"\x00", b"\x10", b"\x11"
@@ -69,6 +69,7 @@ class Slices:
         each: whether it gives a pane after each record.
 
     Attributes:
+        touch: see HeldRows.
         at: all windows that end before or at this have fired.
         wake: the watermark at which something is to be done.
     """
@@ -87,7 +88,7 @@ class Slices:
     ) -> None:
         self._get, self._put, self._range = rows.get, rows.put, rows.range
         self._held = HeldRows(rows, sums)
-        self._slots, self._touch, self._add = self._held.slots, self._held.touch, sums.add
+        self._slots, self.touch, self._add = self._held.slots, self._held.touch, sums.add
         self._size, self._every, self._offset = window.size_ms, window.every_ms, window.offset_ms
         self._sums, self._encode_key, self._decode_key = sums, encode_key, decode_key
         self._now, self._lateness, self._each = now, lateness_ms, each
@@ -151,15 +152,14 @@ class Slices:
         if entry is not None:
             sum_ = self._add(entry.sum, value, time)
             row = entry.row
-            if is_plain(sum_) and entry.records < MOST_RECORDS:
+            if is_plain(sum_):
                 if not entry.is_touched:
-                    self._touch(slots, key, entry)
+                    self.touch(slots, key, entry)
                 entry.records += 1
                 entry.sum = sum_
             else:
-                self._held.write(end, key, row, min(entry.records + 1, MOST_RECORDS), sum_, False)
+                self._held.write(end, key, row, entry.records + 1, sum_, False)
             return self._at_once(key, row[KEY_AT:], end, watermark, value, time) if is_late or self._each else None
-        self._near_end = NEVER  # the slice may get other slots now
         data = self._encode_key(key)
         row = self._prefix(end) + data
         keys = self._keys.get(end, ())
@@ -168,8 +168,15 @@ class Slices:
             self._note(end, data)
             self._held.write(end, key, row, 1, self._add(None, value, time), True)
         else:
-            self._held.write(end, key, row, min(found[0] + 1, MOST_RECORDS), self._add(found[1], value, time), False)
+            self._held.write(end, key, row, found[0] + 1, self._add(found[1], value, time), False)
+        self._near = self._slots.get(end, {})  # they may be other ones now
         return self._at_once(key, data, end, watermark, value, time) if is_late or self._each else None
+
+    def near(self) -> tuple[int, int, Slots]:
+        """Of the last record's slice the times, from and before, and its slots: a record whose key is there only changes the entry, and gives nothing. No
+        times at all, if records of this slice may give something."""
+        end = self._near_end
+        return (0, 0, self._near) if self._each or end <= self._now.bound else (max(0, end - self._every), end, self._near)
 
     def _at_once(self, key: Any, data: bytes, end: int, watermark: int, value: Any, time: int) -> list[Given] | None:
         """The panes of a late record's windows that have fired and take it; with `each` also those of its other windows."""
