@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from samzapy.streams.operators.slices import CURSOR, SLICE
+from samzapy.streams.operators.rows import CURSOR, SLICE
 from tests.broker import create_topic, ends, produce, read_all
 from tests.integration.job import Job
 

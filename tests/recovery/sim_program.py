@@ -13,7 +13,7 @@ from samzapy.api.task import StreamTask
 from samzapy.model.marks import MARKS_KEY
 from samzapy.serde.registry import serde_named
 from samzapy.streams.expand import sections
-from samzapy.streams.operators.slices import SLICE
+from samzapy.streams.operators.rows import SLICE
 from samzapy.streams.program import Program
 from tests.random_programs import drawn, key_of
 from tests.recovery.sim_counting import Coverage

@@ -1,12 +1,29 @@
-"""A window's rows for people: what slices.py keeps, read back as keys, spans of time and accumulators."""
+"""The rows of a window's store, which slices.py keeps and describes; and for people, read back as keys, spans of time and accumulators."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from samzapy.model.layout import time_of
+import msgspec
+
+from samzapy.model.event_time import NEVER
+from samzapy.model.layout import TIME_BYTES, time_of
 from samzapy.streams.operators.held import COUNT_BYTES
-from samzapy.streams.operators.slices import KEY_AT, SLICE
+
+CURSOR, SLICE, SLICES_END = b"\x00", b"\x10", b"\x11"
+KEY_AT = len(SLICE) + TIME_BYTES
+
+
+class Cursor(msgspec.Struct, array_like=True):
+    """How far firing is: windows that end before or at `at` have fired, `to` is the aim; under way is `what` at `end`, up to `key`. Windows that
+    end before or at `closed` take no records any more: what they had is deleted, or a bounded run closed them."""
+
+    at: int
+    to: int
+    what: str
+    end: int
+    key: bytes
+    closed: int = NEVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,11 @@ import msgspec
 
 from samzapy.api.errors import SerdeError, StateUnreadable
 from samzapy.model.event_time import END, NEVER
-from samzapy.model.layout import TIME_BYTES, time_bytes, time_of
+from samzapy.model.layout import time_bytes, time_of
 from samzapy.streams.operators.held import KEY_TYPES, HeldRows, Rows, Slots, Sums, is_plain
+from samzapy.streams.operators.rows import CURSOR, KEY_AT, SLICE, SLICES_END, Cursor
 from samzapy.streams.windows import Pane, Window
 
-CURSOR, SLICE, SLICES_END = b"\x00", b"\x10", b"\x11"
-KEY_AT = len(SLICE) + TIME_BYTES
 MOST_KEYS = 200_000  # that are remembered, of all slices of a store together
 LATE: Final[Any] = object()
 FIRE, EXPIRE = "fire", "expire"
@@ -45,18 +44,6 @@ class Time(Protocol):
     def bound(self) -> int: ...
     @property
     def watermark(self) -> int: ...
-
-
-class _Cursor(msgspec.Struct, array_like=True):
-    """How far firing is: windows that end before or at `at` have fired, `to` is the aim; under way is `what` at `end`, up to `key`. Windows that
-    end before or at `closed` take no records any more: what they had is deleted, or a bounded run closed them."""
-
-    at: int
-    to: int
-    what: str
-    end: int
-    key: bytes
-    closed: int = NEVER
 
 
 class Slices:
@@ -117,7 +104,7 @@ class Slices:
             low = SLICE + time_bytes(end + 1)
         row = self._get(CURSOR)
         if row is not None:
-            cursor = msgspec.msgpack.decode(row, type=_Cursor)
+            cursor = msgspec.msgpack.decode(row, type=Cursor)
             self.at, self._to, self._key, self._closed = cursor.at, cursor.to, cursor.key, cursor.closed
             is_gone = cursor.what == EXPIRE and cursor.end not in self._keys
             self._work = (cursor.what, cursor.end) if cursor.what and not is_gone else None
@@ -128,7 +115,7 @@ class Slices:
         what, end = self._work or ("", NEVER)
         if self.at != NEVER and self._to != END:
             self._closed = max(self._closed, self.at - self._lateness)
-        self._put(CURSOR, msgspec.msgpack.encode(_Cursor(self.at, self._to, what, end, self._key, self._closed)))
+        self._put(CURSOR, msgspec.msgpack.encode(Cursor(self.at, self._to, what, end, self._key, self._closed)))
 
     # -- records ---------------------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,8 @@ from samzapy.container.task_time import TaskTime
 from samzapy.container.times import Times
 from samzapy.ports import TopicSpec
 from samzapy.streams import FINAL, App, Pane, agg, hopping, stage, tumbling, updates
-from samzapy.streams.operators.slices import CURSOR, Slices
+from samzapy.streams.operators.rows import CURSOR
+from samzapy.streams.operators.slices import Slices
 from samzapy.testing import Harness
 
 T0 = 1_600_041_600_000
