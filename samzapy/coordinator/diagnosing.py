@@ -43,8 +43,8 @@ class Diagnosing:
 
     def look(self, status: Mapping[str, Any], reports: Mapping[int, Mapping[str, Any]]) -> None:
         """Look at the job as it is now."""
-        self._next_at = self._clock.monotonic() + LOOK_S
-        now_ms = self._clock.now_ms()
+        now, now_ms = self._clock.monotonic(), self._clock.now_ms()
+        self._next_at = max(self._next_at + LOOK_S, now + LOOK_S / 2)  # by the clock: counted from a look that came late, half an hour grew longer
         facts = job_facts(
             status, reports, self._events.commits(), self._events.since(), now_ms, self._failing(status), self._growing(status)
         )

@@ -23,9 +23,10 @@ class _Told:
 
 
 class Hints:
-    """Findings that last: told when they held at TRUE looks in a row, taken back when they did not at FALSE."""
+    """Findings that last: told when they held at TRUE looks in a row, taken back when they did not at FALSE. What has to last for long may be missing at
+    GAP looks in a row meanwhile: in half an hour there is always a commit that took long, or a moment in which the machine had no time."""
 
-    TRUE, FALSE = 3, 6
+    TRUE, FALSE, GAP = 3, 6, 2
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], _Told] = {}
@@ -35,8 +36,8 @@ class Hints:
         now = {(finding.code, finding.about): finding for finding in found}
         for key in [k for k in self._known if k not in now]:
             told = self._known[key]
-            told.missed, told.seen = told.missed + 1, 0
-            if not told.is_told or told.missed >= self.FALSE:
+            told.missed += 1
+            if told.missed > (self.FALSE - 1 if told.is_told else self.GAP if told.finding.code in PATIENT else 0):
                 del self._known[key]
         new = []
         for key, finding in now.items():

@@ -140,12 +140,12 @@ class Idle(Scene):
     def arriving(self, name: str) -> float:
         return 4000.0 if self.is_busy else 200.0
 
-    def told_after(self, most_s: float) -> float | None:
+    def told_after(self, most_s: float, turn_s: float = 10.0) -> float | None:
         """The seconds until the only hint is told that it has too many containers; None: it is not within so many."""
         began = self.time
         while self.time - began < most_s:
-            self.clock.ago_s -= 10.0
-            self.step(10.0)
+            self.clock.ago_s -= turn_s
+            self.step(turn_s)
             told = self.roster.diagnosing.to_json()
             if told:
                 assert ["over-provisioned"] == [hint["code"] for hint in told]
@@ -162,4 +162,10 @@ def test_more_containers_than_are_needed_are_told_after_half_an_hour_of_that_and
     assert 1790 <= (scene.told_after(1900) or 0) <= 1860
     (hint,) = scene.roster.diagnosing.to_json()
     assert ("know", "samzapy scale JOB.yaml --containers 1") == (hint["severity"], hint["remedy"])
+    scene.close()
+
+
+def test_looks_that_come_late_do_not_make_the_half_hour_longer() -> None:
+    scene = Idle()
+    assert 1790 <= (scene.told_after(2200, turn_s=4.0) or 0) <= 1860
     scene.close()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from samzapy.plan.diagnosis import KNOW, Finding, diagnose
-from samzapy.plan.hints import Hints
+from samzapy.plan.hints import PATIENT, Hints
 from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
 
 
@@ -144,6 +144,20 @@ def test_what_comes_and_goes_is_not_told() -> None:
     for found in ([FOUND], [FOUND], [], [FOUND], [FOUND], []):
         assert [] == hints.look(found, 1000)
     assert [] == hints.to_json()
+
+
+IDLE = Finding("over-provisioned", "know", "2 containers are busy 4 % of the time at most", {})
+
+
+@pytest.mark.parametrize(("gap", "is_told"), [(0, True), (1, True), (2, True), (3, False)])
+def test_what_is_to_last_for_long_may_be_missing_for_a_moment_and_not_for_half_a_minute(gap: int, is_told: bool) -> None:
+    hints = Hints()
+    told = []
+    for n in range(PATIENT[IDLE.code]):
+        for _ in range(gap if n in (50, 150) else 0):
+            told += hints.look([], 1000)
+        told += hints.look([IDLE], 1000)
+    assert told == ([IDLE] if is_told else [])
 
 
 def test_a_hint_goes_when_its_cause_has_been_gone_for_a_minute() -> None:
