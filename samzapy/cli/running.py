@@ -36,6 +36,7 @@ from samzapy.coordinator.switchboard import Switchboard
 from samzapy.coordinator.token import token_path, write_token
 from samzapy.log_form import TEXT
 from samzapy.log_output import notes
+from samzapy.memory import exclude_what_is_there
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.access import warn_of_missing
 from samzapy.ops.made_again import refuse_to_make_again
@@ -157,7 +158,7 @@ class Run:
                 process=this_process(),
                 is_alive=self._job.answers,
                 input_topics=topics,
-                has_begun=self._tell_url,
+                has_begun=self._has_begun,
                 facts=self._run_facts(),
             )
             return self._until_over(coordinator, launcher, token, token_file, len(tasks))
@@ -205,6 +206,10 @@ class Run:
             for listener in listeners:
                 listener.stop()
         return exit_codes.SIGNALLED + self._signals[-1] if len(self._signals) > 1 and code == 0 else code
+
+    def _has_begun(self, url: str) -> None:
+        exclude_what_is_there()
+        self._tell_url(url)
 
     def _run_facts(self) -> RunFacts:
         config = [origin.to_json() for origin in self._job.loaded.origins]

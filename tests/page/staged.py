@@ -106,15 +106,18 @@ class Traced:
 
 
 class Stage:
-    """As much of a coordinator as the web listener looks at."""
+    """As much of a coordinator as the web listener looks at. Each task reads a partition of each of so many `topics`."""
 
-    def __init__(self, tasks: int = 4, containers: int = 2, hosts: int = 2, looks_inside: bool = False, clock: SystemClock | None = None) -> None:
+    def __init__(
+        self, tasks: int = 4, containers: int = 2, hosts: int = 2, looks_inside: bool = False, clock: SystemClock | None = None, topics: int = 1
+    ) -> None:
         names = [f"Partition {i}" for i in range(tasks)]
-        models = {name: TaskModel(name, i, (TopicPartition("visits", i),)) for i, name in enumerate(names)}
+        self.topics = ["visits", *(f"visits-{n}" for n in range(2, topics + 1))]
+        models = {name: TaskModel(name, i, tuple(TopicPartition(topic, i) for topic in self.topics)) for i, name in enumerate(names)}
         self.roster = Roster(Job("visits", "1"), "run-1", models, containers, None, clock or SystemClock())
         self.roster.url = "http://127.0.0.1:1"
         self.changes = Changes(containers, tasks)
-        self.about = ABOUT
+        self.about = {**ABOUT, "inputs": [{**ABOUT["inputs"][0], "topic": topic} for topic in self.topics]} if topics > 1 else ABOUT
         self.is_stopped = False
         self.notes: tuple[str, ...] = ("a note",)
         self.names, self.containers, self._beat = names, containers, 0
@@ -214,7 +217,8 @@ class Stage:
         if state == "RESTORING":
             restore["remaining"] = 3000
         return {
-            "name": name, "state": state, "reason": "", "partitions": [f"kafka.visits.{number}"], "positions": {f"visits[{number}]": int(450 * done)},
+            "name": name, "state": state, "reason": "", "partitions": [f"kafka.{topic}.{number}" for topic in self.topics],
+            "positions": {f"{topic}[{number}]": int(450 * done) for topic in self.topics},
             "processed": int(450 * done), "skipped": 0, "dead_letters": 0, "sequence": 3, "stores": {"counts": {"restore": restore}}, "metrics": {},
             "busy_s": 0.02 * done * (1 + number % 7), "event_ms": now_ms - 800, "lag": lag * (1 + number % 5),
         }  # fmt: skip

@@ -1,4 +1,4 @@
-"""A job of a thousand tasks in 64 containers, staged: what its page costs the browser and the driver, by processor time."""
+"""A job of a thousand tasks in 64 containers, with 10,000 partitions, staged: what its page costs the browser and the driver, by processor time."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from samzapy.coordinator.control_app import control_app
 from samzapy.coordinator.switchboard import Switchboard
+from samzapy.memory import exclude_what_is_there
 from samzapy.signing import signed_headers
 from samzapy.web.exposition import metrics_text
 from samzapy.web.frames import Recent, View, changed, make_frame
@@ -23,7 +24,7 @@ from tests.page.browser import Watched, chromium
 from tests.page.staged import TOKEN, VIEW, Served, Stage, live
 
 pytestmark = pytest.mark.prove
-TASKS, CONTAINERS, FRAMES, BEATS = 1000, 64, 20, 200
+TASKS, CONTAINERS, TOPICS, FRAMES, BEATS = 1000, 64, 10, 20, 200
 MINUTES = float(os.environ.get("SAMZAPY_TEST_PAGE_MINUTES", "1"))  # the page's memory is looked at over this time
 
 
@@ -36,7 +37,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def large() -> Stage:
     """All its containers have reported for a while."""
-    stage = Stage(TASKS, CONTAINERS, 16)
+    stage = Stage(TASKS, CONTAINERS, 16, topics=TOPICS)
     for _ in range(3):
         stage.beat(lag=40)
     return stage
@@ -67,9 +68,9 @@ class Measured:
         return self.metrics()["JSHeapUsedSize"] / 2**20
 
 
-@pytest.mark.timeout(900)
-def test_the_page_of_a_large_job_is_light(browser: Any) -> None:
-    stage, ended = Stage(TASKS, CONTAINERS, 16), threading.Event()
+@pytest.mark.timeout(300 + 120 * MINUTES)
+def test_the_page_of_a_large_job_is_light(browser: Any, tell: Tell) -> None:
+    stage, ended = Stage(TASKS, CONTAINERS, 16, topics=TOPICS), threading.Event()
     stage.beat(lag=40)
 
     def beats() -> None:
@@ -98,15 +99,17 @@ def test_the_page_of_a_large_job_is_light(browser: Any) -> None:
             before = now
         assert sorted(costs)[int(0.95 * FRAMES) - 1] <= 0.016, costs
 
+        page.wait_for_timeout(min(2.0, MINUTES / 5) * 60_000)
         heap = measured.heap_mib()
-        page.wait_for_timeout(MINUTES * 60_000)
+        page.wait_for_timeout(max(MINUTES - 2.0, 0.8 * MINUTES) * 60_000)
         later = measured.heap_mib()
         assert later <= 80
         assert later <= 1.1 * heap + 1, (heap, later)
         assert [] == watched.wrong
         ended.set()
         thread.join()
-    print({"script_ms": sorted(round(1000 * c, 1) for c in costs), "heap_mib": (heap, later)})
+    p95_ms = 1000 * sorted(costs)[int(0.95 * FRAMES) - 1]
+    tell(f"{TASKS * TOPICS:,} partitions: a frame takes {p95_ms:.1f} ms of script (p95); the heap is {heap:.1f} MiB soon, and {later:.1f} MiB after {MINUTES:g} min")
 
 
 def test_four_tabs_take_less_than_a_tenth_of_a_core_of_the_driver(large: Stage) -> None:
@@ -124,7 +127,7 @@ def test_four_tabs_take_less_than_a_tenth_of_a_core_of_the_driver(large: Stage) 
 
 
 def test_nobody_who_looks_keeps_a_heartbeat_waiting(large: Stage) -> None:
-    few = Stage(TASKS, 4, 4)
+    few = Stage(TASKS, 4, 4, topics=TOPICS)
     few.beat(lag=40)
     facts = live(large)
     for work in (facts.status, few.roster.status):  # the lock is held for so long
@@ -152,11 +155,12 @@ def heartbeat_s(client: TestClient, container: int, report: Mapping[str, Any]) -
 @pytest.mark.parametrize("containers", [4, CONTAINERS])
 def test_of_a_hundred_heartbeats_ninety_nine_are_answered_soon(containers: int, tell: Tell) -> None:
     """From the signed request to the answer, by processor time of the whole process, so with all that the client here takes."""
-    stage = Stage(TASKS, containers, 4)
+    stage = Stage(TASKS, containers, 4, topics=TOPICS)
     for _ in range(3):
         stage.beat(lag=40)
     board = Switchboard()
     taken = []
+    exclude_what_is_there()  # as a run does when it has begun
     with TestClient(control_app(stage.roster, TOKEN, board)) as client:
         for n in range(BEATS):
             container = n % containers
@@ -170,9 +174,10 @@ def test_of_a_hundred_heartbeats_ninety_nine_are_answered_soon(containers: int, 
 @pytest.mark.timeout(300)
 def test_so_are_they_while_four_tabs_look(browser: Any, tell: Tell) -> None:
     """The tabs are real ones, and the process that answers both them and the containers is this one: what it takes for frames counts too."""
-    stage, board, taken = Stage(TASKS, CONTAINERS, 16), Switchboard(), list[float]()
+    stage, board, taken = Stage(TASKS, CONTAINERS, 16, topics=TOPICS), Switchboard(), list[float]()
     for _ in range(3):
         stage.beat(lag=40)
+    exclude_what_is_there()
     with Served(stage) as served, TestClient(control_app(stage.roster, TOKEN, board)) as client:
         tabs = [Watched(browser) for _ in range(4)]
         pages = [tab.open(served.url, VIEW) for tab in tabs]

@@ -1,12 +1,16 @@
-"""The kernel's own figures."""
+"""The kernel's own figures, and what garbage collections leave out."""
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from samzapy.cli.running import How, Run
 from samzapy.memory import oom_kills, resident_bytes
 
 
@@ -24,3 +28,13 @@ def test_the_kills_of_the_own_cgroup_are_counted(tmp_path: Path) -> None:
 
 def test_no_cgroup_counts_none(tmp_path: Path) -> None:
     assert 0 == oom_kills(tmp_path, tmp_path / "membership")
+
+
+def test_from_when_a_run_has_begun_its_start_is_left_out_of_garbage_collections() -> None:
+    begun: list[str] = []
+    job: Any = SimpleNamespace(settings=None)
+    lives_on = [[n] for n in range(100_000)]
+    before = gc.get_freeze_count()
+    Run(job, "run-1", How(local=True), begun.append)._has_begun("http://127.0.0.1:1")
+    assert ["http://127.0.0.1:1"] == begun
+    assert gc.get_freeze_count() >= before + len(lives_on)
