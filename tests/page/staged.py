@@ -45,7 +45,7 @@ ABOUT: dict[str, Any] = {
     "operators": [], "dead_letters": "visits-1-dead-letter", "guarantee": "exactly_once", "commit_interval_s": 1.0, "containers": 2,
     "config": [
         {"key": "job", "value": "visits", "from": "visits.yaml:1"}, {"key": "kafka.sasl.password", "value": "***", "from": "visits.yaml:4"},
-        {"key": "commit.interval", "value": "500ms", "from": "--set 1:1"}, {"key": "containers.standby", "value": "0", "from": "default"},
+        {"key": "commit.interval", "value": "500ms", "from": "--set:1"}, {"key": "containers.standby", "value": "0", "from": "default"},
     ],
 }  # fmt: skip
 SETTINGS = Settings.model_validate({

@@ -150,9 +150,9 @@ def test_a_record_is_bounded_and_what_is_none_is_refused() -> None:
 
 def test_what_changed_between_two_configurations() -> None:
     before = [{"key": "a", "value": "1", "from": "f:1"}, {"key": "b", "value": "2", "from": "default"}, {"key": "c", "value": "3", "from": "f:2"}]
-    now = [{"key": "a", "value": "1", "from": "g:9"}, {"key": "b", "value": "4", "from": "--set 1"}, {"key": "d", "value": "5", "from": "f:3"}]
+    now = [{"key": "a", "value": "1", "from": "g:9"}, {"key": "b", "value": "4", "from": "--set:1"}, {"key": "d", "value": "5", "from": "f:3"}]
     assert [
-        {"key": "b", "before": "2", "now": "4", "before_from": "default", "now_from": "--set 1"},
+        {"key": "b", "before": "2", "now": "4", "before_from": "default", "now_from": "--set:1"},
         {"key": "c", "before": "3", "now": None, "before_from": "f:2", "now_from": None},
         {"key": "d", "before": None, "now": "5", "before_from": None, "now_from": "f:3"},
     ] == changed(before, now)

@@ -40,9 +40,9 @@ def test_the_newest_comes_first_and_what_is_long_is_left_to_one(stage: Stage) ->
 def test_a_configuration_is_compared_with_another_runs_and_with_the_file(stage: Stage) -> None:
     client = client_of(stage)
     against_old = get(client, f"{J}/runs/run-1?against=old")
-    assert [("commit.interval", "1s", "500ms", "visits.yaml:9", "--set 1:1")] == [tuple(row.values()) for row in against_old["changes"]]
+    assert [("commit.interval", "1s", "500ms", "visits.yaml:9", "--set:1")] == [tuple(row.values()) for row in against_old["changes"]]
     against_file = get(client, f"{J}/runs/run-1?against=file")
-    assert [("commit.interval", "500ms", "1s", "--set 1:1", "visits.yaml:7")] == [tuple(row.values()) for row in against_file["changes"]]
+    assert [("commit.interval", "500ms", "1s", "--set:1", "visits.yaml:7")] == [tuple(row.values()) for row in against_file["changes"]]
     assert "nothing is known of a run before it" == get(client, f"{J}/runs/old")["problem"]
     get(client, f"{J}/runs/run-1?against=nobody", 409)
 
