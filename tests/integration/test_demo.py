@@ -9,16 +9,18 @@ import re
 import select
 import signal
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
 import pytest
 
+from tests.figures import Tell
 from tests.integration.processes import descendants, is_alive, until
 from tests.page.browser import Watched, chromium
 
 pytestmark = [pytest.mark.kafka, pytest.mark.prove, pytest.mark.timeout(600)]
-PATIENCE_S = 180.0
+PATIENCE_S, SEEN_S = 180.0, 3.0
 
 
 class Terminal:
@@ -56,7 +58,7 @@ class Terminal:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-def test_the_demo_at_a_terminal_prints_its_page_and_goes_on_until_ctrl_c(tmp_path: Path) -> None:
+def test_the_demo_at_a_terminal_prints_its_page_and_goes_on_until_ctrl_c(tmp_path: Path, tell: Tell) -> None:
     terminal = Terminal(["demo", "--local", "--no-open", "--sentences", "2000"], tmp_path)
     below: set[int] = set()
     try:
@@ -65,12 +67,15 @@ def test_the_demo_at_a_terminal_prints_its_page_and_goes_on_until_ctrl_c(tmp_pat
         terminal.read_until("Ctrl-C ends it")
         below = descendants(terminal.pid)
         with chromium() as browser:
-            watched = Watched(browser)
+            watched, began = Watched(browser), time.monotonic()
             page = watched.open(url, token)
             page.wait_for_selector("text=RUNNING")
             for words in ("sentences", "word-counts", "counts"):
                 page.wait_for_selector(f".graph text.title:has-text('{words}')")
             page.wait_for_function("() => /^[1-9]/.test(document.querySelector('.tile .big').textContent)")
+            seen_s = time.monotonic() - began
+            tell(f"state, rate, topics, job and store were seen {seen_s:.2f} s after the page was opened")
+            assert seen_s <= SEEN_S
             assert "token" not in page.url
             assert "" == page.evaluate("document.cookie")
             assert token not in " ".join(watched.asked)

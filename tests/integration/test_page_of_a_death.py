@@ -1,4 +1,5 @@
-"""How soon the page says that a container died: from its SIGKILL until the words are in the page, in a real browser, on a real job."""
+"""How soon the page says that a container died, or that the driver is gone: from the SIGKILL until the words are in the page, in a real browser, on a
+real job."""
 
 from __future__ import annotations
 
@@ -26,6 +27,29 @@ WATCH = """() => {
   };
   new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true });
 }"""
+
+
+def test_three_seconds_after_the_drivers_death_nothing_is_shown_as_if_it_were_now(kafka: str, tmp_path: Path, tell: Tell) -> None:
+    took = []
+    with chromium() as browser:
+        for n in range(3):
+            (tmp_path / str(n)).mkdir()
+            job = Job(kafka, tmp_path / str(n), f"death-{secrets.token_hex(4)}")
+            with job.running("--local") as run:
+                run.until_running()
+                url, _, token = job.of("ui", "--no-open", "--view").stdout.strip().partition("/#token=")
+                page = Watched(browser).open(url, token)
+                page.wait_for_selector("header .live:text-is('live')")
+                page.evaluate(WATCH.replace("header [aria-live]", ".stale"))
+                page.wait_for_timeout(300 * n)  # at any time between two frames
+                killed = time.time()
+                run.process.send_signal(signal.SIGKILL)
+                page.wait_for_function("() => Object.keys(window.said).some((words) => words.startsWith('stale since'))", timeout=30_000)
+                took.append(page.evaluate("Math.min(...Object.values(window.said))") - killed)
+                assert page.title().startswith("stale since")
+                assert "" == page.inner_text("header .live")
+    tell(f"from the driver's SIGKILL until the page said stale: {', '.join(f'{s:.2f}' for s in took)} s")
+    assert max(took) <= WITHIN_S
 
 
 def test_three_seconds_after_its_death_the_page_says_so(kafka: str, tmp_path: Path, tell: Tell) -> None:
