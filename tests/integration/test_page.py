@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.broker import ends
+from tests.broker import ends, produce
 from tests.integration.job import Job
+from tests.page.browser import Watched, chromium
 
 pytestmark = [pytest.mark.kafka, pytest.mark.prove]
 BAD = 6
@@ -87,3 +88,24 @@ def test_what_the_page_tells_is_what_happened(kafka: str, tmp_path: Path) -> Non
         assert run.stop() == 0
     told = (tmp_path / "run.log").read_text()
     assert not any(token in told for token in tokens)
+
+
+def test_when_all_is_read_every_number_is_that_of_what_was_fed(kafka: str, tmp_path: Path) -> None:
+    job = Job(kafka, tmp_path, f"page-{secrets.token_hex(4)}")
+    fed = {0: 100, 1: 2000, 2: 1300, 3: 1}
+    produce(kafka, job.input, [(None, b"one two", partition) for partition, count in fed.items() for _ in range(count)])
+    with job.running("--local") as run, chromium() as browser:
+        status = run.until(lambda s: s["rates"]["lag"] == 0 and sum(t["processed"] for t in s["tasks"]) == sum(fed.values()))
+        assert {f"Partition {p}": (n, 0) for p, n in fed.items()} == {t["name"]: (t["processed"], t["lag"]) for t in status["tasks"]}
+        with urllib.request.urlopen(f"{status['coordinator']}/metrics", timeout=30) as answer:
+            metrics = re.findall(r'^samzapy_processed_records_total\{.*task="([^"]+)"\} (\d+)', answer.read().decode(), re.MULTILINE)
+        assert {f"Partition {p}": n for p, n in fed.items()} == {task: int(n) for task, n in metrics}
+
+        url, _, token = job.of("ui", "--no-open", "--view").stdout.strip().partition("/#token=")
+        watched = Watched(browser)
+        page = watched.open(url, token)
+        page.wait_for_selector(f".tiles :text('{sum(fed.values()):,}')")
+        watched.go("Tasks")
+        for partition, count in fed.items():
+            page.wait_for_selector(f"tbody tr:has-text('Partition {partition}') td:nth-child(8):text-is('{count:,}')")
+        assert [] == watched.wrong

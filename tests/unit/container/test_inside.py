@@ -85,11 +85,22 @@ def test_the_stack_has_the_loops_thread_first_and_all_others() -> None:
     assert "a user's own" in [thread["name"] for thread in told["threads"][1:]]
 
 
+def shares_of(folded: str) -> dict[str, float]:
+    stacks = stacks_in(folded)
+    total = sum(stacks.values())
+    return {name: sum(us for stack, us in stacks.items() if any(f.endswith(f":{name}") for f in stack)) / total for name in ("parse", "score")}
+
+
+@pytest.mark.prove
+def test_a_long_profile_has_each_functions_share_nearly(sampler: Sampler) -> None:
+    shares = shares_of(asked(made(sampler), kind="profile", seconds=20.0)["found"]["folded"])
+    assert 0.65 <= shares["parse"] <= 0.75, shares
+    assert 0.15 <= shares["score"] <= 0.25, shares
+
+
 def test_a_profile_has_each_functions_share(sampler: Sampler) -> None:
     answer = asked(made(sampler), kind="profile", seconds=1.0)["found"]
-    stacks = stacks_in(answer["folded"])
-    total = sum(stacks.values())
-    shares = {name: sum(us for stack, us in stacks.items() if any(f.endswith(f":{name}") for f in stack)) / total for name in ("parse", "score")}
+    shares = shares_of(answer["folded"])
     assert 0.55 < shares["parse"] < 0.85, shares
     assert 0.08 < shares["score"] < 0.35, shares
     assert 1.0 <= answer["seconds"]
