@@ -435,7 +435,10 @@ def test_a_hidden_tab_asks_for_nothing_after_half_a_minute_and_goes_on_when_it_i
     assert [] == watched.wrong
 
 
-@pytest.mark.parametrize("action", ["scale", "restart", "pause", "resume", "commit", "stop"])
+ACTIONS = ["scale", "restart", "pause", "resume", "commit", "stop"]
+
+
+@pytest.mark.parametrize("action", ACTIONS)
 def test_the_dialog_says_what_a_dry_run_does_and_the_event_who_asked(browser: Any, served: Served, action: str) -> None:
     def asked(body: dict[str, Any] | None, path: str, method: str) -> Any:
         words = {"Authorization": f"Bearer {OPERATE}", "Content-Type": "application/json"}
@@ -470,4 +473,33 @@ def test_the_dialog_says_what_a_dry_run_does_and_the_event_who_asked(browser: An
     assert [action] == [event["what"] for event in events]
     assert events[0]["text"].startswith("operate (127.0.0.1) asked for")
     assert told.removesuffix(".") in events[0]["text"]
+    assert [] == watched.wrong
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_action_is_done_by_keyboard_alone(browser: Any, served: Served, action: str) -> None:
+    if action == "resume":
+        served.stage.roster.orders.pause("somebody")
+    watched = Watched(browser)
+    page = watched.open(served.url, OPERATE)
+    page.wait_for_selector(f"header option[value={action}]", state="attached")
+
+    def tab_to(selector: str) -> None:
+        for _ in range(30):
+            page.keyboard.press("Tab")
+            if page.evaluate("(wanted) => document.activeElement.matches(wanted)", selector):
+                return
+        raise AssertionError(f"by the Tab key there is no way to {selector}")
+
+    tab_to("header select")
+    page.keyboard.press("Space")
+    for _ in range(page.evaluate("(action) => Array.from(document.querySelectorAll('header option')).findIndex((one) => one.value === action)", action)):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog button.main:not([disabled])")
+    tab_to("dialog button.main")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog", state="detached")
+    events = [event for event in served.stage.roster.events.since() if event["kind"] == "people"]
+    assert [action] == [event["what"] for event in events]
     assert [] == watched.wrong
