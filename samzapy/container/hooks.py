@@ -7,7 +7,7 @@ producer by the batch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from samzapy import failpoints
 from samzapy.api.context import JobInfo
@@ -54,12 +54,13 @@ class Hooks:
         self._between = {topic: one.partitions for topic, one in spec.between.items()}
         self.requests = Requests()
         self.take_batches = False
+        self._together: dict[str, Any] = {}  # what the tasks of a program hold together until a commit; each entry can be cleared
         watch(self.requests)
 
     def init(self, task: TaskInstance) -> None:
         """A new task object, and its `init`."""
         user = self._call(task, "the constructor", self._spec.make_task)
-        context = Context(task.model, self._spec.params, self._job, task.stores, task.metrics, task.time, task.counts, self._between)
+        context = Context(task.model, self._spec.params, self._job, task.stores, task.metrics, task.time, task.counts, self._between, self._together)
         task.user = user
         task.takes_batches = type(user).process_batch is not StreamTask.process_batch
         task.takes_raw_records = getattr(user, "takes_raw_records", False)
@@ -93,7 +94,7 @@ class Hooks:
                 self.requests.fire()
 
     def before_commit(self, task: TaskInstance) -> None:
-        """What a program has summed up is sent. Raises TransactionAborted: it cannot be."""
+        """What a program has summed up, in all tasks, is sent. Raises TransactionAborted: it cannot be."""
         if task.held:
             try:
                 task.user.before_commit(self.collector.send_bytes)  # type: ignore[union-attr]  # a program's
@@ -130,6 +131,8 @@ class Hooks:
 
     def forget(self) -> None:
         """Drop what hooks sent and asked for, and what is not handed on yet."""
+        for held in self._together.values():
+            held.clear()
         self.collector.clear()
         self.requests.clear()
 

@@ -66,8 +66,10 @@ class Context:
         time: TaskTime | None = None,
         counts: OperatorCounts | None = None,
         between: Mapping[str, int] | None = None,
+        together: dict[str, Any] | None = None,
     ) -> None:
         self.between = between or {}  # how many partitions the internal topics have
+        self.together = {} if together is None else together  # what programs hold of all tasks of the container until a commit
         self.counts = counts or OperatorCounts()  # for the task objects of programs
         self.task_name = model.name
         self.partitions = tuple(SystemStreamPartition(KAFKA, p.topic, p.partition) for p in model.inputs)
@@ -298,7 +300,7 @@ class TaskInstance:
 
     @property
     def held(self) -> int:
-        """How many sums of its program wait for a commit."""
+        """How many sums of its program wait for a commit, of all tasks of the container."""
         return int(getattr(self.user, "held", 0)) if self.takes_raw_records else 0
 
     def refills(self, here: Mapping[TopicPartition, int], positions: Mapping[TopicPartition, int]) -> dict[str, Mapping[str, int]]:

@@ -1,9 +1,9 @@
 """Partial sums before an internal topic: what a window after it sums up is summed up first where it is sent, by slice and key, and goes through the
 topic once a commit instead of once a record.
 
-The sums are of no store: they begin empty after each commit, whose transaction has them, and what a crash loses of them is read again. A function
-that fails with the sums of many records would not be a record's error. So then nothing is committed, and the records go through the topic alone. The
-same where a sum is so large that adding it to what the window has could fail.
+The sums are of all tasks of the container, which have one transaction, and of no store: they begin empty after each commit, whose transaction has them, and
+what a crash loses of them is read again. A function that fails with the sums of many records would not be a record's error. So then nothing is committed,
+and the records go through the topic alone. The same where a sum is so large that adding it to what the window has could fail.
 
 A sum that waits in the topic when the program changes means what it meant: a window with the same aggregates and slices takes it, whatever its lateness
 and its panes are now. No other one may take it, and no record is to blame: the job stops.
@@ -19,11 +19,12 @@ from typing import Any
 import msgspec
 
 from samzapy.api.errors import RecordTooLarge, SamzapyError, StateUnreadable, TaskError, TransactionAborted
+from samzapy.model.event_time import NEVER
 from samzapy.serde.basic import shown
 from samzapy.streams.compile_through import EARLIEST, early
 from samzapy.streams.graph import Graph, Node, Reader
 from samzapy.streams.internal import is_timed
-from samzapy.streams.operators.held import Sums
+from samzapy.streams.operators.held import KEY_TYPES, Sums
 from samzapy.streams.walk import readers, takers
 from samzapy.streams.windowed import WindowAggregate, late_of
 
@@ -31,6 +32,7 @@ PARTIAL_HEADER = "samzapy-partial"
 FORMAT = 1
 LARGEST = {int: 1 << 62, float: 1e300}  # sums of records that go as one: far below what a store can hold
 Headers = list[tuple[str, bytes | None]]
+Slice = dict[Any, list[Any]]  # by key: how many records, their sum, and the key in bytes
 SendBytes = Callable[[str, bytes, bytes, int, Headers], None]
 
 
@@ -115,73 +117,104 @@ def _shape(window: WindowAggregate) -> bytes:
     return hashlib.blake2b(window.identity.encode(), digest_size=8).digest()
 
 
+class WaitingSums:
+    """The sums of all tasks of a container for one internal topic, from one commit to the next.
+
+    Attributes:
+        slices: by the end of a slice and by key.
+        held: how many there are.
+        failed: why two of them could not become one; None: they could.
+    """
+
+    def __init__(self) -> None:
+        self.slices: dict[int, Slice] = {}
+        self.held = 0
+        self.failed: Exception | None = None
+
+    def clear(self) -> None:
+        """They are sent, or the transaction that they belong to is given up."""
+        self.slices.clear()
+        self.held, self.failed = 0, None
+
+
 class Combiner:
-    """The sums of one task for one internal topic.
+    """Sums up the records of one task for one internal topic.
 
     Args:
         encode_key: keys as the topic has them.
-
-    Attributes:
-        held: how many wait for a commit.
+        waiting: takes what hooks that have returned summed up.
     """
 
-    def __init__(self, topic: str, window: WindowAggregate, sums: Sums, encode_key: Callable[[Any], bytes]) -> None:
+    def __init__(self, topic: str, window: WindowAggregate, sums: Sums, encode_key: Callable[[Any], bytes], waiting: WaitingSums) -> None:
         self._topic, self._window = topic, window
         self._every, self._offset = window.window.every_ms, window.window.offset_ms
-        self._sums, self._encode_key = sums, encode_key
-        self._run: dict[tuple[int, bytes], list[Any]] = {}  # of the hook that is running: [records, sum] by end of the slice and key
-        self._kept: dict[tuple[int, bytes], list[Any]] = {}
-        self._failed: Exception | None = None
-
-    @property
-    def held(self) -> int:
-        return len(self._kept)
+        self._sums, self._add, self._encode_key = sums, sums.add, encode_key
+        self._waiting = waiting
+        self._run: dict[int, Slice] = {}  # of the hook that is running
+        self._end, self._near, self._before = NEVER, Slice(), Slice()  # the slice of the record before, in the run and of what waits
 
     def add(self, key: Any, value: Any, time: int) -> None:
         """A record. What this raises is the record's error."""
-        end = (time - self._offset) // self._every * self._every + self._offset + self._every
-        place = end, self._encode_key(key)
-        found = self._run.get(place)
+        if not self._end - self._every <= time < self._end:
+            self._end = (time - self._offset) // self._every * self._every + self._offset + self._every
+            self._near = self._run.setdefault(self._end, {})
+            self._before = self._waiting.slices.get(self._end, {})
+        place = key if type(key) in KEY_TYPES else (self._encode_key(key),)
+        found = self._near.get(place)
         if found is None:
-            self._run[place] = [1, self._sums.add(None, value, time)]
+            before = self._before.get(place)  # whose key is in bytes already
+            self._near[place] = [1, self._add(None, value, time), self._encode_key(key) if before is None else before[2]]
         else:
-            found[1] = self._sums.add(found[1], value, time)
+            found[1] = self._add(found[1], value, time)
             found[0] += 1
 
     def keep(self) -> None:
         """The hook has returned."""
-        run, kept = self._run, self._kept
-        if not kept:
-            self._run, self._kept = kept, run
+        if not self._run:
             return
-        for place, found in run.items():
-            before = kept.setdefault(place, found)
-            if before is not found:
-                try:
-                    before[1] = self._sums.merge(before[1], found[1])
-                except Exception as error:  # noqa: BLE001 - the user's function may raise anything; it is told at the commit, which then fails
-                    self._failed = error
-                before[0] += found[0]
-        run.clear()
+        waiting, merge = self._waiting, self._sums.merge
+        for end, run in self._run.items():
+            kept = waiting.slices.setdefault(end, run)
+            if kept is run:
+                waiting.held += len(run)
+                continue
+            there = len(kept)
+            for place, found in run.items():
+                before = kept.setdefault(place, found)
+                if before is not found:
+                    try:
+                        before[1] = merge(before[1], found[1])
+                    except Exception as error:  # noqa: BLE001 - the user's function may raise anything; it is told at the commit, which then fails
+                        waiting.failed = error
+                    before[0] += found[0]
+            waiting.held += len(kept) - there
+        self._begin()
 
     def undo(self) -> None:
         """The hook has raised."""
+        self._begin()
+
+    def _begin(self) -> None:
         self._run.clear()
+        self._end = NEVER
 
     def flush(self, send: SendBytes) -> None:
-        """Sends what is held: before a commit.
+        """Sends what waits, of all tasks: before a commit.
 
         Raises:
             TransactionAborted: it cannot be sent; the records have to go alone.
         """
+        waiting = self._waiting
         try:
-            if self._failed is not None:
-                raise self._failed
-            for (end, key), (records, found) in self._kept.items():
-                if records > 1:
-                    check_mergeable(self._window, found)
-                headers, at = header_of(self._window, records), end - 1
-                send(self._topic, self._sums.encode(found), key, max(at, EARLIEST), headers if at > EARLIEST else early(headers, at))
+            if waiting.failed is not None:
+                raise waiting.failed
+            for end, kept in waiting.slices.items():
+                at = end - 1
+                for records, found, key in kept.values():
+                    if records > 1:
+                        check_mergeable(self._window, found)
+                    headers = header_of(self._window, records)
+                    send(self._topic, self._sums.encode(found), key, max(at, EARLIEST), headers if at > EARLIEST else early(headers, at))
         except Exception as error:
             if isinstance(error, SamzapyError) and not isinstance(error, RecordTooLarge | TaskError):
                 raise
@@ -189,4 +222,4 @@ class Combiner:
                 f"partial sums for {self._window.name!r} could not be made ({type(error).__name__}: {error}): its records go through {self._topic} one by one",
                 "",
             ) from error
-        self._kept.clear()
+        waiting.clear()

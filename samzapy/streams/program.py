@@ -20,7 +20,7 @@ from samzapy.ports import Message
 from samzapy.serde.basic import shown
 from samzapy.serde.record_keys import as_key
 from samzapy.serde.unreserved import UnreservedKeys
-from samzapy.streams.combining import PARTIAL_HEADER, Combiner, SendBytes, combined_windows, not_for, without_partial
+from samzapy.streams.combining import PARTIAL_HEADER, Combiner, SendBytes, WaitingSums, combined_windows, not_for, without_partial
 from samzapy.streams.compile import compiled
 from samzapy.streams.compile_through import early, early_time
 from samzapy.streams.compiled import FILE, Compiled
@@ -89,15 +89,18 @@ class Program:
         """A new task object."""
         return GraphTask(self)
 
-    def combiners(self) -> dict[str, Combiner]:
-        """By the name in the source, what sums records up before they are sent; of a new task."""
+    def combiners(self, together: dict[str, Any]) -> dict[str, Combiner]:
+        """By the name in the source, what sums records up before they are sent; of a new task. `together`: what the container's tasks share."""
         if not self.combines:
             return {}
+        found = {}
         topics = {node: topic for topic, node in self.writers.items()}
-        return {
-            f"combine{node.number}": Combiner(topics[node], window, sums_of(window, self.serde), UnreservedKeys(as_key(self.serde(node.key.serde))).encode)
-            for node, window in self._combined.items() if isinstance(node, Repartition)
-        }  # fmt: skip
+        for node, window in self._combined.items():
+            if isinstance(node, Repartition):
+                encode_key = UnreservedKeys(as_key(self.serde(node.key.serde))).encode
+                waiting = together.setdefault(topics[node], WaitingSums())
+                found[f"combine{node.number}"] = Combiner(topics[node], window, sums_of(window, self.serde), encode_key, waiting)
+        return found
 
     def functions(self, context: TaskContext, windows: TaskWindows | None = None, combiners: Mapping[str, Combiner] = NONE) -> dict[int, Run]:
         """The functions of all runs, for a task with these stores, windows and sums."""
@@ -218,6 +221,7 @@ class GraphTask(StreamTask):
         self.taken = self.marks = 0
         self.failed_at = ""
         self._combiners: dict[str, Combiner] = {}
+        self._waiting: dict[str, WaitingSums] = {}  # by internal topic, of all tasks of the container
 
     def init(self, context: TaskContext) -> None:
         """Binds the code to the task's stores."""
@@ -225,7 +229,8 @@ class GraphTask(StreamTask):
         graph = self._program.graph
         if time is not None:
             self._windows = TaskWindows(graph, time, self._program.topics, context.get_store, self._program.serde)
-        self._combiners = self._program.combiners()
+        self._waiting = getattr(context, "together", {})
+        self._combiners = self._program.combiners(self._waiting)
         functions = self._program.functions(context, self._windows, self._combiners)
         self.counts = cast(Any, context).counts.of(len(self.counts))
         self._runs = {topic: functions[number] for topic, number in self._program.runs.items()}
@@ -256,8 +261,8 @@ class GraphTask(StreamTask):
 
     @property
     def held(self) -> int:
-        """How many sums wait for a commit."""
-        return sum(combiner.held for combiner in self._combiners.values())
+        """How many sums wait for a commit, of all tasks of the container."""
+        return sum(sums.held for sums in self._waiting.values())
 
     def keep(self) -> None:
         """What was summed up since the last `keep` or `undo` stands."""
