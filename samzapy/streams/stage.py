@@ -127,6 +127,7 @@ class TaskWindows:
         self._lanes = {(lane.partition.topic, lane.partition.partition): lane for lane in times.lanes}
         self._nows: dict[int, Now] = {}  # by the identity of a stage
         self._fed: list[Now] = []  # the times that the lane under way moves
+        self._moving: list[Slices] = []  # the windows of these
         self._lane: Lane | None = None
         self.marks = 0  # that were heard in the run under way
         self.failed = ""  # the pane with which firing failed, in words
@@ -168,6 +169,7 @@ class TaskWindows:
         self.marks, self._seen_ms = 0, NEVER
         if lane is not None:
             self._fed = [now for now in self._nows.values() if lane in now.stage.lanes]
+            self._moving = [slices for _, slices, now in self._windows if now in self._fed]
             for now in self._fed:
                 now.bound = max(now.stage.kept, lane.watermark)
         return lane
@@ -203,7 +205,7 @@ class TaskWindows:
         for now in self._fed:
             if reached > now.bound:
                 now.bound = reached
-        for _, slices, _ in self._windows:
+        for slices in self._moving:
             if reached >= slices.wake:  # without it nothing is to be done, whatever the stage's watermark is
                 return self.is_due
         return False
