@@ -12,7 +12,7 @@ from samzapy.serde.basic import shown
 from samzapy.serde.record_keys import as_key
 from samzapy.streams.combining import partial_windows, records_of
 from samzapy.streams.graph import Graph, Node, Reader
-from samzapy.streams.operators.held import Sums
+from samzapy.streams.operators.held import ROOM, Sums, is_dict_of_plain
 from samzapy.streams.operators.partials import SlicesOfSums
 from samzapy.streams.operators.slices import Slices
 from samzapy.streams.walk import roots_of
@@ -22,6 +22,7 @@ from samzapy.streams.windows import Pane
 FOREIGN_MARK = (
     "Find out who writes into the topic: samzapy alone may. With `on_error: {then: dead_letter}` such a record is set aside, and time goes on without it."
 )
+OF_NUMBERS = {"count", "sum", "mean", "min", "max"}  # aggregates that make a new accumulator with each value, of numbers
 UNIT = 256  # panes and deletions between which a commit, a heartbeat or a stop may come
 
 
@@ -258,7 +259,10 @@ def _told(name: str, key: Any, pane: Pane[Any]) -> str:
 def sums_of(node: WindowAggregate, serde: Callable[[str], Serde]) -> Sums:
     """How a window's values become its result."""
     kept = serde(node.kept.serde)
-    return Sums(_adding(node), node.merge or _no_merge, node.result or _same, kept.encode, kept.decode)
+    held: dict[str, Any] = {}
+    if node.parts and {what for _, what in node.parts} <= OF_NUMBERS:
+        held = {"may_hold": is_dict_of_plain, "room": sum(2 * ROOM + 6 * len(name) for name, _ in node.parts)}
+    return Sums(_adding(node), node.merge or _no_merge, node.result or _same, kept.encode, kept.decode, **held)
 
 
 def _adding(node: WindowAggregate) -> Callable[[Any, Any, int], Any]:

@@ -1,8 +1,8 @@
 """The rows of windows in memory between commits: a record that adds to a window costs an entry of a dict, not a row of the store.
 
 A row is held here as its accumulator and written to the store before a commit is cut and before the store is scanned. Held are only
-accumulators that nobody can change unseen and that can always be written: numbers. All others go through the store with each record. A row
-that is made and deleted between two commits never reaches the store.
+accumulators that nobody changes unseen and that can always be written: numbers, and dicts of them of aggregates that make new ones. All others go
+through the store with each record. A row that is made and deleted between two commits never reaches the store.
 
 What a hook changed is recorded until it has returned (`keep`), so that it can be undone with the store's own writes (`undo`).
 """
@@ -19,7 +19,7 @@ from samzapy.api.errors import SerdeError, StateUnreadable, check, shortened, un
 from samzapy.ports import HeldValues
 
 MOST_HELD = 20_000  # rows
-ROOM = 64  # bytes that a held accumulator takes at most in the store
+ROOM = 64  # bytes that a held number, or a key, takes at most in the store
 LARGEST = (1 << 63) - 1
 COUNT_BYTES = 4
 MOST_RECORDS = (1 << 8 * COUNT_BYTES) - 1
@@ -61,6 +61,24 @@ class Rows(Protocol):
     def hold(self, held: HeldValues, /) -> int: ...
 
 
+def is_plain(value: Any) -> bool:
+    """Whether an accumulator may be held: it cannot be changed, and every serde that takes its like takes it."""
+    if type(value) is int:
+        return -LARGEST <= value <= LARGEST
+    return type(value) is float and isfinite(value)
+
+
+def is_dict_of_plain(values: dict[str, Any]) -> bool:
+    """As `is_plain`, of the accumulators of several aggregates that make new ones and change none: numbers, None, and lists of numbers."""
+    for value in values.values():
+        if type(value) is list:
+            if not all(map(is_plain, value)):
+                return False
+        elif value is not None and not is_plain(value):
+            return False
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Sums:
     """How values become a result.
@@ -70,6 +88,8 @@ class Sums:
         merge: two accumulators, the earlier slice's first, to one.
         result: accumulator to result.
         encode, decode: accumulators to bytes and back.
+        may_hold: whether an accumulator may be held: nobody changes it, and every serde that takes its like takes it.
+        room: the bytes that such a one takes at most in the store.
     """
 
     add: Callable[[Any, Any, int], Any]
@@ -77,13 +97,8 @@ class Sums:
     result: Callable[[Any], Any]
     encode: Callable[[Any], bytes]
     decode: Callable[[bytes], Any]
-
-
-def is_plain(value: Any) -> bool:
-    """Whether an accumulator may be held: it cannot be changed, and every serde that takes its like takes it."""
-    if type(value) is int:
-        return -LARGEST <= value <= LARGEST
-    return type(value) is float and isfinite(value)
+    may_hold: Callable[[Any], bool] = is_plain
+    room: int = ROOM
 
 
 class HeldRows:
@@ -98,11 +113,11 @@ class HeldRows:
         log: what `undo` would take back: each entry as it was before the hook under way.
     """
 
-    __slots__ = ("_dirty", "_limit", "_rows", "_size", "_sums", "log", "slots")
+    __slots__ = ("_dirty", "_limit", "_may_hold", "_rows", "_size", "_sums", "log", "slots")
 
     def __init__(self, rows: Rows, sums: Sums) -> None:
         self._rows, self._sums = rows, sums
-        self._limit = rows.hold(self) - ROOM
+        self._may_hold, self._limit = sums.may_hold, rows.hold(self) - sums.room
         self.slots: dict[int, Slots] = {}
         self.log: list[Logged] = []
         self._size = 0  # entries, at most
@@ -135,7 +150,7 @@ class HeldRows:
         """A row's new value. `is_new`: the store does not have the row."""
         slots = self.slots.get(end)
         entry = None if slots is None else slots.get(key)
-        may_hold = is_plain(sum_) and type(key) in KEY_TYPES and len(row) <= self._limit
+        may_hold = self._may_hold(sum_) and type(key) in KEY_TYPES and len(row) <= self._limit
         if may_hold and slots is not None and entry is not None:
             self.touch(slots, key, entry)
             entry.records, entry.sum = records, sum_
@@ -199,7 +214,7 @@ class HeldRows:
     @property
     def unwritten_bytes(self) -> int:
         """What is to be written at the next cut, in bytes of keys and values, about."""
-        return self._dirty * 2 * ROOM
+        return self._dirty * (ROOM + self._sums.room)
 
     def write_out(self) -> None:
         """Put into the store what it does not have. Within a hook it can be undone as everything else."""

@@ -27,7 +27,7 @@ import msgspec
 from samzapy.api.errors import SerdeError, StateUnreadable
 from samzapy.model.event_time import END, NEVER
 from samzapy.model.layout import time_bytes, time_of
-from samzapy.streams.operators.held import KEY_TYPES, HeldRows, Rows, Slots, Sums, is_plain
+from samzapy.streams.operators.held import KEY_TYPES, HeldRows, Rows, Slots, Sums
 from samzapy.streams.operators.rows import CURSOR, KEY_AT, SLICE, SLICES_END, Cursor
 from samzapy.streams.windows import Pane, Window
 
@@ -77,7 +77,7 @@ class Slices:
         self._held = HeldRows(rows, sums)
         self._slots, self.touch, self._add = self._held.slots, self._held.touch, sums.add
         self._size, self._every, self._offset = window.size_ms, window.every_ms, window.offset_ms
-        self._sums, self._encode_key, self._decode_key = sums, encode_key, decode_key
+        self._sums, self._may_hold, self._encode_key, self._decode_key = sums, sums.may_hold, encode_key, decode_key
         self._now, self._lateness, self._each = now, lateness_ms, each
         self._stays = window.size_ms - window.every_ms + lateness_ms  # how long a slice is kept after its end
         self._is_alone = self._stays == 0  # a slice is a window, and goes when that fires
@@ -139,7 +139,7 @@ class Slices:
         if entry is not None:
             sum_ = self._add(entry.sum, value, time)
             row = entry.row
-            if is_plain(sum_):
+            if self._may_hold(sum_):
                 if not entry.is_touched:
                     self.touch(slots, key, entry)
                 entry.records += 1

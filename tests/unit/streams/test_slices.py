@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -36,6 +37,10 @@ COLLECT = Sums(
 ADD_UP = Sums(  # what is held in memory, until it is beyond 64 bits
     lambda old, value, time: (old or 0) + value, lambda a, b: a + b, lambda found: found, lambda found: b"%d" % found, int,
 )  # fmt: skip
+BESIDE = Sums(  # as `aggregate`, of aggregates that make a new accumulator each
+    lambda old, value, time: {"s": (old["s"] if old else 0) + value, "m": [value, 1]}, lambda a, b: {"s": a["s"] + b["s"], "m": b["m"]},
+    lambda found: found["s"], lambda found: json.dumps(found).encode(), json.loads, may_hold=held.is_dict_of_plain, room=256,
+)  # fmt: skip
 LARGE = 1 << 61
 KEYS = [b"", b"\x00", b"a", b"a\x00", b"ab", b"b", b"\xff", b"\xff\xff"]
 Told = list[tuple[bytes, Pane[Any]]]
@@ -45,7 +50,7 @@ class Model:
     """All windows of all keys, in dicts."""
 
     def __init__(self, window: Window, lateness: int, each: bool, sums: Sums = COLLECT) -> None:
-        self.window, self.lateness, self.each, self.adds_up = window, lateness, each, sums is ADD_UP
+        self.window, self.lateness, self.each, self.adds_up = window, lateness, each, sums is not COLLECT
         self.records: list[tuple[bytes, int, int]] = []
         self.at = self.closed = NEVER
 
@@ -226,15 +231,15 @@ def test_windows_do_what_the_model_does(history: Any) -> None:
     replay(history)
 
 
-@given(histories(), st.sampled_from([0, 2, held.MOST_HELD]))
+@given(histories(), st.sampled_from([0, 2, held.MOST_HELD]), st.sampled_from([ADD_UP, BESIDE]))
 @settings(max_examples=100, deadline=None)
-def test_the_same_with_numbers_that_are_held_in_memory(history: Any, most: int) -> None:
+def test_the_same_with_numbers_that_are_held_in_memory(history: Any, most: int, sums: Sums) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(held, "MOST_HELD", most)
-        replay(history, sums=ADD_UP)
+        replay(history, sums=sums)
 
 
-@given(histories(), st.sampled_from([COLLECT, ADD_UP]))
+@given(histories(), st.sampled_from([COLLECT, ADD_UP, BESIDE]))
 @settings(max_examples=100, deadline=None)
 def test_the_same_where_few_keys_are_remembered(history: Any, sums: Sums) -> None:
     with pytest.MonkeyPatch.context() as patch:

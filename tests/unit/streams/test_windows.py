@@ -767,3 +767,43 @@ def test_a_planted_bug_is_noticed(bug: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(owner, name, wrong)
     with pytest.raises(AssertionError):
         scenario(monkeypatch)
+
+
+def _of_a_batch_that_failed(what: Any) -> list[Any]:
+    """The panes of a window over numbers, of which the last of each batch fails the first time."""
+    failed: list[int] = []
+
+    def check(value: dict[str, Any]) -> dict[str, Any]:
+        if value["v"] % 5 == 4 and value["v"] not in failed:
+            failed.append(value["v"])
+            raise ValueError("the first time")
+        return value
+
+    app = App()
+    source(app).map(check, value=dict).window(tumbling("10s")).aggregate("all", r=what, n=agg.count()).to("out")
+    with Harness(app, on_error={"retries": 1, "then": "fail"}) as h:
+        for first in range(0, 20, 5):
+            for v in range(first, first + 5):
+                h.send("s", {"at": 1000, "v": v}, key="a")
+            h.run()
+        h.end()
+        return [(pane["r"], pane["n"]) for _, pane in h.output("out")]
+
+
+OF_TWENTY = {
+    "sum": (agg.sum(lambda v: v["v"]), 190), "mean": (agg.mean(lambda v: v["v"]), 9.5), "min": (agg.min(lambda v: v["v"]), 0),
+    "max": (agg.max(lambda v: v["v"]), 19), "collect": (agg.collect(lambda v: v["v"]), list(range(20))),
+    "distinct": (agg.distinct(lambda v: v["v"]), 20), "value_counts": (agg.value_counts(lambda v: [str(v["v"] % 2)]), {"0": 10, "1": 10}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", OF_TWENTY)
+def test_a_batch_that_failed_leaves_nothing_in_an_accumulator(what: str) -> None:
+    aggregate, wanted = OF_TWENTY[what]
+    assert [(wanted, 20)] == _of_a_batch_that_failed(aggregate)
+
+
+def test_an_accumulator_that_changes_must_not_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "OF_NUMBERS", stage.OF_NUMBERS | {"collect"})
+    with pytest.raises(AssertionError):
+        test_a_batch_that_failed_leaves_nothing_in_an_accumulator("collect")
