@@ -61,8 +61,8 @@ bench: dev  ## samzapy beside hand-written loops: a table, and JSON in .bench/re
 bench-check: dev  ## compare the newest results of `make bench` with tests/bench/recorded.json
 	$(BIN)/python -m tests.bench check
 
-bench-peers: dev  ## w2 beside Quix Streams, Bytewax and Kafka Streams, each in an environment of its own; ONLY=quix ROUNDS=3 SMALL=1
-	$(BIN)/python -m tests.bench.peers.run --only "$(ONLY)" --rounds $(or $(ROUNDS),3) $(if $(SMALL),--small)
+bench-peers: dev  ## w2 and w3 beside Quix Streams, Bytewax, Kafka Streams and Flink, each in an environment of its own; BENCH=w3 ONLY=quix ROUNDS=3 SMALL=1
+	$(BIN)/python -m tests.bench.peers.run --bench "$(BENCH)" --only "$(ONLY)" --rounds $(or $(ROUNDS),3) $(if $(SMALL),--small)
 
 simulate: dev  ## ten thousand simulated histories, resumable: SEEDS=from-to, JOBS=processes
 	$(BIN)/python -m tests.recovery.simulate --seeds $(SEEDS) --jobs $(JOBS) --resume .simulated.jsonl
