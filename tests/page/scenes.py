@@ -27,6 +27,11 @@ ERROR = {
     "ValueError: could not convert string to float: '1,50'",
 }  # fmt: skip
 
+UNREAD = {
+    **ERROR, "type": "SerdeError", "place": "value of visits", "text": "SerdeError: serde json cannot read b'price=1': unexpected character.",
+    "stack": "-> SerdeError",
+}  # fmt: skip
+
 
 class PastClock(SystemClock):
     """The machine's time, some minutes ago, which is caught up by leaps: minutes of a job are made in no time."""
@@ -183,8 +188,8 @@ class Failing(Scene):
 
     def of_container(self, number: int) -> dict[str, Any]:
         at_ms = self.clock.now_ms()
-        count = int(self.time * 3)
-        return {"news": [{**ERROR, "n": int(self.time), "count": count, "first_ms": at_ms - 150_000, "last_ms": at_ms}]} if number == 0 else {}
+        more = {"count": int(self.time * 3), "first_ms": at_ms - 150_000, "last_ms": at_ms}
+        return {"news": [{**error, **more, "n": 2 * int(self.time) + n} for n, error in enumerate((ERROR, UNREAD))]} if number == 0 else {}
 
     def step(self, seconds: float) -> None:
         super().step(seconds)
