@@ -188,7 +188,9 @@ def _under_provisioned(job: JobFacts) -> Iterator[Finding]:
 
 def _over_provisioned(job: JobFacts) -> Iterator[Finding]:
     known = [c for c in job.containers if c.busy is not None and c.tasks]
-    if len(known) > 1 and len(known) == len(job.containers) and all((c.busy or 0.0) <= IDLE for c in known) and (job.behind_s or 0.0) <= 1.0:
+    # Or less than a second's records wait: the last report may be seconds old, where a machine has much to do.
+    keeps_up = (job.behind_s or 0.0) <= 1.0 or (job.lag or 0) <= sum(t.rate or 0.0 for t in job.tasks)
+    if len(known) > 1 and len(known) == len(job.containers) and all((c.busy or 0.0) <= IDLE for c in known) and keeps_up:
         whole = sum(c.busy or 0.0 for c in known)
         wanted = max(1, math.ceil(whole / 0.5))
         if wanted < len(known):

@@ -87,6 +87,12 @@ def test_a_healthy_job_is_left_alone() -> None:
     assert [] == diagnose(job(tasks=tasks(hottest=0.9))), "one key has most records of a partition that is no larger than others"
 
 
+@pytest.mark.parametrize(("behind_s", "lag", "is_told"), [(0.9, 5000, True), (2.3, 3, True), (2.3, 5000, False)])
+def test_a_few_records_that_wait_are_no_reason_to_keep_containers_that_have_nothing_to_do(behind_s: float, lag: int, is_told: bool) -> None:
+    idle = job(containers=containers(loop(0.1), loop(0.1)), behind_s=behind_s, lag=lag)
+    assert (["over-provisioned"] if is_told else []) == [finding.code for finding in diagnose(idle)]
+
+
 def test_a_task_that_would_fill_more_than_a_container_is_skew_however_busy_the_others_are() -> None:
     crowded = with_one(tasks(us=800.0), 1, arriving=1900.0, rate=1200.0)
     assert ["skew"] == [finding.code for finding in diagnose(job(tasks=crowded, containers=containers(loop(0.85), loop(0.93)), lag=9000, lag_rate=700.0))]
