@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import openapi_spec_validator
 import pytest
 from starlette.testclient import TestClient
 
@@ -89,6 +90,10 @@ def test_every_path_of_the_file_is_there(client: TestClient) -> None:
             names = {"job": "visits", "id": "1", "task": "Partition 0", "container": "0", "which": "0.0", "topic": "visits", "run": "run-1"}
             answer = client.request(method.upper(), path.format(**names))
             assert answer.status_code in (200, 401), path
+
+
+def test_the_file_is_what_openapi_says_it_must_be() -> None:
+    openapi_spec_validator.validate(json.loads(FILE.read_text()))
 
 
 def test_references_in_the_file_lead_somewhere() -> None:
