@@ -22,10 +22,7 @@ LEAST_RATE = 20.0  # records a second, below which costs and shares say nothing
 FLAPS = 3
 GROWS_MIB, FAR_S, COPY_LAG = 10.0, 5.0, 10_000
 ROOM = 0.8  # of a container's time that a job of the right size takes
-LOOK_AT_BROKERS = (
-    "See whether the brokers' disks or network are busy, and whether one is down: "
-    "`kafka-topics.sh --bootstrap-server BROKER --describe --under-replicated-partitions`."
-)
+LOOK_AT_BROKERS = "Find out whether a broker is down, or whether its disk or network is busy."
 STRANGER = "another application's transaction is open"
 
 
