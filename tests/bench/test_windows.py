@@ -1,10 +1,14 @@
-"""What a peer may do in W3 and what not: a lost record is counted, a record too many is an error."""
+"""What a peer may do in W3 and what not: a lost record is counted, a record too many is an error. And a disturbed measurement is no figure."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from tests.bench.windows import lost
+from tests.bench.place import Place
+from tests.bench.windows import less_idle, lost
 
 WANTED = {("p1", 0): 3, ("p1", 10_000): 2, ("p2", 0): 1}
 
@@ -20,3 +24,25 @@ def test_a_window_with_records_that_the_input_does_not_have_for_it_is_an_error_t
         lost({("p1", 0): 4}, WANTED)
     with pytest.raises(AssertionError, match="has 1 records, the input has 0"):
         lost({("p3", 0): 1}, WANTED)
+
+
+class Quick(Place):
+    """Without a broker."""
+
+    def empty(self) -> str:
+        return "empty"
+
+
+def test_a_run_that_took_less_than_one_over_an_empty_topic_is_measured_again_and_is_an_error_in_the_end() -> None:
+    said: list[str] = []
+    place = Quick("", Path(), Path(), 1000, True, said.append)
+
+    def runs(*used: tuple[float, float]) -> Any:
+        given = iter([(one, WANTED) for one in used])
+        return lambda topic: next(given)
+
+    figures, _ = less_idle(place, "in", runs((1.0, 5.0), (2.0, 4.0), (1.0, 5.0), (3.0, 7.0)))
+    assert {"records_per_s": 500.0, "cpu_us_per_record": 2000.0} == figures
+    assert 1 == len(said)
+    with pytest.raises(RuntimeError, match="too busy to measure on"):
+        less_idle(place, "in", runs(*[(1.0, 5.0), (0.5, 7.0)] * 3))

@@ -62,25 +62,25 @@ def kafka_streams(threads: int, peers: Path) -> Command:
     )  # fmt: skip
 
 
-def flink(parallelism: int, peers: Path) -> Command:
+def flink(bench: str, parallelism: int, peers: Path) -> Command:
     """In a cluster inside one JVM. It is compiled first: Flink looks for the program's classes on the class path."""
     java = _compiling_java()
     libs, classes = _jars(java, peers / f"flink-{FLINK_VERSION}", FLINK), peers / "flink-classes"
     path = os.pathsep.join(str(jar) for jar in sorted(libs.glob("*.jar")))
     shutil.rmtree(classes, ignore_errors=True)
-    compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", str(classes), "-cp", path, str(HERE / "FlinkW3.java")]
+    compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-d", str(classes), "-cp", path, str(HERE / "FlinkPeer.java")]
     done = subprocess.run(compiler, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=MAKE_S, check=False)
     if done.returncode:
         raise Missing(f"its program could not be compiled: {done.stderr.strip()[-1000:]}")
     opened = "--add-opens=java.base/java.util=ALL-UNNAMED"  # for Kryo, with which Flink copies what it has no serializer for
     return lambda servers, given, output, folder: (
-        [java, opened, "-cp", f"{classes}{os.pathsep}{path}", "FlinkW3", servers, given, output, f"{folder}/checkpoints", str(parallelism)], {}
+        [java, opened, "-cp", f"{classes}{os.pathsep}{path}", "FlinkPeer", bench, servers, given, output, f"{folder}/checkpoints", str(parallelism)], {}
     )  # fmt: skip
 
 
 PEERS: dict[str, dict[str, Callable[[Path], Command]]] = {  # by benchmark
-    "w2": {"quix": partial(quix, "quix_w2.py"), "bytewax": bytewax, "kafka_streams": partial(kafka_streams, 1)},
-    "w3": {"quix": partial(quix, "quix_w3.py"), "flink": partial(flink, 2)},
+    "w2": {"quix": partial(quix, "quix_w2.py"), "bytewax": bytewax, "kafka_streams": partial(kafka_streams, 1), "flink": partial(flink, "w2", 2)},
+    "w3": {"quix": partial(quix, "quix_w3.py"), "flink": partial(flink, "w3", 2)},
 }
 
 

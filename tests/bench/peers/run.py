@@ -89,9 +89,8 @@ def _run(place: Place, command: Command, given: str, name: str) -> None:
 
 def _windows(place: Place, command: Command) -> Figures:
     """W3."""
-    idle, _ = _windowed(place, command, place.empty())
-    used, found = _windowed(place, command, place.input())
-    return {**windows.figures(place, used, idle), "lost_records": windows.lost(found, windows.expected(place))}
+    figures, found = windows.less_idle(place, place.input(), partial(_windowed, place, command))
+    return {**figures, "lost_records": windows.lost(found, windows.expected(place))}
 
 
 def _windowed(place: Place, command: Command, given: str) -> tuple[windows.Used, windows.Counts]:
