@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.container.stuck_hook import CALLERS, PACKAGE
+from samzapy.container.stuck_hook import CALLERS, of_users
 from samzapy.plan.suspects import WATCHDOG
 from samzapy.printable import printable
 from samzapy.private_files import private_directory, read_private
@@ -156,8 +156,8 @@ def place_in(text: str) -> str:
             inner = []
         elif frame["path"] not in CALLERS:
             inner.append(frame)
-        elif inner and not Path(inner[-1]["path"]).is_relative_to(PACKAGE):
-            return " > ".join(_shown(f) for f in reversed(inner[-MAX_FRAMES:]))
+        elif count := of_users([f["path"] for f in inner]):
+            return " > ".join(_shown(f) for f in reversed(inner[:count][-MAX_FRAMES:]))
         else:
             inner = []
     return ""

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-import msgspec
-
 from samzapy.config.units import format_duration, parse_duration
 from samzapy.streams.kinds import JSON, Kind
 from samzapy.streams.places import place, refused
@@ -18,7 +16,8 @@ PaneKind = Literal["early", "on_time", "late"]
 MAX_SLICES = 10_000  # of one window
 
 
-class Pane(msgspec.Struct, Generic[A], frozen=True):
+@dataclass(frozen=True, slots=True)
+class Pane(Generic[A]):
     """A window's result for one key.
 
     Attributes:
