@@ -142,14 +142,16 @@ def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None)
     if begin < 0:
         return None
     own = {name: _text(data) for name, data in given[begin:]}
-    numbers = [own.get(name, "") for name in (PARTITION, OFFSET, TIMESTAMP, ATTEMPTS, TIME)]
+    numbers = [own.get(name, "") for name in (PARTITION, OFFSET, ATTEMPTS, TIME)]
+    of_record = own.get(TIMESTAMP, "")
     if (
         not all(re.fullmatch(r"[0-9]{1,18}|-1", n, re.ASCII) for n in numbers)
         or "-1" in numbers[:2]
+        or not re.fullmatch(r"-?[0-9]{1,19}", of_record, re.ASCII)  # whatever 64 bits hold: brokers take times before 1970
         or not {TASK, ERROR, STACK} <= set(own)
     ):
         return None
-    partition, offset, timestamp_ms, attempts, time_ms = map(int, numbers)
+    partition, offset, attempts, time_ms = map(int, numbers)
     origin = Origin(own[TOPIC], partition, offset)
     truncated = own.get(TRUNCATED, "")
     return DeadLetter(
@@ -161,7 +163,7 @@ def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None)
         error=own[ERROR],
         stack=own[STACK],
         attempts=attempts,
-        timestamp_ms=timestamp_ms,
+        timestamp_ms=int(of_record),
         time_ms=time_ms,
         truncated=truncated,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 DAY_MS, HOUR_MS = 86_400_000, 3_600_000
+NONE = -1  # of a record without a timestamp
 NOW = 0  # what a producer takes for: when it is sent
 
 
@@ -21,7 +22,7 @@ def why_not_own(timestamp_ms: int, now_ms: int, config: Mapping[str, str]) -> st
     if is_given_by(config):
         return ""
     if timestamp_ms <= NOW:
-        return "it has no timestamp" if timestamp_ms < NOW else "its timestamp is 0, which Kafka's client cannot send"
+        return "it has no timestamp" if timestamp_ms == NONE else f"its timestamp is {timestamp_ms}, which Kafka's client cannot send"
     age_ms = now_ms - timestamp_ms
     limits = [
         ("message.timestamp.before.max.ms", age_ms, "takes none that are older than"),

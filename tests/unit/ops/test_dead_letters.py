@@ -18,6 +18,7 @@ from samzapy.model.dead_letter import Origin, parse_origin
 from samzapy.model.offsets import TopicPartition
 from samzapy.ops.dead_letters import DeadLetters
 from samzapy.ops.letters import Entry, Found
+from samzapy.ops.replay_time import why_not_own
 from samzapy.ports import Consumer, Message, TopicSpec, TransactionalProducer
 from samzapy.readers import read_to_end
 from tests.unit.container.bench import JOB, Bench
@@ -109,6 +110,18 @@ def test_a_forged_one_that_names_no_place_is_none(tmp_path: Path, header: str, v
     found = letters_of(bench).read()
     assert (0, 1) == (len(found.entries), found.strangers)
     assert [] == letters_of(bench).replay(None, quiet)
+
+
+@pytest.mark.parametrize("timestamp", [-5000, -(1 << 63), (1 << 63) - 1, 1 << 62])
+def test_a_record_of_any_time_that_a_broker_takes_has_a_dead_letter(tmp_path: Path, timestamp: int) -> None:
+    bench, _ = bench_of(tmp_path, letters=0)
+    told = {"topic": "in", "partition": 0, "offset": 0, "timestamp": timestamp, "task": "t", "error": "e", "stack": "s", "attempts": 1, "time": 1}
+    headers: list[tuple[str, bytes | None]] = [(f"samzapy-{name}", str(value).encode()) for name, value in told.items()]
+    bench.log.plain_producer("job").send(JOB.dead_letter_topic, b"v", b"k", 0, headers=headers)
+    found = letters_of(bench).read()
+    assert [timestamp] == [entry.letter.timestamp_ms for entry in found.entries]
+    assert 0 == found.strangers
+    assert "" != why_not_own(timestamp, 0, {"message.timestamp.after.max.ms": "3600000"})  # it is sent back with a new time
 
 
 def test_dead_letters_that_age_away_while_they_are_read_are_told_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
