@@ -56,8 +56,10 @@ export function when(ms) {
 /** The beginning of a text. */
 export const brief = (text, most = 120) => (text == null || text.length <= most ? text : text.slice(0, most) + "…");
 
+const FURTHEST_MS = 8.64e15; // of a date of JavaScript's; a record's time may be any of 64 bits
+
 /** Here and in UTC, for what is shown on hover. */
-export const moment = (ms) => `${new Date(ms).toLocaleString()} (${new Date(ms).toISOString()})`;
+export const moment = (ms) => (Math.abs(ms) > FURTHEST_MS ? `${ms} ms since 1970` : `${new Date(ms).toLocaleString()} (${new Date(ms).toISOString()})`);
 
 /** Lag in words: how it goes. */
 export function trend(rates) {
