@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import datetime
 
 from samzapy.container.container import Container
-from samzapy.model.event_time import NEVER, in_ms
+from samzapy.model.event_time import NEVER, as_utc, in_ms
 from samzapy.model.names import task_name
 from samzapy.testing.harness_job import HarnessJob, named
+from samzapy.testing.manual_clock import ManualClock
+
+
+def clock_at(now: int | datetime | None, over: EventTime | None) -> ManualClock:
+    """The clock of the harness `over`, or a new one that starts at `now`; None: always at the same time."""
+    if over is not None:
+        if now is not None:
+            raise ValueError("`now` is for the first harness only: the second shares its clock")
+        return over.clock
+    return ManualClock() if now is None else ManualClock(in_ms(now) if isinstance(now, datetime) else int(now))
 
 
 class EventTime:
     """The harness's methods for event time."""
 
     _job: HarnessJob
+    _has_warned = False
+    clock: ManualClock
 
     @property
     def container(self) -> Container:
@@ -63,3 +76,17 @@ class EventTime:
         tasks = {name: one.time for name, one in self.container.tasks.items() if one.time is not None}
         at = named("task with event time", task_name(task), tasks).watermark
         return None if at == NEVER else at
+
+    def _warn_of_times_ahead(self, container: Container) -> None:
+        """Warn once, at the line of the test, of records that do not move event time because they are after the harness's clock."""
+        now_ms = self.clock.now_ms()
+        lanes = [one.lane for task in container.tasks.values() for one in task.inputs if one.lane is not None]
+        topics = sorted({lane.partition.topic for lane in lanes if lane.leap is not None and lane.leap.time > now_ms})
+        if topics and not self._has_warned:
+            self._has_warned = True
+            at = as_utc(now_ms)
+            warnings.warn(
+                f"records of {', '.join(topics)} have times after the harness's clock, which stands at {at}: event time does not follow them yet. "
+                "Start the clock later: Harness(…, now=…), in milliseconds or as a datetime.",
+                stacklevel=4,
+            )

@@ -17,6 +17,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,7 +35,7 @@ from samzapy.ports import Message
 from samzapy.readers import read_to_end
 from samzapy.serde.registered import RegistrySerde
 from samzapy.serde.registry import NamedSerde
-from samzapy.testing.event_time import EventTime
+from samzapy.testing.event_time import EventTime, clock_at
 from samzapy.testing.failing import ends_the_run
 from samzapy.testing.harness_job import AnyJob, HarnessJob, named, seconds_of
 from samzapy.testing.manual_clock import ManualClock
@@ -54,13 +55,13 @@ class Harness(EventTime):
     """One job with all its tasks in one container.
 
     Args:
-        job: a job file's path, a job file as a dict, a StreamTask class, or an App. A function of an App that changes what it is given
-            raises TaskError here.
+        job: a job file's path, a job file as a dict, a StreamTask class, or an App, whose functions raise TaskError here if they change what they are given.
         tasks: the number of partitions of each input, and so of tasks.
-        sections: top-level keys of the job file, as keywords (`inputs=[…]`, `window="10s"`, `params={…}`). They replace those of a file or dict; a
-            class needs them.
+        sections: top-level keys of the job file as keywords (`inputs=[…]`, `window="10s"`); they replace those of a file or dict; a class needs them.
         sets: changes of single keys, as with `--set`: "commit.interval=1s".
         over: another harness, whose Kafka and clock this job shares; see `then`.
+        now: where the clock starts: milliseconds since 1970, or a datetime with a time zone; by default 2023-11-14 22:13:20 UTC, so that tests repeat.
+            If event times are of today, give a `now` that none is after; else event time may stand still, and `run()` and `end()` warn of it.
 
     Attributes:
         registry: the job's Schema Registry, in memory; a schema is registered when it is first used to write.
@@ -70,12 +71,12 @@ class Harness(EventTime):
     """
 
     def __init__(
-        self, job: AnyJob, /, tasks: int = 1, sets: Sequence[str] = (), *, over: Harness | None = None, **sections: Any
+        self, job: AnyJob, /, tasks: int = 1, sets: Sequence[str] = (), *, over: Harness | None = None, now: int | datetime | None = None, **sections: Any
     ) -> None:
         self._new_scratch()
         self.registry: MemoryRegistry = MemoryRegistry() if over is None else over.registry
         self._job = HarnessJob.of(job, sets, sections, self.registry)
-        self.clock: ManualClock = ManualClock() if over is None else over.clock
+        self.clock: ManualClock = clock_at(now, over)
         self.cluster: MemoryCluster = MemoryCluster(self.clock) if over is None else over.cluster
         self.log = MemoryLog(self.cluster)
         self._tasks = tasks
@@ -216,6 +217,7 @@ class Harness(EventTime):
             idle = 0
             while idle < TURNS_WITHOUT_PROGRESS and not container.finished:
                 idle = 0 if container.step(0.0) else idle + 1
+            self._warn_of_times_ahead(container)
             if not commit or container.finished:
                 return
             is_committed = container.commit_or_roll_back()  # if not, the records are processed again
@@ -269,6 +271,7 @@ class Harness(EventTime):
             while not container.finished:
                 if not container.step(0.0):
                     self.clock.advance(0.01)
+            self._warn_of_times_ahead(container)
         finally:
             self._until_end = False
         self._run += 1  # the tasks of this run have ended: what follows is a new run

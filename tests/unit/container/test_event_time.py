@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +14,7 @@ from samzapy import StreamTask, TaskError
 from samzapy.api.errors import ConfigurationError, TransactionAborted
 from samzapy.config.errors import ConfigError
 from samzapy.model.event_time import END, NEVER
+from samzapy.streams import App, tumbling
 from samzapy.testing import Harness
 
 T0 = 1_600_041_600_000
@@ -322,3 +324,35 @@ def test_a_time_that_is_wrong_is_refused(time: dict[str, Any], told: str) -> Non
     two = [{"topic": idle, "time": {"from": "at", "watermark_delay": "1s", "when_idle": idle}} for idle in ("hold", "advance")]
     with pytest.raises(ConfigError, match=r"differ in when_idle"):
         Harness(Watching, inputs=two)
+
+
+def times_of_2030(**now: Any) -> tuple[list[str], list[Any]]:
+    """The warnings, and the counts that a window of 10 seconds gave while it ran."""
+    app, start = App(), 1_900_000_000_000
+    stream = app.stream("in", key=str, value=dict, time=lambda v: v["at"], watermark_delay="2s")
+    stream.window(tumbling("10s")).count("n").to("out")
+    with warnings.catch_warnings(record=True) as told, Harness(app, **now) as h:
+        warnings.simplefilter("always")
+        for second in (1, 8, 13, 25):
+            h.send("in", {"at": start + second * 1000}, key="a")
+            h.run()
+        counts = [pane["value"] for _, pane in h.output("out")]
+        h.end()
+        assert sum(pane["value"] for _, pane in h.output("out")) == 4
+    assert all(one.filename == __file__ for one in told)  # the line of the test, not of the harness
+    return [str(one.message) for one in told], counts
+
+
+def test_records_after_the_clock_of_a_harness_are_warned_of_once_and_it_can_start_later() -> None:
+    (told,), counts = times_of_2030()
+    assert counts == []
+    assert "records of in have times after the harness's clock" in told
+    assert "2023-11-14" in told
+    assert "now=" in told
+    for now in (1_900_000_060_000, datetime(2030, 3, 17, 17, 47, 40, tzinfo=UTC)):
+        assert times_of_2030(now=now) == ([], [2, 1])
+
+
+def test_a_second_harness_has_no_clock_of_its_own() -> None:
+    with harness() as h, pytest.raises(ValueError, match="shares its clock"):
+        h.then(Watching, inputs=[{"topic": "in"}], now=1)
