@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -18,9 +19,9 @@ from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json
 from samzapy.cli.importing import ends_within
 from samzapy.cli.inspect import last_run
 from samzapy.cli.job import SILENT_REMEDY, Job
+from samzapy.config.origins import Origin
 from samzapy.config.schema import Settings
 from samzapy.coordinator.token import read_token, token_path
-from samzapy.wiring.job_topics import JobTopics
 
 Timeout = Annotated[float, typer.Option(help="How long to wait for it to finish, in seconds; 5 more if Kafka does not answer.", min=0)]
 TokenFile = Annotated[
@@ -30,6 +31,9 @@ AT_WORK = ("RUNNING", "STOPPED")  # stopped: all its tasks asked for shutdown()
 NOTHING = "nothing was changed"
 LOOK_S = 0.2
 SHORTEST_S = 1.0
+# What a program says: section of the configuration → what it has, in words; and what the job file says there, not the program.
+OF_PROGRAM = {"inputs": "inputs", "outputs": "outputs", "stores": "stores", "stages": "internal topics"}
+OF_FILE = {"inputs": (".start", ".on_out_of_range"), "stores": (".engine",)}
 NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
@@ -110,7 +114,8 @@ def restart(
 ) -> int:
     """Restart the containers, one after the other, each on the host that has its state; new code of the task is loaded.
 
-    Code that cannot be imported is refused before any container is restarted. The job file is not read again: for that, stop the job and run it."""
+    Code that cannot be imported is refused before any container is restarted, and so is a program with other inputs, outputs or stores. The job file
+    is not read again: for that, stop the job and run it."""
     job, left = loaded_job(file, more, sets, timeout, NOTHING, classes=True)
     return done(job, "restart", _restart(job, container, left, token_file), as_json)
 
@@ -125,23 +130,43 @@ def loaded_job(
     return job, max(0.0, deadline - time.monotonic())
 
 
-def refuse_other_program(settings: Settings, status: Mapping[str, Any]) -> None:
-    """A program that reads or keeps something else than the one that runs: its containers would refuse to start, and the job would end.
+def refuse_other_program(settings: Settings, origins: Sequence[Origin], running: Callable[[], Sequence[Mapping[str, Any]]]) -> None:
+    """A program that says something else than the one that runs: its containers would refuse to start, and the job would end.
+
+    Args:
+        origins: the configuration of the job file and its program, as they are now.
+        running: asks the coordinator for that of the run.
 
     Raises:
         ConfigurationError: it is such a program.
     """
-    tasks = [task for task in status["tasks"] if task["state"] == "RUNNING"]
-    if settings.app is None or not tasks:
+    if settings.app is None:
         return
-    topics = {partition.partition(".")[2].rpartition(".")[0] for task in tasks for partition in task["partitions"]}
-    stores = {store for task in tasks for store in task["stores"]}
-    for what, runs, is_now in (("inputs", topics, set(JobTopics.of(settings).read)), ("stores", stores, set(settings.stores))):
-        if runs != is_now:
+    now, then = {one.key: one.value for one in origins}, {str(row["key"]): str(row["value"]) for row in running()}
+    for section, what in OF_PROGRAM.items():
+        is_now, runs = _of_section(section, now), _of_section(section, then)
+        if is_now != runs:
+            own, theirs = (_names(section, rows) for rows in (is_now, runs))
+            if own == theirs:
+                what += f" {', '.join(own)} with"
+                differ = sorted(key for key in is_now.keys() | runs.keys() if is_now.get(key) != runs.get(key))
+                own, theirs = ([f"{key} {rows.get(key) or 'none'}" for key in differ] for rows in (is_now, runs))
             raise ConfigurationError(
-                f"the program has the {what} {', '.join(sorted(is_now)) or 'none'}, the running one has {', '.join(sorted(runs)) or 'none'}.",
-                "A restart loads new code into the same inputs and stores: for others, `samzapy stop JOB.yaml`, then `samzapy run JOB.yaml`.",
+                f"the program has the {what} {', '.join(own) or 'none'}, the running one has {', '.join(theirs) or 'none'}.",
+                "A restart loads new code into the same inputs, outputs and stores: for others, `samzapy stop JOB.yaml`, then `samzapy run JOB.yaml`.",
             )
+
+
+def _of_section(section: str, rows: Mapping[str, str]) -> dict[str, str]:
+    """What the program says there. What only the job file can say is left out: a restart does not read it again."""
+    return {key: value for key, value in rows.items() if key.startswith(f"{section}.") and not key.endswith(OF_FILE.get(section, ()))}
+
+
+def _names(section: str, rows: Mapping[str, str]) -> list[str]:
+    """The names of its topics, or stores."""
+    if section == "stores":
+        return sorted(key.removeprefix("stores.").removesuffix(".changelog") for key in rows if key.endswith(".changelog"))
+    return [value for key, value in rows.items() if key.endswith(".topic")]
 
 
 def _restart(job: Job, container: int | None, timeout: float, token_file: Path | None) -> int:
@@ -149,7 +174,7 @@ def _restart(job: Job, container: int | None, timeout: float, token_file: Path |
     run = found_run(job, token_file, timeout)
     if isinstance(run, int):
         return run
-    refuse_other_program(job.settings, run.status)
+    refuse_other_program(job.settings, job.loaded.origins, lambda: run.get("config", _left(deadline))["items"])
     before = {c["id"]: c["pid"] for c in run.status["containers"]}
     numbers = run.post("restart", {"container": container})["containers"]
 
@@ -268,6 +293,11 @@ class Running:
 
     def post(self, verb: str, content: dict[str, Any], timeout_s: float = HTTP_TIMEOUT_S) -> dict[str, Any]:
         return self.post_to(f"api/v1/{verb}", content, timeout_s)
+
+    def get(self, path: str, timeout_s: float) -> dict[str, Any]:
+        """What the coordinator tells of the job to those who may look."""
+        url = f"{self.status['coordinator']}/v1/jobs/{quote(self.status['job'], safe='')}/{quote(self.status['id'], safe='')}/{path}"
+        return http_json("GET", url, self._token, timeout_s=timeout_s)
 
     def post_to(self, path: str, content: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """The path is quoted where it has to be."""

@@ -1,48 +1,100 @@
-"""`samzapy restart` of a program: one that reads or keeps something else than the one that runs is refused before any container is restarted."""
+"""`samzapy restart` of a program: one that reads, writes or keeps something else than the one that runs is refused before any container is restarted."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from samzapy.api.errors import ConfigurationError
+from samzapy.cli import change
 from samzapy.cli.change import refuse_other_program
 from samzapy.config.document import settings_from_document
+from samzapy.config.origins import Origin, origins
+from samzapy.config.schema import Settings
+from samzapy.config.tree import from_plain
 from samzapy.streams import App
 from samzapy.streams.expand import sections
 
 KAFKA = {"bootstrap.servers": "x:1"}
 
 
-def status(*tasks: dict[str, Any]) -> dict[str, Any]:
-    return {"tasks": list(tasks)}
-
-
-def running(stores: list[str], *partitions: str, state: str = "RUNNING") -> dict[str, Any]:
-    return {"state": state, "stores": {name: {} for name in stores}, "partitions": [f"kafka.{partition}" for partition in partitions]}
-
-
-def check(found: dict[str, Any]) -> None:
+def program(topic: str = "a.b", value: type = int, stores: tuple[str, ...] = ("n",), to: str = "out", key_by: str = "", partitions: int | None = None) -> App:
     app = App()
-    app.stream("a.b", key=str, value=int).count("n")
-    refuse_other_program(settings_from_document({"job": "j", "app": "m:app", "kafka": KAFKA, **sections(app.graph, {}, {}).to_json()}, {}), found)
+    stream = app.stream(topic, key=str, value=value)
+    stream = stream.key_by(str, key_by, key=str, partitions=partitions) if key_by else stream
+    for store in stores:
+        stream.count(store).to(to)
+    return app
+
+
+def loaded(app: App, **file: Any) -> tuple[Settings, tuple[Origin, ...]]:
+    """The job of a program; `file`: what its job file says besides."""
+    written = {"job": "j", "app": "m:app", "kafka": KAFKA, **file}
+    said = sections(app.graph, file.get("streams", {}), file.get("stores", {})).to_json()
+    settings = settings_from_document({**written, **said}, {})
+    return settings, origins(from_plain(written), settings)
+
+
+def rows(app: App, **file: Any) -> list[dict[str, str]]:
+    """The configuration of its run, as the coordinator gives it."""
+    return [origin.to_json() for origin in loaded(app, **file)[1]]
+
+
+def check(now: App, running: App, **file: Any) -> None:
+    refuse_other_program(*loaded(now, **file), lambda: rows(running))
 
 
 def test_the_same_program_may_be_restarted() -> None:
-    check(status(running(["n"], "a.b.0"), running(["n"], "a.b.1")))
-    check(status(running([], state="WAITING")))
+    check(program(), program())
+    check(program(key_by="k"), program(key_by="k"))
+
+
+def test_so_may_it_with_a_job_file_that_a_restart_does_not_read() -> None:
+    check(program(), program(), streams={"a.b": {"start": "latest", "on_out_of_range": "latest"}}, stores={"n": {"engine": "memory"}})
 
 
 @pytest.mark.parametrize(
-    ("stores", "partition", "said"),
-    [(["n", "old"], "a.b.0", "the program has the stores n, the running one has n, old"), (["n"], "c.0", "has the inputs a.b, the running one has c")],
+    ("now", "running", "said"),
+    [
+        (program(), program(stores=("n", "old")), "the program has the stores n, the running one has n, old"),
+        (program(), program("c"), "has the inputs a.b, the running one has c"),
+        (program(to="new"), program(), "has the outputs new, the running one has out"),
+        (program(value=dict), program(), "has the inputs a.b with inputs.0.value json, the running one has inputs.0.value integer"),
+        (program(key_by="k"), program(), "has the internal topics test-1-k, the running one has none"),
+        (program(key_by="k", partitions=4), program(key_by="k"), "with stages.internal.k.partitions 4, the running one has stages.internal.k.partitions none"),
+    ],
 )
-def test_another_one_is_refused(stores: list[str], partition: str, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        check(status(running(stores, partition)))
+def test_another_one_is_refused(now: App, running: App, said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said) as refused:
+        check(now, running)
+    assert "`samzapy stop JOB.yaml`, then `samzapy run JOB.yaml`" in refused.value.remedy
+
+
+def test_it_is_refused_before_anything_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Run(change.Running):
+        def __init__(self) -> None:
+            self._token, self.status = "secret", {"coordinator": "http://x:1", "job": "j", "id": "1"}
+
+    def http_json(method: str, url: str, token: str | None, **_: Any) -> dict[str, Any]:
+        asked.append(f"{method} {url} {token}")
+        return {"items": rows(program())}
+
+    monkeypatch.setattr(change, "http_json", http_json)
+    monkeypatch.setattr(change, "found_run", lambda *_: Run())
+    settings, now = loaded(program(to="new"))
+    with pytest.raises(ConfigurationError, match="the outputs new"):
+        change._restart(SimpleNamespace(settings=settings, loaded=SimpleNamespace(origins=now)), None, 5.0, None)  # type: ignore[arg-type]
+    assert ["GET http://x:1/v1/jobs/j/1/config secret"] == asked
 
 
 def test_of_a_task_nothing_is_asked() -> None:
     settings = settings_from_document({"job": "j", "task": "m:T", "kafka": KAFKA, "inputs": [{"topic": "t"}]}, {})
-    refuse_other_program(settings, status(running(["x"], "y.0")))
+
+    def never() -> list[dict[str, str]]:
+        raise AssertionError("it was asked")
+
+    refuse_other_program(settings, (), never)
