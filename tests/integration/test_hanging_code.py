@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.prove, pytest.mark.timeout(600)]
 RECORDS, BAD = 60, 37
 CODE = '''
 import re
-import time
+import threading
 
 from samzapy import StreamTask
 from samzapy.streams import App
@@ -28,7 +28,7 @@ from samzapy.streams import App
 
 def hang(value):
     if value == "bad":
-        time.sleep(10_000)
+        threading.Event().wait()
     return value
 
 

@@ -174,7 +174,7 @@ def test_serdes_and_times_of_inputs_are_seen(task: str, what: str) -> None:
 
 
 def test_whose_frames_these_are() -> None:
-    own, user = str(PACKAGE / "streams" / "program.py"), "/home/me/job.py"
+    own, user = str(PACKAGE / "streams" / "program.py"), "/project/job.py"
     assert FILE == PROGRAM
     assert 2 == of_users(["/lib/re.py", user])
     assert 2 == of_users(["/lib/re.py", user, own])
