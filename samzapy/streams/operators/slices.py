@@ -264,7 +264,7 @@ class Slices:
     def _done(self, what: str, end: int) -> None:
         if what == FIRE:
             self.at = max(self.at, end)
-            if self._stays == 0 and self._keys.get(end) is not None:
+            if self._is_alone and self._keys.get(end) is not None:
                 self._forget_keys(end)
                 self._keys[end] = set()
         else:
