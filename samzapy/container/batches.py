@@ -10,6 +10,8 @@ from samzapy.container.task_instance import TaskInput
 from samzapy.ports import Message
 
 MAX_RECORDS = 256
+MAX_RAW_RECORDS = 1024  # that a program of streams takes at once, as long as that takes no time
+QUICK_S = 0.005
 LONG_S = 1.0  # commits, heartbeats and what was sent wait while a batch is processed
 
 
@@ -59,13 +61,17 @@ class BatchSize:
         self.limit = 1
         self._alone = 0  # records of the batch that failed which have not come alone yet
 
-    def succeeded(self, records: int, seconds: float) -> None:
+    def succeeded(self, records: int, seconds: float, is_raw: bool = False) -> None:
+        """`is_raw`: a program of streams took them, which needs them at once for no other reason than speed."""
         if self._alone:
             self._alone -= records
         elif seconds > LONG_S:
             self.limit = max(1, records // 2)
+        elif seconds > QUICK_S and self.limit > MAX_RECORDS:
+            self.limit = MAX_RECORDS
         elif records >= self.limit:
-            self.limit = min(MAX_RECORDS, self.limit * 2)
+            most = MAX_RAW_RECORDS if is_raw and seconds * 2 <= QUICK_S else max(MAX_RECORDS, self.limit)
+            self.limit = min(most, self.limit * 2)
 
     def failed(self, records: int) -> None:
         self.limit = 1

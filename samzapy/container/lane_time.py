@@ -128,6 +128,12 @@ class LaneTime:
             self._move(time, now_ms)
         self._settle(now_ms)
 
+    def plain_times(self) -> tuple[int, int]:
+        """Two times: a record after the first and before the second does nothing but become the newest. Of several such, only the newest need be told."""
+        if self.quiet == NEVER or self.ended:
+            return NEVER, NEVER
+        return self.newest, min(self._limit, self.newest + self._allowed_ms) + 1
+
     def _is_leap(self, time: int, now_ms: int) -> bool:
         """Whether a record is further ahead than the clock explains."""
         if self.rules.max_ahead_ms is None:

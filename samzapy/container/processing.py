@@ -209,7 +209,7 @@ class Processing:
         task_input.ran(self._clock.monotonic() - started, records[0], records[-1])
         if error is None:
             taken = task_input.task.taken(len(records))
-            self._size.succeeded(taken, self._clock.monotonic() - started)
+            self._size.succeeded(taken, self._clock.monotonic() - started, task_input.task.takes_raw_records)
             return taken
         self._size.failed(len(records))
         if len(records) > 1:

@@ -11,18 +11,22 @@ operator that takes several streams. Such a function of a run gets (v, k, t, h):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from samzapy.model.event_time import LARGEST
 from samzapy.streams.combining import combined_windows, partial_windows
-from samzapy.streams.compile_parts import NAMES, PARTS, functions_of, parts_needed, result_lines
+from samzapy.streams.compile_parts import NAMES, PARTS, Scope, functions_of, parts_needed, result_lines
 from samzapy.streams.compile_through import reader_lines, reader_names, writer_lines, writer_names
 from samzapy.streams.compile_windows import (
+    MOVES,
+    MOVES_LATE,
+    PLAIN,
+    TOLD,
     counting_lines,
     counts_in_place,
     head_of_run,
     made_of_panes,
+    may_tell_late,
     near_line,
     window_lines,
     written_with_time,
@@ -67,16 +71,6 @@ def function_name(source: Node) -> str:
     return f"run_{source.number}"
 
 
-@dataclass(slots=True)
-class _Scope:
-    """A function that is being written."""
-
-    depth: int = 0
-    straight: int = 0
-    counters: set[str] = field(default_factory=set)
-    lines: list[tuple[str, Node]] = field(default_factory=list)
-
-
 class _Writer:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -88,8 +82,9 @@ class _Writer:
         self._reads: dict[str, Keeps] = {}
         self._writes: dict[str, Keeps] = {}
         self._bound: set[str] = set()
-        self._scope = _Scope()
+        self._scope = Scope()
         self._apart: list[Node] = []  # operators that get a function of their own in the run that is being written
+        self._tells_late = False  # whether the run that is being written tells of the time only where that matters
         self._counting: list[WindowAggregate] | None = None  # those of this run that count in place; None: it is no run of which some may
         self._node: Node = graph[0]
         self._write: Mapping[type[Node], Callable[[Any, str], None]] = {
@@ -114,7 +109,7 @@ class _Writer:
     def _run(self, source: Node) -> list[tuple[str, Node]]:
         """The function of a source's runs: counters, local functions, the loop, and the counts at its end."""
         self._apart, counters = [], set[str]()
-        loop = self._scope = _Scope(depth=1)
+        loop = self._scope = Scope(depth=1)
         self._node = source
         moves_time = isinstance(source, Source) and source.timing is not None
         is_timed = moves_time or isinstance(source, Reader)
@@ -126,15 +121,16 @@ class _Writer:
             late = None if (window := self._partial.get(source)) is None else late_of(self._graph, window).number
             self._lines(reader_lines(source, late), reader_names(source, late))
         else:
-            each, begin = head_of_run(source)
-            for line in begin:
-                self._line(line)
+            each, of_each = head_of_run(source)
+            self._lines(of_each, ())
         self._counting = [] if moves_time else None
+        self._tells_late = moves_time and may_tell_late(source, self._takers)
         self._keep_and_give(source)
-        if moves_time:
-            self._line(f"if t > lane.quiet and {self._bind('moved')}(t): break")
-        near = [(near_line(window), source) for window in self._counting or ()]
+        near = [near_line(window) for window in self._counting or ()]
         self._counting = None
+        if moves_time:
+            self._lines(*(MOVES_LATE if self._tells_late else MOVES))
+        before, after = (PLAIN, TOLD) if self._tells_late else ([], [])
         local: list[tuple[str, Node]] = []
         written: set[Node] = set()
         while self._apart:
@@ -148,11 +144,12 @@ class _Writer:
         ends += [(f"counts[{name[1:]}] += {name}", source) for name in sorted(counters, key=lambda n: int(n[1:]))]
         ends += [("return i", source)] if is_timed else []
         head = [(f"    def {function_name(source)}(records, send, counts{', lane' if is_timed else ''}):", source)]
-        inside = [*zero, *local, *near, (each, source), *loop.lines, *ends]
+        begin, end = ([(line, source) for line in lines] for lines in ((*near, *before), after))
+        inside = [*zero, *local, *begin, (each, source), *loop.lines, *end, *ends]
         return [*head, *((f"        {line}", node) for line, node in inside)]
 
     def _local(self, node: Node, counters: set[str]) -> list[tuple[str, Node]]:
-        scope = self._scope = _Scope(depth=1)
+        scope = self._scope = Scope(depth=1)
         self._one(node, "v")
         counters |= scope.counters
         head = [(f"def op_{node.number}({', '.join(self._arguments(node))}):", node)]
@@ -175,7 +172,7 @@ class _Writer:
             self._line("x = r.value()")
             self._line(f"v{n} = None if x is None else {self._bind(f'value{n}')}(x)")
             if source.value is not None and source.value.is_checked:
-                self._line(f"if v{n} is not None and type(v{n}) not in {self._bind(f'kinds{n}')}: {self._bind('wrong_kind')}({n}, v{n})")
+                self._line(f"if type(v{n}) not in {self._bind(f'kinds{n}')} and v{n} is not None: {self._bind('wrong_kind')}({n}, v{n})")
         if by_value and isinstance(source, Source) and source.time is not None:
             self._functions[f"time{n}"] = source, source.time
             self._line(f"t = time{n}(v{n})")
@@ -281,7 +278,7 @@ class _Writer:
         lines = window_lines(node, value, late_of(self._graph, node), "h" in self._needs[node], node in self._with_time)
         if self._counting is not None and counts_in_place(node):
             self._counting.append(node)
-            lines = counting_lines(node, lines)
+            lines = counting_lines(node, lines, self._tells_late)
             self._lines((), [f"near{n}", f"touch{n}"])
         self._lines(lines, ["no_key", f"add{n}", "too_late", "before_1970"])
 

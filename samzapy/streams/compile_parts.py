@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from samzapy.streams.functions import Function
 from samzapy.streams.graph import (
     Branch,
@@ -28,6 +30,16 @@ NAMES = {"key": "k", "time": "t", "headers": "h"}
 PARTS = "vkth"
 PASSES = (Filter, Peek, Branch, Way, Merge, Late)  # what they give on is what they took
 Parts = frozenset[str]
+
+
+@dataclass(slots=True)
+class Scope:
+    """A function that is being written."""
+
+    depth: int = 0
+    straight: int = 0
+    counters: set[str] = field(default_factory=set)
+    lines: list[tuple[str, Node]] = field(default_factory=list)
 
 
 def parts_needed(graph: Graph) -> dict[Node, Parts]:

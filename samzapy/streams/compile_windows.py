@@ -2,16 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from samzapy.streams.graph import Graph, Node, To
 from samzapy.streams.windowed import Late, WindowAggregate
 
 Line = tuple[str, Node]
+MOST = 8  # operators of a run that are surely in its own lines
 PLAIN_KEYS = ("string", "bytes", "integer")  # serdes of keys of which equal ones are the same key
 
 
 def counts_in_place(node: WindowAggregate) -> bool:
     """Whether a record mostly only adds one to what is in memory, which is done without a call."""
     return node.how == "count" and not node.emit.each and node.key.serde in PLAIN_KEYS
+
+
+# After each record time moves. Where a window is due, the run ends.
+MOVES = ["if t > lane.quiet and moved(t): break"], ["moved"]
+# The same where time need not be told of each record: only before one is added to a window, and at the end of the run.
+PLAIN = ["newest, until = plain_times()"]
+TOLD = ["if newest > lane.quiet: moved(newest)"]
+MOVES_LATE = [
+    "if t > newest:",
+    "    if t < until: newest = t",
+    "    else:",
+    "        is_due = moved(t)",
+    *(f"        {line}" for line in PLAIN),
+    "        if is_due: break",
+], ["moved", "plain_times"]  # fmt: skip
+
+
+def may_tell_late(source: Node, takers: Mapping[Node, list[Node]]) -> bool:
+    """Whether the run of a source needs the time of its lane only where a record is added to a window in the long way: all its windows count in
+    place, in the run's own lines."""
+    found, left = list[Node](), [source]
+    while left:
+        node = left.pop()
+        found.append(node)
+        left += () if isinstance(node, WindowAggregate) else takers[node]
+    windows = [node for node in found if isinstance(node, WindowAggregate)]
+    return not windows or (all(map(counts_in_place, windows)) and len(found) < MOST and all(len(node.inputs) < 2 for node in found))
 
 
 def near_line(window: WindowAggregate) -> str:
@@ -21,8 +51,9 @@ def near_line(window: WindowAggregate) -> str:
     return f"from{n}, until{n}, slots{n} = near{n}()"
 
 
-def counting_lines(node: WindowAggregate, lines: list[str]) -> list[str]:
-    """As `lines`, with the short way of a window that counts in place."""
+def counting_lines(node: WindowAggregate, lines: list[str], tells_late: bool) -> list[str]:
+    """As `lines`, with the short way of a window that counts in place. `tells_late`: see `may_tell_late`."""
+    before, after = (TOLD, PLAIN) if tells_late else ([], [])
     n = node.number
     return [
         f"e = slots{n}.get(k) if from{n} <= t < until{n} else None",
@@ -31,7 +62,7 @@ def counting_lines(node: WindowAggregate, lines: list[str]) -> list[str]:
         "    e.records += 1",
         "    e.sum += 1",
         "else:",
-        *(f"    {line}" for line in (*lines, near_line(node))),
+        *(f"    {line}" for line in (*before, *lines, near_line(node), *after)),
     ]
 
 

@@ -37,7 +37,7 @@ from samzapy.streams.windowed import Late, WindowAggregate, late_of, pane_json, 
 from samzapy.streams.windows import PANE
 
 NONE: Mapping[str, Combiner] = MappingProxyType({})
-OF_TIME = ("moved", "heard", "written_at")
+OF_TIME = ("moved", "heard", "plain_times", "written_at")
 Run = Callable[[Sequence[Message], Callable[..., None], list[int]], None]
 
 
@@ -107,7 +107,7 @@ class Program:
         stores = {name: context.get_store(node.name).get for name, node in self.compiled.reads.items()}
         puts = {name: context.get_store(node.name).put for name, node in self.compiled.writes.items()}
         turns = partition_names(self.writers, getattr(context, "between", {}), lambda serde: as_key(self.serde(serde)).encode)
-        adds: dict[str, Any] = {} if windows is None else {"moved": windows.moved, "heard": windows.heard, "written_at": windows.written_at, **windows.adds}
+        adds: dict[str, Any] = {} if windows is None else {name: getattr(windows, name) for name in OF_TIME} | windows.adds
         nobodys = {name: _no_part for name in self._wanted if name in OF_TIME or name.startswith(("add", "joined", "near", "touch"))}
         sums = {f"combine{node.number}": None for node in self._combined} | {name: each.add for name, each in combiners.items()}
         told = {name: each for name, each in of_tables(self.graph, context).items() if name in self._wanted}

@@ -42,6 +42,7 @@ class Lane(Protocol):
     def watermark(self) -> int: ...
     def now_ms(self) -> int: ...
     def advance(self, time: int) -> None: ...
+    def plain_times(self) -> tuple[int, int]: ...
 
 
 class Stage(Protocol):
@@ -160,8 +161,9 @@ class TaskWindows:
     def written_at(self, time: int) -> int:
         """The time that a pane's record is written with: the pane's own, or now where that is still to come, since Kafka refuses records that are
         far ahead. At least 1, the first time that a record can have."""
-        if time > self._seen_ms:
-            self._seen_ms = self._now_ms()
+        if 1 <= time <= self._seen_ms:
+            return time
+        self._seen_ms = self._now_ms()
         return max(1, min(time, self._seen_ms))
 
     def lane(self, topic: str, partition: int) -> Lane | None:
@@ -181,6 +183,17 @@ class TaskWindows:
 
     def go_back(self, saved: Any) -> None:
         self._times.go_back(saved)
+
+    def plain_times(self) -> tuple[int, int]:
+        """Two times: after a record whose time is after the first and before the second no window is due. Such a time need be told only before a record
+        is added to a window, and at the end of the run: the newest of them."""
+        lane = self._lane
+        if lane is None:
+            return NEVER, NEVER
+        newest, until = lane.plain_times()
+        for slices in self._moving:
+            until = min(until, slices.wake + newest - lane.watermark)
+        return newest, until
 
     def moved(self, time: int) -> bool:
         """A record of this time was processed, and its lane moves. Returns whether a window is due."""

@@ -29,7 +29,7 @@ from samzapy.model.event_time import END, NEVER
 from samzapy.model.layout import time_bytes, time_of
 from samzapy.streams.operators.held import KEY_TYPES, HeldRows, Rows, Slots, Sums
 from samzapy.streams.operators.rows import CURSOR, KEY_AT, SLICE, SLICES_END, Cursor
-from samzapy.streams.windows import Pane, Window
+from samzapy.streams.windows import Pane, Window, pane
 
 MOST_KEYS = 200_000  # that are remembered, of all slices of a store together
 LATE: Final[Any] = object()
@@ -195,7 +195,7 @@ class Slices:
     def _made(self, window_end: int, key: Any, kind: Any, records: int, sum_: Any) -> Pane[Any]:
         index = (records if kind != "early" else records - 1) if self._each else int(kind == "late")
         try:
-            return Pane(window_end - self._size, window_end, self._sums.result(sum_), kind, index)
+            return pane(window_end - self._size, window_end, self._sums.result(sum_), kind, index)
         except SerdeError as error:
             raise self._held.unreadable(key, error) from error
 
