@@ -19,14 +19,14 @@ from samzapy.streams.compile_parts import NAMES, PARTS, Scope, functions_of, par
 from samzapy.streams.compile_through import reader_lines, reader_names, writer_lines, writer_names
 from samzapy.streams.compile_windows import (
     MOVES,
-    MOVES_LATE,
+    MOVES_SELDOM,
+    NEWEST,
     PLAIN,
-    TOLD,
     counting_lines,
     counts_in_place,
     head_of_run,
     made_of_panes,
-    may_tell_late,
+    moves_seldom,
     near_line,
     window_lines,
     written_with_time,
@@ -84,7 +84,7 @@ class _Writer:
         self._bound: set[str] = set()
         self._scope = Scope()
         self._apart: list[Node] = []  # operators that get a function of their own in the run that is being written
-        self._tells_late = False  # whether the run that is being written tells of the time only where that matters
+        self._moves_seldom = False  # whether the run that is being written tells of the time only where that matters
         self._counting: list[WindowAggregate] | None = None  # those of this run that count in place; None: it is no run of which some may
         self._node: Node = graph[0]
         self._write: Mapping[type[Node], Callable[[Any, str], None]] = {
@@ -124,13 +124,13 @@ class _Writer:
             each, of_each = head_of_run(source)
             self._lines(of_each, ())
         self._counting = [] if moves_time else None
-        self._tells_late = moves_time and may_tell_late(source, self._takers)
+        self._moves_seldom = moves_time and moves_seldom(source, self._takers)
         self._keep_and_give(source)
         near = [near_line(window) for window in self._counting or ()]
         self._counting = None
         if moves_time:
-            self._lines(*(MOVES_LATE if self._tells_late else MOVES))
-        before, after = (PLAIN, TOLD) if self._tells_late else ([], [])
+            self._lines(*(MOVES_SELDOM if self._moves_seldom else MOVES))
+        before, after = (PLAIN, NEWEST) if self._moves_seldom else ([], [])
         local: list[tuple[str, Node]] = []
         written: set[Node] = set()
         while self._apart:
@@ -278,7 +278,7 @@ class _Writer:
         lines = window_lines(node, value, late_of(self._graph, node), "h" in self._needs[node], node in self._with_time)
         if self._counting is not None and counts_in_place(node):
             self._counting.append(node)
-            lines = counting_lines(node, lines, self._tells_late)
+            lines = counting_lines(node, lines, self._moves_seldom)
             self._lines((), [f"near{n}", f"touch{n}"])
         self._lines(lines, ["no_key", f"add{n}", "too_late", "before_1970"])
 

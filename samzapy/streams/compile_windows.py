@@ -21,18 +21,18 @@ def counts_in_place(node: WindowAggregate) -> bool:
 MOVES = ["if t > lane.quiet and moved(t): break"], ["moved"]
 # The same where time need not be told of each record: only before one is added to a window, and at the end of the run.
 PLAIN = ["newest, until = plain_times()"]
-TOLD = ["if newest > lane.quiet: moved(newest)"]
-MOVES_LATE = [
+NEWEST = ["if newest > lane.quiet: time_is(newest)"]
+MOVES_SELDOM = [
     "if t > newest:",
     "    if t < until: newest = t",
     "    else:",
     "        is_due = moved(t)",
     *(f"        {line}" for line in PLAIN),
     "        if is_due: break",
-], ["moved", "plain_times"]  # fmt: skip
+], ["moved", "plain_times", "time_is"]  # fmt: skip
 
 
-def may_tell_late(source: Node, takers: Mapping[Node, list[Node]]) -> bool:
+def moves_seldom(source: Node, takers: Mapping[Node, list[Node]]) -> bool:
     """Whether the run of a source needs the time of its lane only where a record is added to a window in the long way: all its windows count in
     place, in the run's own lines."""
     found, left = list[Node](), [source]
@@ -51,9 +51,9 @@ def near_line(window: WindowAggregate) -> str:
     return f"from{n}, until{n}, slots{n} = near{n}()"
 
 
-def counting_lines(node: WindowAggregate, lines: list[str], tells_late: bool) -> list[str]:
-    """As `lines`, with the short way of a window that counts in place. `tells_late`: see `may_tell_late`."""
-    before, after = (TOLD, PLAIN) if tells_late else ([], [])
+def counting_lines(node: WindowAggregate, lines: list[str], is_seldom: bool) -> list[str]:
+    """As `lines`, with the short way of a window that counts in place. `is_seldom`: see `moves_seldom`."""
+    before, after = (NEWEST, PLAIN) if is_seldom else ([], [])
     n = node.number
     return [
         f"e = slots{n}.get(k) if from{n} <= t < until{n} else None",

@@ -37,7 +37,7 @@ from samzapy.streams.windowed import Late, WindowAggregate, late_of, pane_json, 
 from samzapy.streams.windows import PANE
 
 NONE: Mapping[str, Combiner] = MappingProxyType({})
-OF_TIME = ("moved", "heard", "plain_times", "written_at")
+OF_TIME = ("moved", "heard", "plain_times", "time_is", "written_at")
 Run = Callable[[Sequence[Message], Callable[..., None], list[int]], None]
 
 

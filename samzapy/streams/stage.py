@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from samzapy.api.errors import TaskError
+from samzapy.api.errors import TaskError, check
 from samzapy.api.serde import Serde
 from samzapy.model.event_time import NEVER
 from samzapy.serde.basic import shown
@@ -202,6 +202,11 @@ class TaskWindows:
             return False
         lane.advance(time)
         return self._has_come(lane)
+
+    def time_is(self, time: int) -> None:
+        """As `moved`, of a time that `plain_times` allows."""
+        if self.moved(time):
+            check(False, f"no window is due at {time}, which plain_times allowed")
 
     def heard(self, data: bytes | None) -> bool:
         """A mark in an internal topic. Returns whether a window is due."""

@@ -15,6 +15,7 @@ from samzapy.container.task_time import TaskTime
 from samzapy.container.times import Times
 from samzapy.ports import TopicSpec
 from samzapy.streams import FINAL, App, Pane, agg, hopping, stage, tumbling, updates
+from samzapy.streams import compile as compiling
 from samzapy.streams.operators.rows import CURSOR
 from samzapy.streams.operators.slices import Slices
 from samzapy.testing import Harness
@@ -436,9 +437,28 @@ def test_a_record_that_is_given_up_after_all_has_moved_no_time() -> None:
     source(app).peek(look).window(tumbling("1m")).count("counts").to("out")
     with Harness(app, on_error={"then": "skip"}) as h:
         feed(h, [("k", 1, n) for n in range(20)], 1000)  # so that several are taken at once
-        feed(h, [("k", 9, "flaky"), ("k", 1, "bad")], 1000)
+        feed(h, [("k", 9, "flaky"), ("new", 1, 0), ("k", 1, "bad")], 1000)  # where a key is new, time has to be known
         assert (len(flaky), h.metric("skipped")) == (1, 2)
         assert h.watermark() == T0 + 1000
+
+
+def test_a_record_is_late_by_the_time_of_the_records_before_it_in_its_batch() -> None:
+    app = App()
+    source(app, delay="15s").window(tumbling("10s")).count("counts").to("out")
+    with Harness(app) as h:
+        feed(h, [("k", 21, n) for n in range(20)], 1000)  # so that several are taken at once
+        feed(h, [("k", 29, 0), ("x", 5, 0)], 1000)
+        assert (told(h, 1000), h.late("counts")) == ([], 1)
+
+
+def test_a_window_that_a_record_opens_fires_before_the_next_record_of_its_batch_that_is_later() -> None:
+    app = App()
+    source(app, delay="15s").window(tumbling("10s"), allowed_lateness="1h").count("counts").to("out")
+    with Harness(app) as h:
+        feed(h, [("k", at, n) for n in range(10) for at in (21, 34)], 1000)
+        feed(h, [("k", 34, 0), ("x", 12, 0), ("k", 36, 0), ("y", 15, 0)], 1000)
+        assert h.late("counts") == 0
+        assert told(h, 1000) == [("x", 20, 1), ("y", 20, 1)]
 
 
 def test_late_is_judged_by_the_time_of_the_task_not_of_the_partition() -> None:
@@ -726,8 +746,18 @@ def _maximum(time: StageTime) -> int:
     return time._reached
 
 
-start, init, make = Slices.start, Slices.__init__, stage.TaskWindows.__init__
-BUGS: dict[str, tuple[type, str, Any, Callable[[pytest.MonkeyPatch], object]]] = {
+def _without(called: str, given: Any) -> list[str]:
+    """The lines of a window that counts in place, without those that call this."""
+    return [line for line in counting_lines(*given) if called not in line]
+
+
+def _unchecked(patch: pytest.MonkeyPatch) -> None:
+    """The check that would find the bug, and have the records taken again one by one, is off."""
+    patch.setattr(stage, "check", lambda condition, promise: None)
+
+
+start, init, make, counting_lines = Slices.start, Slices.__init__, stage.TaskWindows.__init__, compiling.counting_lines
+BUGS: dict[str, tuple[Any, str, Any, Callable[[pytest.MonkeyPatch], object]]] = {
     "maximum in place of minimum": (
         StageTime, "watermark", property(_maximum),
         lambda patch: test_event_time_gives_the_same_in_every_order_within_the_bound_over_several_inputs_runs_and_crashes(1),
@@ -754,6 +784,14 @@ BUGS: dict[str, tuple[type, str, Any, Callable[[pytest.MonkeyPatch], object]]] =
     ),
     "lateness is not waited for": (
         Slices, "__init__", _goes_at_once, lambda patch: test_a_late_record_corrects_exactly_the_windows_that_have_fired_and_still_take_it(0),
+    ),
+    "time is not known where a record is late": (
+        compiling, "counting_lines", lambda *given: _without("time_is", given),
+        lambda patch: test_a_record_is_late_by_the_time_of_the_records_before_it_in_its_batch(),
+    ),
+    "a window that a record opens is not looked at": (
+        compiling, "counting_lines", lambda *given: _without("plain_times", given),
+        lambda patch: (_unchecked(patch), test_a_window_that_a_record_opens_fires_before_the_next_record_of_its_batch_that_is_later()),
     ),
     "windows fire only with records": (
         Times, "before", lambda times, batch: None, lambda patch: test_time_that_passes_without_a_record_fires_windows(),
