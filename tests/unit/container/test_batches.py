@@ -10,7 +10,7 @@ import pytest
 from samzapy import IncomingMessageEnvelope, StreamTask, TaskError
 from samzapy.api.context import RequestScope
 from samzapy.api.errors import Fenced, RecordRejected
-from samzapy.container.batches import MAX_RECORDS, BatchSize
+from samzapy.container.batches import MAX_RAW_RECORDS, MAX_RECORDS, BatchSize
 from samzapy.container.stuck_hook import user_frames
 from samzapy.model.dead_letter import Origin
 from tests.unit.container.bench import Bench
@@ -339,3 +339,17 @@ def test_a_batch_that_takes_longer_than_a_second_is_halved() -> None:
     assert 8 == size.limit
     size.succeeded(3, 0.01)
     assert 8 == size.limit, "a poll that brought few says nothing"
+
+
+def test_a_program_takes_more_records_at_once_as_long_as_that_is_quick() -> None:
+    size, own = BatchSize(), BatchSize()
+    for _ in range(20):
+        size.succeeded(size.limit, 0.002, is_raw=True)
+        own.succeeded(own.limit, 0.002)
+    assert (MAX_RAW_RECORDS, MAX_RECORDS) == (size.limit, own.limit)
+    size.succeeded(size.limit, 0.004, is_raw=True)
+    assert MAX_RAW_RECORDS == size.limit, "neither quick enough for more nor too slow"
+    size.succeeded(size.limit, 0.01, is_raw=True)
+    assert MAX_RECORDS == size.limit
+    size.succeeded(size.limit, 0.004, is_raw=True)
+    assert MAX_RECORDS == size.limit

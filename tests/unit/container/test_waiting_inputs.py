@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from samzapy import StreamTask
+from samzapy.container import inputs
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.testing.memory_log import MemoryCluster, MemoryConsumer, MemoryLog
 from samzapy.testing.memory_partition import MemoryMessage
@@ -116,6 +117,30 @@ def test_in_a_bounded_run_a_bootstrap_input_that_has_grown_since_ends_where_the_
     bench.drain(container)
     assert container.finished
     assert [("users", 10), ("in", 1)] == got
+
+
+@pytest.mark.parametrize("ends", [(3000, 2500, 2900), (3000, 700, 1), (1, 4000, 0)])
+def test_a_bounded_run_gives_no_record_after_an_end_whether_it_is_far_or_near(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: tuple[int, ...]
+) -> None:
+    """Far from all ends, records are not looked at one by one. The container stops and starts once."""
+    got: list[tuple[int, int]] = []
+
+    class Noting(StreamTask):
+        def process(self, envelope, collector, coordinator):
+            got.append((envelope.partition, envelope.offset))
+
+    monkeypatch.setattr(inputs, "FAR", 1000)
+    bench = Bench(tmp_path, Noting, partitions=3)
+    for partition in range(3):
+        bench.feed(*(("k", number) for number in range(4000)), partition=partition)
+    asked = {f"in[{partition}]": end for partition, end in enumerate(ends)}
+    container = bench.start(asked)
+    for _ in range(3):
+        container.step()
+    container.stop()
+    bench.drain(bench.start(asked))
+    assert sorted(got) == [(partition, offset) for partition, end in enumerate(ends) for offset in range(end)]
 
 
 def test_a_window_that_takes_longer_than_its_interval_leaves_as_much_time_for_records(tmp_path: Path) -> None:
