@@ -5,6 +5,7 @@ first record and not as odd values later. Bytes are not trusted: nothing here al
 
 `encode` and `decode` are plain functions (static methods): what runs per record looks nothing up. `quick_encode`, where there is one, is a
 function of Python's own: it gives the same bytes, or raises TypeError or ValueError; then `encode` says what is wrong, or takes the value all the same.
+So does `quick_decode` with what `decode` gives; JSON's takes more bytes than `decode` does, so its callers look at that.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class StringSerde:
     key_order = "bytes"
     has_prefixes = True
     quick_encode = staticmethod(str.encode)
+    quick_decode = staticmethod(bytes.decode)
     encode = staticmethod(_encode_string)
     decode = staticmethod(_decode_string)
 
@@ -200,5 +202,6 @@ class JsonSerde:
     name = "json"
     key_order = "bytes"
     has_prefixes = False
+    quick_decode = staticmethod(_loads)
     encode = staticmethod(_encode_json)
     decode = staticmethod(_decode_json)

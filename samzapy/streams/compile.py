@@ -15,7 +15,7 @@ from typing import Any
 
 from samzapy.model.event_time import LARGEST
 from samzapy.streams.combining import combined_windows, partial_windows
-from samzapy.streams.compile_parts import NAMES, PARTS, Scope, functions_of, parts_needed, result_lines
+from samzapy.streams.compile_parts import NAMES, PARTS, Scope, decoding, functions_of, parts_needed, result_lines
 from samzapy.streams.compile_through import reader_lines, reader_names, writer_lines, writer_names
 from samzapy.streams.compile_windows import (
     MOVES,
@@ -166,11 +166,9 @@ class _Writer:
         needs |= {"t"} if is_timed else frozenset()
         by_value = isinstance(source, Source) and source.time is not None and "t" in needs
         if "k" in needs:
-            self._line("x = r.key()")
-            self._line(f"k = None if x is None else {self._bind(f'key{n}')}(x)")
+            self._lines(*decoding("k", "key", source.key.serde, n))
         if "v" in needs or by_value:
-            self._line("x = r.value()")
-            self._line(f"v{n} = None if x is None else {self._bind(f'value{n}')}(x)")
+            self._lines(*decoding(f"v{n}", "value", "" if source.value is None else source.value.serde, n))
             if source.value is not None and source.value.is_checked:
                 self._line(f"if type(v{n}) not in {self._bind(f'kinds{n}')} and v{n} is not None: {self._bind('wrong_kind')}({n}, v{n})")
         if by_value and isinstance(source, Source) and source.time is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from samzapy.serde.basic import MAX_JSON_BYTES
 from samzapy.streams.functions import Function
 from samzapy.streams.graph import (
     Branch,
@@ -29,6 +30,7 @@ from samzapy.streams.windowed import Late, WindowAggregate
 NAMES = {"key": "k", "time": "t", "headers": "h"}
 PARTS = "vkth"
 PASSES = (Filter, Peek, Branch, Way, Merge, Late)  # what they give on is what they took
+QUICK = {"string": 0, "json": MAX_JSON_BYTES}  # serdes with `quick_decode`, and the bytes that are given to it at most; 0: any
 Parts = frozenset[str]
 
 
@@ -40,6 +42,18 @@ class Scope:
     straight: int = 0
     counters: set[str] = field(default_factory=set)
     lines: list[tuple[str, Node]] = field(default_factory=list)
+
+
+def decoding(to: str, part: str, serde: str, number: int) -> tuple[list[str], list[str]]:
+    """The lines that decode a record's key or value (`part`), and the names that they need. What a serde's `quick_decode` does not take is for the
+    serde itself, which says what is wrong with it."""
+    whole = f"{part}{number}"
+    read = f"x = r.{part}()"
+    if serde not in QUICK:
+        return [read, f"{to} = None if x is None else {whole}(x)"], [whole]
+    quick = f"quick_{whole}"
+    bounded = f"{quick}(x)" + (f" if len(x) <= {QUICK[serde]} else {whole}(x)" if QUICK[serde] else "")
+    return [read, f"try: {to} = None if x is None else {bounded}", f"except ValueError: {to} = {whole}(x)"], [whole, quick]
 
 
 def parts_needed(graph: Graph) -> dict[Node, Parts]:

@@ -147,7 +147,8 @@ class Program:
     def _bind(self, node: Node, topics: Mapping[str, str], serde: Callable[[str], Serde]) -> None:
         n = node.number
         if hasattr(node, "topic") and not isinstance(node, To) and node.value is not None:
-            self._bound |= {f"key{n}": serde(node.key.serde).decode, f"value{n}": serde(node.value.serde).decode}
+            for part, of in (("key", serde(node.key.serde)), ("value", serde(node.value.serde))):
+                self._bound |= {f"{part}{n}": of.decode, f"quick_{part}{n}": getattr(of, "quick_decode", of.decode)}
             self._bound[f"kinds{n}"] = node.value.accepted
         elif isinstance(node, To):
             self._bound[f"topic{n}"] = topics.get(node.topic, node.topic)
