@@ -129,6 +129,18 @@ def test_bytes_of_another_kind_are_refused(serde: Any, data: bytes, words: str) 
     assert len(str(caught.value)) < 500
 
 
+@given(st.binary() | JSON_VALUES.map(JSON.encode) | st.text(st.characters(exclude_categories=["Cs"])).map(str.encode))
+def test_a_quick_decode_gives_the_same_or_a_value_error(data: bytes) -> None:
+    for serde in (STRING, JSON):
+        try:
+            value = serde.decode(data)
+        except SerdeError:
+            with pytest.raises(ValueError):
+                serde.quick_decode(data)
+        else:
+            assert repr(value) == repr(serde.quick_decode(data))  # 0.0 is not -0.0 there
+
+
 @pytest.mark.parametrize("serde", [IntegerSerde(), JsonSerde(), StringSerde()])
 def test_a_number_of_a_million_digits_is_refused_as_any_other_and_not_printed(serde: Any) -> None:
     with pytest.raises(SerdeError, match="a whole number of 3321929 bits"):

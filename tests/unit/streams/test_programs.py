@@ -12,6 +12,8 @@ from pydantic import BaseModel
 from samzapy.api.errors import ConfigurationError, TaskError
 from samzapy.container.failure import told_stack
 from samzapy.container.metrics import OperatorCounts
+from samzapy.ports import TopicSpec
+from samzapy.serde.basic import MAX_JSON_BYTES
 from samzapy.streams import Aggregate, App, Stream, agg
 from samzapy.testing import Harness
 
@@ -396,3 +398,24 @@ def test_an_error_that_names_its_operator_has_no_stack_of_python_s_own_lines() -
     cause = found.value.__cause__
     assert cause is not None
     assert [] == told_stack(cause)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        (b"\xff", b"1", "serde string: b'\\xff' is not UTF-8: invalid start byte at byte 0"),
+        (b"k", b"{", "serde json cannot read b'{'"),
+        (b"k", b'"' + b"x" * MAX_JSON_BYTES + b'"', f"{MAX_JSON_BYTES + 2} bytes, more than {MAX_JSON_BYTES}"),
+    ],
+)
+def test_a_record_that_cannot_be_decoded_is_told_as_its_serde_tells_it(key: bytes, value: bytes, said: str) -> None:
+    app = App()
+    app.stream("s", key=str, value=float).map(lambda v, key: key).to("out", value=str)
+    with Harness(app) as h:
+        h.log.admin().delete(["s"])
+        h.log.admin().create([TopicSpec("s", 1, {"max.message.bytes": str(2 * MAX_JSON_BYTES)})])
+        h.log.plain_producer("stranger").send("s", value, key, 0)
+        with pytest.raises(TaskError) as found:
+            h.run()
+        assert said in str(found.value)
+        assert "record s[0]@0" in str(found.value)
