@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -28,11 +29,19 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: one document, 
 
 _said_to: list[Callable[..., None]] = []
 _called_with: list[str] = []  # the job file of this process's command, and its --file and --set options
+_looked_with: list[str] = []  # the same without settings of how the job runs, which those who only look at it need not give
+HOW_IT_RUNS = frozenset({
+    "commit.interval", "commit.max_uncommitted", "containers.count", "containers.host_affinity", "containers.max_restarts", "containers.memory",
+    "containers.restart_window", "containers.standby", "on_error.retries",
+})  # fmt: skip
+NAMED = re.compile(r"(\bsamzapy (?:status|top|lag|ui|debug [a-z]+|dlq (?:list|show)|checkpoint show) )?JOB\.yaml")  # what is captured only looks
 
 
-def called_with(words: list[str]) -> None:
-    """Remember what this process's command was called with: the job file, and its --file and --set options."""
-    _called_with[:] = [named(words[0]), *words[1:]] if words else []
+def called_with(words: list[str], sets: list[str] | None = None) -> None:
+    """Remember what this process's command was called with: the job file with its --file options, and what was given by --set."""
+    first = [named(words[0]), *words[1:]] if words else []
+    _called_with[:] = [*first, *(w for one in sets or [] for w in ("--set", one))]
+    _looked_with[:] = [*first, *(w for one in sets or [] if one.partition("=")[0].strip() not in HOW_IT_RUNS for w in ("--set", one))]
 
 
 def named(file: str) -> str:
@@ -42,7 +51,12 @@ def named(file: str) -> str:
 
 def as_called(text: str) -> str:
     """A text in which JOB.yaml in commands is replaced by this command's job file, with its --file and --set."""
-    return text.replace("JOB.yaml", shlex.join(_called_with)) if _called_with else text
+    return NAMED.sub(lambda found: found[1] + to_look() if found[1] else shlex.join(_called_with), text) if _called_with else text
+
+
+def to_look() -> str:
+    """What stands for JOB.yaml in a command that only looks at the job: without --set of what does not matter there."""
+    return shlex.join(_looked_with) or "JOB.yaml"
 
 
 class Relayed:

@@ -27,7 +27,7 @@ def load(
         ConfigError: with all problems at once.
     """
     public = [one for one in sets or [] if not _may_hold_secret(one)]
-    called_with([str(job), *(w for file in more or [] for w in ("--file", str(file))), *(w for one in public for w in ("--set", one))])
+    called_with([str(job), *(w for file in more or [] for w in ("--file", str(file)))], public)
     loaded = load_program([job, *(more or [])], sets or [], check_client=check_properties, check_classes=classes, before_classes=before_classes)
     task = loaded.settings.task
     if classes and task is not None and (told := unused_process(import_task_class(task, loaded.folders))):

@@ -17,7 +17,7 @@ from samzapy import __version__, failpoints
 from samzapy.api import exit_codes
 from samzapy.api.errors import ConfigurationError
 from samzapy.cli.apart import Apart, Facts
-from samzapy.cli.common import Relayed, as_called, say
+from samzapy.cli.common import Relayed, as_called, say, to_look
 from samzapy.cli.job import Job
 from samzapy.cli.jobs import jobs_of
 from samzapy.cli.run_refusals import refuse_before_topics
@@ -172,7 +172,7 @@ class Run:
         control_host = str(getattr(launcher, "driver_host", LOOPBACK))  # where containers can reach this driver
         switchboard = Switchboard()
         looking = Looking(coordinator.roster, switchboard)
-        live = Live(coordinator, about_of(self._job.loaded, as_called("JOB.yaml")), notes, looking.hasten, self._how.options)
+        live = Live(coordinator, about_of(self._job.loaded, as_called("JOB.yaml"), to_look()), notes, looking.hasten, self._how.options)
         contents = Contents(
             self._settings, self._job.loaded.folders, self._job.log, self._job.clock, note=live.note, this_run=coordinator.history.record,
             file=lambda: [origin.to_json() for origin in self._job.again().origins],

@@ -6,7 +6,7 @@ import secrets
 import threading
 
 from samzapy.api.errors import SamzapyError
-from samzapy.cli.common import as_called
+from samzapy.cli.common import as_called, to_look
 from samzapy.cli.inspect import last_run
 from samzapy.cli.job import Job
 from samzapy.cli.jobs import jobs_of
@@ -31,7 +31,7 @@ class StillPage:
 
     def __init__(self, job: Job, may: May) -> None:
         self._token = secrets.token_urlsafe(32)
-        still = Still(about_of(job.loaded, as_called("JOB.yaml")), lambda: read_still(job))
+        still = Still(about_of(job.loaded, as_called("JOB.yaml"), to_look()), lambda: read_still(job))
         contents = Contents(job.settings, job.loaded.folders, job.log, job.clock, file=lambda: [origin.to_json() for origin in job.again().origins])
         cluster = Cluster(lambda: jobs_of(job.log))
         # not at `web.port`: the next run wants that

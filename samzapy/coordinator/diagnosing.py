@@ -35,7 +35,7 @@ class Diagnosing:
         self._too_late = TooLate()
         self._next_at = clock.monotonic() + LOOK_S
         self._memory: dict[tuple[int, int], deque[tuple[float, int]]] = {}  # of each process: when, and how much
-        self._failed: tuple[float, int] | None = None  # when this was last looked at, and how many records had failed
+        self._failed: tuple[float, tuple[int, int]] | None = None  # when this was last looked at, and how many records had been set aside, and skipped
 
     @property
     def is_due(self) -> bool:
@@ -46,7 +46,7 @@ class Diagnosing:
         now, now_ms = self._clock.monotonic(), self._clock.now_ms()
         self._next_at = max(self._next_at + LOOK_S, now + LOOK_S / 2)  # by the clock: counted from a look that came late, half an hour grew longer
         facts = job_facts(
-            status, reports, self._events.commits(), self._events.since(), now_ms, self._failing(status), self._growing(status)
+            status, reports, self._events.commits(), self._events.since(), now_ms, self._failed_since(status), self._growing(status)
         )
         found = [*diagnose(facts), *self._too_late.look(status["tasks"]), *times_in_seconds(status["tasks"])]
         if status.get("paused"):  # it stands because people want it to
@@ -54,11 +54,14 @@ class Diagnosing:
         for finding in self._hints.look(found, now_ms):
             self._events.add(JOB, "hint", finding.sentence, code=finding.code)
 
-    def _failing(self, status: Mapping[str, Any]) -> float:
-        """Records that fail in a second."""
-        now, failed = self._clock.monotonic(), sum(t["dead_letters"] + t["skipped"] for t in status["tasks"])
-        before, self._failed = self._failed, (now, failed)
-        return 0.0 if before is None or now <= before[0] else max(0, failed - before[1]) / (now - before[0])
+    def _failed_since(self, status: Mapping[str, Any]) -> tuple[float, float]:
+        """Records that are set aside, and skipped, in a second."""
+        now, tasks = self._clock.monotonic(), status["tasks"]
+        failed = sum(t["dead_letters"] for t in tasks), sum(t["skipped"] for t in tasks)
+        (then, before), self._failed = self._failed or (now, failed), (now, failed)
+        if now <= then:
+            return 0.0, 0.0
+        return max(0, failed[0] - before[0]) / (now - then), max(0, failed[1] - before[1]) / (now - then)
 
     def _growing(self, status: Mapping[str, Any]) -> dict[int, float]:
         """By how many MiB a minute the memory of a container's process grew over the last ten minutes, if it did so all the time; or just now,
@@ -108,7 +111,7 @@ def job_facts(
     commits: Sequence[Mapping[str, Any]],
     events: Sequence[Mapping[str, Any]],
     now_ms: int,
-    set_aside_s: float = 0.0,
+    failed_s: tuple[float, float] = (0.0, 0.0),
     growing: Mapping[int, float] | None = None,
 ) -> JobFacts:
     """The facts that the rules want, from a status document and what is kept beside it."""
@@ -131,7 +134,7 @@ def job_facts(
         containers.append(
             ContainerFacts(
                 number=number, host=c["host"] or "", tasks=len(c["tasks"]), loop=c["loop"],
-                deaths=len(died), is_dying=is_dying([e["at_ms"] for e in died], now_ms),
+                deaths=len(died), dying_s=(now_ms - died[0]["at_ms"]) / 1000 if died else 0.0, is_dying=is_dying([e["at_ms"] for e in died], now_ms),
                 why=died[-1]["text"].partition(" died: ")[2] if died else "", silent_s=float(now.get("silent_s", 0.0)), at=str(now.get("at", "")),
                 record=str(now.get("record", "")), is_searching=report.get("under_way") is not None,
                 decide_s=took,
@@ -141,8 +144,9 @@ def job_facts(
         )  # fmt: skip
     rates = status["rates"]
     return JobFacts(
-        tasks=tasks, containers=containers, lag=rates["lag"], lag_rate=rates["lag_rate"], behind_s=rates["behind_s"], set_aside_s=set_aside_s
-    )
+        tasks=tasks, containers=containers, lag=rates["lag"], lag_rate=rates["lag_rate"], behind_s=rates["behind_s"],
+        set_aside_s=failed_s[0], skipped_s=failed_s[1],
+    )  # fmt: skip
 
 
 def _took_to_decide(commits: Sequence[Mapping[str, Any]], container: int, now_ms: int) -> float | None:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from samzapy.plan.duration import duration
 from samzapy.plan.job_facts import JobFacts
+from samzapy.plan.memory import BLAMED
 
 ACT, LOOK, KNOW = "act", "look", "know"
 BUSY, FREE, IDLE = 0.85, 0.6, 0.2
@@ -22,13 +24,25 @@ LEAST_RATE = 20.0  # records a second, below which costs and shares say nothing
 FLAPS = 3
 GROWS_MIB, FAR_S, COPY_LAG = 10.0, 5.0, 10_000
 ROOM = 0.8  # of a container's time that a job of the right size takes
+WHEN_IT_RETURNS = (
+    "When it returns, the container goes on by itself. After `commit.timeout` the container is ended and started again, and the record is processed again; "
+    "if that hangs too, `on_error` applies to the record."
+)
+NO_HURRY = "Until then its records are processed late, and none is lost as long as Kafka keeps them (the topic's `retention.ms`)."
 LOOK_AT_BROKERS = "Find out whether a broker is down, or whether its disk or network is busy."
+MORE_MEMORY = (
+    "Set `containers.memory` lower in the job file: Python and the code of the job need room besides. Or give its host more (with Spark the executors: "
+    "`spark.executor.memoryOverhead`). Then stop the job and run it again. More containers with fewer tasks each help if they start on other hosts."
+)
+KILLED = "Find out who sends SIGKILL: the kernel for want of memory (`journalctl -k` on its host), the cluster, or a person."
+SEE_ITS_LOG = "See what its process wrote before it ended: in the output of `samzapy run JOB.yaml`, with Spark also in the executor's stderr."
 STRANGER = "another application's transaction is open"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule found. `about`: of what, so that one finding is told from another of the same code."""
+    """What a rule found. `about`: of what, so that one finding is told from another of the same code. `detail`: more numbers, in words; `evidence`: for
+    programs. `for_s`: for how long it had been so when it was found, where that is known."""
 
     code: str
     severity: str
@@ -36,6 +50,8 @@ class Finding:
     evidence: Mapping[str, Any]
     remedy: str = ""
     about: str = ""
+    detail: str = ""
+    for_s: float = 0.0
 
 
 Rule = Callable[[JobFacts], Iterator[Finding]]
@@ -55,9 +71,11 @@ def _interpreter_held(job: JobFacts) -> Iterator[Finding]:
 def _flapping(job: JobFacts) -> Iterator[Finding]:
     for c in job.containers:
         if c.deaths >= FLAPS and c.is_dying:
+            lacks_memory = BLAMED in c.why
+            cause = f"Container {c.number} is probably out of memory: it" if lacks_memory else f"Container {c.number}"
             yield Finding(
-                "flapping", ACT, f"Container {c.number} died {c.deaths} times in 10 minutes, the last time: {c.why}.",
-                {}, "How the job is now: `samzapy status JOB.yaml`", f"container {c.number}",
+                "flapping", ACT, f"{cause} died {c.deaths} times in 10 minutes, the last time: {c.why.replace(BLAMED, ')')}.",
+                {}, MORE_MEMORY if lacks_memory else KILLED if "SIGKILL" in c.why else SEE_ITS_LOG, f"container {c.number}", for_s=c.dying_s,
             )  # fmt: skip
 
 
@@ -65,8 +83,8 @@ def _stuck_hook(job: JobFacts) -> Iterator[Finding]:
     for c in job.containers:
         if c.silent_s >= STUCK_S and c.at:
             yield Finding(
-                "stuck-hook", ACT, f"A hook{c.record} of container {c.number} has not returned for {c.silent_s:.0f} s; it is at {c.at}.",
-                {}, f"Its stack at this moment: `samzapy debug stack JOB.yaml --container {c.number}`", f"container {c.number}",
+                "stuck-hook", ACT, f"Code of the job in container {c.number}{c.record} has not returned for {duration(c.silent_s)}; it is at {c.at}.",
+                {}, f"See what it waits for: `samzapy debug stack JOB.yaml --container {c.number}` {WHEN_IT_RETURNS}", f"container {c.number}", for_s=c.silent_s,
             )  # fmt: skip
 
 
@@ -118,13 +136,15 @@ def _skew(job: JobFacts) -> Iterator[Finding]:
         share = 100 * (top.arriving or 0.0) / whole
         busy = f"container {own.number} is busy {100 * (own.busy or 0.0):.0f} % of its time, the others {100 * max(others):.0f} % at most"
         rates = {"its_records_per_second": round(top.arriving or 0.0), "usual_per_second": round(usual), "tasks": len(known)}
-        which = f'Its next records, with their keys: `samzapy debug trace JOB.yaml "{top.name}" --records 100`'
+        detail = f"it gets {top.arriving or 0.0:,.0f} records/s, the median of the {len(known)} tasks is {usual:,.0f} records/s"
+        which = f'Which keys it gets: `samzapy debug trace JOB.yaml "{top.name}" --records 100` {NO_HURRY}'
         if top.hottest >= HOT:
             key = f"One key makes {100 * top.hottest:.0f} % of the records of {top.name}, which gets {share:.0f} % of all; {busy}."
-            yield Finding("hot-key", ACT, key, rates, f"Split that key, or sum its records up before; more containers do not help. {which}", top.name)
+            remedy = f"Split that key, or sum its records up before; more containers do not help. {which}"
+            yield Finding("hot-key", ACT, key, rates, remedy, top.name, detail)
         else:
-            spread = f"Give the input's records keys that spread more evenly; more containers do not help. {which}"
-            yield Finding("skew", ACT, f"{top.name} gets {share:.0f} % of the records; {busy}.", rates, spread, top.name)
+            spread = f"Let the program that writes the input use another key, of which no partition gets many more records; more containers do not help. {which}"
+            yield Finding("skew", ACT, f"{top.name} gets {share:.0f} % of the records; {busy}.", rates, spread, top.name, detail)
 
 
 def _slow_host(job: JobFacts) -> Iterator[Finding]:
@@ -156,8 +176,8 @@ def _slow_task(job: JobFacts) -> Iterator[Finding]:
         yield Finding(
             "slow-task", LOOK, f"{worst.name} needs {worst.us:,.0f} µs a record, the others {usual:,.0f} µs.",
             {"records_per_second": round(worst.rate or 0.0), "container": worst.container},
-            f"samzapy debug profile JOB.yaml --container {worst.container} -o profile.svg",
-            worst.name,
+            f"Where its time goes: `samzapy debug profile JOB.yaml --container {worst.container} -o profile.svg`",
+            worst.name, f"at {worst.rate or 0.0:,.0f} records/s, in container {worst.container}",
         )  # fmt: skip
 
 
@@ -180,7 +200,8 @@ def _under_provisioned(job: JobFacts) -> Iterator[Finding]:
     else:
         remedy = f"samzapy scale JOB.yaml --containers {min(wanted, most)}"
     evidence = {"a_container_does_per_second": round(each), "arriving_per_second": round(max(arriving, rate + job.lag_rate))}
-    yield Finding("under-provisioned", ACT, sentence, evidence, remedy)
+    detail = f"a container that is always busy does {each:,.0f} records/s, {evidence['arriving_per_second']:,} arrive"
+    yield Finding("under-provisioned", ACT, sentence, evidence, remedy, detail=detail)
 
 
 def _over_provisioned(job: JobFacts) -> Iterator[Finding]:
@@ -246,8 +267,15 @@ def _held_back(job: JobFacts) -> Iterator[Finding]:
 
 
 def _set_aside(job: JobFacts) -> Iterator[Finding]:
-    if job.set_aside_s > 0.0:
-        yield Finding("dead-letters", KNOW, f"{60 * job.set_aside_s:,.0f} records a minute fail and are set aside or skipped.", {}, "samzapy dlq list JOB.yaml")
+    aside, skipped = job.set_aside_s > 0.0, job.skipped_s > 0.0
+    whole = f"{60 * (job.set_aside_s + job.skipped_s):,.0f} records a minute fail"
+    if aside and skipped:
+        end = f": {60 * job.set_aside_s:,.0f} are set aside as dead letters, {60 * job.skipped_s:,.0f} are skipped."
+    else:
+        end = " and are set aside as dead letters." if aside else " and are skipped."
+    if aside or skipped:
+        remedy = "Which they are, and why: `samzapy dlq list JOB.yaml`" if aside else "The log of the run says which, and why."
+        yield Finding("dead-letters", KNOW, whole + end, {}, remedy)
 
 
 def _idle_containers(job: JobFacts) -> Iterator[Finding]:

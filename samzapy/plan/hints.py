@@ -41,7 +41,7 @@ class Hints:
                 del self._known[key]
         new = []
         for key, finding in now.items():
-            told = self._known.setdefault(key, _Told(finding, now_ms))
+            told = self._known.setdefault(key, _Told(finding, now_ms - int(1000 * finding.for_s)))
             told.seen, told.missed = told.seen + 1, 0
             if told.is_told and finding.code in AT_ONCE:  # for how long, how often: that goes on
                 told.finding = finding
@@ -58,7 +58,7 @@ class Hints:
         return [
             {
                 "code": t.finding.code, "severity": t.finding.severity, "sentence": t.finding.sentence, "evidence": dict(t.finding.evidence),
-                "remedy": t.finding.remedy, "since_ms": t.since_ms,
+                "detail": t.finding.detail, "remedy": t.finding.remedy, "since_ms": t.since_ms,
             }
             for t in told
         ]  # fmt: skip

@@ -35,7 +35,7 @@ class ContainerFacts:
 
     Attributes:
         loop: shares of its loop's time; empty: not known.
-        deaths: in the last ten minutes; `why`: of the last one; `is_dying`: they come so fast that one more is expected.
+        deaths: in the last ten minutes; `dying_s`: since the first of them; `why`: of the last one; `is_dying`: they come so fast that one more is expected.
         silent_s: how long its loop has been in one hook; `at`: the line; `record`: which, in words.
         is_searching: it looks for the record that ended its process, in small batches.
         decide_s: how long the brokers took to decide its commits, 95 of 100 of them less.
@@ -48,6 +48,7 @@ class ContainerFacts:
     tasks: int = 1
     loop: Mapping[str, float] = field(default_factory=dict)
     deaths: int = 0
+    dying_s: float = 0.0
     is_dying: bool = True
     why: str = ""
     silent_s: float = 0.0
@@ -67,7 +68,8 @@ class ContainerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFacts:
-    """A job. `lag_rate`: by how many records a second it falls behind. `set_aside_s`: records set aside or skipped a second."""
+    """A job. `lag_rate`: by how many records a second it falls behind. `set_aside_s`, `skipped_s`: records a second that fail and
+    are set aside, or skipped."""
 
     tasks: Sequence[TaskFacts]
     containers: Sequence[ContainerFacts]
@@ -75,3 +77,4 @@ class JobFacts:
     lag_rate: float = 0.0
     behind_s: float | None = None
     set_aside_s: float = 0.0
+    skipped_s: float = 0.0

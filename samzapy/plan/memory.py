@@ -4,6 +4,7 @@ from __future__ import annotations
 
 MIB = 1 << 20
 NEAR = 0.9  # of containers.memory
+BLAMED = ": that is the likely cause. Give the host more memory, or set containers.memory lower)"
 
 
 def killed_for_memory(resident: int | None, budget: int, heard_s: float, kernel_killed: bool) -> str:
@@ -18,9 +19,9 @@ def killed_for_memory(resident: int | None, budget: int, heard_s: float, kernel_
     if resident is not None:
         reading = f"its memory was {resident / MIB:.0f} MiB {heard_s:.1f} s before, containers.memory is {budget / MIB:.0f} MiB"
     if kernel_killed:
-        cause = "the kernel has killed a process for lack of memory since it started: that is the likely cause"
+        cause = "the kernel has killed a process for lack of memory since it started"
     elif resident is not None and resident >= NEAR * budget:
-        cause = "the kernel or the cluster may have killed it for its memory: that is the likely cause"
+        cause = "the kernel or the cluster may have killed it for its memory"
     else:
         return f" ({reading})" if reading else ""
-    return f" ({'; '.join(part for part in (reading, cause) if part)}. Give the host more memory, or set containers.memory lower)"
+    return f" ({'; '.join(part for part in (reading, cause) if part)}{BLAMED}"

@@ -12,11 +12,12 @@ from samzapy.wiring.program import graph_of
 DEAD_LETTER = "dead_letter"
 
 
-def about_of(loaded: LoadedJob, called: str = "") -> dict[str, Any]:
-    """As plain values. `called`: what stands for JOB.yaml in commands."""
+def about_of(loaded: LoadedJob, called: str = "", called_to_look: str = "") -> dict[str, Any]:
+    """As plain values. `called`: what stands for JOB.yaml in commands; `called_to_look`: in those that only look."""
     settings, names = loaded.settings, job_of(loaded.settings)
     return {
-        "job": names.name, "id": names.id, "called": called, "task": (settings.task or settings.app or names.name).rpartition(":")[2],
+        "job": names.name, "id": names.id, "called": called, "called_to_look": called_to_look,
+        "task": (settings.task or settings.app or names.name).rpartition(":")[2],
         "inputs": [{"topic": i.topic, "bootstrap": i.bootstrap, "broadcast": i.broadcast, "serdes": f"{i.key} → {i.value}"} for i in settings.inputs],
         "outputs": [{"topic": o.topic, "serdes": f"{o.key} → {o.value}"} for o in settings.outputs],
         "stores": [{"name": name, "changelog": store.changelog, "serdes": f"{store.key} → {store.value}"} for name, store in settings.stores.items()],

@@ -27,8 +27,8 @@ def _container(asked: Asked) -> int:
 
 def _me(asked: Asked) -> dict[str, Any]:
     about = asked.facts.about()
-    called = about["called"] if asked.caller.may >= May.VIEW else ""
-    return {"may": NAMES[asked.caller.may], "job": about["job"], "id": about["id"], "data": asked.contents.are_shown, "called": called}
+    names = {name: about[name] if asked.caller.may >= May.VIEW else "" for name in ("called", "called_to_look")}
+    return {"may": NAMES[asked.caller.may], "job": about["job"], "id": about["id"], "data": asked.contents.are_shown, **names}
 
 
 def _jobs(asked: Asked) -> dict[str, Any]:

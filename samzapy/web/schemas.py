@@ -26,13 +26,14 @@ class Problem(Document):
 
 class Me(Document):
     """What the token that was sent may do. `data`: whether keys and values of records are shown. `called`: JOB.yaml in commands, as the job was
-    started with it; empty to anyone."""
+    started with it; `called_to_look`: in commands that only look; both empty to anyone."""
 
     may: Literal["anyone", "view", "operate"]
     job: str
     id: str
     data: bool
     called: str
+    called_to_look: str
 
 
 class JobLink(Document):
@@ -102,12 +103,13 @@ class Rates(Document):
 
 
 class Hint(Document):
-    """What is wrong, by which numbers, and what mends it."""
+    """What is wrong, by which numbers, and what mends it. `detail`: more numbers, in words; `evidence`: the same and others, for programs."""
 
     code: str
     severity: Literal["act", "look", "know"]
     sentence: str
     evidence: dict[str, Any]
+    detail: str = ""
     remedy: str
     since_ms: int
 

@@ -119,11 +119,12 @@ class Still:
         found = self._now()
         is_bad = found.state in (FAILED, LOST)
         remedy = f"samzapy ui JOB.yaml ({found.url})" if found.state == RUNNING else "samzapy run JOB.yaml"
-        evidence: dict[str, Any] = {}
+        evidence, detail = dict[str, Any](), ""
         if found.runs and found.runs[0].remedy:
             evidence["what_to_do_first"] = found.runs[0].remedy
+            detail = f"What to do first: {found.runs[0].remedy}"
         told = {"code": "not-running", "severity": "act" if is_bad else "know", "sentence": found.sentence, "evidence": evidence, "remedy": remedy}
-        return [{**told, "since_ms": found.heard_ms}]
+        return [{**told, "detail": detail, "since_ms": found.heard_ms}]
 
     def about(self) -> dict[str, Any]:
         return dict(self._about)

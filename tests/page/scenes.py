@@ -4,11 +4,13 @@ light and dark, at 360, 1280 and 2560 px; `python -m tests.page.scenes FOLDER sk
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from samzapy.clock import SystemClock
-from samzapy.coordinator.events import CONTAINER
+from samzapy.coordinator.events import CONTAINER, JOB
+from samzapy.plan.memory import MIB, killed_for_memory
 from samzapy.serde.basic import JsonSerde
 from samzapy.streams import App, agg
 from samzapy.streams.expand import sections
@@ -20,9 +22,10 @@ from tests.page.staged import OPERATE, Served, Stage
 VIEWS = ("Overview", "Tasks", "Timeline", "Errors", "Inside", "Topics", "Config", "Runs")
 WIDTHS, THEMES = (360, 1280, 2560), ("light", "dark")
 AGO_S = 240.0
+BUDGET = 2048 * MIB  # `containers.memory`
 ERROR = {
     "kind": "error", "type": "ValueError", "place": "visit_counter.py:31", "tasks": ["Partition 0", "Partition 3"],
-    "text": "ValueError: could not convert string to float: '1,50'", "record": "visits[3]@88120", "action": "set aside",
+    "text": "ValueError: could not convert string to float: '1,50'", "record": "visits[0]@88120", "action": "set aside",
     "stack": "Traceback (most recent call last):\n  File \"visit_counter.py\", line 31, in process\n    price = float(message['price'])\n"
     "ValueError: could not convert string to float: '1,50'",
 }  # fmt: skip
@@ -56,6 +59,8 @@ class Scene(Stage):
         self.lag: dict[str, float] = {}
         self.time = 0.0
         self.notes = ()
+        self.told = dict.fromkeys(range(3), 0)
+        self.roster.diagnosing.budget_bytes = BUDGET
 
     def play(self) -> Scene:
         """Some minutes of it, up to now."""
@@ -113,7 +118,32 @@ class Scene(Stage):
         return {"process": process, "commit": commit, "wait_input": waits, "wait_output": 0.0, "restore": restore, "other": other}
 
     def _report(self, number: int) -> dict[str, Any]:
-        return {"memory_bytes": (410 + 23 * number) << 20, **self.of_container(number)}
+        news = []
+        for item in self.news_of(number):
+            self.told[number] += 1
+            news.append({**item, "n": self.told[number]})
+        return {"memory_bytes": (410 + 23 * number) << 20, "news": news, **self.of_container(number)}
+
+    def news_of(self, number: int) -> list[dict[str, Any]]:
+        """What a container tells of since its last report: that it committed, unless it is busy otherwise."""
+        if self.in_hook_s(number) or self.restoring_s(number):
+            return []
+        took_s = 0.02 + 0.004 * (int(self.time) // 2 % 5)
+        parts = {"send": took_s / 4, "decide": took_s / 2, "apply": took_s / 4}
+        told = {"why": "interval", "seconds": took_s, "parts": parts, "changes": 900, "tasks": 4, "newest_s": 0.04 + took_s, "oldest_s": 1.05 + took_s}
+        return [{"kind": "commit", "at_ms": self.clock.now_ms(), **told}]
+
+    def starts_again(self, number: int, why: str, host: str, pid: int) -> None:
+        """A container dies, and is started again there."""
+        with self.roster.lock:
+            member, add = self.roster.members[number], self.roster.events.add
+            died = f"container {number} died: process {member.owner.pid} on {member.owner.host} was killed by SIGKILL{why}"
+            add(CONTAINER, "died", died, container=number, state="LOST")
+            add(CONTAINER, "launched", f"container {number} is being started", container=number, state="STARTING")
+            add(CONTAINER, "named", f"container {number} runs as process {pid} on {host}", container=number, state="STARTING")
+            add(CONTAINER, "state", f"container {number} is RUNNING", container=number, state="RUNNING")
+            member.owner = replace(member.owner, host=host, pid=pid)
+            member.history = replace(member.history, restarts=member.history.restarts + 1)
 
     def _task(self, name: str, done: float, lag: int, state: str, now_ms: int) -> dict[str, Any]:
         told = super()._task(name, done, lag, self.state_of(name), now_ms)
@@ -152,14 +182,20 @@ class Stuck(Scene):
     def of_container(self, number: int) -> dict[str, Any]:
         if not self._is_stuck(number):
             return {}
-        return {"now": {"silent_s": self.time - 150, "at": "visit_counter.py:42 in look_up", "record": " (process of visits[7]@99121)"}}
+        return {"now": {"silent_s": self.time - 150, "at": "visit_counter.py:42 in look_up", "record": " on record visits[7]@99121"}}
 
 
 class Restoring(Scene):
     """A container died; its tasks are restored elsewhere."""
 
+    NEEDED = 2_100_000
+
     def state_of(self, name: str) -> str:
-        return "RESTORING" if int(name.split()[1]) % 3 == 1 and self.time > 200 else "RUNNING"
+        return "RESTORING" if int(name.split()[1]) % 3 == 1 and 0 < self._restored(name) < self.NEEDED else "RUNNING"
+
+    def _restored(self, name: str) -> int:
+        """Of its changelog's records."""
+        return 0 if self.time <= 200 else min(self.NEEDED, int(12_000 * (self.time - 200)) + 1000 * int(name.split()[1]))
 
     def able(self, name: str) -> float:
         return 0.0 if self.state_of(name) == "RESTORING" else 4000.0
@@ -170,44 +206,50 @@ class Restoring(Scene):
     def step(self, seconds: float) -> None:
         super().step(seconds)
         if 200 < self.time <= 202:
+            self.starts_again(1, "", "host-2", 4711)
+            self.roster.state = "DEGRADED"
             with self.roster.lock:
-                self.roster.events.add(CONTAINER, "died", "container 1 died: process 4001 on host-1 was killed by SIGKILL", container=1, state="LOST")
-                self.roster.events.add(CONTAINER, "launched", "container 1 is started (pid 4711 on host-2)", container=1, state="STARTING")
-                self.roster.state = "DEGRADED"
+                self.roster.events.add(JOB, "state", "the job is DEGRADED", state="DEGRADED")
 
     def _task(self, name: str, done: float, lag: int, state: str, now_ms: int) -> dict[str, Any]:
         told = super()._task(name, done, lag, state, now_ms)
         if self.state_of(name) == "RESTORING":
-            restored = min(2_000_000, int(34_000 * (self.time - 200)) + 1000 * int(name.split()[1]))
-            told["stores"]["counts"]["restore"] |= {"records": restored, "seconds": self.time - 200, "needed": 2_100_000, "remaining": 2_100_000 - restored}
+            restored = self._restored(name)
+            told["stores"]["counts"]["restore"] |= {"records": restored, "seconds": self.time - 200, "needed": self.NEEDED, "remaining": self.NEEDED - restored}
         return told
 
 
 class Failing(Scene):
     """Records fail, and a container dies again and again."""
 
+    DEATHS = (60.0, 120.0, 180.0, 230.0)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began_ms, self.letters = self.clock.now_ms(), 0
+
     def of_container(self, number: int) -> dict[str, Any]:
-        at_ms = self.clock.now_ms()
-        more = {"count": int(self.time * 3), "first_ms": at_ms - 150_000, "last_ms": at_ms}
-        return {"news": [{**error, **more, "n": 2 * int(self.time) + n} for n, error in enumerate((ERROR, UNREAD))]} if number == 0 else {}
+        """The memory of container 2 grows until it is killed."""
+        since_s = self.time - max((at for at in self.DEATHS if at < self.time), default=0.0)
+        return {"memory_bytes": min(1946, 420 + int(30 * since_s)) * MIB} if number == 2 else {}
+
+    def news_of(self, number: int) -> list[dict[str, Any]]:
+        more = {"first_ms": self.began_ms, "last_ms": self.clock.now_ms()}
+        errors = [{**ERROR, **more, "count": int(self.time * 2)}, {**UNREAD, **more, "count": int(self.time)}] if number == 0 else []
+        return [*super().news_of(number), *errors]
 
     def step(self, seconds: float) -> None:
         super().step(seconds)
-        if self.time in (60.0, 120.0, 180.0, 230.0):
-            with self.roster.lock:
-                died = "container 2 died: process 4002 on host-2 was killed by SIGKILL (it had reported 1.9 GiB; the limit is 2 GiB)"
-                self.roster.events.add(CONTAINER, "died", died, container=2, state="LOST")
-                self.roster.events.add(CONTAINER, "launched", "container 2 is started", container=2, state="STARTING")
-                self.roster.events.add(CONTAINER, "named", "container 2 runs on host-2 (pid 4002)", container=2, state="RUNNING")
-
-    def play(self) -> Scene:
-        super().play()
-        for n in range(40):
-            self.set_aside(n, ("ValueError: could not convert string to float: '1,50'", "KeyError: 'user'")[n % 2], b'{"price": "1,50", "n": %d}' % n)
-        return self
+        if self.time in self.DEATHS:
+            self.starts_again(2, killed_for_memory(1946 * MIB, BUDGET, 0.4, False), "host-2", 4010 + self.DEATHS.index(self.time))
+        while self.letters < 3 * int(self.time):
+            which = ERROR if self.letters % 3 else UNREAD
+            self.set_aside(self.letters, which["text"], b'{"price": "1,50", "n": %d}' % self.letters if which is ERROR else b"price=1")
+            self.letters += 1
 
     def _task(self, name: str, done: float, lag: int, state: str, now_ms: int) -> dict[str, Any]:
-        return {**super()._task(name, done, lag, state, now_ms), "dead_letters": int(self.time * 3) if name == "Partition 0" else 0}
+        failed = {"Partition 0": 2 * int(self.time), "Partition 3": int(self.time)}.get(name, 0)
+        return {**super()._task(name, done, lag, state, now_ms), "dead_letters": failed}
 
 
 class Streams(Scene):

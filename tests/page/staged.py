@@ -38,7 +38,8 @@ from samzapy.web.looking import Looking
 TOKEN = "a-token-of-a-run"
 VIEW, OPERATE = derived_token(TOKEN, May.VIEW), derived_token(TOKEN, May.OPERATE)
 ABOUT: dict[str, Any] = {
-    "job": "visits", "id": "1", "called": "conf/visits.yaml --set commit.interval=500ms", "task": "VisitCounter",
+    "job": "visits", "id": "1", "called": "conf/visits.yaml --set commit.interval=500ms", "called_to_look": "conf/visits.yaml",
+    "task": "VisitCounter",
     "inputs": [{"topic": "visits", "bootstrap": False, "broadcast": False, "serdes": "string → json"}],
     "outputs": [{"topic": "visit-counts", "serdes": "string → integer"}],
     "stores": [{"name": "counts", "changelog": True, "serdes": "string → integer"}],
@@ -122,6 +123,7 @@ class Stage:
         self.notes: tuple[str, ...] = ("a note",)
         self.names, self.containers, self._beat = names, containers, 0
         self._clock = clock or SystemClock()
+        self.began_ms = self._clock.now_ms() - 60_000
         self.cluster = MemoryCluster(SystemClock())
         self.log = MemoryLog(self.cluster)
         letters = TopicSpec(self.roster.job.dead_letter_topic, 2)
@@ -185,7 +187,7 @@ class Stage:
 
     def set_aside(self, offset: int, error: str, value: bytes = b"{}", key: bytes | None = b"ada", topic: str = "visits", **more: Any) -> None:
         """A dead letter of visits[0]@offset."""
-        at_ms = SystemClock().now_ms()
+        at_ms = self._clock.now_ms()
         letter = DeadLetter(
             origin=Origin(topic, 0, offset), key=key, value=value, headers=[("trace", b"\xff1")], task="Partition 0", error=error,
             stack=f"counts.py:31 in process: {error}", attempts=4, timestamp_ms=at_ms - 1000, time_ms=at_ms, **more,
@@ -198,7 +200,9 @@ class Stage:
         """A run before this one."""
         began_ms = SystemClock().now_ms() - hours_ago * 3_600_000
         config = [{**row, "value": "1s", "from": "visits.yaml:9"} if row["key"] == "commit.interval" else row for row in ABOUT["config"]]
-        told: dict[str, Any] = {"outcome": "STOPPED", "ended_ms": began_ms + 600_000, "ended_by": "the command line (127.0.0.1)", "config": config, **more}
+        counts = {"processed": 1_204_331, "sent": 1_204_331, "commits": 598, "restarts": 0}
+        told: dict[str, Any] = {"outcome": "STOPPED", "counts": counts}
+        told |= {"ended_ms": began_ms + 600_000, "ended_by": "the command line (127.0.0.1)", "config": config, **more}
         record = RunRecord(run_id=run_id, began_ms=began_ms, told_ms=began_ms, started_by="bob@there", how="Spark at spark://x:7077", **told)
         producer = self.log.plain_producer("stage")
         producer.send(self.roster.job.coordinator_topic, record.to_bytes(), history_key(run_id), 0)
@@ -230,9 +234,14 @@ def live(stage: Stage) -> Live:
 
 def contents(stage: Stage, settings: Settings = SETTINGS) -> Contents:
     """With two runs before this one, and a job file in which a key was changed since."""
-    this = RunRecord(run_id="run-1", began_ms=SystemClock().now_ms() - 60_000, told_ms=0, started_by="ann@here", how="--local", config=ABOUT["config"])
+    began_ms, roster = stage.began_ms, stage.roster
+
+    def this() -> RunRecord:
+        counts = {**roster.totals.counts, "restarts": sum(member.history.restarts for member in roster.members.values())}
+        return RunRecord(run_id="run-1", began_ms=began_ms, told_ms=0, started_by="ann@here", how="--local", config=ABOUT["config"], counts=counts)
+
     file = [{**row, "value": "1s", "from": "visits.yaml:7"} if row["key"] == "commit.interval" else row for row in ABOUT["config"]]
-    return Contents(settings, [Path.cwd()], stage.log, SystemClock(), note=live(stage).note, this_run=lambda: this, file=lambda: file)
+    return Contents(settings, [Path.cwd()], stage.log, SystemClock(), note=live(stage).note, this_run=this, file=lambda: file)
 
 
 class Served:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from samzapy.cli.common import as_called
+from samzapy.cli.common import as_called, to_look
 from samzapy.cli.loading import load
 
 JOB = "{job: j, task: '%s', kafka: {bootstrap.servers: h}, inputs: [{topic: t, value: string}]}"
@@ -49,3 +49,14 @@ def test_commands_in_messages_name_the_file_as_a_shell_and_a_command_take_it(
     *_, word = shlex.split(as_called("samzapy stop JOB.yaml"))
     assert (tmp_path / name).samefile(word)
     assert not word.startswith("-")
+
+
+def test_a_command_that_only_looks_is_told_without_settings_of_how_the_job_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader asked whether `status JOB.yaml --set commit.interval=500ms` would change the running job."""
+    (tmp_path / "JOB.yaml").write_text(JOB % "m:T")
+    monkeypatch.chdir(tmp_path)
+    load(Path("JOB.yaml"), None, ["commit.interval=500ms", "id=7"])
+    assert "JOB.yaml --set id=7" == to_look()
+    told = as_called("see `samzapy dlq list JOB.yaml`, `samzapy debug stack JOB.yaml --container 1`, then `samzapy run JOB.yaml --local`")
+    look, run = "JOB.yaml --set id=7", "JOB.yaml --set commit.interval=500ms --set id=7"
+    assert f"see `samzapy dlq list {look}`, `samzapy debug stack {look} --container 1`, then `samzapy run {run} --local`" == told

@@ -21,6 +21,8 @@ def test_a_job_in_trouble_has_its_hint_and_no_other_that_needs_somebody(kind: ty
     assert codes == act(scene)
     if kind is Well:
         assert [] == scene.roster.diagnosing.to_json()
+    if kind is Failing:
+        assert any(hint["sentence"].startswith("Container 2 is probably out of memory: it died 4 times") for hint in scene.roster.diagnosing.to_json())
     scene.close()
 
 

@@ -98,8 +98,10 @@ def test_a_hint_is_in_the_status_and_on_the_timeline() -> None:
         roster.look()
 
     (hint,) = roster.status()["hints"]
+    (told,) = [event for event in roster.events.since() if event["what"] == "hint"]
+    assert told["at_ms"] - 12_500 == hint["since_ms"], "since the code was called, not since it was noticed"
     assert ("stuck-hook", "act") == (hint["code"], hint["severity"])
-    assert "A hook on record visits[0]@7 of container 0 has not returned for 12 s; it is at pay.py:31 in charge." == hint["sentence"]
+    assert "Code of the job in container 0 on record visits[0]@7 has not returned for 12 s; it is at pay.py:31 in charge." == hint["sentence"]
     assert [hint["sentence"]] == [event["text"] for event in roster.events.since() if event["what"] == "hint"]
     for n in range(12, 24):
         clock.sleep(1.0)

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from samzapy.plan.diagnosis import KNOW, Finding, diagnose
+from samzapy.plan.duration import duration
 from samzapy.plan.hints import PATIENT, Hints
 from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
+from samzapy.plan.memory import MIB, killed_for_memory
 
 
 def loop(process: float = 0.4, **more: float) -> dict[str, float]:
@@ -53,7 +55,7 @@ CASES = [
     ("far-restore", job(tasks=[replace(t, rebuilt_s=4.0) for t in tasks()]), "4 of 4 tasks were rebuilt from their changelogs after a death, 16 s in all."),
     ("standby-behind", job(tasks=COPIES), "The warm copy of Partition 1 on host-2 is 12,001 changes behind. So are those of 1 more tasks."),
     ("flapping", FLAPPING, "Container 1 died 3 times in 10 minutes, the last time: killed by SIGKILL."),
-    ("stuck-hook", STUCK, "A hook on record orders[1]@55 of container 1 has not returned for 43 s; it is at pay.py:31 in charge: sleep(60)."),
+    ("stuck-hook", STUCK, "Code of the job in container 1 on record orders[1]@55 has not returned for 43 s; it is at pay.py:31 in charge: sleep(60)."),
     ("stranger", STRANGER, "Partition 2 waits: orders[2]: another application's transaction is open at 912; the task waits for the records after it."),
     ("searching", job(containers=with_one(containers(loop(), loop(0.95)), 1, is_searching=True)), "Container 1 ended without a known reason"),
     ("broker-slow", job(containers=[replace(c, decide_s=0.8) for c in containers()]), "Commits wait 0.8 s for the brokers to decide, in 2 of 2"),
@@ -65,7 +67,7 @@ CASES = [
     ("over-provisioned", job(containers=containers(loop(0.1), loop(0.1))), "2 containers are busy 15 % of the time at most; 1 would be enough."),
     ("commit-heavy", job(containers=containers(loop(0.4, commit=0.31), loop())), "31 % of container 0's time goes into commits."),
     ("held-back", job(containers=containers(loop(0.4, wait_output=0.18), loop())), "Container 0's queue to the brokers is full 18 % of the time"),
-    ("dead-letters", job(set_aside_s=0.5), "30 records a minute fail and are set aside or skipped."),
+    ("dead-letters", job(set_aside_s=0.5), "30 records a minute fail and are set aside as dead letters."),
     ("idle-containers", job(containers=with_one(containers(), 1, tasks=0)), "Container 1 has no tasks: there are 4 tasks for 2."),
 ]  # fmt: skip
 
@@ -132,6 +134,66 @@ def test_more_containers_than_tasks_are_never_proposed() -> None:
 def test_a_cause_hides_what_follows_from_it() -> None:
     both = replace(TOO_FEW, containers=with_one(list(TOO_FEW.containers), 1, deaths=4, why="out of memory"))
     assert ["flapping"] == [finding.code for finding in diagnose(both)]
+
+
+def one(facts: JobFacts) -> Finding:
+    (finding,) = diagnose(facts)
+    return finding
+
+
+def dying(why: str) -> Finding:
+    return one(job(containers=with_one(containers(), 1, deaths=3, dying_s=125.0, why=f"process 7 on host-1 {why}")))
+
+
+def test_who_dies_for_want_of_memory_is_told_so_first_and_what_to_set() -> None:
+    finding = dying("was killed by SIGKILL" + killed_for_memory(500 * MIB, 512 * MIB, 0.4, False))
+    assert finding.sentence.startswith("Container 1 is probably out of memory: it died 3 times in 10 minutes")
+    assert "its memory was 500 MiB 0.4 s before, containers.memory is 512 MiB; the kernel or the cluster may have killed it for its memory)." in finding.sentence
+    assert "`containers.memory` lower" in finding.remedy
+    assert "stop the job and run it again" in finding.remedy
+    assert 125.0 == finding.for_s, "since the first death"
+
+
+@pytest.mark.parametrize(
+    ("why", "remedy"), [("was killed by SIGKILL (its memory was 90 MiB)", "Find out who sends SIGKILL"), ("ended with exit code 3", "wrote before it ended")]
+)
+def test_who_dies_of_something_else_is_not_told_to_save_memory(why: str, remedy: str) -> None:
+    finding = dying(why)
+    assert remedy in finding.remedy
+    assert "memory:" not in finding.sentence
+    assert "containers.memory" not in finding.remedy
+
+
+def test_code_that_hangs_is_told_with_what_happens_next() -> None:
+    finding = one(STUCK)
+    for words in ("`samzapy debug stack JOB.yaml --container 1`", "When it returns", "After `commit.timeout`", "`on_error` applies"):
+        assert words in finding.remedy
+    assert 43.0 == finding.for_s
+
+
+def test_what_becomes_of_records_that_fail_is_what_the_job_does_with_them() -> None:
+    assert "30 records a minute fail and are skipped." == one(job(skipped_s=0.5)).sentence
+    assert "dlq" not in one(job(skipped_s=0.5)).remedy
+    assert "90 records a minute fail: 60 are set aside as dead letters, 30 are skipped." == one(job(set_aside_s=1.0, skipped_s=0.5)).sentence
+
+
+def test_numbers_beside_a_sentence_are_words_too() -> None:
+    assert "it gets 900 records/s, the median of the 4 tasks is 100 records/s" == one(SKEWED).detail
+    assert "`retention.ms`" in one(SKEWED).remedy, "how urgent that is"
+
+
+@pytest.mark.parametrize(
+    ("s", "words"), [(0.0, "0 s"), (0.0301, "30 ms"), (9.96, "10.0 s"), (43.4, "43 s"), (114.0, "114 s"), (130.0, "2 min"), (9000.0, "2.5 h"), (200_000.0, "2 days")]
+)
+def test_durations_are_told_as_on_the_page(s: float, words: str) -> None:
+    assert words == duration(s)
+
+
+def test_a_hint_is_told_since_its_cause_began() -> None:
+    hints = Hints()
+    hints.look([replace(DEAD, for_s=125.0)], 200_000)
+    hints.look([replace(DEAD, for_s=135.0)], 210_000)
+    assert [75_000] == [told["since_ms"] for told in hints.to_json()]
 
 
 FOUND = Finding("skew", "act", "first numbers", {}, "", "Partition 3")

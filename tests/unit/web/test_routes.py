@@ -180,8 +180,9 @@ def test_samzas_way_to_stop(client: TestClient, stage: Stage) -> None:
 
 def test_the_job_file_is_named_to_those_who_may_look(client: TestClient) -> None:
     """The page puts it in place of JOB.yaml in every command that it shows."""
-    assert ABOUT["called"] == client.get("/v1/me", headers=BEARER[VIEW]).json()["called"]
-    assert "" == client.get("/v1/me").json()["called"]
+    for name in ("called", "called_to_look"):
+        assert ABOUT[name] == client.get("/v1/me", headers=BEARER[VIEW]).json()[name]
+        assert "" == client.get("/v1/me").json()[name]
 
 
 def test_a_foreign_page_changes_nothing(client: TestClient, stage: Stage) -> None:

@@ -17,7 +17,8 @@ function takeToken() {
 
 const token = takeToken();
 const headers = token ? { Authorization: `Bearer ${token}` } : {};
-let job = "", called = "";
+let job = "", called = "", looked = "";
+const LOOKS = /^samzapy (status|top|lag|ui|debug [a-z]+|dlq (list|show)|checkpoint show)$/; // these change nothing
 
 /** A refusal, in the words of the interface. */
 export class Refused extends Error {
@@ -40,13 +41,14 @@ export async function me() {
   const found = await ask("/v1/me");
   job = `/v1/jobs/${encodeURIComponent(found.job)}/${encodeURIComponent(found.id)}`;
   called = found.called;
+  looked = found.called_to_look;
   return found;
 }
 
 /** A text whose commands name this job's file, where it is known, in place of JOB.yaml. */
 export function named(text) {
   if (!called || !text.includes("JOB.yaml")) return text;
-  return text.replace(/\b(samzapy(?: [a-z]+){1,3}) JOB\.yaml/g, (_, command) => `${command} ${called}`);
+  return text.replace(/\b(samzapy(?: [a-z]+){1,3}) JOB\.yaml/g, (_, command) => `${command} ${LOOKS.test(command) ? looked : called}`);
 }
 
 /** The jobs of the cluster. */

@@ -51,7 +51,7 @@ const COMMAND = /^(samzapy |kafka-)/;
 /** What to do: words, and in them what can be typed, with a button that copies it. */
 export function Remedy({ text }) {
   const parts = COMMAND.test(text) ? ["", text] : text.split("`");
-  return html`<div class="remedy">${parts.map((part, i) => (!part ? null : i % 2 ? html`<code>${part}</code><${Copy} text=${part} />` : html`<span>${part}</span>`))}</div>`;
+  return html`<div class="remedy">${parts.map((part, i) => (!part ? null : i % 2 ? html`<code>${part}</code>${part.includes(" ") && html`<${Copy} text=${part} />`}` : html`<span>${part}</span>`))}</div>`;
 }
 
 /** How far a restore is. */

@@ -11,9 +11,7 @@ import { EventList } from "./timeline.js";
 const SEE = { "stuck-hook": "inside", "interpreter-held": "timeline", flapping: "timeline", "dead-letters": "errors", "hot-key": "tasks", skew: "tasks", "slow-task": "tasks", "slow-host": "tasks", "standby-behind": "tasks", "too-late": "tasks", "times-in-seconds": "tasks" };
 
 export function Hint({ hint }) {
-  const told = (value) => (typeof value === "number" ? number(value) : value);
-  const evidence = Object.entries(hint.evidence).filter(([, value]) => value != null).map(([name, value]) => `${name.replaceAll("_", " ")}: ${told(value)}`);
-  if (hint.since_ms) evidence.unshift(`since ${when(hint.since_ms)}`);
+  const evidence = [hint.since_ms && `since ${when(hint.since_ms)}`, hint.detail].filter(Boolean);
   const see = SEE[hint.code];
   return html`<section class=${`card hint ${hint.severity}`}>
     <div class="say">${hint.sentence}</div>
