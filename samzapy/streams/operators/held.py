@@ -47,6 +47,13 @@ class Entry:
 State = tuple[int, Any, bool, bool]
 state_of: Callable[[Entry], State] = attrgetter("records", "sum", "is_dirty", "is_stored")  # all of an entry that changes
 Slots = dict[Any, Entry]
+
+
+def row_of(slot: tuple[Any, Entry]) -> bytes:
+    """The key in the store of an entry in its slot."""
+    return slot[1].row
+
+
 Logged = tuple[Slots, Any, Entry, State | None]  # an entry and its state before; None: there was none
 
 
@@ -208,6 +215,20 @@ class HeldRows:
         if found is not None:
             self._rows.put(row, None)
         return found
+
+    def take_all(self, end: int, count: int, most: int) -> list[tuple[Any, Entry]] | None:
+        """As `take`, of the `count` rows of a slice, in their order, if they are at most so many and all are held; None: they are not."""
+        slots = self.slots.get(end)
+        if slots is None or not len(slots) == count <= most:
+            return None
+        taken = sorted(slots.items(), key=row_of)
+        self.log += [(slots, key, entry, state_of(entry)) for key, entry in taken]
+        for _, entry in taken:
+            self._dirty -= entry.is_dirty
+            if entry.is_stored:
+                self._rows.put(entry.row, None)
+        slots.clear()
+        return taken
 
     # -- for the store -----------------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -49,3 +50,12 @@ def slice_row(key: bytes, value: bytes, every_ms: int) -> SliceRow | None:
         return None
     end = time_of(key[len(SLICE) :])
     return SliceRow(end - every_ms, end, key[KEY_AT:], int.from_bytes(value[:COUNT_BYTES], "big"), value[COUNT_BYTES:])
+
+
+def different(keys: Iterable[bytes]) -> Iterator[bytes]:
+    """Each key once, of keys in order."""
+    before: bytes | None = None
+    for key in keys:
+        if key != before:
+            yield key
+        before = key

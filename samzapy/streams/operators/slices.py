@@ -17,7 +17,7 @@ hold what is not in the store, after a record was taken back; the store is what 
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import merge as in_order
 from itertools import islice
 from typing import Any, Final, Protocol
@@ -28,7 +28,7 @@ from samzapy.api.errors import SerdeError, StateUnreadable
 from samzapy.model.event_time import END, NEVER
 from samzapy.model.layout import time_bytes, time_of
 from samzapy.streams.operators.held import KEY_TYPES, HeldRows, Rows, Slots, Sums
-from samzapy.streams.operators.rows import CURSOR, KEY_AT, SLICE, SLICES_END, Cursor
+from samzapy.streams.operators.rows import CURSOR, KEY_AT, SLICE, SLICES_END, Cursor, different
 from samzapy.streams.windows import Pane, Window, pane
 
 MOST_KEYS = 200_000  # that are remembered, of all slices of a store together
@@ -218,6 +218,12 @@ class Slices:
                 if self._work is None:
                     break
             what, end = self._work
+            taken = self._all_of(end, limit) if what == FIRE and self._is_alone and not self._has_key else None
+            if taken is not None:
+                given += taken
+                self._done(what, end)
+                limit -= len(taken) or 1
+                continue
             keys = self._some_keys(what, end, limit)
             for data in keys:
                 key = self._decode_key(data)
@@ -245,6 +251,12 @@ class Slices:
             self.at = watermark
         self._look()
         return given, is_done
+
+    def _all_of(self, end: int, most: int) -> list[Given] | None:
+        """The panes of a window that is a slice, which goes, if all its rows are in memory and at most so many; None: they are not."""
+        keys = self._keys.get(end)
+        taken = None if keys is None else self._held.take_all(end, len(keys), most)
+        return None if taken is None else [(key, self._made(end, key, "on_time", entry.records, entry.sum)) for key, entry in taken]
 
     def _next(self, to: int) -> tuple[str, int] | None:
         """What is to be done next: a window that ends, or a slice that nobody needs any more."""
@@ -274,12 +286,8 @@ class Slices:
         self._work = None
 
     def _look(self) -> None:
-        if self._to != NEVER:
-            self.wake = NEVER
-        elif self._ends:
-            self.wake = min(min(self._fires(end) for end in self._ends), self._ends[0] + self._stays)
-        else:
-            self.wake = END + 1
+        due = min(min(self._fires(end) for end in self._ends), self._ends[0] + self._stays) if self._ends else END + 1
+        self.wake = due if self._to == NEVER else NEVER
 
     # -- rows ------------------------------------------------------------------------------------------------------------------------
 
@@ -322,7 +330,7 @@ class Slices:
         if self._list is not None:
             at = bisect_right(self._list, self._key) if self._has_key else 0
             return self._list[at : at + limit]
-        return list(islice(_different(in_order(*(self._keys_of(e) for e in ends))), limit))
+        return list(islice(different(in_order(*(self._keys_of(e) for e in ends))), limit))
 
     def _keys_of(self, end: int) -> Iterator[bytes]:
         """The keys of a slice after the one that is done with, in order."""
@@ -339,11 +347,3 @@ class Slices:
                 yield row[KEY_AT:]
         finally:
             rows.close()
-
-
-def _different(keys: Iterable[bytes]) -> Iterator[bytes]:
-    before: bytes | None = None
-    for key in keys:
-        if key != before:
-            yield key
-        before = key

@@ -365,6 +365,16 @@ def _a_row_that_the_store_has_goes(w: World) -> None:
     assert [key for key, _ in w.store.all()] == [CURSOR]
 
 
+def _a_row_that_only_the_store_has_goes(w: World) -> None:
+    w.add(b"a", 1, 5)
+    w.commit()
+    w.crash()
+    w.add(b"b", 1, 5)
+    w.advance(30, 10)
+    w.commit()
+    assert [key for key, _ in w.store.all()] == [CURSOR]
+
+
 def _all_rows_leave_the_memory_between_two_records_of_a_slice(w: World) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(held, "MOST_HELD", 2)
@@ -388,15 +398,28 @@ def _taken_from_memory_alone(rows: held.HeldRows, end: int, key: bytes, row: byt
     return None if entry is None else (entry.records, entry.sum)
 
 
+def _all_taken_from_memory_alone(rows: held.HeldRows, end: int, count: int, most: int) -> Any:
+    slots = rows.slots.get(end, {})
+    taken = sorted(slots.items())
+    slots.clear()
+    return taken if len(taken) == count else None
+
+
+def _all_that_are_held(rows: held.HeldRows, end: int, count: int, most: int) -> Any:
+    return TAKE_ALL(rows, end, len(rows.slots.get(end, ())), most)
+
+
 def _touched_without_a_log(rows: held.HeldRows, slots: Any, key: bytes, entry: held.Entry) -> None:
     entry.is_touched = entry.is_dirty = True
 
 
-CLEAR = held.HeldRows.clear
+CLEAR, TAKE_ALL = held.HeldRows.clear, held.HeldRows.take_all
 HELD_BUGS: dict[str, tuple[type, str, Any, Callable[[World], None]]] = {
     "it is not undone": (held.HeldRows, "undo", held.HeldRows.keep, _an_undone_record_and_one_that_stays),
     "it is not put before a cut": (HoldingStore, "write_held", lambda store: None, _a_commit_and_a_crash),
-    "the store's own row stays": (held.HeldRows, "take", _taken_from_memory_alone, _a_row_that_the_store_has_goes),
+    "the store's own row stays": (held.HeldRows, "take_all", _all_taken_from_memory_alone, _a_row_that_the_store_has_goes),
+    "the store's own row stays, where not all are held": (held.HeldRows, "take", _taken_from_memory_alone, _a_row_that_only_the_store_has_goes),
+    "rows that the store has and the memory has not are forgotten": (held.HeldRows, "take_all", _all_that_are_held, _all_rows_leave_the_memory_between_two_records_of_a_slice),
     "the store's own row stays, of a window that may be late": (
         held.HeldRows, "delete", lambda rows, end, key, row: rows.slots.get(end, {}).pop(key, None), _a_row_that_the_store_has_goes,
     ),
@@ -418,3 +441,21 @@ def test_a_planted_bug_of_what_is_held_is_noticed(bug: str, monkeypatch: pytest.
     monkeypatch.setattr(owner, name, wrong)
     with pytest.raises(AssertionError):
         told_what_it_must()
+
+
+def test_a_slice_that_was_taken_is_there_again_when_the_hook_raised() -> None:
+    w = World(Window(10, 10), 0, False, sums=ADD_UP)
+    for key in (b"b", b"a"):
+        w.add(key, 2, 5)
+    rows = w.slices._held
+    assert rows.take_all(10, 3, 9) is None, "one of three is not held"
+    assert rows.take_all(10, 2, 1) is None, "more than may be taken at once"
+    taken = rows.take_all(10, 2, 2)
+    assert taken is not None
+    assert [(key, entry.sum) for key, entry in taken] == [(b"a", 2), (b"b", 2)]
+    assert (rows.slots[10], rows.unwritten_bytes) == ({}, 0)
+    w.store.undo()
+    assert {key: entry.sum for key, entry in rows.slots[10].items()} == {b"a": 2, b"b": 2}
+    assert rows.unwritten_bytes > 0
+    w.advance(20, 10)
+    assert w.told == w.expected != []
