@@ -419,7 +419,9 @@ HELD_BUGS: dict[str, tuple[type, str, Any, Callable[[World], None]]] = {
     "it is not put before a cut": (HoldingStore, "write_held", lambda store: None, _a_commit_and_a_crash),
     "the store's own row stays": (held.HeldRows, "take_all", _all_taken_from_memory_alone, _a_row_that_the_store_has_goes),
     "the store's own row stays, where not all are held": (held.HeldRows, "take", _taken_from_memory_alone, _a_row_that_only_the_store_has_goes),
-    "rows that the store has and the memory has not are forgotten": (held.HeldRows, "take_all", _all_that_are_held, _all_rows_leave_the_memory_between_two_records_of_a_slice),
+    "rows that the store has and the memory has not are forgotten": (
+        held.HeldRows, "take_all", _all_that_are_held, _all_rows_leave_the_memory_between_two_records_of_a_slice,
+    ),
     "the store's own row stays, of a window that may be late": (
         held.HeldRows, "delete", lambda rows, end, key, row: rows.slots.get(end, {}).pop(key, None), _a_row_that_the_store_has_goes,
     ),
