@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from samzapy.clock import SystemClock
-from samzapy.coordinator.events import CONTAINER, JOB
+from samzapy.coordinator.events import CONTAINER
 from samzapy.plan.memory import MIB, killed_for_memory
 from samzapy.serde.basic import JsonSerde
 from samzapy.streams import App, agg
@@ -57,7 +57,7 @@ class Scene(Stage):
         super().__init__(12, 3, 3, looks_inside=True, clock=self.clock)
         self.done: dict[str, float] = {}
         self.lag: dict[str, float] = {}
-        self.time = 0.0
+        self.time, self.at = 0.0, self.clock.monotonic()
         self.notes = ()
         self.told = dict.fromkeys(range(3), 0)
         self.roster.diagnosing.budget_bytes = BUDGET
@@ -69,9 +69,13 @@ class Scene(Stage):
             self.clock.ago_s = max(0.0, self.clock.ago_s - 2.0)
         return self
 
+    def catch_up(self) -> None:
+        """So much time has passed since the last step as really has."""
+        self.step(self.clock.monotonic() - self.at)
+
     def step(self, seconds: float) -> None:
         """So much time passes."""
-        self.time += seconds
+        self.time, self.at = self.time + seconds, self.clock.monotonic()
         for name in self.names:
             arriving, able = self.arriving(name), self.able(name)
             lag = max(0.0, self.lag.get(name, 0.0) + (arriving - able) * seconds)
@@ -208,8 +212,6 @@ class Restoring(Scene):
         if 200 < self.time <= 202:
             self.starts_again(1, "", "host-2", 4711)
             self.roster.state = "DEGRADED"
-            with self.roster.lock:
-                self.roster.events.add(JOB, "state", "the job is DEGRADED", state="DEGRADED")
 
     def _task(self, name: str, done: float, lag: int, state: str, now_ms: int) -> dict[str, Any]:
         told = super()._task(name, done, lag, state, now_ms)
@@ -293,8 +295,9 @@ def shoot(folder: Path, scene: str, widths: tuple[int, ...] = WIDTHS, themes: tu
                 page = watched.open(served.url, OPERATE)
                 for view in views:
                     watched.go(view)
-                    page.wait_for_timeout(700)
-                    stage.step(2.0)
+                    stage.catch_up()
+                    page.wait_for_timeout(1000)
+                    stage.catch_up()
                     page.wait_for_timeout(700)
                     page.screenshot(path=folder / f"{scene}-{view.lower()}-{width}-{theme}.png", full_page=True)
                 watched.context.close()

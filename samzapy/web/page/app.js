@@ -104,7 +104,7 @@ function App() {
     setAt(place());
   };
   if (known === null) return null;
-  const since = state && [...events].reverse().find((e) => e.kind === "job");
+  const since = state && [...events].reverse().find((e) => e.kind === "job" && e.what === "state"); // hints are of the job too
   const refused = error || known.error || (known.may === "anyone" ? {} : null);
   return html`<div class=${stale ? "is-stale" : ""}>
     <header class="top"><div class="in">
@@ -129,7 +129,7 @@ function App() {
       ${at.name === "inside" && html`<${Inside} state=${state} may=${known.may} />`}
       ${at.name === "topics" && html`<${Topics} view=${at.view} look=${look} />`}
       ${at.name === "config" && html`<${Config} view=${at.view} look=${look} run_id=${state.job.run_id} />`}
-      ${at.name === "runs" && html`<${Runs} view=${at.view} look=${look} run_id=${state.job.run_id} />`}
+      ${at.name === "runs" && html`<${Runs} view=${at.view} look=${look} job=${state.job} />`}
     </main>`}
   </div>`;
 }

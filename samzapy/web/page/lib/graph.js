@@ -1,6 +1,6 @@
 // The job as a picture: inputs left, tasks in the middle, outputs right, stores below. Laid out by columns: there are few nodes.
 
-import { number, percent, rate, short } from "./format.js";
+import { number, percent, rate } from "./format.js";
 import { html } from "./parts.js";
 
 const W = 210, H = 62, GAP = 18, BETWEEN = 150, PAD = 16;
@@ -22,10 +22,10 @@ export function layout(nodes) {
   return { nodes: placed, width: 3 * W + 2 * BETWEEN + 2 * PAD, height };
 }
 
-function lines(node, rates, job) {
+function lines(node, rates, job, of_whom) {
   switch (node.kind) {
-    case "input": return [node.bootstrap ? "bootstrap input" : node.broadcast ? "broadcast input" : "input", `${node.partitions} partitions${node.lag == null ? "" : ` · behind ${short(rates.lag)}`}`];
-    case "job": return job.is_still ? ["tasks", `${job.tasks} tasks`, "not running now"] : ["tasks", `${job.tasks} tasks in ${job.containers} containers`, `${rate(rates.in)} · busy ${percent((rates.loop.process || 0) + (rates.loop.commit || 0))}`];
+    case "input": return [`${node.bootstrap ? "bootstrap input" : node.broadcast ? "broadcast input" : "input"}, ${node.partitions} partitions`, node.lag == null ? "" : `behind ${number(rates.lag)} records`];
+    case "job": return job.is_still ? ["tasks", `${job.tasks} tasks`, "not running now"] : ["tasks", `${job.tasks} tasks in ${job.containers} containers`, `${rate(rates.in)} · busy ${percent((rates.loop.process || 0) + (rates.loop.commit || 0))}${of_whom && ` in ${of_whom.replace(" containers", "")}`}`];
     case "store": return ["store", node.changelog ? "in a changelog" : "without a changelog"];
     case "dead letters": return ["dead letters", job.is_still ? "see Errors" : `${number(job.set_aside)} set aside`];
     default: return ["output", rate(rates.sent[node.name] || 0)];
@@ -45,7 +45,7 @@ function Edge({ from, to, per_s, letters }) {
     ${per_s != null && to.kind !== "store" && html`<text class="rate" x=${(x1 + x2) / 2} y=${(y1 + y2) / 2 - (below ? 0 : 9)}>${rate(per_s)}</text>`}</g>`;
 }
 
-export function Graph({ graph, rates, job }) {
+export function Graph({ graph, rates, job, of_whom = "" }) {
   const { nodes, width, height } = layout(graph.nodes), by_id = Object.fromEntries(nodes.map((n) => [n.id, n]));
   const busy = (rates.loop.wait_output || 0) >= 0.1 ? "HELD" : (rates.loop.process || 0) + (rates.loop.commit || 0) >= 0.85 ? "BUSY" : "";
   const per_s = (edge) => (edge.to === "job" ? (edge.rate == null ? null : rates.in) : edge.to.startsWith("output ") ? rates.sent[by_id[edge.to].name] || 0 : null);
@@ -53,7 +53,7 @@ export function Graph({ graph, rates, job }) {
   return html`<svg role="img" aria-label=${text} width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`}>
     ${graph.edges.filter((e) => by_id[e.from] && by_id[e.to]).map((e) => html`<${Edge} key=${e.from + e.to} from=${by_id[e.from]} to=${by_id[e.to]} per_s=${per_s(e)} letters=${e.to === "dead letters"} />`)}
     ${nodes.map((n) => {
-      const [kind, ...more] = lines(n, rates, job);
+      const [kind, ...more] = lines(n, rates, job, of_whom);
       return html`<g key=${n.id} class=${`node ${n.kind === "job" ? `job ${busy}` : ""}`} transform=${`translate(${n.x},${n.y})`}>
         <rect width=${n.w} height=${n.h} rx="9" /><text class="kind" x="12" y="17">${kind}</text>
         <text class="title" x="12" y="35">${cut(n.name, 26)}<title>${n.name}</title></text>${more.map((line, i) => html`<text class="soft" x="12" y=${52 + i * 19}>${line}</text>`)}</g>`;

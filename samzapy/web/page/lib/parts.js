@@ -3,15 +3,32 @@
 import { h } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
 import { named } from "./api.js";
-import { largest, percent } from "./format.js";
+import { largest, percent, seconds } from "./format.js";
 
 /** Markup, in which commands name this job's file. */
 export const html = htm.bind((type, props, ...children) => h(type, props, ...children.map((child) => (typeof child === "string" ? named(child) : child))));
 
-const TONES = { RUNNING: "good", OK: "good", FINISHED: "good", STOPPED: "soft", REPLACED: "soft", DEGRADED: "bad", LOST: "bad", FAILED: "bad", FENCED: "bad", "NOT KNOWN": "bad", "NOT ANSWERING": "bad", ENDED: "soft", "NEVER RAN": "soft" };
+const TONES = { RUNNING: "good", OK: "good", FINISHED: "good", STOPPED: "soft", REPLACED: "soft", RESTORING: "restore", LOST: "bad", FAILED: "bad", FENCED: "bad", "NOT KNOWN": "bad", "NOT ANSWERING": "bad", ENDED: "soft", "NEVER RAN": "soft" };
 
 /** A state as a shape, a colour and a word. */
-export const State = ({ of }) => html`<span class=${`state ${TONES[of] || "warn"}`}>${of || "–"}</span>`;
+export const State = ({ of, tone }) => html`<span class=${`state ${tone || TONES[of] || "warn"}`}>${of || "–"}</span>`;
+
+/** What a container does instead of its work, in words; "" if it works. `letters`: of its tasks. */
+export function hindered(c, letters) {
+  if (c.now) return `in one call for ${seconds(c.now.silent_s)}`;
+  const restoring = letters.filter((letter) => letter === "s").length;
+  return restoring ? `restores ${restoring} ${restoring === 1 ? "task" : "tasks"}` : "";
+}
+
+/** A container's state, with what it does if that is not its work, and how often it died. */
+export function Shape({ c, letters }) {
+  const instead = hindered(c, letters);
+  return html`<${State} of=${c.state} tone=${instead && c.state === "RUNNING" ? "warn" : ""} /> <${Badge} of=${instead ? "" : c.badge} />
+    ${instead && html`<div class="warn">${instead}</div>`}${c.restarts ? html`<div class="soft">started again ${c.restarts === 1 ? "once" : `${c.restarts} times`}</div>` : ""}`;
+}
+
+/** Where a container runs. */
+export const Where = ({ c }) => html`${c.host || "–"}${c.pid ? html`<span class="soft">, pid ${c.pid}</span>` : ""}`;
 
 export const Badge = ({ of }) => (of ? html`<span class=${`badge ${of.split(" ")[0]}`}>${of}</span>` : null);
 
@@ -31,8 +48,9 @@ export function Loop({ of, legend = true }) {
 
 /** A line without axes. The numbers beside it say what it shows. */
 export function Spark({ points, tone = "var(--process)" }) {
+  points = points.slice(Math.max(0, points.findIndex((p) => p))); // before the first reports nothing is known, and 0 is told
   const known = points.filter((p) => p != null);
-  if (known.length < 2) return null;
+  if (known.length < 2 || !known.some((p) => p)) return null;
   const top = Math.max(...known, 1e-9), step = 100 / (points.length - 1);
   const at = points.map((p, i) => `${(i * step).toFixed(1)},${(28 - 24 * ((p || 0) / top)).toFixed(1)}`);
   return html`<svg class="spark" viewBox="0 0 100 30" preserveAspectRatio="none" aria-hidden="true">
@@ -46,12 +64,15 @@ export function Copy({ text }) {
   return html`<button class="plain" onClick=${() => navigator.clipboard?.writeText(line)} aria-label=${`copy: ${line}`}>copy</button>`;
 }
 
+/** A command, which is broken between its words only. */
+export const Command = ({ text }) => html`<code>${named(text).split(" ").map((word, i) => html`${i ? " " : ""}<span class="word">${word}</span>`)}</code>`;
+
 const COMMAND = /^(samzapy |kafka-)/;
 
 /** What to do: words, and in them what can be typed, with a button that copies it. */
 export function Remedy({ text }) {
   const parts = COMMAND.test(text) ? ["", text] : text.split("`");
-  return html`<div class="remedy">${parts.map((part, i) => (!part ? null : i % 2 ? html`<code>${part}</code>${part.includes(" ") && html`<${Copy} text=${part} />`}` : html`<span>${part}</span>`))}</div>`;
+  return html`<div class="remedy">${parts.map((part, i) => (!part ? null : i % 2 ? html`<${Command} text=${part} />${part.includes(" ") && html`<${Copy} text=${part} />`}` : html`<span>${part}</span>`))}</div>`;
 }
 
 /** How far a restore is. */

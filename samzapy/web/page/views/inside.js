@@ -3,8 +3,8 @@
 import { useEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
 import { post } from "../lib/api.js";
 import { Flame, functions, tree } from "../lib/flame.js";
-import { clock, micros, number, percent, seconds } from "../lib/format.js";
-import { Badge, Copy, State, html } from "../lib/parts.js";
+import { cells, clock, micros, number, percent, seconds } from "../lib/format.js";
+import { Command, Copy, Shape, Where, hindered, html } from "../lib/parts.js";
 
 const words = (phase) => phase.replaceAll("_", " ");
 
@@ -62,21 +62,31 @@ function Trace({ found }) {
         ${!r.puts.length && !r.sent.length && !r.error && html`<span class="soft">nothing</span>`}</td></tr>`)}</tbody></table></div>`;
 }
 
+/** What a container does at this moment. */
+function Now({ c, letters }) {
+  if (c.now) {
+    const [, before, record, after] = /^(.*?)(\S+\[\d+\]@\d+)?((?: or one .*)?)$/.exec(c.now.record || "");
+    return html`<span class="warn">code of the job${before}${record && html`<span class="nw">${record}</span>`}${after} has run for ${seconds(c.now.silent_s)}</span>, at <code>${c.now.at}</code>`;
+  }
+  if (c.state !== "RUNNING") return c.reason || "–";
+  return hindered(c, letters) || html`<span class="soft">no call of the job's code takes longer than a second</span>`;
+}
+
 const SHOW = { stack: Stack, profile: Profile, trace: Trace };
 
 export function Inside({ state, may }) {
-  const { containers = {}, order = [] } = state, list = Object.values(containers);
+  const { containers = {}, order = [] } = state, list = Object.values(containers), letters = (one) => cells(state.cells?.[one.id] || "");
   const [container, setContainer] = useState(null), [task, setTask] = useState(""), [records, setRecords] = useState(5), [s, setSeconds] = useState(10);
   const [answer, ask] = useQuestion();
-  const c = container ?? list[0]?.id, t = task || order[0] || "Partition 0", may_ask = may === "operate";
+  const c = container ?? (list.find((one) => one.now) || list[0])?.id, t = task || order[0] || "Partition 0", may_ask = may === "operate";
   const line = answer.what === "trace" ? `samzapy debug trace JOB.yaml "${t}" --records ${records}` : answer.what === "profile" ? `samzapy debug profile JOB.yaml --container ${c} --seconds ${s} -o profile.svg` : `samzapy debug stack JOB.yaml --container ${c}`;
   const stack = (id) => (setContainer(id), ask("stack", `/containers/${id}/stack`));
   return html`
     <section class="card"><h2>What each container does now</h2><div class="scroll"><table><caption class="hidden">Containers now</caption>
       <thead><tr><th>container</th><th>state</th><th>now</th><th>where</th><th></th></tr></thead>
-      <tbody>${list.map((one) => html`<tr key=${one.id}><td>${one.id}</td><td class="nw"><${State} of=${one.state} /> <${Badge} of=${one.now ? "" : one.badge} /></td>
-        <td class="now">${one.now ? html`<span class="warn">a hook${one.now.record} for ${seconds(one.now.silent_s)}</span>, at <code>${one.now.at}</code>` : one.state === "RUNNING" ? html`<span class="soft">no hook takes longer than a second</span>` : one.reason || "–"}</td>
-        <td class="nw">${one.host || "–"}${one.pid ? html`<span class="soft"> · ${one.pid}</span>` : ""}</td>
+      <tbody>${list.map((one) => html`<tr key=${one.id}><td>${one.id}</td><td class="nw"><${Shape} c=${one} letters=${letters(one)} /></td>
+        <td class="now"><${Now} c=${one} letters=${letters(one)} /></td>
+        <td><${Where} c=${one} /></td>
         <td>${may_ask && html`<button onClick=${() => stack(one.id)} aria-label=${`Stack of container ${one.id}`}>Stack</button>`}</td></tr>`)}</tbody></table></div></section>
     <section class="card"><h2>Ask a container</h2>
       ${!may_ask ? html`<p>Stacks, profiles and traces need a token that may operate: <code>samzapy ui JOB.yaml</code> without --view prints an address with one.</p>` : html`
@@ -87,7 +97,7 @@ export function Inside({ state, may }) {
       <div class="tools"><label>task <input value=${t} list="tasks-shown" onInput=${(e) => setTask(e.target.value)} /></label><datalist id="tasks-shown">${order.map((name) => html`<option value=${name} />`)}</datalist>
         <label>next <select value=${records} onChange=${(e) => setRecords(Number(e.target.value))}>${[1, 5, 20, 100].map((n) => html`<option value=${n}>${n} records</option>`)}</select></label>
         <button disabled=${answer.is_busy} onClick=${() => ask("trace", `/tasks/${encodeURIComponent(t)}/trace`, { records, seconds: 30 })}>Trace</button></div>
-      <p class="soft">Asking changes nothing in the job. The same in a terminal: <code>${line}</code> <${Copy} text=${line} /></p>`}
+      <p class="soft">Asking changes nothing in the job. The same in a terminal: <${Command} text=${line} /> <${Copy} text=${line} /></p>`}
     </section>
     ${(answer.is_busy || answer.found || answer.error) && html`<section class="card" aria-live="polite"><h2>${{ stack: "Stack", profile: "Profile", trace: "Trace" }[answer.what]}</h2>
       ${answer.is_busy ? html`<p class="soft">${answer.what === "profile" ? `sampling for ${s} s …` : answer.what === "trace" ? "waiting for the next records, 30 s at most …" : "…"}</p>` : answer.error ? html`<p><span class="bad">${answer.error.message}</span> ${answer.error.remedy}</p>` : html`<${SHOW[answer.what]} key=${answer.found.at_ms} found=${answer.found} />`}</section>`}`;

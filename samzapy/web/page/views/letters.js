@@ -4,7 +4,7 @@ import { useEffect, useState } from "../vendor/hooks.js";
 import { get } from "../lib/api.js";
 import { Dialog } from "../lib/dialog.js";
 import { brief, moment, number, when } from "../lib/format.js";
-import { Copy, html } from "../lib/parts.js";
+import { Command, Copy, html } from "../lib/parts.js";
 
 const PAGE = 50;
 const WHAT = { replay: "Send back", discard: "Discard" };
@@ -27,7 +27,7 @@ function Letter({ which }) {
     <dt>attempts</dt><dd>${one.attempts}, by ${one.task}</dd>
     <dt>stack</dt><dd><pre>${one.stack}</pre></dd>
     ${one.shortened && html`<dt>shortened</dt><dd>${one.shortened}. These are the bytes of the whole record, which is at ${one.origin} as long as its topic keeps it.</dd>`}
-    <dt>in a terminal</dt><dd><code>${line}</code> <${Copy} text=${line} /></dd></dl>`;
+    <dt>in a terminal</dt><dd><${Command} text=${line} /> <${Copy} text=${line} /></dd></dl>`;
 }
 
 export function Letters({ may, set_aside, view, look }) {

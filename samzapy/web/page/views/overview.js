@@ -1,8 +1,8 @@
 // The overview: what is wrong, the numbers, the graph, containers, the last events.
 
 import { Graph } from "../lib/graph.js";
-import { clock, number, percent, rate, seconds, short, trend, when } from "../lib/format.js";
-import { Badge, Loop, Remedy, Restored, Spark, State, html } from "../lib/parts.js";
+import { cells, clock, number, percent, rate, seconds, short, trend, when } from "../lib/format.js";
+import { Loop, Remedy, Restored, Shape, Spark, Where, html } from "../lib/parts.js";
 import { Program } from "../lib/program.js";
 import { Jobs } from "./jobs.js";
 import { LastRun } from "./still.js";
@@ -27,16 +27,17 @@ function NotWhole({ job, restores, recent }) {
   const left = Math.max(...restores.map((r) => r.eta_s ?? 0)), restoring = job.states.RESTORING || 0;
   const died = job.state === "STARTING" ? null : recent.findLast((e) => e.what === "died" || e.what === "failed");
   const tasks = (n) => `${number(n)} ${n === 1 ? "task" : "tasks"}`;
-  const who = restoring === lost ? (lost === 1 ? "it" : "they") : tasks(restoring), long = left > 0 ? `, for about ${seconds(left)} more` : "";
-  const doing = restoring ? `${who} ${restoring === 1 ? "restores its" : "restore their"} state${long}` : lost === 1 ? "it waits for a container" : "they wait for a container";
+  const who = restoring === lost ? (lost === 1 ? "it" : "they") : tasks(restoring), long = left > 0 ? `, about ${seconds(left)} left` : "";
+  const are = (n) => (n === 1 ? "is" : "are");
+  const doing = restoring ? `${who} ${are(restoring)} restoring ${restoring === 1 ? "its" : "their"} state${long}` : `${lost === 1 ? "it is" : "they are"} waiting for a container`;
   return html`<section class=${`card hint ${job.state === "STARTING" ? "know" : "look"}`}>
-    <div class="say">${job.state === "STARTING" ? "The job starts: " : ""}${number(lost)} of ${tasks(job.tasks)} ${lost === 1 ? "does" : "do"} not run yet: ${doing}.</div>
-    ${died && html`<div>${clock(died.at_ms)}: ${died.text}</div>`}
-    <div class="soft">You need do nothing: the job goes on by itself.</div></section>`;
+    <div class="say">${job.state === "STARTING" ? "The job starts: " : ""}${number(lost)} of ${tasks(job.tasks)} ${are(lost)} not running${job.state === "STARTING" ? " yet" : ""}: ${doing}.</div>
+    <div>Nothing to do: the job goes on by itself.</div>
+    ${died && html`<div class="soft">${clock(died.at_ms)}: ${died.text}</div>`}</section>`;
 }
 
-const Tile = ({ name, big, more, points, tone, wide }) => html`<section class=${`card tile ${wide ? "wide" : ""} ${points ? "has-line" : ""}`}>
-  <div class="name">${name}</div><div class=${`big ${big.length > 11 ? "long" : ""}`}>${big}</div><div class="soft">${more}</div>
+const Tile = ({ name, big, unit, more, points, tone, wide }) => html`<section class=${`card tile ${wide ? "wide" : ""} ${points ? "has-line" : ""}`}>
+  <div class="name">${name}</div><div class=${`big ${big.length > 11 ? "long" : ""}`}>${big}${unit && html` <span class="unit">${unit}</span>`}</div><div class="soft">${more}</div>
   ${points && html`<${Spark} points=${points} tone=${tone} />`}
 </section>`;
 
@@ -44,16 +45,18 @@ export function Overview({ state, series, graph, recent }) {
   const { job, containers = {}, hints = [], restores = [] } = state, rates = job.rates;
   const of = (name) => series.map((point) => point[name]);
   const { least_s, most_s } = rates.end_to_end;
+  const list = Object.values(containers), told = list.filter((c) => !c.now).length; // one that is in a long call tells of its time when that is over
+  const of_whom = told < list.length ? `${told} of ${list.length} containers` : "";
   return html`
     ${hints.map((hint) => html`<${Hint} key=${hint.code + hint.sentence} hint=${hint} />`)}
     ${!job.is_still && html`<${NotWhole} job=${job} restores=${restores} recent=${recent} />`}
     ${job.is_still ? html`<${LastRun} job=${job} recent=${recent} />` : html`<div class="tiles">
       <${Tile} name="in" big=${rate(rates.in)} more=${`${short(job.processed)} records so far`} points=${of("in")} />
       <${Tile} name="out" big=${rate(rates.out)} more=${Object.keys(rates.sent).length > 1 ? `${Object.keys(rates.sent).length} topics` : ""} points=${of("out")} />
-      <${Tile} name="behind" big=${`${number(rates.lag)}`} more=${`${seconds(rates.behind_s)} · ${trend(rates)}`} points=${of("lag")} tone="var(--held)" />
+      <${Tile} name="behind" big=${number(rates.lag)} unit=${rates.lag === 1 ? "record" : "records"} more=${`${seconds(rates.behind_s)} · ${trend(rates)}`} points=${of("lag")} tone="var(--held)" />
       <${Tile} name="record to result" big=${least_s == null ? "–" : `${seconds(least_s)} – ${seconds(most_s)}`} more="from arrival to commit, in the last minute" />
       <${Tile} name="commits" big=${seconds(rates.commits.p50_s)} more=${rates.commits.count ? `p99 ${seconds(rates.commits.p99_s)} · ${number(rates.commits.count)} in the last minute` : "none in the last minute"} />
-      <section class="card tile wide"><div class="name">where the time goes</div><${Loop} of=${rates.loop} /></section>
+      <section class="card tile wide"><div class="name">where the time goes${of_whom && html`<span class="warn">, of ${of_whom}</span>`}</div><${Loop} of=${rates.loop} /></section>
     </div>`}
     ${restores.length > 0 &&
     html`<section class="card"><h2>Restoring</h2><div class="scroll"><table>
@@ -62,15 +65,15 @@ export function Overview({ state, series, graph, recent }) {
         <td class="nw"><${Restored} needed=${r.needed} remaining=${r.remaining} eta=${r.eta_s == null ? "" : ` · ${rate(r.rate)} · ${seconds(r.eta_s)} left`} /></td>
         <td class="soft nw">${r.source}: ${r.reason}</td></tr>`)}</tbody></table></div>
       ${job.restores > restores.length && html`<p class="soft">and ${number(job.restores - restores.length)} more stores: see <a href="#/tasks?find=RESTORING">all tasks that restore</a></p>`}</section>`}
-    <section class="card graph"><h2>What flows</h2>${graph ? html`<${Graph} graph=${graph} rates=${rates} job=${job} />` : html`<p class="soft">${state.locked ? "needs a token" : "…"}</p>`}</section>
+    <section class="card graph"><h2>What flows</h2>${graph ? html`<${Graph} graph=${graph} rates=${rates} job=${job} of_whom=${of_whom} />` : html`<p class="soft">${state.locked ? "needs a token" : "…"}</p>`}</section>
     ${graph?.operators.length > 0 && html`<${Program} operators=${graph.operators} counts=${state.operators} />`}
     ${!job.is_still && html`<div class="split">
       <section class="card"><h2>Containers</h2><div class="scroll"><table>
         <thead><tr><th>container</th><th>state</th><th>where</th><th class="n">tasks</th><th>its time</th></tr></thead>
-        <tbody>${Object.values(containers).map((c) => html`<tr key=${c.id}><td>${c.id}</td><td class="nw"><${State} of=${c.state} /> <${Badge} of=${c.now ? "" : c.badge} />${c.now ? html`<div class="warn">in one hook for ${seconds(c.now.silent_s)}</div>` : ""}</td>
-          <td class="nw">${c.host || "–"}${c.pid ? html`<span class="soft"> · ${c.pid}</span>` : ""}</td><td class="n">${c.tasks}</td>
+        <tbody>${list.map((c) => html`<tr key=${c.id}><td>${c.id}</td><td class="nw"><${Shape} c=${c} letters=${cells(state.cells?.[c.id] || "")} /></td>
+          <td><${Where} c=${c} /></td><td class="n">${c.tasks}</td>
           <td class="its-time"><${Loop} of=${c.loop} legend=${false} /></td></tr>`)}</tbody></table></div>
-        ${job.containers > Object.keys(containers).length && html`<p class="soft">and ${job.containers - Object.keys(containers).length} more</p>`}
+        ${job.containers > list.length && html`<p class="soft">and ${job.containers - list.length} more</p>`}
       </section>
       <section class="card"><h2>Last events</h2><${EventList} events=${recent.slice(-6).reverse()} /></section>
     </div>`}

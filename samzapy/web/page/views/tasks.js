@@ -2,10 +2,10 @@
 
 import { useEffect, useRef } from "../vendor/hooks.js";
 import { bytes, cells, micros, number, percent, rate, seconds } from "../lib/format.js";
-import { Badge, Loop, Restored, State, html } from "../lib/parts.js";
+import { Loop, Restored, Shape, State, hindered, html } from "../lib/parts.js";
 
 const KEYS = { r: "running", l: "running but behind", s: "restoring", b: "bootstrapping", w: "waiting for a container", e: "ended" };
-const COLUMNS = [["name", "task"], ["state", "state"], ["lag", "behind"], ["behind_s", "seconds"], ["rate", "rate"], ["busy", "busy"], ["us", "per record"], ["processed", "processed"], ["container", "container"]];
+const COLUMNS = [["name", "task"], ["state", "state"], ["lag", "records behind"], ["behind_s", "behind by"], ["rate", "rate"], ["busy", "busy"], ["us", "per record"], ["processed", "processed"], ["container", "container"]];
 const PAGE = 50;
 
 function Map({ letters, label }) {
@@ -33,9 +33,9 @@ function Box({ c, letters }) {
   const count = (letter) => letters.filter((l) => l === letter).length;
   const words = Object.keys(KEYS).filter((l) => count(l)).map((l) => `${count(l)} ${KEYS[l]}`).join(", ");
   return html`<div class="box">
-    <div class="bar"><strong>container ${c.id}</strong><${State} of=${c.state} /><${Badge} of=${c.now ? "" : c.badge} /></div>
+    <div class="bar"><strong>container ${c.id}</strong><span class="shape"><${Shape} c=${c} letters=${letters} /></span></div>
     <${Map} letters=${letters} label=${`container ${c.id}: ${words}`} />
-    <div class="soft">${words || "no tasks"} · ${bytes(c.memory_bytes)}${c.restarts ? ` · restarted ${c.restarts} ×` : ""}${c.preferred_host && c.host && c.preferred_host !== c.host ? ` · preferred host: ${c.preferred_host}` : ""}</div>
+    <div class="soft">${words || "no tasks"} · ${bytes(c.memory_bytes)}${c.preferred_host && c.host && c.preferred_host !== c.host ? ` · preferred host: ${c.preferred_host}` : ""}</div>
     ${c.reason && html`<div class="bad">${c.reason}</div>`}
     <${Loop} of=${c.loop} legend=${false} />
   </div>`;
@@ -63,11 +63,11 @@ export function Tasks({ state, view, look }) {
       </div>
       <div class="scroll"><table><caption class="hidden">Tasks</caption>
         <thead><tr>${COLUMNS.map(([name, text], i) => html`<th class=${i > 1 && name !== "container" ? "n" : ""} aria-sort=${sorted(name)}><button onClick=${() => look({ sort: sorted(name) === "descending" ? name : `-${name}`, offset: 0 })}>${text}${sorted(name) === "none" ? "" : sorted(name) === "descending" ? " ↓" : " ↑"}</button></th>`)}<th>state restored</th><th>copies</th></tr></thead>
-        <tbody>${order.map((name) => rows[name]).filter(Boolean).map((t) => html`<tr key=${t.name}>
-          <td class="nw">${t.name}</td><td class="nw"><${State} of=${t.state} /></td><td class="n">${number(t.lag)}</td><td class="n">${seconds(t.behind_s)}</td>
+        <tbody>${order.map((name) => rows[name]).filter(Boolean).map((t) => { const stuck = containers[t.container]?.now && hindered(containers[t.container], []); return html`<tr key=${t.name}>
+          <td class="nw">${t.name}</td><td class="nw"><${State} of=${t.state} tone=${stuck && t.state === "RUNNING" ? "warn" : ""} />${stuck && html`<div class="warn">${`its container is ${stuck}`}</div>`}</td><td class="n">${number(t.lag)}</td><td class="n">${seconds(t.behind_s)}</td>
           <td class="n">${rate(t.rate)}</td><td class="n">${percent(t.busy)}</td><td class="n">${micros(t.us)}</td><td class="n">${number(t.processed)}</td><td>${t.container ?? "–"}</td>
           <td class="nw">${t.remaining ? html`<${Restored} needed=${t.needed} remaining=${t.remaining} eta=${t.eta_s == null ? "" : ` · ${seconds(t.eta_s)} left`} />` : t.from || "–"}${t.reason ? html`<div class="warn reason">${t.reason}</div>` : ""}</td>
-          <td class="nw">${(t.copies || []).map((c) => `${c.host} (${c.lag == null ? "?" : number(c.lag)})`).join(", ") || "–"}</td></tr>`)}</tbody>
+          <td class="nw">${(t.copies || []).map((c) => `${c.host} (${c.lag == null ? "?" : number(c.lag)})`).join(", ") || "–"}</td></tr>`; })}</tbody>
       </table></div>
     </section>`;
 }

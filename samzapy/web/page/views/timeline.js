@@ -8,8 +8,11 @@ const MARKS = { died: "✖", failed: "✖", launched: "▹", named: "▸", moved
 const KINDS = { job: "job", container: "containers", task: "moves", restore: "restores", people: "requests of people" };
 const COLOURS = { RUNNING: "var(--good)", STARTING: "var(--process)", RESTORING: "var(--restore)", DEGRADED: "var(--held)", LOST: "var(--bad)", FAILED: "var(--bad)", STOPPING: "var(--wait)", STOPPED: "var(--wait)", PAUSED: "var(--commit)" };
 
+/** An event's text, all in one form: hints are sentences with a full stop. What begins with the name of a person is left alone. */
+const as_title = (e) => (e.kind === "people" ? e.text : e.text[0].toUpperCase() + e.text.slice(1)).replace(/\.$/, "");
+
 export const EventList = ({ events }) => html`<ul class="events">${events.length ? events.map((e) => html`<li key=${e.n}><time class="soft" title=${moment(e.at_ms)}>${clock(e.at_ms)}</time>
-  <span aria-hidden="true" class=${e.what === "died" || e.what === "failed" ? "bad" : e.kind === "people" || e.what === "hint" ? "warn" : "soft"}>${MARKS[e.what] || "·"}</span><span>${e.text}</span></li>`) : html`<li class="soft"><span /><span /><span>nothing yet</span></li>`}</ul>`;
+  <span aria-hidden="true" class=${e.what === "died" || e.what === "failed" ? "bad" : e.kind === "people" || e.what === "hint" ? "warn" : "soft"}>${MARKS[e.what] || "·"}</span><span>${as_title(e)}</span></li>`) : html`<li class="soft"><span /><span /><span>nothing yet</span></li>`}</ul>`;
 
 /** Spans of states of each lane: {lane: [{from, to, state}]}. Pure. */
 export function spans(events, now) {

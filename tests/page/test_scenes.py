@@ -1,0 +1,108 @@
+"""What the page says of jobs in trouble (tests/page/scenes.py), in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.page.browser import Watched, chromium
+from tests.page.scenes import SCENES, Scene
+from tests.page.staged import OPERATE, Served
+
+pytestmark = pytest.mark.prove
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as running:
+        yield running
+
+
+@contextmanager
+def seen(browser: Any, scene: str, width: int = 1280, theme: str = "light") -> Iterator[tuple[Scene, Watched, Any]]:
+    """A scene, and its page; nothing may go wrong in that."""
+    stage = SCENES[scene]().play()
+    with Served(stage) as served:
+        watched = Watched(browser, width, theme)
+        page = watched.open(served.url, OPERATE)
+        yield stage, watched, page
+        assert [] == watched.wrong
+        watched.context.close()
+    stage.close()
+
+
+# The words of a hint's command that are on two lines, whatever the hint's width.
+BROKEN = """() => {
+  const hint = document.querySelector('.hint'), found = new Set(), folded = new Set();
+  for (let wide = 150; wide <= 340; wide += 4) {
+    hint.style.width = `${wide}px`;
+    folded.add(wide);
+    for (const word of hint.querySelectorAll('code .word')) if (word.getClientRects().length > 1) found.add(word.textContent);
+  }
+  return { widths: folded.size, words: [...found] };
+}"""
+
+
+def row(page: Any, container: int) -> str:
+    """A container's row of the table that is shown."""
+    return re.sub(r"\s+", " ", page.locator(f"tr:has(td:first-child:text-is('{container}'))").first.inner_text())
+
+
+def test_a_hint_does_not_begin_the_jobs_state_anew(browser: Any) -> None:
+    with seen(browser, "stuck") as (stage, _, page):
+        page.wait_for_selector(".hint:has-text('has not returned')")
+        began, hint = ([e["at_ms"] for e in stage.roster.events.since() if e["kind"] == "job" and e["what"] == what][-1] for what in ("state", "hint"))
+        assert hint - began > 120_000, "so long that the two are told in different words"
+        page.wait_for_selector("header .bar:has-text('for 4 min')")
+
+
+def test_a_container_that_is_stuck_looks_so_in_every_view(browser: Any) -> None:
+    with seen(browser, "stuck") as (_, watched, page):
+        page.wait_for_selector("text=where the time goes, of 2 of 3 containers")
+        assert re.search(r"RUNNING in one call for \d", row(page, 1))
+        assert 1 == page.locator(".state.warn").count()
+        watched.go("Tasks")
+        box = page.locator(".box:has-text('container 1')")
+        assert re.search(r"RUNNING\s+in one call for \d", box.inner_text())
+        page.wait_for_function("() => document.querySelectorAll('tbody .state.warn').length === 4", timeout=5000)
+        assert re.search(r"its container is in one call for \d", page.locator("tr:has-text('Partition 7')").inner_text())
+        watched.go("Inside")
+        assert "code of the job on record visits[7]@99121 has run for" in row(page, 1)
+        assert "1" == page.locator("label:has-text('container') select").input_value(), "the one that hangs is the one to be asked"
+        assert page.inner_text("code:has-text('debug stack')").endswith("--container 1")
+
+
+def test_a_container_that_restores_says_so_and_its_job_is_not_running(browser: Any) -> None:
+    with seen(browser, "restoring") as (_, watched, page):
+        page.wait_for_selector(".hint:has-text('4 of 12 tasks are not running: they are restoring their state, about')")
+        page.wait_for_selector(".hint div:not(.soft):has-text('Nothing to do: the job goes on by itself.')")
+        assert "RUNNING restores 4 tasks started again once" in row(page, 1)
+        watched.go("Tasks")
+        assert "restores 4 tasks" in page.locator(".box:has-text('container 1')").inner_text()
+        watched.go("Inside")
+        assert "restores 4 tasks" in row(page, 1)
+        assert "longer than a second" not in row(page, 1)
+        watched.go("Runs")
+        page.wait_for_selector("tr:has-text('ann@here') .state:text-is('DEGRADED')")
+        assert 0 == page.locator("tbody .state:text-is('RUNNING')").count()
+
+
+def test_commands_that_only_look_are_told_without_settings_and_are_broken_between_words_only(browser: Any) -> None:
+    with seen(browser, "stuck", 360) as (_, _, page):
+        page.wait_for_selector(".hint code:has-text('samzapy debug stack conf/visits.yaml --container 1')")
+        broken = page.evaluate(BROKEN)
+        assert 40 < broken["widths"]
+        assert [] == broken["words"]
+
+
+
+def test_a_container_that_died_often_says_so_and_what_to_set(browser: Any) -> None:
+    with seen(browser, "failing") as (_, _, page):
+        page.wait_for_selector(".hint:has-text('Container 2 is probably out of memory: it died 4 times')")
+        page.wait_for_selector(".hint:has-text('containers.memory')")
+        page.wait_for_selector(".hint:has-text('are set aside as dead letters')")
+        assert "started again 4 times" in row(page, 2)
