@@ -61,6 +61,8 @@ class Scene(Stage):
         self.notes = ()
         self.told = dict.fromkeys(range(3), 0)
         self.roster.diagnosing.budget_bytes = BUDGET
+        for number in range(3):
+            self.roster.events.add(CONTAINER, "state", f"container {number} is RUNNING", container=number, state="RUNNING")
 
     def play(self) -> Scene:
         """Some minutes of it, up to now."""

@@ -106,3 +106,39 @@ def test_a_container_that_died_often_says_so_and_what_to_set(browser: Any) -> No
         page.wait_for_selector(".hint:has-text('containers.memory')")
         page.wait_for_selector(".hint:has-text('are set aside as dead letters')")
         assert "started again 4 times" in row(page, 2)
+
+
+# Where the lanes' span of time begins and ends on the screen, where that of the chart does, and where the death is marked.
+PLACES = """() => {
+  const lines = Array.from(document.querySelectorAll('.lanes .axis')).map((line) => line.getBoundingClientRect().left), plot = document.querySelector('.plot .u-over').getBoundingClientRect();
+  const mark = document.querySelector('.lanes text.died').getBoundingClientRect();
+  return { lanes: [Math.min(...lines), Math.max(...lines)], plot: [plot.left, plot.right], died: (mark.left + mark.right) / 2, high: (plot.top + plot.bottom) / 2 };
+}"""
+
+
+def seconds_of_day(text: str) -> int:
+    hours, minutes, seconds = map(int, text.split(":"))
+    return 3600 * hours + 60 * minutes + seconds
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_moment_stands_at_the_same_place_in_lanes_and_chart(browser: Any, width: int) -> None:
+    with seen(browser, "restoring", width) as (_, watched, page):
+        watched.go("Timeline")
+        page.wait_for_selector(".lanes text.died")
+        page.wait_for_selector(".axes:has-text('records behind'):has-text('records/s in')")
+        assert re.match(r"[\d,]{4,} records behind", page.inner_text(".axes .warn")), "the newest, before anybody points at the chart"
+        found = page.evaluate(PLACES)
+        assert found["lanes"] == pytest.approx(found["plot"], abs=1.5)
+        page.mouse.move(found["died"], found["high"])
+        page.wait_for_function("() => document.querySelector('.axes .soft').textContent !== ''")
+        page.wait_for_timeout(300)
+        died = page.inner_text(".events li:has-text('died:') time")
+        away = abs(seconds_of_day(page.inner_text(".axes .soft")) - seconds_of_day(died))
+        assert min(away, 86_400 - away) <= 12, "what is above the mark is of that time"
+
+
+def test_what_chooses_events_stands_at_the_events(browser: Any) -> None:
+    with seen(browser, "restoring") as (_, watched, page):
+        watched.go("Timeline")
+        assert 5 == page.locator("section:has(h2:text-is('Events')) input[type=checkbox]").count() == page.locator("main input[type=checkbox]").count()

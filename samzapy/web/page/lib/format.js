@@ -34,7 +34,7 @@ export const micros = (us) => (us == null ? "–" : us < 10000 ? number(us) + " 
 
 export function bytes(n) {
   if (n == null) return "–";
-  return n < 2 ** 30 ? Math.round(n / 2 ** 20) + " MiB" : (n / 2 ** 30).toFixed(1) + " GiB";
+  return n < 2 ** 30 ? Math.round(n / 2 ** 20) + "\u00a0MiB" : (n / 2 ** 30).toFixed(1) + "\u00a0GiB";
 }
 
 export const percent = (share) => (share == null ? "–" : Math.round(share * 100) + " %");

@@ -1,12 +1,13 @@
 // What happened: lanes of states, marks of events, the lag below, and the same as a list.
 
 import { useEffect, useMemo, useRef, useState } from "../vendor/hooks.js";
-import { clock, moment, number, seconds } from "../lib/format.js";
+import { clock, moment, number, rate, seconds, short } from "../lib/format.js";
 import { html } from "../lib/parts.js";
 
 const MARKS = { died: "✖", failed: "✖", launched: "▹", named: "▸", moved: "⇄", restored: "↻", scale: "◆", restart: "◆", stop: "◆", pause: "◆", resume: "◆", commit: "◆", profile: "◆", trace: "◆", held: "‖", fenced: "┄", state: "●", hint: "▲" };
+const WORDS = { died: "died", failed: "died", launched: "is being started", named: "has a process", moved: "a task was moved", restored: "a store was restored", scale: "asked for by a person", restart: "asked for by a person", stop: "asked for by a person", pause: "asked for by a person", resume: "asked for by a person", commit: "asked for by a person", profile: "asked for by a person", trace: "asked for by a person", held: "could not be heard", fenced: "was shut out", state: "a state", hint: "a hint" };
 const KINDS = { job: "job", container: "containers", task: "moves", restore: "restores", people: "requests of people" };
-const COLOURS = { RUNNING: "var(--good)", STARTING: "var(--process)", RESTORING: "var(--restore)", DEGRADED: "var(--held)", LOST: "var(--bad)", FAILED: "var(--bad)", STOPPING: "var(--wait)", STOPPED: "var(--wait)", PAUSED: "var(--commit)" };
+const COLOURS = { RUNNING: "var(--good)", STARTING: "var(--process)", RESTORING: "var(--restore)", DEGRADED: "var(--warn)", LOST: "var(--bad)", FAILED: "var(--bad)", STOPPING: "var(--other)", STOPPED: "var(--other)", PAUSED: "var(--commit)" };
 
 /** An event's text, all in one form: hints are sentences with a full stop. What begins with the name of a person is left alone. */
 const as_title = (e) => (e.kind === "people" ? e.text : e.text[0].toUpperCase() + e.text.slice(1)).replace(/\.$/, "");
@@ -37,7 +38,7 @@ function Lanes({ events, commits, from, to }) {
     watch.observe(box.current);
     return () => watch.disconnect();
   }, []);
-  const left = 44, high = 30, x = (ms) => left + Math.max(0, Math.min(1, (ms - from) / (to - from))) * (wide - left - 8);
+  const high = 30, x = (ms) => INSET + Math.max(0, Math.min(1, (ms - from) / (to - from))) * (wide - 2 * INSET);
   const many = Math.max(2, Math.floor(wide / 160)), ticks = Array.from({ length: many }, (_, i) => from + ((to - from) * i) / (many - 1));
   const longest = Math.max(0.05, ...commits.map((c) => c.seconds));
   return html`<div ref=${box}><svg class="lanes" role="img" aria-label=${`states of the job and ${names.length - 1} containers from ${clock(from)} to ${clock(to)}; the list below has the same`} width=${wide} height=${names.length * high + 26} viewBox=${`0 0 ${wide} ${names.length * high + 26}`}>
@@ -52,17 +53,26 @@ function Lanes({ events, commits, from, to }) {
   </svg></div>`;
 }
 
+const INSET = 48, SIDE = 20; // of both charts, left and right, so that a time stands at the same place in both; how near to it a label may be
+
+/** What is behind and what comes in, over the same time as the lanes; the numbers of the moment pointed at, or the newest. */
 function Plot({ series, from, to }) {
-  const place = useRef(null), plot = useRef(null);
+  const place = useRef(null), plot = useRef(null), span = useRef([from, to]), [at, setAt] = useState(null);
+  span.current = [from / 1000, to / 1000];
   useEffect(() => {
     const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name);
-    const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+    const axis = { grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif", size: INSET, values: (_, ticks) => ticks.map((n) => short(n).replace(".0", "")) };
+    const inside = (u, ticks) => ticks.map((t) => (u.valToPos(t, "x") < SIDE || u.valToPos(t, "x") > u.over.clientWidth - SIDE ? null : t));
+    const from_0 = (_, least, most) => [0, 1.1 * most || 1];
+    const high = () => (place.current.clientWidth > 1400 ? 280 : 180);
     plot.current = new uPlot({
-      width: place.current.clientWidth, height: 180, legend: { live: true }, cursor: { y: false },
-      axes: [{ ...axis, size: 30, space: 90, values: (_, ticks) => ticks.map((t) => clock(t * 1000)) }, { ...axis, size: 64 }, { ...axis, side: 1, scale: "rate", size: 64, grid: { show: false } }],
-      series: [{ label: "at", value: (_, t) => (t == null ? "–" : clock(t * 1000)) }, { label: "behind, records", points: { show: false }, value: (_, n) => number(n), stroke: colour("--held"), fill: colour("--warn-soft"), width: 1.5 }, { label: "in, records/s", points: { show: false }, value: (_, n) => number(n), scale: "rate", stroke: colour("--process"), width: 1.5 }],
+      width: place.current.clientWidth, height: high(), legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
+      scales: { x: { range: () => span.current }, y: { range: from_0 }, rate: { range: from_0 } },
+      hooks: { setCursor: [(u) => setAt(u.cursor.idx ?? null)] },
+      axes: [{ ...axis, stroke: colour("--soft"), size: 30, space: 84, filter: inside, values: (_, ticks) => ticks.map((t) => (t == null ? null : clock(t * 1000))) }, { ...axis, stroke: colour("--warn") }, { ...axis, stroke: colour("--accent"), side: 1, scale: "rate", grid: { show: false } }],
+      series: [{}, { points: { show: false }, stroke: colour("--warn"), fill: colour("--warn-soft"), width: 1.5 }, { points: { show: false }, scale: "rate", stroke: colour("--accent"), width: 1.5 }],
     }, [[], [], []], place.current);
-    const watch = new ResizeObserver(([entry]) => plot.current?.setSize({ width: entry.contentRect.width, height: 180 }));
+    const watch = new ResizeObserver(([entry]) => plot.current?.setSize({ width: entry.contentRect.width, height: high() }));
     watch.observe(place.current);
     return () => {
       watch.disconnect();
@@ -70,25 +80,29 @@ function Plot({ series, from, to }) {
       plot.current = null;
     };
   }, [document.documentElement.dataset.theme]);
-  useEffect(() => {
-    const shown = series.filter((p) => p.at_ms >= from && p.at_ms <= to);
-    plot.current?.setData([shown.map((p) => p.at_ms / 1000), shown.map((p) => p.lag), shown.map((p) => p.in)]);
-  }, [series, from, to]);
-  const last = series[series.length - 1];
-  return html`<div class="plot" ref=${place} role="img" aria-label=${`behind ${number(last?.lag)} records now`} />`;
+  const known = series.slice(Math.max(0, series.findIndex((p) => p.in || p.lag))); // before the first reports nothing is known, and 0 is told
+  const shown = known.filter((p) => p.at_ms >= from && p.at_ms <= to), point = shown[at] || shown[shown.length - 1];
+  useEffect(() => plot.current?.setData([shown.map((p) => p.at_ms / 1000), shown.map((p) => p.lag), shown.map((p) => p.in)]), [series, from, to]);
+  return html`<div class="axes"><span class="warn">${number(point?.lag)} records behind</span><span class="soft">${point ? clock(point.at_ms) : ""}</span><span class="in">${rate(point?.in).replace("/s", " records/s")} in</span></div>
+    <div class="plot" ref=${place} role="img" aria-label=${`behind ${number(series[series.length - 1]?.lag)} records now`} />`;
 }
 
 export function Timeline({ events, commits, series }) {
   const [minutes, setMinutes] = useState(events.length && Date.now() - events[0].at_ms < 120000 ? 2 : 10), [kinds, setKinds] = useState(Object.keys(KINDS));
   const to = Math.max(Date.now() - 1000, ...events.slice(-1).map((e) => e.at_ms)), from = to - minutes * 60000;
   const shown = useMemo(() => events.filter((e) => kinds.includes(e.kind)), [events, kinds]);
+  const told = new Set(events.map((e) => e.state)), states = Object.keys(COLOURS).filter((s) => told.has(s));
+  const marks = [...new Map(shown.slice(-300).filter((e) => WORDS[e.what]).map((e) => [WORDS[e.what], MARKS[e.what]]))];
   return html`
     <section class="card">
       <div class="tools"><label>last <select value=${minutes} onChange=${(e) => setMinutes(Number(e.target.value))}>${[[2, "2 minutes"], [10, "10 minutes"], [60, "hour"], [360, "6 hours"]].map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label>
-        ${Object.entries(KINDS).map(([kind, text]) => html`<label><input type="checkbox" checked=${kinds.includes(kind)} onChange=${() => setKinds(kinds.includes(kind) ? kinds.filter((k) => k !== kind) : [...kinds, kind])} /> ${text}</label>`)}</div>
+      </div>
       <${Lanes} events=${events} commits=${commits} from=${from} to=${to} />
-      <div class="keys">${["RUNNING", "STARTING", "PAUSED", "DEGRADED", "LOST", "STOPPED"].map((s) => html`<span><i style=${{ background: COLOURS[s] }} />${s.toLowerCase()}</span>`)}<span>✖ died</span><span>⇄ a task was moved to it</span><span>↻ restored</span><span>◆ asked for by a person</span></div>
+      <div class="keys">${states.map((s) => html`<span><i style=${{ background: COLOURS[s] }} />${s.toLowerCase()}</span>`)}<span>✖ died</span><span>⇄ a task was moved to it</span><span>↻ restored</span><span>◆ asked for by a person</span></div>
     </section>
     <section class="card"><h2>Records behind, and records in per second</h2><${Plot} series=${series} from=${from} to=${to} /></section>
-    <section class="card"><h2>Events</h2><${EventList} events=${shown.slice(-300).reverse()} /></section>`;
+    <section class="card"><h2>Events</h2>
+      <div class="tools">${Object.entries(KINDS).map(([kind, text]) => html`<label><input type="checkbox" checked=${kinds.includes(kind)} onChange=${() => setKinds(kinds.includes(kind) ? kinds.filter((k) => k !== kind) : [...kinds, kind])} /> ${text}</label>`)}</div>
+      ${marks.length > 0 && html`<div class="keys">${marks.map(([words, mark]) => html`<span>${mark} ${words}</span>`)}</div>`}
+      <${EventList} events=${shown.slice(-300).reverse()} /></section>`;
 }
