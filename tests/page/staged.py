@@ -121,7 +121,7 @@ class Stage:
         self.about = {**ABOUT, "inputs": [{**ABOUT["inputs"][0], "topic": topic} for topic in self.topics]} if topics > 1 else ABOUT
         self.is_stopped = False
         self.notes: tuple[str, ...] = ("a note",)
-        self.names, self.containers, self._beat = names, containers, 0
+        self.names, self.containers, self._beat, self._worked = names, containers, 0, 0.0
         self._clock = clock or SystemClock()
         self.began_ms = self._clock.now_ms() - 60_000
         self.cluster = MemoryCluster(SystemClock())
@@ -167,10 +167,10 @@ class Stage:
 
     def beat(self, seconds: float = 1.0, lag: int = 0, state: str = "RUNNING", news: list[dict[str, Any]] | None = None) -> None:
         """Each container reports once: `seconds` of work more."""
-        self._beat += 1
+        self._beat, self._worked = self._beat + 1, self._worked + seconds
         now_ms = self._clock.now_ms()
         for n in range(self.containers):
-            done = self._beat * seconds
+            done = self._worked
             tasks = [self._task(name, done, lag, state, now_ms) for name in self.names[n :: self.containers]]
             loop, sent = self._loop(n, done), {"visit-counts": int(900 * done)}
             report = {"state": "RUNNING", "number": self._beat, "tasks": tasks, "standbys": [], "loop": loop, "sent": sent}

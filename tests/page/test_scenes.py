@@ -110,7 +110,8 @@ def test_a_container_that_died_often_says_so_and_what_to_set(browser: Any) -> No
 
 # Where the lanes' span of time begins and ends on the screen, where that of the chart does, and where the death is marked.
 PLACES = """() => {
-  const lines = Array.from(document.querySelectorAll('.lanes .axis')).map((line) => line.getBoundingClientRect().left), plot = document.querySelector('.plot .u-over').getBoundingClientRect();
+  const lines = Array.from(document.querySelectorAll('.lanes .axis')).map((line) => line.getBoundingClientRect().left);
+  const plot = document.querySelector('.plot .u-over').getBoundingClientRect();
   const mark = document.querySelector('.lanes text.died').getBoundingClientRect();
   return { lanes: [Math.min(...lines), Math.max(...lines)], plot: [plot.left, plot.right], died: (mark.left + mark.right) / 2, high: (plot.top + plot.bottom) / 2 };
 }"""
@@ -142,3 +143,83 @@ def test_what_chooses_events_stands_at_the_events(browser: Any) -> None:
     with seen(browser, "restoring") as (_, watched, page):
         watched.go("Timeline")
         assert 5 == page.locator("section:has(h2:text-is('Events')) input[type=checkbox]").count() == page.locator("main input[type=checkbox]").count()
+
+
+# What is cut off or too small to read: tables wider than their place, and text of the picture.
+UNSEEN = """() => {
+  const found = [];
+  for (const place of document.querySelectorAll('.scroll:has(table.cards)'))
+    if (place.scrollWidth > place.clientWidth + 1) found.push(place.innerText.slice(0, 60));
+  for (const text of document.querySelectorAll('.graph:not(.program) svg text')) {
+    const svg = text.ownerSVGElement, scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    const size = parseFloat(getComputedStyle(text).fontSize) * scale;
+    if (size < 11 || text.getBoundingClientRect().right > innerWidth) found.push(`${text.textContent}: ${size.toFixed(1)} px`);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize(("scene", "views"), [("restoring", ("Overview", "Tasks", "Inside")), ("failing", ("Overview", "Errors", "Topics", "Runs"))])
+def test_on_a_telephone_nothing_is_cut_off_and_no_text_of_the_picture_is_tiny(browser: Any, scene: str, views: tuple[str, ...]) -> None:
+    with seen(browser, scene, 360) as (stage, watched, page):
+        stage.ran("run-0", 30)
+        stage.feed(b'{"page": "/home", "user": "ada"}')
+        page.wait_for_selector(".graph text.title")
+        for view in views:
+            watched.go(view)
+            page.wait_for_selector("main table td", timeout=5000)
+            assert [] == page.evaluate(UNSEEN), view
+        cell = page.locator("td:has(.state)").first
+        assert {"restoring": "state", "failing": "outcome"}[scene] == cell.get_attribute("data-name"), "each cell has its column's name"
+
+
+@pytest.mark.parametrize("width", [700, 1280])
+def test_text_of_the_picture_is_as_large_where_it_is_scrolled(browser: Any, width: int) -> None:
+    with seen(browser, "well", width) as (_, _, page):
+        page.wait_for_selector(".graph text.title")
+        assert [] == [told for told in page.evaluate(UNSEEN) if float(told.rsplit(": ", 1)[1].split()[0]) < 11]
+
+
+def test_a_button_that_does_nothing_now_looks_so(browser: Any) -> None:
+    with seen(browser, "failing") as (_, watched, page):
+        watched.go("Errors")
+        button = page.locator("button:has-text('Send back')")
+
+        def looks() -> tuple[str, str]:
+            return tuple(button.evaluate("(button) => [getComputedStyle(button).borderTopStyle, getComputedStyle(button).cursor]"))
+
+        button.wait_for()
+        assert ("dashed", "default") == looks()
+        page.locator("input[aria-label^='choose']").first.check()
+        page.wait_for_selector("button:has-text('Send back 1')")
+        assert ("solid", "pointer") == looks()
+
+
+# Of colours of the theme against the card: the ratio of their luminances.
+CONTRAST = """(pairs) => {
+  const pen = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d', { willReadFrequently: true });
+  const light = (colour) => {
+    pen.clearRect(0, 0, 1, 1);
+    pen.fillStyle = colour;
+    pen.fillRect(0, 0, 1, 1);
+    const [r, g, b] = Array.from(pen.getImageData(0, 0, 1, 1).data, (v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const style = getComputedStyle(document.documentElement), card = light(style.getPropertyValue('--card'));
+  const ratio = (colour) => { const one = light(colour); return (Math.max(one, card) + 0.05) / (Math.min(one, card) + 0.05); };
+  const input = document.querySelector('input[type=search]'), loop = document.querySelector('.loop');
+  return {
+    placeholder: ratio(getComputedStyle(input, '::placeholder').color), restoring: ratio(style.getPropertyValue('--restoring')),
+    border: ratio(getComputedStyle(input).borderTopColor), track: ratio(getComputedStyle(loop).outlineColor),
+  };
+}"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_is_to_be_seen_stands_out_from_the_card(browser: Any, theme: str) -> None:
+    with seen(browser, "well", 1280, theme) as (_, watched, page):
+        watched.go("Tasks")
+        page.wait_for_selector(".loop")
+        found = page.evaluate(CONTRAST)
+        least = {"placeholder": 4.5, "restoring": 4.5, "border": 3.0, "track": 3.0}  # of text, and of what is no text
+        assert least == {name: min(least[name], ratio) for name, ratio in found.items()}

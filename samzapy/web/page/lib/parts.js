@@ -1,6 +1,7 @@
 // Parts that more than one view is made of.
 
 import { h } from "../vendor/preact.js";
+import { useEffect, useState } from "../vendor/hooks.js";
 import htm from "../vendor/htm.js";
 import { named } from "./api.js";
 import { largest, percent, seconds } from "./format.js";
@@ -33,6 +34,31 @@ export const Where = ({ c }) => html`${c.host || "–"}${c.pid ? html`<span clas
 export const Badge = ({ of }) => (of ? html`<span class=${`badge ${of.split(" ")[0]}`}>${of}</span>` : null);
 
 const words = (name) => name.replace("_", " ");
+
+const narrow = matchMedia("(max-width: 640px)");
+
+/** Whether this is a telephone's screen, or as narrow. */
+export function useNarrow() {
+  const [is_narrow, setNarrow] = useState(narrow.matches);
+  useEffect(() => {
+    const turned = () => setNarrow(narrow.matches);
+    narrow.addEventListener("change", turned);
+    return () => narrow.removeEventListener("change", turned);
+  }, []);
+  return is_narrow;
+}
+
+/** On a narrow screen each row of a table is a card (theme.css), in which every cell has its column's name. */
+function nameCells() {
+  if (!narrow.matches) return;
+  for (const table of document.querySelectorAll("table.cards")) {
+    const names = Array.from(table.tHead.rows[0].cells, (cell) => cell.textContent.replace(/ [↓↑]$/, ""));
+    for (const row of table.tBodies[0].rows) for (const cell of row.cells) if (cell.colSpan === 1 && cell.dataset.name !== names[cell.cellIndex]) cell.dataset.name = names[cell.cellIndex];
+  }
+}
+
+new MutationObserver(nameCells).observe(document.body, { childList: true, subtree: true });
+narrow.addEventListener("change", nameCells);
 
 /** A loop's time as a bar, and in words. */
 export function Loop({ of, legend = true }) {

@@ -15,7 +15,7 @@ export function Errors({ job, may, view, look }) {
   }, [job.errors]);
   if (groups === null) return html`<p class="soft">…</p>`;
   return html`<section class="card"><h2>Errors of records in this run</h2>
-    ${groups.length === 0 ? html`<p>None.</p>` : html`<div class="scroll"><table>
+    ${groups.length === 0 ? html`<p>None.</p>` : html`<div class="scroll"><table class="cards">
       <thead><tr><th>error</th><th>where</th><th class="n">times</th><th>first</th><th>last</th><th>tasks</th><th>last record</th><th>record was</th><th></th></tr></thead>
       <tbody>${groups.map((g) => { const key = g.type + g.place; return html`
         <tr key=${key}><td class="cut">${g.text || g.type}</td><td class="mono nw">${g.place}</td><td class="n">${number(g.count)}</td><td class="nw" title=${moment(g.first_ms)}>${clock(g.first_ms)}</td><td class="nw" title=${moment(g.last_ms)}>${clock(g.last_ms)}</td>

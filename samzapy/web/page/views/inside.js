@@ -82,7 +82,7 @@ export function Inside({ state, may }) {
   const line = answer.what === "trace" ? `samzapy debug trace JOB.yaml "${t}" --records ${records}` : answer.what === "profile" ? `samzapy debug profile JOB.yaml --container ${c} --seconds ${s} -o profile.svg` : `samzapy debug stack JOB.yaml --container ${c}`;
   const stack = (id) => (setContainer(id), ask("stack", `/containers/${id}/stack`));
   return html`
-    <section class="card"><h2>What each container does now</h2><div class="scroll"><table><caption class="hidden">Containers now</caption>
+    <section class="card"><h2>What each container does now</h2><div class="scroll"><table class="cards"><caption class="hidden">Containers now</caption>
       <thead><tr><th>container</th><th>state</th><th>now</th><th>where</th><th></th></tr></thead>
       <tbody>${list.map((one) => html`<tr key=${one.id}><td>${one.id}</td><td class="nw"><${Shape} c=${one} letters=${letters(one)} /></td>
         <td class="now"><${Now} c=${one} letters=${letters(one)} /></td>

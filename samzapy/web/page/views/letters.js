@@ -57,7 +57,7 @@ export function Letters({ may, set_aside, view, look }) {
       ${found.found > PAGE && html`<span><button disabled=${!offset} onClick=${() => look({ offset: Math.max(0, offset - PAGE) })}>before</button> ${offset + 1}–${Math.min(found.found, offset + PAGE)} <button disabled=${offset + PAGE >= found.found} onClick=${() => look({ offset: offset + PAGE })}>next</button></span>`}
     </div>
     ${done && html`<p role="status" class="good">Done: ${done}.</p>`}
-    <div class="scroll"><table><caption class="hidden">Dead letters</caption>
+    <div class="scroll"><table class="cards"><caption class="hidden">Dead letters</caption>
       <thead><tr>${may === "operate" && html`<th><input type="checkbox" aria-label="all that are shown" checked=${all} disabled=${!waiting.length} onChange=${() => setChosen(all ? chosen.filter((n) => !waiting.includes(n)) : [...new Set([...chosen, ...waiting])])} /></th>`}<th>record</th><th>set aside</th><th>error</th><th>value</th><th></th></tr></thead>
       <tbody>${found.items.map((l) => html`<tr key=${l.number}>${may === "operate" && html`<td><input type="checkbox" aria-label=${`choose ${l.origin}`} checked=${chosen.includes(l.number)} disabled=${!!dealt(l)} onChange=${() => choose(l.number)} /></td>`}
         <td class="mono nw">${l.origin}</td><td class="nw" title=${moment(l.at_ms)}>${when(l.at_ms)}${dealt(l) && html`<div class="soft">${dealt(l)}</div>`}</td><td class="cut">${brief(l.error)}</td><td class="mono cut">${brief(l.begins)}</td>

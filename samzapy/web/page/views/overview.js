@@ -54,21 +54,21 @@ export function Overview({ state, series, graph, recent }) {
       <${Tile} name="in" big=${rate(rates.in)} more=${`${short(job.processed)} records so far`} points=${of("in")} />
       <${Tile} name="out" big=${rate(rates.out)} more=${Object.keys(rates.sent).length > 1 ? `${Object.keys(rates.sent).length} topics` : ""} points=${of("out")} />
       <${Tile} name="behind" big=${number(rates.lag)} unit=${rates.lag === 1 ? "record" : "records"} more=${`${seconds(rates.behind_s)} · ${trend(rates)}`} points=${of("lag")} tone="var(--held)" />
-      <${Tile} name="record to result" big=${least_s == null ? "–" : `${seconds(least_s)} – ${seconds(most_s)}`} more="from arrival to commit, in the last minute" />
+      <${Tile} name="record to result" big=${least_s == null ? "–" : `${seconds(least_s)} – ${seconds(most_s)}`.replaceAll(/(?<=\d) /g, "\u00a0")} more="from arrival to commit, in the last minute" />
       <${Tile} name="commits" big=${seconds(rates.commits.p50_s)} more=${rates.commits.count ? `p99 ${seconds(rates.commits.p99_s)} · ${number(rates.commits.count)} in the last minute` : "none in the last minute"} />
       <section class="card tile wide"><div class="name">where the time goes${of_whom && html`<span class="warn">, of ${of_whom}</span>`}</div><${Loop} of=${rates.loop} /></section>
     </div>`}
     ${restores.length > 0 &&
-    html`<section class="card"><h2>Restoring</h2><div class="scroll"><table>
+    html`<section class="card"><h2>Restoring</h2><div class="scroll"><table class="cards">
       <thead><tr><th>store</th><th>so far</th><th>from</th></tr></thead>
       <tbody>${restores.map((r) => html`<tr key=${r.task + r.store}><td class="nw">${r.task}, ${r.store}</td>
         <td class="nw"><${Restored} needed=${r.needed} remaining=${r.remaining} eta=${r.eta_s == null ? "" : ` · ${rate(r.rate)} · ${seconds(r.eta_s)} left`} /></td>
-        <td class="soft nw">${r.source}: ${r.reason}</td></tr>`)}</tbody></table></div>
+        <td class="soft">${r.source}: ${r.reason}</td></tr>`)}</tbody></table></div>
       ${job.restores > restores.length && html`<p class="soft">and ${number(job.restores - restores.length)} more stores: see <a href="#/tasks?find=RESTORING">all tasks that restore</a></p>`}</section>`}
     <section class="card graph"><h2>What flows</h2>${graph ? html`<${Graph} graph=${graph} rates=${rates} job=${job} of_whom=${of_whom} />` : html`<p class="soft">${state.locked ? "needs a token" : "…"}</p>`}</section>
     ${graph?.operators.length > 0 && html`<${Program} operators=${graph.operators} counts=${state.operators} />`}
     ${!job.is_still && html`<div class="split">
-      <section class="card"><h2>Containers</h2><div class="scroll"><table>
+      <section class="card"><h2>Containers</h2><div class="scroll"><table class="cards">
         <thead><tr><th>container</th><th>state</th><th>where</th><th class="n">tasks</th><th>its time</th></tr></thead>
         <tbody>${list.map((c) => html`<tr key=${c.id}><td>${c.id}</td><td class="nw"><${Shape} c=${c} letters=${cells(state.cells?.[c.id] || "")} /></td>
           <td><${Where} c=${c} /></td><td class="n">${c.tasks}</td>

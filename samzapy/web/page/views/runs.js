@@ -35,7 +35,7 @@ export function Runs({ view, look, job }) {
   }, [run_id]);
   if (error && !runs) return html`<section class="card"><h2>Runs</h2><p class="bad">${error.message} ${error.remedy}</p></section>`;
   if (!runs) return html`<p class="soft">…</p>`;
-  return html`<section class="card"><h2>The last runs</h2><div class="scroll"><table><caption class="hidden">Runs, the newest first</caption>
+  return html`<section class="card"><h2>The last runs</h2><div class="scroll"><table class="cards"><caption class="hidden">Runs, the newest first</caption>
     <thead><tr><th>began</th><th>started by</th><th>outcome</th><th>ended by</th><th class="n">ran for</th><th class="n">processed</th><th class="n">restarts</th><th class="n" title="keys of the configuration that differ from the run before">keys changed</th><th></th></tr></thead>
     <tbody>${runs.map((r) => html`<tr key=${r.run_id}><td class="nw" title=${moment(r.began_ms)}>${when(r.began_ms)}</td><td class="nw">${r.started_by}</td>
       <td class="nw">${r.outcome ? html`<${State} of=${r.outcome} /> <span title=${moment(r.ended_ms)}>${when(r.ended_ms)}</span>` : html`<${State} of=${r.run_id === run_id ? job.state : "RUNNING"} />`}</td><td class="cut">${r.ended_by || (r.outcome ? "" : "–")}${r.error && html`<div class="bad">${brief(r.error)}</div>`}</td>

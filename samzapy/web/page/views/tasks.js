@@ -15,15 +15,22 @@ function Map({ letters, label }) {
     const c = canvas.current, wide = c.clientWidth || 300, size = letters.length > 400 ? 7 : letters.length > 80 ? 10 : 14;
     const across = Math.max(1, Math.floor(wide / (size + 2))), high = Math.ceil(letters.length / across) * (size + 2);
     const ratio = devicePixelRatio || 1, style = getComputedStyle(document.documentElement);
-    const colours = { r: "--good", l: "--held", s: "--restore", b: "--commit", w: "--bad", e: "--wait" };
+    const colours = { r: "--good", l: "--held", s: "--restore", b: "--commit", w: "--bad", e: "--other" };
     c.width = wide * ratio;
     c.height = high * ratio;
     c.style.height = `${high}px`;
     const pen = c.getContext("2d");
     pen.scale(ratio, ratio);
     letters.forEach((letter, i) => {
-      pen.fillStyle = style.getPropertyValue(colours[letter] || "--bad");
-      pen.fillRect((i % across) * (size + 2), Math.floor(i / across) * (size + 2), size, size);
+      const x = (i % across) * (size + 2), y = Math.floor(i / across) * (size + 2), edge = letter === "l" ? size / 4 : 1;
+      pen.fillStyle = pen.strokeStyle = style.getPropertyValue(colours[letter] || "--bad");
+      if ("slbw".includes(letter)) { // a shape too, for those who do not see the colours: half full, a frame (theme.css has the same)
+        pen.lineWidth = edge;
+        pen.strokeRect(x + edge / 2, y + edge / 2, size - edge, size - edge);
+        if (letter === "s") pen.fillRect(x, y + size / 2, size, size / 2);
+        if (letter === "b") pen.fillRect(x, y, size / 2, size);
+      } else if (letter === "e") pen.fillRect(x + size / 4, y + size / 4, size / 2, size / 2);
+      else pen.fillRect(x, y, size, size);
     });
   }, [text, document.documentElement.dataset.theme]);
   return html`<canvas class="map" ref=${canvas} role="img" aria-label=${label} />`;
@@ -61,7 +68,7 @@ export function Tasks({ state, view, look }) {
         <span class="soft" aria-live="polite">${number(job.found)} of ${number(job.tasks)} tasks</span><span class="grow" />
         ${job.found > PAGE && html`<span><button disabled=${!offset} onClick=${() => look({ offset: Math.max(0, offset - PAGE) })}>before</button> ${offset + 1}–${Math.min(job.found, offset + PAGE)} <button disabled=${offset + PAGE >= job.found} onClick=${() => look({ offset: offset + PAGE })}>next</button></span>`}
       </div>
-      <div class="scroll"><table><caption class="hidden">Tasks</caption>
+      <div class="scroll"><table class="cards sorted"><caption class="hidden">Tasks</caption>
         <thead><tr>${COLUMNS.map(([name, text], i) => html`<th class=${i > 1 && name !== "container" ? "n" : ""} aria-sort=${sorted(name)}><button onClick=${() => look({ sort: sorted(name) === "descending" ? name : `-${name}`, offset: 0 })}>${text}${sorted(name) === "none" ? "" : sorted(name) === "descending" ? " ↓" : " ↑"}</button></th>`)}<th>state restored</th><th>copies</th></tr></thead>
         <tbody>${order.map((name) => rows[name]).filter(Boolean).map((t) => { const stuck = containers[t.container]?.now && hindered(containers[t.container], []); return html`<tr key=${t.name}>
           <td class="nw">${t.name}</td><td class="nw"><${State} of=${t.state} tone=${stuck && t.state === "RUNNING" ? "warn" : ""} />${stuck && html`<div class="warn">${`its container is ${stuck}`}</div>`}</td><td class="n">${number(t.lag)}</td><td class="n">${seconds(t.behind_s)}</td>

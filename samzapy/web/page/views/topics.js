@@ -8,8 +8,8 @@ import { Shown } from "./letters.js";
 
 const KEPT = 500, EVERY_MS = 1000, MANY = 5000;
 
-function Row({ r, is_open, open }) {
-  return html`<tr><td class="mono nw">${r.partition}@${r.offset}</td><td class="nw" title=${moment(r.at_ms)}>${when(r.at_ms)}</td>
+function Row({ topic, r, is_open, open }) {
+  return html`<tr><td class="mono nw">${topic}[${r.partition}]@${r.offset}</td><td class="nw" title=${moment(r.at_ms)}>${when(r.at_ms)}</td>
       <td class="mono cut key">${brief(r.key.text) ?? html`<i class="soft">none</i>`}</td><td class="mono cut">${brief(r.value.text) ?? html`<i class="soft">none (deletes its key)</i>`}${r.value.problem && html`<div class="warn">${r.value.problem}</div>`}</td>
       <td><button class="plain" aria-expanded=${is_open} onClick=${open}>show</button></td></tr>
     ${is_open && html`<tr><td colspan="5"><dl class="facts"><dt>key</dt><dd><${Shown} of=${r.key} /></dd><dt>value</dt><dd><${Shown} of=${r.value} /></dd>
@@ -61,8 +61,8 @@ export function Topics({ view, look }) {
     </div>
     <p class="soft" aria-live="off">${told ? html`${number(rows.length)} shown of ${number(read)} read${told.behind ? `; ${number(told.behind)} offsets still to be read` : ""}${told.passed_over ? `; ${number(told.passed_over)} were deleted before they were read` : ""}` : "…"}${chosen ? ` · ${chosen.key} → ${chosen.value}` : ""} · committed records only; looking changes nothing in Kafka</p>
     ${error && html`<p class="bad" role="status">${error.message} ${error.remedy}</p>`}
-    <div class="scroll"><table><caption class="hidden">Records, the newest first</caption><thead><tr><th>record</th><th>time</th><th>key</th><th>value</th><th></th></tr></thead>
-      <tbody>${[...rows].reverse().map((r) => { const id = `${r.partition}@${r.offset}`; return html`<${Row} key=${id} r=${r} is_open=${open === id} open=${() => setOpen(open === id ? "" : id)} />`; })}</tbody></table></div>
+    <div class="scroll"><table class="cards"><caption class="hidden">Records, the newest first</caption><thead><tr><th>record</th><th>time</th><th>key</th><th>value</th><th></th></tr></thead>
+      <tbody>${[...rows].reverse().map((r) => { const id = `${r.partition}@${r.offset}`; return html`<${Row} key=${id} topic=${topic} r=${r} is_open=${open === id} open=${() => setOpen(open === id ? "" : id)} />`; })}</tbody></table></div>
     ${told && !rows.length && html`<p class="soft">${view.contains ? "No record that was read contains this text." : "There are no records yet."}</p>`}
   </section>`;
 }
