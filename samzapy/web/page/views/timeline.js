@@ -64,15 +64,15 @@ function Plot({ series, from, to }) {
     const axis = { grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif", size: INSET, values: (_, ticks) => ticks.map((n) => short(n).replace(".0", "")) };
     const inside = (u, ticks) => ticks.map((t) => (u.valToPos(t, "x") < SIDE || u.valToPos(t, "x") > u.over.clientWidth - SIDE ? null : t));
     const from_0 = (_, least, most) => [0, 1.1 * most || 1];
-    const high = () => (place.current.clientWidth > 1400 ? 280 : 180);
+    const size = (width) => ({ width, height: width > 1400 ? 280 : 180 });
     plot.current = new uPlot({
-      width: place.current.clientWidth, height: high(), legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
+      ...size(place.current.clientWidth), legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
       scales: { x: { range: () => span.current }, y: { range: from_0 }, rate: { range: from_0 } },
       hooks: { setCursor: [(u) => setAt(u.cursor.idx ?? null)] },
       axes: [{ ...axis, stroke: colour("--soft"), size: 30, space: 84, filter: inside, values: (_, ticks) => ticks.map((t) => (t == null ? null : clock(t * 1000))) }, { ...axis, stroke: colour("--warn") }, { ...axis, stroke: colour("--accent"), side: 1, scale: "rate", grid: { show: false } }],
       series: [{}, { points: { show: false }, stroke: colour("--warn"), fill: colour("--warn-soft"), width: 1.5 }, { points: { show: false }, scale: "rate", stroke: colour("--accent"), width: 1.5 }],
     }, [[], [], []], place.current);
-    const watch = new ResizeObserver(([entry]) => plot.current?.setSize({ width: entry.contentRect.width, height: high() }));
+    const watch = new ResizeObserver(([entry]) => plot.current?.setSize(size(entry.contentRect.width)));
     watch.observe(place.current);
     return () => {
       watch.disconnect();
