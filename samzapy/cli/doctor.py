@@ -19,7 +19,7 @@ from typing import Annotated
 import typer
 
 from samzapy.api.errors import ConfigurationError, SamzapyError
-from samzapy.cli.common import AsJson, MoreFiles, Sets, named, print_json
+from samzapy.cli.common import AsJson, MoreFiles, Sets, as_called, named, print_json
 from samzapy.cli.folding import folded, width_of
 from samzapy.cli.job import Job
 from samzapy.cli.loading import load
@@ -34,6 +34,7 @@ from samzapy.dev.places import state_dir
 from samzapy.dev.spark import LocalSpark
 from samzapy.dev.spark_probe import Master, ask_master
 from samzapy.http_client import NO_ANSWER, ask
+from samzapy.kafka.own_certificate import own_certificate
 from samzapy.ops import doctor as rules
 from samzapy.ops.access import missing_access
 from samzapy.ops.doctor import Check, State
@@ -41,6 +42,7 @@ from samzapy.ops.inspection import job_facts
 from samzapy.ops.schemas import what_schemas_lack
 from samzapy.ops.topics import made_by_hand, topic_rows
 from samzapy.ops.transactions import limit_ms, try_init
+from samzapy.plan.diagnosis import ACT
 from samzapy.ports import Log
 from samzapy.private_files import private_directory
 from samzapy.spark.settings import LOOPBACK, is_local, master_addresses
@@ -154,15 +156,18 @@ def _schemas(loaded: LoadedJob) -> Iterator[Check]:
 def _kafka(loaded: LoadedJob, job: Path) -> tuple[list[Check], int | None]:
     """What Kafka has for the job, and how many tasks that makes."""
     log = kafka_log(loaded.settings)
+    own = own_certificate(loaded.settings.kafka_client)
+    finding = own.finding() if own is not None else None
+    told = [] if finding is None else [Check("certificate", State.FAIL if finding.severity == ACT else State.WARN, finding.sentence, as_called(finding.remedy))]
     try:
         reached = _reach(log)
     except SamzapyError as error:
-        return [Check("kafka", State.FAIL, error.message, error.remedy)], None
+        return [*told, Check("kafka", State.FAIL, error.message, as_called(error.remedy))], None
     try:
         tasks, checks = _topics(loaded.settings, log, job)
     except SamzapyError as error:
         tasks, checks = None, [Check("topics", State.FAIL, error.message, error.remedy or f"samzapy topics {as_word(job)}")]
-    found = [reached, _transactions(loaded.settings, log), *checks, *_access(loaded.settings, log)]
+    found = [*told, reached, _transactions(loaded.settings, log), *checks, *_access(loaded.settings, log)]
     return found if rules.has_failed(found) else [*found, _run(loaded, log)], tasks
 
 

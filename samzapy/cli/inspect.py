@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from samzapy.api import exit_codes
-from samzapy.api.errors import ClusterUnreachable, TopicMissing
+from samzapy.api.errors import ClusterUnreachable, NotAuthenticated, TlsFailed, TopicMissing
 from samzapy.cli.begun import Begun
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, as_called, print_json, say
 from samzapy.cli.folding import folded
@@ -39,7 +39,7 @@ def status(
     asked = Job(file, more, sets)
     try:
         return _status(asked, as_json, watch)
-    except ClusterUnreachable as error:
+    except (ClusterUnreachable, NotAuthenticated, TlsFailed) as error:
         found = asked.status_here()
         if found is None:
             raise

@@ -34,6 +34,7 @@ from samzapy.coordinator.http import Listener
 from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.switchboard import Switchboard
 from samzapy.coordinator.token import token_path, write_token
+from samzapy.kafka.own_certificate import own_certificate
 from samzapy.log_form import TEXT
 from samzapy.log_output import notes
 from samzapy.memory import exclude_what_is_there
@@ -191,7 +192,8 @@ class Run:
         is_shown = not self._how.inline and self._how.log_format == TEXT
         here = is_one_host(self._settings, local=self._how.local)
         watch = RunWatch(
-            coordinator.roster, self._job.log, self._job.clock, self._job.names.checkpoint_topic, is_shown=is_shown, is_elsewhere=not here
+            coordinator.roster, self._job.log, self._job.clock, self._job.names.checkpoint_topic, is_shown=is_shown, is_elsewhere=not here,
+            certificate=lambda: own_certificate(self._settings.kafka_client),
         )
         try:
             with watch:

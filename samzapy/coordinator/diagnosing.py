@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from samzapy.coordinator.events import JOB, Events
-from samzapy.plan.diagnosis import diagnose
-from samzapy.plan.hints import LOOK_S, Hints
+from samzapy.plan.diagnosis import Finding, diagnose
+from samzapy.plan.hints import LOOK_S, Hints, hint_json
 from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
 from samzapy.plan.seconds import times_in_seconds
 from samzapy.plan.too_late import TooLate
@@ -29,6 +29,7 @@ class Diagnosing:
 
     def __init__(self, clock: Clock, events: Events) -> None:
         self.budget_bytes = 0  # `containers.memory`: what overlays and caches of a container may take
+        self._certificate: tuple[int, Finding] | None = None  # since when
         self._clock = clock
         self._events = events
         self._hints = Hints()
@@ -53,6 +54,15 @@ class Diagnosing:
             found = [finding for finding in found if finding.code in HOLD_WHEN_PAUSED]
         for finding in self._hints.look(found, now_ms):
             self._events.add(JOB, "hint", finding.sentence, code=finding.code)
+
+    def told(self, finding: Finding | None) -> None:
+        """What is known of the client certificate, by whoever watches it. It is shown whether or not the coordinator comes to its next look: that may be
+        waiting for Kafka."""
+        before, now_ms = self._certificate, self._clock.now_ms()
+        is_new = finding is not None and (before is None or before[1].severity != finding.severity)
+        if finding is not None and is_new:
+            self._events.add(JOB, "hint", finding.sentence, code=finding.code)
+        self._certificate = None if finding is None else (now_ms if is_new or before is None else before[0], finding)
 
     def _failed_since(self, status: Mapping[str, Any]) -> tuple[float, float]:
         """Records that are set aside, and skipped, in a second."""
@@ -79,7 +89,8 @@ class Diagnosing:
         return found
 
     def to_json(self) -> list[dict[str, Any]]:
-        return self._hints.to_json()
+        own = [] if self._certificate is None else [hint_json(self._certificate[1], self._certificate[0])]
+        return own + self._hints.to_json()
 
 
 def growth_mib(marks: Sequence[tuple[float, int]]) -> float:

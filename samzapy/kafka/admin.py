@@ -234,10 +234,16 @@ class KafkaAdmin(Closing):
         """Measured (test_a_partition_whose_broker_is_down): such requests go to the broker that the client takes for the controller, and of one
         that has died it asks on for minutes, until it looks at the cluster again. So that is done here, for the next request."""
         try:
-            return result_of(future, doing, fine)
+            found = result_of(future, doing, fine)
         except ClusterUnreachable:
             self._look_again([A_TOPIC])
-            raise
+            self._admin.poll(0)  # serves what was heard
+            refused = self._refusals.error(doing)
+            if refused is None:
+                raise
+            raise ClusterUnreachable(refused.message, refused.remedy) from None  # not known to last: others may get in by then
+        self._refusals.forget()
+        return found
 
 
 def _leaderless(described: Any) -> tuple[int, ...]:

@@ -17,6 +17,8 @@ from confluent_kafka import KafkaError
 
 from samzapy.api.errors import LogError, NotAuthenticated, TlsFailed
 from samzapy.config.secrets import without_secrets
+from samzapy.kafka.own_certificate import RENEWED, own_certificate
+from samzapy.plan.certificate import RENEW
 
 PROBE_S = 3.0
 _WHERE = re.compile(r"^(?:\w+://)?(?P<place>(?P<host>\[[^\]]*\]|[^\s:/]+):(?P<port>\d+))(?:/\w+)?: ")
@@ -31,6 +33,7 @@ class Refusals:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings
+        self._own = own_certificate(settings)  # the client keeps to it, whatever is put in its place
         self._last: KafkaError | None = None
 
     def heard(self, error: KafkaError) -> None:
@@ -55,7 +58,7 @@ class Refusals:
         reason = _AFTER.sub("", text[found.end() :] if found else text).rstrip(". ")
         at = f" at {place}" if place else ""
         if alert := _alert(self._last):
-            return TlsFailed(f"{doing}: the broker{at} does not accept this client's certificate, or wants one ({alert}).", _client_remedy(self._settings))
+            return TlsFailed(*self._own_refused(f"{doing}: the broker{at} does not accept", alert))
         if self._last.code() == KafkaError._SSL:
             certificate = certificate_problem(found["host"].strip("[]"), int(found["port"]), self._settings) if found else None
             what, remedy = certificate or (reason, f"Check the `ssl.` keys in `kafka:`. {_CA}")
@@ -66,6 +69,17 @@ class Refusals:
         keys = "`sasl.oauthbearer.*`" if mechanism == "OAUTHBEARER" else "`sasl.username` and `sasl.password`"
         return NotAuthenticated(
             f"{doing}: Kafka{at} refused the login{whose}: {reason}.", f"Check {keys} in `kafka:`, and `sasl.mechanism` ({mechanism} now)."
+        )
+
+    def _own_refused(self, doing: str, alert: str) -> tuple[str, str]:
+        """What is to be said of this client's own certificate, and what to do."""
+        own = self._own
+        if own is None or not own.has_expired:
+            return f"{doing} this client's certificate, or wants one ({alert}).", _client_remedy(self._settings)
+        newer = own_certificate(self._settings)
+        return (
+            f"{doing} the client certificate {own.named}, which expired at {own.until} ({alert}).",
+            RENEW if newer is None or newer.has_expired else RENEWED,
         )
 
 

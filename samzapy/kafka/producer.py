@@ -228,6 +228,8 @@ class KafkaTransactionalProducer:
         try:
             while served(self._producer.flush, max(0.0, min(FLUSH_LOOK_S, deadline - time.monotonic()))) and not self._heard.has_failed:
                 if time.monotonic() >= deadline:
+                    if refused := self._refusals.error(f"flush of {self._id}"):
+                        raise InDoubt(refused.message, refused.remedy)
                     raise InDoubt(f"flush of {self._id}: the brokers did not accept all records within {self._timeout_s:.0f} s.", "")
         except KafkaException as error:  # a fatal error of the client is raised by any call that serves its events
             raise transaction_error(error.args[0], f"flush of {self._id}", timed=self._timed) from None
@@ -236,6 +238,7 @@ class KafkaTransactionalProducer:
         if self._heard.rejected:
             raise self._heard_rejection()
         self._raise_poison()
+        self._refusals.forget()
 
     def _raise_poison(self) -> None:
         if self._poison is None:

@@ -55,10 +55,11 @@ class Hints:
         """What is told, the most urgent first."""
         order = {ACT: 0, LOOK: 1, KNOW: 2}
         told = sorted((t for t in self._known.values() if t.is_told), key=lambda t: (order[t.finding.severity], t.since_ms))
-        return [
-            {
-                "code": t.finding.code, "severity": t.finding.severity, "sentence": t.finding.sentence, "evidence": dict(t.finding.evidence),
-                "detail": t.finding.detail, "remedy": t.finding.remedy, "since_ms": t.since_ms,
-            }
-            for t in told
-        ]  # fmt: skip
+        return [hint_json(t.finding, t.since_ms) for t in told]
+
+
+def hint_json(finding: Finding, since_ms: int) -> dict[str, Any]:
+    return {
+        "code": finding.code, "severity": finding.severity, "sentence": finding.sentence, "evidence": dict(finding.evidence),
+        "detail": finding.detail, "remedy": finding.remedy, "since_ms": since_ms,
+    }  # fmt: skip

@@ -29,6 +29,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.prove, pytest.mark.timeout(600)]
 PASSWORD = "of-no-use-to-anybody"
 LASTS_S = 8
 START_S = 240.0
+EXPIRES_S = 60  # a job starts in that time
 SETTINGS = {"commit": {"interval": "200ms"}, "containers": {"count": 1}, "web": {"port": 0}}
 
 
@@ -40,6 +41,7 @@ class Place:
     plain: str
     tls: str
     oauth: str
+    kafka: LocalKafka
 
     def with_certificate(self, name: str) -> dict[str, Any]:
         own = {"ssl.keystore.location": str(self.folder / f"{name}.p12"), "ssl.keystore.password": PASSWORD} if name else {}
@@ -89,7 +91,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     }
     kafka = LocalKafka.start(port=plain, directory=folder / "kafka", overrides=overrides, tied=True, timeout_s=START_S)
     try:
-        yield Place(folder, *(f"127.0.0.1:{port}" for port in (plain, tls, oauth)))
+        yield Place(folder, *(f"127.0.0.1:{port}" for port in (plain, tls, oauth)), kafka)
     finally:
         kafka.stop()
 
@@ -124,6 +126,39 @@ def test_a_certificate_that_the_broker_does_not_accept_is_named(place: Place, na
     ) as admin:
         admin.cluster_id()
     assert remedy in refused.value.remedy
+
+
+def test_a_certificate_that_expires_while_the_job_runs_is_named_and_a_new_one_helps(place: Place, tmp_path: Path, unique: str) -> None:
+    """Kafka keeps the connections that it has; here they end with the broker's process."""
+    shutil.copy(place.folder / "authority.p12", place.folder / "short.p12")
+    _own_certificate(KeyStore(find_java(), place.folder / "short.p12", place.folder / "password"), "short", "-startdate", f"-1d+{EXPIRES_S}S", "-validity", "1")
+    named = f"client certificate {place.folder}/short.p12 (`ssl.keystore.location`)"
+    job = Job(place.plain, tmp_path, unique, 2, kafka=place.with_certificate("short"), **SETTINGS)
+    job.feed(["fox"] * 10)
+    with job.running("--local") as running:
+        running.until(lambda _: 10 == len(read_all(job.servers, job.output)))
+        [before] = running.until(lambda status: status["hints"] != [])["hints"]
+        assert ("certificate", "look") == (before["code"], before["severity"])
+        assert f"The {named} expires in" in before["sentence"]
+        [hint] = running.until(lambda status: [hint["severity"] for hint in status["hints"]] == ["act"])["hints"]
+        assert f"The {named} expired at" in hint["sentence"]
+        place.kafka.kill_broker(1)
+        place.kafka.start_broker(1, tied=True)
+        assert 10 == len(read_all(job.servers, job.output)), "it answers again"
+        told = job.of("status")
+        assert f"the {named}, which expired at" in told.stdout + told.stderr
+        assert f"The {named} expired at" in told.stdout, "by the run on this host"
+        assert 0 == told.returncode
+        checked = " ".join(job.command("doctor", str(job.file)).stdout.split())
+        assert f"fail certificate: The {named} expired at" in checked
+        shutil.copy(place.folder / "client.p12", place.folder / "renewed.p12")
+        (place.folder / "renewed.p12").replace(place.folder / "short.p12")
+        job.feed(["fox"] * 10)
+        running.until(lambda _: 20 == len(read_all(job.servers, job.output)))
+        running.until(lambda status: status["state"] == "RUNNING" and not status["reason"] and status["hints"] == [])
+        assert 0 == running.stop()
+    assert 20 == sum(job.stored().values())
+    assert f"the {named}, which expired at" in (job.folder / "run.log").read_text()
 
 
 def test_a_job_outlives_its_tokens(place: Place, tmp_path: Path, unique: str) -> None:

@@ -8,12 +8,17 @@ import os
 import pty
 import re
 import select
+import threading
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from samzapy.cli.run_line import line_of, restored, summary_of
 from samzapy.cli.run_watch import RunWatch
+from samzapy.coordinator.diagnosing import Diagnosing
+from samzapy.coordinator.events import Events
+from samzapy.kafka.own_certificate import Certificate
 from samzapy.log_form import JsonLines
 from samzapy.log_output import QueuedOutput
 from samzapy.plan.totals import Totals
@@ -138,3 +143,25 @@ def test_a_kafka_that_does_not_answer_is_told_and_that_it_is_back(caplog: pytest
     assert watch.summary(has_stages=False).startswith("records: at least 3 in, 2 out; 1 commit, 3 restarts;")
     watch.summary(has_stages=False)
     assert 1 == caplog.text.count("Partition 0, store s: restored from local"), "on another host, so told here, once"
+
+
+def test_a_client_certificate_is_a_hint_that_waits_for_no_look_of_the_coordinator(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    roster = Roster()
+    roster.lock, roster.diagnosing = threading.RLock(), Diagnosing(clock, Events(clock))  # type: ignore[attr-defined]
+    now = datetime.now(UTC)
+    expires = [now + timedelta(days=30)]
+    watch = RunWatch(
+        roster, MemoryLog(MemoryCluster(clock)), clock, "t", is_shown=False, is_elsewhere=True,  # type: ignore[arg-type]
+        certificate=lambda: Certificate("own.pem", expires[0]),
+    )  # fmt: skip
+    told = []
+    for when in (expires[0], now + timedelta(days=3), now + timedelta(days=3), now - timedelta(days=1), now + timedelta(days=30)):
+        expires[0] = when
+        watch.look_at_certificate()
+        told.append([(hint["code"], hint["severity"]) for hint in roster.diagnosing.to_json()])  # type: ignore[attr-defined]
+        clock.advance(10.0)
+    assert [[], [("certificate", "look")], [("certificate", "look")], [("certificate", "act")], []] == told
+    assert ["own.pem expires in 3 days", "own.pem expired at"] == [
+        found for record in caplog.records for found in re.findall(r"own.pem expire(?:s in 3 days|d at)", record.getMessage())
+    ]
