@@ -22,7 +22,7 @@ from samzapy.ports import Consumer, Message
 LOG = logging.getLogger("samzapy.inputs")
 STILL_S = 1.5
 MAX_NAMED = 10
-FAR = 10_000  # records before the ends of a bounded run, so that the positions are worth a look
+MANY_RECORDS = 20  # of a poll, by partition: then positions are looked at for less
 BUSY_STILL_S = 30.0  # if the client always had records of other partitions meanwhile
 UNREACHABLE_S = 30.0  # until a broker that did not answer is asked again
 
@@ -42,8 +42,7 @@ class Inputs:
         self._by_partition: dict[TopicPartition, list[TaskInput]] = {}
         self._paused: set[TopicPartition] = set()
         self._ends: dict[tuple[str, int], int] = {}
-        self._nearest_end = self._before_ends = 0
-        self._is_far = True
+        self._nearest_end = 0
         self._still: dict[TopicPartition, Still] = {}
         self._ask_from = 0.0
         self._waits: dict[TopicPartition, tuple[int, str]] = {}  # what is known of a position: why its partition waits there, or ""
@@ -114,26 +113,20 @@ class Inputs:
         batch = self._consumer.poll(max_records, timeout_s)
         if len(batch) < max_records:
             self.drained += 1
-        if not self._ends or not batch:
-            return batch
-        if len(batch) <= self._before_ends:
-            self._before_ends -= len(batch)
-            return batch
-        self._before_ends = self._least_before_ends() if self._is_far else 0
-        self._is_far = self._before_ends >= FAR
-        if max([m.offset() for m in batch]) < self._nearest_end:
+        if not self._ends or not batch or self._is_before_ends(batch):
             return batch
         return [m for m in batch if m.offset() < self._ends.get((m.topic(), m.partition()), m.offset() + 1)]
 
-    def _least_before_ends(self) -> int:
-        """So many records may come, of any partitions, before one of a partition with an end can be beyond it."""
+    def _is_before_ends(self, batch: Sequence[Message]) -> bool:
+        """Whether surely no record of a batch is after its partition's end. Where the partitions are few, their positions say so for less than the records."""
+        if len(batch) < MANY_RECORDS * len(self._ends):
+            return max([m.offset() for m in batch]) < self._nearest_end
         at = self._consumer.positions(p for p in self._by_partition if p in self._ends)
-        return max(0, min(end - at[TopicPartition(*partition)] for partition, end in self._ends.items()))
+        return all(at[TopicPartition(*partition)] <= end for partition, end in self._ends.items())
 
     def go_on(self, partition: TopicPartition, offset: int) -> None:
         """Read a partition from here on; only between two batches."""
         self._consumer.seek({partition: offset})
-        self._from_anew()
         self._paused.discard(partition)  # a seek ends a pause
         self._hold()
 
@@ -273,7 +266,6 @@ class Inputs:
                 task_input.resume_at = max(task_input.resume_at, stand[task_input.task.name][partition])
             start[partition] = min(stand[task_input.task.name][partition] for task_input in readers)
         renew()
-        self._from_anew()
         self._paused = set()
         self._consumer.assign(start)
         self._hold()
@@ -290,11 +282,6 @@ class Inputs:
         self.readers = {(p.topic, p.partition): readers for p, readers in self._by_partition.items()}
         self._ends = {partition: readers[0].end for partition, readers in self.readers.items() if readers[0].end is not None}
         self._nearest_end = min(self._ends.values(), default=0)
-        self._from_anew()
-
-    def _from_anew(self) -> None:
-        """Where partitions are read from is other than before."""
-        self._before_ends, self._is_far = 0, True
 
     def hold_all(self, is_on: bool) -> None:
         """Whether no partition is read at all."""
