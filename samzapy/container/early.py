@@ -44,12 +44,10 @@ class Early:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether others wait for a commit: for records, or for how far a task is. That it has read on is no reason, nor is the clock."""
+        """Whether others wait for a commit: for records, or for how far a task is. That it has read on is no reason."""
         if self._sent_now() != self._sent or any(task.held for task in self._inputs.tasks()):
             return True
-        return any(
-            self._marks.is_news(task, self._marks.of(task)) for task in self._inputs.tasks() if task.time is None or not task.time.is_by_clock
-        )
+        return any(self._marks.is_news(task, self._marks.of(task)) for task in self._inputs.tasks())
 
     def _sent_now(self) -> int:
         return sum(self._collector.sent[topic] for topic in self._topics)

@@ -2,6 +2,8 @@
 
 A mark is in the transaction that also has the task's records and its checkpoint with the same times. So those who read it have read all that the
 task sent before; and what it still sends comes from records after the cut, which are of that time or later.
+
+The clock moves always, so a time that only the clock moves is told in whole seconds: else a job without records would write without pause.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from samzapy.container.task_instance import TaskInstance
 from samzapy.model.event_time import NEVER
 from samzapy.model.marks import IDLE, MARKS_KEY, Mark, marks_to_bytes
 
+STEP_MS = 1000  # of a time that the clock moves: what is behind it may be as much late, unless it ends with a second, as most windows do
 Said = Mapping[str, Mark]  # by internal topic
 
 
@@ -48,6 +51,8 @@ class Marks:
         if stage is None:
             return said(NEVER, False, has_ended, self._run_id)
         at, is_firing = task.user.reached(topic, stage)  # type: ignore[union-attr]  # a program's
+        if stage.follows_clock and at != NEVER:
+            at -= at % STEP_MS
         at = max(at, NEVER if before is None else before)  # what it has said stands
         return said(at, stage.is_idle and not is_firing, has_ended and not is_firing, self._run_id)
 

@@ -38,6 +38,11 @@ class StageTime:
         return all(lane.rules.by_clock for lane in self.lanes)
 
     @property
+    def follows_clock(self) -> bool:
+        """Whether nothing but the clock moves it now."""
+        return any(lane.rules.by_clock for lane in self.lanes) and all(lane.rules.by_clock for lane in self.lanes if not lane.idle and not lane.ended)
+
+    @property
     def is_idle(self) -> bool:
         """Whether none of its lanes has anything to read, as the broker said."""
         return bool(self.lanes) and all(lane.idle and lane.proved for lane in self.lanes)

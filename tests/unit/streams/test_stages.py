@@ -605,3 +605,26 @@ def test_a_transaction_that_is_open_in_an_internal_topic_is_the_jobs_own() -> No
             h.advance(1)
             reasons |= {task["reason"].partition(" is open")[0] for task in h.container.status()["tasks"]} - {""}
         assert {f"{topic}[0]: a transaction of the job's own, of a container that ended or has not committed yet,"} == reasons
+
+
+@pytest.mark.parametrize(("interval", "late_s"), [("200ms", 0.3), ("1s", 1.1), ("15s", 1.1)])
+def test_a_clock_that_only_moves_on_is_told_once_a_second(interval: str, late_s: float) -> None:
+    """Else a job without records would write into its internal topics without pause; and windows behind them end in time all the same."""
+    app = App()
+    stream = app.stream("in", value=str, time="processing")
+    stream.key_by(lambda text: text, "by-text", key=str).window(tumbling("10s")).count("n").to("out")
+    with Harness(app, tasks=2, commit={"interval": interval}) as h:
+        h.clock.advance(10.0 - h.clock.now_ms() % 10_000 / 1000)  # to the begin of a window
+        h.send("in", "a", partition=0)
+        for _ in range(20):
+            h.advance(0.02)
+        assert [] == h.output("out")
+        marks = lambda: len([r for r in h.records("test-1-by-text", 0) if r.key() == MARKS_KEY])  # noqa: E731
+        before = marks()
+        for _ in range(600):
+            h.advance(0.02)
+            if h.output("out"):
+                break
+        assert [1] == [pane["value"] for _, pane in h.output("out")]
+        assert h.clock.now_ms() % 10_000 / 1000 <= late_s, "the next commit shows the pane"
+        assert 9 <= marks() - before <= 12
