@@ -22,6 +22,7 @@ from samzapy.model.offsets import Bounds, TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
 from samzapy.model.timed import plain
 from samzapy.ops.inspection import changelog_of, fold_partition, job_facts, read_checkpoints, refuse, refuse_foreign, refuse_replaced
+from samzapy.ops.topics import growing
 from samzapy.plan.checkpoint_orders import decides, pending
 from samzapy.plan.restore import Keep, Refuse, emptied_by_order, unnamed
 from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
@@ -68,6 +69,7 @@ class LocalState:
         self._log = log
         self._clock = clock
         self._facts = job_facts(settings, log)
+        growing(settings, self._facts.topics, len(self._facts.tasks))
         self._checkpoints = read_checkpoints(settings, self._facts.topics, log, clock)
         logs = JobTopics.of(settings).changelogs
         missing = sorted(set(logs.values()) - set(self._facts.topics))
@@ -96,7 +98,7 @@ class LocalState:
             for t in self._facts.tasks
             if task in (None, t)
             for s in self._spec.stores.values()
-            if s.changelog is not None and store in (None, s.name)
+            if s.changelog is not None and store in (None, s.name) and self._facts.tasks[t].partition < self._facts.topics[s.changelog].partitions
         ]
 
     def restore(self, task: str, store: str, progress: Progress) -> StoreReport:

@@ -132,8 +132,8 @@ def _checked(
     _refuse_others(names, admin)
     there = admin.topics([s.name for s in wanted])
     _refuse_leaderless([*facts.values(), *there.values()])
-    growing = _growing(settings, there, len(tasks))
-    wrong = [f"{s.name} {what}" for s in wanted if s.name in there and s.name not in growing and (what := what_is_wrong(s, there[s.name]))]
+    grows = growing(settings, there, len(tasks))
+    wrong = [f"{s.name} {what}" for s in wanted if s.name in there and s.name not in grows and (what := what_is_wrong(s, there[s.name]))]
     if wrong:
         raise TopicMisconfigured("; ".join(wrong) + ".", "samzapy never alters a topic that exists.")
     return tasks, [s for s in wanted if s.name not in there]
@@ -172,17 +172,17 @@ def _until_next_run(tasks: Mapping[str, TaskModel], running: int) -> dict[str, T
 
 
 def _follow_growth(settings: Settings, admin: Admin, tasks: int) -> None:
-    """Internal topics with one partition per task get as many as the inputs now have. Raises as `_growing`."""
+    """Internal topics with one partition per task get as many as the inputs now have. Raises as `growing`."""
     names = JobTopics.of(settings)
     letters = [names.dead_letters] if names.dead_letters else []
     logs = names.changelogs.values() if not names.is_bound else []
     there = admin.topics([names.job.checkpoint_topic, *letters, *logs])  # no others: with access control the job may not look at them
-    for topic in _growing(settings, there, tasks):
+    for topic in growing(settings, there, tasks):
         LOG.info("%s grows from %d to %d partitions, as the inputs did", topic, there[topic].partitions, tasks)
         admin.grow(topic, tasks)
 
 
-def _growing(settings: Settings, there: Mapping[str, TopicFacts], tasks: int) -> list[str]:
+def growing(settings: Settings, there: Mapping[str, TopicFacts], tasks: int) -> list[str]:
     """The topics of `there` that grow with the tasks.
 
     Raises:

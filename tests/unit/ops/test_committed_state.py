@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from samzapy.api.errors import ClusterUnreachable, StateRefused
+from samzapy.api.errors import ClusterUnreachable, StateMismatch, StateRefused
 from samzapy.config.document import settings_from_document
 from samzapy.config.schema import Settings
 from samzapy.model.offsets import TopicPartition
@@ -16,7 +16,11 @@ from samzapy.ops.inspection import committed_entries
 from samzapy.ops.local_stores import LocalState, StoreReport
 from samzapy.plan.checkpoint_orders import Choice
 from samzapy.ports import Consumer
+from samzapy.streams import App
+from samzapy.testing import Harness
+from samzapy.testing.harness_job import HarnessJob
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from samzapy.testing.memory_registry import MemoryRegistry
 from tests.unit.container.bench import JOB
 from tests.unit.coordinator.stopped_job import CHANGELOG, EARLIEST, LATEST, P0, Story
 
@@ -280,6 +284,28 @@ def test_a_changelog_that_is_missing_is_told_as_lost_where_a_checkpoint_names_it
     story.bench.cluster.delete(CHANGELOG)
     with pytest.raises(StateRefused, match=r"changelog\[0\] was deleted since the checkpoint"):
         local_of(story)
+
+
+@pytest.mark.parametrize("read", [verified, restored])
+def test_an_input_that_has_grown_is_named_as_a_run_names_it(read: Callable[[Story], StoreReport], tmp_path: Path) -> None:
+    story = Story(tmp_path, ("a", 1), partitions=2)
+    with story.bench.log.admin() as admin:
+        admin.grow("in", 3)
+    with pytest.raises(StateMismatch, match="in: 3 partitions now, 2 when this job's state was created"):
+        read(story)
+
+
+def test_where_inputs_may_grow_the_new_tasks_have_no_store_until_a_run_makes_its_partition() -> None:
+    app = App()
+    app.stream("lines", value=str).key_by(lambda word: word, "by-word", key=str).count("counts")
+    with Harness(app, tasks=2) as h:
+        h.send("lines", "a")
+        h.run()
+        with h.log.admin() as admin:
+            admin.grow("lines", 3)
+        local = LocalState(HarnessJob.of(app, (), {}, MemoryRegistry()).settings, [], "h", h.log, h.clock)
+        reports = [local.verify(task, store) for task, store in local.places(None, None)]
+    assert [("Partition 0", "no local store"), ("Partition 1", "no local store")] == [(report.task, report.outcome) for report in reports]
 
 
 # -- with a `checkpoint set` that no start has carried out -----------------------------------------------------------------------------
