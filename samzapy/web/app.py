@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Match
 from starlette.routing import Route as Path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -37,9 +38,12 @@ from samzapy.web.routes import TABLE
 
 MAX_REQUEST_BYTES = 64 << 10
 MAX_ANSWER_BYTES = 8 << 20
-NOT_FOUND = 404
+NOT_FOUND, NOT_ALLOWED = 404, 405
 HEALTH = ("/healthz", "/readyz")
-TITLES = {400: "Not understood", 401: "A token is needed", 403: "Not allowed", 404: "Not found", 409: "Refused", 413: "Too large", 429: "Too often", 503: "Not now"}
+TITLES = {
+    400: "Not understood", 401: "A token is needed", 403: "Not allowed", 404: "Not found", 405: "Another method", 409: "Refused", 413: "Too large",
+    429: "Too often", 503: "Not now",
+}  # fmt: skip
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
@@ -103,6 +107,7 @@ def web_app(
     return Starlette(
         routes=[*fixed, *page, *old, model, Path(f"{J}/stream", stream), *table],
         middleware=[Middleware(_OnlyByName, names=names), Middleware(_SafeHeaders)],
+        exception_handlers={NOT_FOUND: _no_such_path, NOT_ALLOWED: _no_such_method},
     )
 
 
@@ -128,6 +133,18 @@ def problem(status: int, detail: str, remedy: str = "", code: str = "", headers:
     """An error as RFC 9457 has it."""
     content = {"type": "about:blank", "title": TITLES.get(status, "Refused"), "status": status, "detail": detail, "code": code, "remedy": remedy}
     return JSONResponse(content, status, dict(headers or {}), "application/problem+json")
+
+
+async def _no_such_path(request: Request, _: Exception) -> Response:
+    return problem(NOT_FOUND, "there is nothing at this path")
+
+
+async def _no_such_method(request: Request, _: Exception) -> Response:
+    """Of the paths that match, the one with the fewest parameters says which methods there are: a letter's number may be any word."""
+    found = [each for each in request.app.routes if isinstance(each, Path) and each.matches(request.scope)[0] is not Match.NONE]
+    fewest = min(len(each.param_convertors) for each in found)
+    allowed = sorted({method for each in found if len(each.param_convertors) == fewest for method in each.methods or ()})
+    return problem(NOT_ALLOWED, f"{request.method} is not for this path", headers={"Allow": ", ".join(allowed)})
 
 
 def old_error(status: int, detail: str, remedy: str = "", code: str = "", headers: Mapping[str, str] | None = None) -> Response:

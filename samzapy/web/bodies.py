@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+
+def _whole(value: Any) -> Any:
+    """5 for 5.0: in JSON they are the same number."""
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
 
 
 class Body(BaseModel):
@@ -18,14 +28,14 @@ class NoBody(Body):
 class Scale(Body):
     """How many containers there should be."""
 
-    containers: int = Field(ge=1, le=100_000)
+    containers: Whole = Field(ge=1, le=100_000)
     dry_run: bool = False
 
 
 class Restart(Body):
     """Which container; null: all, one after the other."""
 
-    container: int | None = Field(None, ge=0, le=100_000)
+    container: Whole | None = Field(None, ge=0, le=100_000)
     dry_run: bool = False
 
 
@@ -44,5 +54,5 @@ class AskProfile(Body):
 class AskTrace(Body):
     """How many records, and how many seconds they are waited for at most."""
 
-    records: int = Field(5, ge=1, le=100)
+    records: Whole = Field(5, ge=1, le=100)
     seconds: float = Field(30.0, ge=0.5, le=40)

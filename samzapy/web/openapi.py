@@ -101,7 +101,7 @@ def _stream() -> dict[str, Any]:
     return {
         "operationId": "stream", "summary": "Live frames as server-sent events: the first is whole, later ones have what changed", "x-who": "view",
         "parameters": [*path, {"name": "sort", "in": "query", "schema": {"type": "string"}}, text],
-        "responses": {"200": {"description": "Frames", "content": {"text/event-stream": {"schema": {"type": "string"}}}}, "401": PROBLEM, "429": PROBLEM},
+        "responses": {"200": {"description": "Frames", "content": {"text/event-stream": {}}}, "401": PROBLEM, "404": PROBLEM, "429": PROBLEM},
     }  # fmt: skip
 
 

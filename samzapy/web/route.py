@@ -93,7 +93,7 @@ def _value(query: Query, text: str) -> Any:
         if query.choices and text not in query.choices:
             raise ValueError(f"{query.name}={text[:50]!r}: one of {', '.join(query.choices)}")
         return text[: query.longest]
-    if not re.fullmatch(r"\d{1,15}" if query.kind is int else r"\d{1,12}(\.\d{1,6})?", text, re.ASCII):
+    if not re.fullmatch(r"\d{1,15}" if query.kind is int else r"\d{1,12}(\.\d{1,20})?", text, re.ASCII):
         raise ValueError(f"{query.name}={text[:50]!r}: not a number")
     value = query.kind(text)
     if not query.least <= value <= query.most:

@@ -102,6 +102,25 @@ def test_references_in_the_file_lead_somewhere() -> None:
     assert len(document()["paths"]) > 20
 
 
+def test_a_method_that_a_path_has_not_is_told_with_those_it_has(client: TestClient) -> None:
+    for path, methods in document()["paths"].items():
+        there = {method.upper() for method in methods}
+        for method in {"GET", "PUT", "POST", "OPTIONS", "DELETE"} - there - ({"GET"} if "/dead-letters/" in path else set()):  # any word may be a letter's
+            answer = client.request(method, re.sub(r"\{\w+\}", "x", path))
+            assert 405 == answer.status_code, (method, path)
+            assert there == {each.strip() for each in answer.headers["Allow"].split(",")} - {"HEAD"}, path
+            assert "application/problem+json" == answer.headers["Content-Type"]
+    missing = client.get("/v2")
+    assert (404, "there is nothing at this path") == (missing.status_code, missing.json()["detail"])
+
+
+def test_numbers_may_have_a_fraction_where_they_may_and_of_noughts_where_not(client: TestClient, stage: Stage) -> None:
+    assert 422.08339090476375 == client.get(f"{J}/series?step=422.08339090476375", headers=BEARER[VIEW]).json()["step_s"]
+    scaled = client.post(f"{J}/scale", headers=BEARER[OPERATE], json={"containers": 3.0, "dry_run": True})
+    assert 200 == scaled.status_code, scaled.text
+    assert "containers: Input should be a valid integer" in client.post(f"{J}/scale", headers=BEARER[OPERATE], json={"containers": 2.5}).json()["detail"]
+
+
 def test_another_job_is_not_here(client: TestClient) -> None:
     answer = client.get("/v1/jobs/other/1")
     assert (404, "application/problem+json", "Not found") == (answer.status_code, answer.headers["Content-Type"], answer.json()["title"])
