@@ -137,13 +137,13 @@ def _skew(job: JobFacts) -> Iterator[Finding]:
         busy = f"container {own.number} is busy {100 * (own.busy or 0.0):.0f} % of its time, the others {100 * max(others):.0f} % at most"
         rates = {"its_records_per_second": round(top.arriving or 0.0), "usual_per_second": round(usual), "tasks": len(known)}
         detail = f"it gets {top.arriving or 0.0:,.0f} records/s, the median of the {len(known)} tasks is {usual:,.0f} records/s"
-        which = f'Which keys it gets: `samzapy debug trace JOB.yaml "{top.name}" --records 100` {NO_HURRY}'
+        which = f'Which keys {top.name} gets: `samzapy debug trace JOB.yaml "{top.name}" --records 100` {NO_HURRY}'
         if top.hottest >= HOT:
             key = f"One key makes {100 * top.hottest:.0f} % of the records of {top.name}, which gets {share:.0f} % of all; {busy}."
             remedy = f"Split that key, or sum its records up before; more containers do not help. {which}"
             yield Finding("hot-key", ACT, key, rates, remedy, top.name, detail)
         else:
-            spread = f"Let the program that writes the input use another key, of which no partition gets many more records; more containers do not help. {which}"
+            spread = f"Let the program that writes the input use a key that fills the partitions more evenly; more containers do not help. {which}"
             yield Finding("skew", ACT, f"{top.name} gets {share:.0f} % of the records; {busy}.", rates, spread, top.name, detail)
 
 

@@ -97,6 +97,7 @@ function App() {
     if (!state) return;
     document.title = stale ? `stale since ${clock(stale)} – ${state.job.job}` : `${state.job.state === "RUNNING" ? "" : state.job.state + " – "}${state.job.job}-${state.job.id}`;
   }, [state?.job.state, stale]);
+  useEffect(() => void document.querySelector("nav a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }), [at.name, known]);
   const look = (more) => {
     const next = { ...at.view, ...more };
     for (const name of Object.keys(next)) if (next[name] === "" || next[name] === 0) delete next[name];

@@ -92,7 +92,7 @@ export function Inside({ state, may }) {
       ${!may_ask ? html`<p>Stacks, profiles and traces need a token that may operate: <code>samzapy ui JOB.yaml</code> without --view prints an address with one.</p>` : html`
       <div class="tools"><label>container <select value=${c} onChange=${(e) => setContainer(Number(e.target.value))}>${list.map((one) => html`<option value=${one.id}>${one.id}</option>`)}</select></label>
         <button disabled=${answer.is_busy} onClick=${() => stack(c)}>Stack</button>
-        <label>for <select value=${s} onChange=${(e) => setSeconds(Number(e.target.value))}>${[5, 10, 30].map((n) => html`<option value=${n}>${n} s</option>`)}</select></label>
+        <label>profile for <select value=${s} onChange=${(e) => setSeconds(Number(e.target.value))}>${[5, 10, 30].map((n) => html`<option value=${n}>${n} s</option>`)}</select></label>
         <button disabled=${answer.is_busy} onClick=${() => ask("profile", `/containers/${c}/profile`, { seconds: s })}>Profile</button></div>
       <div class="tools"><label>task <input value=${t} list="tasks-shown" onInput=${(e) => setTask(e.target.value)} /></label><datalist id="tasks-shown">${order.map((name) => html`<option value=${name} />`)}</datalist>
         <label>next <select value=${records} onChange=${(e) => setRecords(Number(e.target.value))}>${[1, 5, 20, 100].map((n) => html`<option value=${n}>${n} records</option>`)}</select></label>

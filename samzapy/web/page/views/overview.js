@@ -8,6 +8,7 @@ import { Jobs } from "./jobs.js";
 import { LastRun } from "./still.js";
 import { EventList } from "./timeline.js";
 
+const MANY_COMMITS = 256; // so many are kept
 const SEE = { "stuck-hook": "inside", "interpreter-held": "timeline", flapping: "timeline", "dead-letters": "errors", "hot-key": "tasks", skew: "tasks", "slow-task": "tasks", "slow-host": "tasks", "standby-behind": "tasks", "too-late": "tasks", "times-in-seconds": "tasks" };
 
 export function Hint({ hint }) {
@@ -55,7 +56,7 @@ export function Overview({ state, series, graph, recent }) {
       <${Tile} name="out" big=${rate(rates.out)} more=${Object.keys(rates.sent).length > 1 ? `${Object.keys(rates.sent).length} topics` : ""} points=${of("out")} />
       <${Tile} name="behind" big=${number(rates.lag)} unit=${rates.lag === 1 ? "record" : "records"} more=${`${seconds(rates.behind_s)} · ${trend(rates)}`} points=${of("lag")} tone="var(--held)" />
       <${Tile} name="record to result" big=${least_s == null ? "–" : `${seconds(least_s)} – ${seconds(most_s)}`.replaceAll(/(?<=\d) /g, "\u00a0")} more="from arrival to commit, in the last minute" />
-      <${Tile} name="commits" big=${seconds(rates.commits.p50_s)} more=${rates.commits.count ? `p99 ${seconds(rates.commits.p99_s)} · ${number(rates.commits.count)} in the last minute` : "none in the last minute"} />
+      <${Tile} name="commits" big=${seconds(rates.commits.p50_s)} more=${rates.commits.count ? `p99 ${seconds(rates.commits.p99_s)} · ${rates.commits.count < MANY_COMMITS ? number(rates.commits.count) : `${MANY_COMMITS} or more`} in the last minute` : "none in the last minute"} />
       <section class="card tile wide"><div class="name">where the time goes${of_whom && html`<span class="warn">, of ${of_whom}</span>`}</div><${Loop} of=${rates.loop} /></section>
     </div>`}
     ${restores.length > 0 &&
