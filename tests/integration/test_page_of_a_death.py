@@ -75,7 +75,7 @@ def test_three_seconds_after_its_death_the_page_says_so(kafka: str, tmp_path: Pa
         page.wait_for_selector(".events li:has-text('restored from')")
         shown = page.locator(".events li").all_inner_texts()
         status = run.until_running()
-        for words in (r"container 1 died: .*killed by SIGKILL", "the job is DEGRADED"):
+        for words in (r"Container 1 died: .*killed by SIGKILL", "The job is DEGRADED"):
             assert KILLS == sum(bool(re.search(words, text)) for text in shown), (words, shown)
         for task in (task for task in status["tasks"] if task["container"] == 1):
             restore = task["stores"]["counts"]["restore"]
