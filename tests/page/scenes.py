@@ -31,7 +31,8 @@ ERROR = {
 }  # fmt: skip
 
 UNREAD = {
-    **ERROR, "type": "SerdeError", "place": "value of visits", "text": "SerdeError: serde json cannot read b'price=1': unexpected character.",
+    **ERROR, "type": "SerdeError", "place": "value of visits", "record": "visits[3]@41002",
+    "text": "SerdeError: serde json cannot read b'price=1': unexpected character.",
     "stack": "-> SerdeError",
 }  # fmt: skip
 
