@@ -43,6 +43,7 @@ class RenewableConsumer(Closing):
         self._make = make
         self._clock = clock
         self._number = number
+        self._ended = f"it ended itself ({caution.why})" if caution.why else "it died without a reason, which may have been want of memory"
         began = clock.monotonic()
         self._least_until = began + (min(LEAST_S, caution.watch_s) if caution.deaths > 1 else 0.0)
         self._little_until = began + caution.watch_s
@@ -77,7 +78,7 @@ class RenewableConsumer(Closing):
         if self.fetch is Fetch.USUAL:
             return ""
         for_s = (self._least_until if self.fetch is Fetch.LEAST else self._little_until) - self._clock.monotonic()
-        return f"it died without a reason, which may have been want of memory: it fetches {self.fetch.value} at a time, for {max(for_s, 0.0):.0f} s more"
+        return f"{self._ended}: it fetches {self.fetch.value} at a time, for {max(for_s, 0.0):.0f} s more"
 
     def check_size(self) -> None:
         """Whether it has fetched so little for long enough."""

@@ -128,7 +128,7 @@ class ContainerRunner:
         self._loop_thread = threading.get_ident()
         self._arm, self._resident, self._before_end = arm, resident, before_end
         self._line, self._sampler = line, sampler
-        self._stuck_logged_at, self._told_of = -1.0, ("", 0.0)
+        self._stuck_logged_at, self._told_of, self._ends = -1.0, ("", 0.0), ""
         self._uncommitted: SamzapyError | None = None  # why the final commit failed
         purge = Purge(lambda: {} if self._container is None else self._container.consumed, clock)
         self._lags = Lags(log, heartbeat_s, self._places, clock, spawn, self._waits_for, purge.step)
@@ -300,7 +300,7 @@ class ContainerRunner:
         number = next(self._reports)
         status = dict(self._status)
         status["news"] = [item for item in status.get("news", ()) if item["n"] > self._heartbeat.told]
-        status.update(self._facts, memory_bytes=self._resident(), state=self._state, number=number, under_way=self._under_way)
+        status.update(self._facts, memory_bytes=self._resident(), state=self._state, number=number, under_way=self._under_way, ends=self._ends)
         status["now"] = self._now()
         for part in ("tasks", "standbys"):
             status[part] = [
@@ -345,6 +345,6 @@ class ContainerRunner:
                 self._number, record, silent_s, self._stuck_hook_s, "\n  ".join(stack),
             )  # fmt: skip
         if silent_s >= self._stuck_hook_s and self._state == "RUNNING":
-            self._die(
-                f"{TaskError.code}: a hook{record} did not return within commit.timeout ({self._stuck_hook_s:.0f} s); it was at {stack[-1]}"
-            )
+            self._ends = f"{TaskError.code}: a hook{record} did not return within commit.timeout ({self._stuck_hook_s:.0f} s); it was at {stack[-1]}"
+            self._heartbeat.report_now()
+            self._die(self._ends)

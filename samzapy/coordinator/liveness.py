@@ -132,6 +132,8 @@ class Liveness:
         """The container is lost, or is to be ended: its tasks are taken by force in this turn."""
         if member.launch.handle is not None:
             member.launch.handle.kill()
+        if ends := member.heard.ends:
+            why = f"{why}: {ends}"  # how the process ended comes first: the search for a record goes by that
         place = self._settings.last_place(member.number, member.owner.pid or 0)
         if place == WATCHDOG:
             why = f"{why} in {WATCHDOG}, after it had been stopped or the machine was busy; no record is the reason"
@@ -160,6 +162,7 @@ class Liveness:
         now, lost, host = self._clock.monotonic(), member.tasks, member.host or ""
         said = (member.history.last_error if not ending.is_asked else ending.restart_reason) or ending.why
         death = Death(now, self._clock.now_ms(), member.where, said)
+        ended_itself = bool(member.heard.ends)
         at, said_why = piece_from_json(member.heard.report.get("under_way")), _said_why(member)
         roster.left.update({t: (member.number, now) for t in lost if t not in roster.left})
         members.clear(member)
@@ -173,7 +176,7 @@ class Liveness:
             members.restart(member, death)
         else:
             found = Found(roster.caution) if said_why else self._suspect(member, at, ending.why)
-            members.died(member, replace(death, counts=not found.is_nearer, records=str(found.at or ""), is_unexplained=not said_why))
+            members.died(member, replace(death, counts=not found.is_nearer, records=str(found.at or ""), is_unexplained=not said_why, said=ended_itself))
             self._restart_or_give_up(member, now, lost, host, unproved(found.caution, found.at))
 
     def _restart_or_give_up(self, member: Member, now: float, lost: tuple[str, ...], host: str, suspected: Suspects | None) -> None:

@@ -14,7 +14,7 @@ from samzapy.ports import ContainerHandle
 STARTING, RUNNING, STOPPING, STOPPED, LOST, FAILED = "STARTING", "RUNNING", "STOPPING", "STOPPED", "LOST", "FAILED"
 DEGRADED, FINISHED, FENCED, PAUSED = "DEGRADED", "FINISHED", "FENCED", "PAUSED"
 WAITING = "WAITING"
-MAX_SLOW = 200
+MAX_SLOW, MAX_ENDS = 700, 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,8 @@ class Death:
         counts: against the restart budget; not where it brought the search for a record nearer to its end.
         records: what it was processing; "" where that is not known.
         place: where its code was; "" where that is not known.
-        is_unexplained: it could not say why.
+        is_unexplained: it reported no error; a record may have ended it.
+        said: it said why it ends its process.
     """
 
     at_s: float
@@ -36,6 +37,7 @@ class Death:
     records: str = ""
     place: str = ""
     is_unexplained: bool = False
+    said: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return {"at_ms": self.at_ms, "process": self.where, "reason": self.why}
@@ -120,6 +122,11 @@ class Heard:
     by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     final: FinalReport | None = None
     memory_bytes: int | None = None
+
+    @property
+    def ends(self) -> str:
+        """Why it said that it ends its process; "" if it did not."""
+        return str(self.report.get("ends") or "")[:MAX_ENDS]
 
     def with_report(self, report: Mapping[str, Any]) -> Heard:
         by_task = {t["name"]: t for t in report.get("tasks", ()) if isinstance(t, dict) and "name" in t}

@@ -134,7 +134,9 @@ class Roster:
         """What a container that starts now is told: it is watched only if one has ended without a reason lately."""
         since = self._clock.monotonic() - self.caution.watch_s
         lately = {m.number: sum(d.is_unexplained and d.at_s > since for d in m.history.deaths) for m in self.members.values()}
-        return replace(self.caution, watch_s=self.caution.watch_s if any(lately.values()) else 0.0, deaths=lately[member.number])
+        last = member.history.deaths[-1] if member.history.deaths else None
+        why = last.why if last is not None and last.said else ""
+        return replace(self.caution, watch_s=self.caution.watch_s if any(lately.values()) else 0.0, deaths=lately[member.number], why=why)
 
     def heartbeat(self, container: int, incarnation: str, report: Mapping[str, Any]) -> dict[str, Any]:
         """Take a container's report; returns its orders.

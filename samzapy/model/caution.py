@@ -122,17 +122,20 @@ class Caution:
         deaths: how often the container ended without a reason lately: within the time that `watch_s` says.
         suspects: to be processed in smaller pieces.
         condemned: not to be processed.
+        why: how it ended the last time, if it said so itself.
     """
 
     watch_s: float = 0.0
     suspects: tuple[Suspects, ...] = ()
     condemned: tuple[Condemned, ...] = ()
     deaths: int = 0
+    why: str = ""
 
     def to_json(self) -> dict[str, object]:
         return {
             "watch_s": self.watch_s,
             "deaths": self.deaths,
+            "why": self.why,
             "suspects": [{**s.piece.to_json(), "alone": s.alone, "proofs": s.proofs, "waits_for": s.waits_for} for s in self.suspects],
             "condemned": [[*c.record, c.deaths, c.why, c.container, c.place] for c in self.condemned],
         }
@@ -150,4 +153,4 @@ def caution_from_json(raw: Mapping[str, Any] | None) -> Caution:
         for t, p, o, deaths, why, container, place in raw.get("condemned", ())
     ]
     known = tuple(Suspects(piece, *counts) for piece, *counts in suspects if piece is not None)
-    return Caution(float(raw.get("watch_s", 0.0)), known, tuple(condemned), int(raw.get("deaths", 0)))
+    return Caution(float(raw.get("watch_s", 0.0)), known, tuple(condemned), int(raw.get("deaths", 0)), str(raw.get("why", "")))

@@ -102,8 +102,10 @@ def _stranger(job: JobFacts) -> Iterator[Finding]:
 def _searching(job: JobFacts) -> Iterator[Finding]:
     for c in job.containers:
         if c.is_searching:
+            _, code, said = c.why.partition(": SZ")
+            how = f"{code}{said}" if code else " without a known reason"
             yield Finding(
-                "searching", KNOW, f"Container {c.number} ended without a known reason. For a while it takes small batches, to see if a record ends it.",
+                "searching", KNOW, f"Container {c.number} ended{how}. For a while it takes small batches, to see if a record ends it.",
                 {}, "", f"container {c.number}",
             )  # fmt: skip
 

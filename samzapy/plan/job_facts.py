@@ -35,7 +35,8 @@ class ContainerFacts:
 
     Attributes:
         loop: shares of its loop's time; empty: not known.
-        deaths: in the last ten minutes; `dying_s`: since the first of them; `why`: of the last one; `is_dying`: they come so fast that one more is expected.
+        deaths: in the last ten minutes; `dying_s`: since the first of them; `why`: of the last one (an error with its code, if
+            the container said so); `is_dying`: they come so fast that one more is expected.
         silent_s: how long its loop has been in one hook; `at`: the line; `record`: which, in words.
         is_searching: it looks for the record that ended its process, in small batches.
         decide_s: how long the brokers took to decide its commits, 95 of 100 of them less.

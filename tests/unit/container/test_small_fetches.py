@@ -16,7 +16,7 @@ from samzapy.container.renewable import RenewableConsumer
 from samzapy.model.caution import Caution
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Fetch
-from samzapy.testing.memory_log import MemoryConsumer, MemoryLog
+from samzapy.testing.memory_log import MemoryCluster, MemoryConsumer, MemoryLog
 from samzapy.testing.memory_partition import MemoryMessage
 from tests.unit.container.bench import Bench
 
@@ -66,6 +66,12 @@ def test_small_fetches_begin_after_a_death_and_end_with_the_watch(
         f"container 0 has not died again: it fetched {before.value} at a time, now {after.value}" for before, after in pairwise(sizes)
     ] == ends
     assert [] == [r for r in caplog.records if r.levelno >= logging.WARNING]  # nothing stands, nothing is wrong
+
+
+def test_why_a_container_ended_itself_is_said_with_what_follows() -> None:
+    caution = Caution(watch_s=60.0, deaths=1, why="exit code 5: SZ200: a hook did not return")
+    consumer = RenewableConsumer(lambda _: MemoryLog(MemoryCluster(SystemClock())).consumer("g", "c"), caution, SystemClock(), 0)
+    assert consumer.why_slow().startswith(f"it ended itself (exit code 5: SZ200: a hook did not return): it fetches {Fetch.LITTLE.value} at a time, for ")
 
 
 def test_what_is_met_while_batches_are_gathered_comes_after_the_records_before_it() -> None:

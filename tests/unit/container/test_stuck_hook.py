@@ -35,6 +35,7 @@ class Office:
         return Assignment("run")
 
     def heartbeat(self, incarnation: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.ends = str(report.get("ends"))
         return {"command": "run"}
 
     def finished(self, incarnation: str, report: Mapping[str, Any]) -> bool:
@@ -61,8 +62,10 @@ def test_a_process_that_hangs_is_told_with_its_record_and_line_and_then_ended(tm
     bench.feed(("good", 1), ("hang", 1))
     why: list[str] = []
 
+    office = Office()
+
     def die(reason: str) -> None:
-        why.append(reason)
+        why.extend((reason, office.ends))
         may_go_on.set()
 
     def build(assignment: Assignment, incarnation: str, supervision: Supervision) -> Container:
@@ -72,7 +75,7 @@ def test_a_process_that_hangs_is_told_with_its_record_and_line_and_then_ended(tm
     runner = ContainerRunner(
         number=0,
         build=build,
-        control=Office(),
+        control=office,
         log=bench.log,
         clock=bench.clock,
         facts={},
@@ -88,6 +91,7 @@ def test_a_process_that_hangs_is_told_with_its_record_and_line_and_then_ended(tm
     assert "test_stuck_hook.py" in told
     assert "may_go_on.wait(LIMIT_S)  # here" in told
     assert "record in[0]@1 did not return within commit.timeout" in why[0]
+    assert why[0] == why[1], "the coordinator has heard it"
     assert JOB.name == "test"
 
 

@@ -12,7 +12,7 @@ from samzapy.coordinator import liveness
 from samzapy.coordinator.job_coordinator import ATTEMPTS, JobCoordinator
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
-from samzapy.model.caution import Caution, piece_of
+from samzapy.model.caution import Caution, caution_from_json, piece_of
 from samzapy.model.dead_letter import Origin
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
@@ -312,6 +312,25 @@ def test_a_container_that_says_why_it_ended_makes_no_record_a_suspect() -> None:
         handle.ended = "exit code 1"
         stage.await_launch(2)
         assert Caution() == stage.roster.caution
+
+
+def test_why_a_container_ended_itself_is_told_with_its_end_and_to_the_next_one() -> None:
+    why = "SZ200: a hook on record in[0]@5 did not return within commit.timeout (60 s); it was at task.py:3 in process: hang()"
+    with Stage() as stage:
+        _, launch, handle = stage.await_launch(1)
+        stage.register(0, launch, "one", {})
+        at = piece_of([("in", 0, 5)]).to_json()
+        stage.roster.heartbeat(0, "one", {"state": "RUNNING", "commits": 1, "under_way": at, "ends": why})
+        handle.ended = "exit code 5"
+        _, launch, _ = stage.await_launch(2)
+        given = None
+        while given is None:
+            given = stage.roster.register(0, launch, "two", {})
+        assert f"exit code 5: {why}" == given.caution.why
+        assert 1 == given.caution.deaths, "the record may be the reason"
+        assert [(at, 1)] == [(suspect.piece.to_json(), suspect.proofs) for suspect in given.caution.suspects], "as of any process that ends by itself"
+        assert f"exit code 5: {why}" == stage.roster.status()["containers"][0]["last_restart"]["reason"]
+        assert given.caution == caution_from_json(given.caution.to_json())
 
 
 def test_a_tasks_own_error_stops_the_job_without_a_restart_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:

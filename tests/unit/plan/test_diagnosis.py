@@ -58,6 +58,7 @@ CASES = [
     ("stuck-hook", STUCK, "Code of the job in container 1 on record orders[1]@55 has not returned for 43 s; it is at pay.py:31 in charge: sleep(60)."),
     ("stranger", STRANGER, "Partition 2 waits: orders[2]: another application's transaction is open at 912; the task waits for the records after it."),
     ("searching", job(containers=with_one(containers(loop(), loop(0.95)), 1, is_searching=True)), "Container 1 ended without a known reason"),
+    ("searching", job(containers=with_one(containers(), 1, is_searching=True, why="exit code 5: SZ200: it hung")), "Container 1 ended: SZ200: it hung. For"),
     ("broker-slow", job(containers=[replace(c, decide_s=0.8) for c in containers()]), "Commits wait 0.8 s for the brokers to decide, in 2 of 2"),
     ("skew", SKEWED, "Partition 1 gets 75 % of the records; container 1 is busy 97 % of its time, the others 35 % at most."),
     ("hot-key", ONE_KEY, "One key makes 44 % of the records of Partition 1, which gets 75 % of all; container 1 is busy 97 %"),
