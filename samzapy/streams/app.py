@@ -97,10 +97,10 @@ class App:
                 the value, milliseconds since 1970 or a datetime with a time zone.
             watermark_delay: how much older than the newest record of its partition a record may be, as text ("5s") or timedelta. Windows need it, except
                 with `time="processing"`.
-            idle_timeout: after this long without a record, a partition no longer holds event time back; None: it always does.
+            idle_timeout: after this long without a record, a partition no longer holds event time back; None or "never": it always does.
             when_idle: what event time does while no partition has records. "hold": it stands still; "advance": it goes on at the speed of the clock.
             max_ahead: how far ahead of the clock event time may get. A record that is ahead of the records before it by more than this moves event time
-                only when later records confirm it. None: no limit.
+                only when later records confirm it. None or "any": no limit.
         """
         where = place()
         self._refuse_twice(topic, where)
@@ -225,7 +225,7 @@ def _timing(what: str, delay: Any, idle: Any, when_idle: str, ahead: Any, by_clo
         return None
 
     def shown(name: str, given: Any, word: str) -> str:
-        return word if given is None else format_duration(milliseconds(given, f"{what}{name}=…)", least=0 if given is delay else 1))
+        return word if given in (None, word) else format_duration(milliseconds(given, f"{what}{name}=…)", least=0 if given is delay else 1))
 
     delayed = shown("watermark_delay", delay, "0s")
     return Timing(delayed, shown("idle_timeout", idle, "never"), when_idle, shown("max_ahead", ahead, "any"))

@@ -11,6 +11,9 @@ from samzapy.api.errors import ConfigurationError
 from samzapy.config.document import settings_from_document
 from samzapy.config.errors import ConfigError
 from samzapy.config.program import as_written
+from samzapy.streams import App
+from samzapy.testing.harness_job import HarnessJob
+from samzapy.testing.memory_registry import MemoryRegistry
 from samzapy.wiring.job_file import load_program
 from samzapy.wiring.tasks import tasks_of
 
@@ -79,3 +82,17 @@ def test_what_travels_holds_what_the_program_says_and_is_compared_where_it_runs(
     other = settings_from_document({**loaded.document, "stores": {"m": {"key": "string", "value": "integer"}}}, {})
     with pytest.raises(ConfigurationError, match="the program on this host has other stores than the one that the run was started with"):
         tasks_of(other, loaded.folders)
+
+
+def test_streams_take_the_words_of_job_files_for_what_has_no_limit() -> None:
+    said = []
+    for idle, ahead in ((None, None), ("never", "any")):
+        app = App()
+        app.stream("in", key=str, value=str, watermark_delay="1s", idle_timeout=idle, max_ahead=ahead).count("n")
+        [one] = HarnessJob.of(app, (), {}, MemoryRegistry()).settings.inputs
+        assert one.time is not None
+        said.append((one.time.idle_timeout_ms, one.time.max_ahead_ms))
+    assert [(None, None), (None, None)] == said
+    for wrong in ({"idle_timeout": "any"}, {"max_ahead": "never"}, {"watermark_delay": "never"}):
+        with pytest.raises(ConfigurationError, match="is no duration"):
+            App().stream("in", key=str, value=str, **{"watermark_delay": "1s", **wrong})
