@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -90,9 +91,11 @@ def scan(
     if windows is not None:
         slices = windows.rows(_entries(job, store), lambda key: key.startswith(start))
         windows.show(slices[:limit] if limit else slices, as_json)
+        _say_if_none(store, slices, prefix)
         return
     found = sorted((entry for entry in _entries(job, store) if entry[1].startswith(start)), key=_order(job, store))
     _print(job, store, found[:limit] if limit else found, as_json)
+    _say_if_none(store, found, prefix)
 
 
 @app.command("export")
@@ -105,9 +108,13 @@ def export(file: JobFile, store: StoreName, more: MoreFiles = None, sets: Sets =
     job = Job(file, more, sets)
     windows = _windows(job, store)
     if windows is not None:
-        windows.show(windows.rows(_entries(job, store), lambda key: True), as_json)
+        slices = windows.rows(_entries(job, store), lambda key: True)
+        windows.show(slices, as_json)
+        _say_if_none(store, slices)
         return
-    _print(job, store, sorted(_entries(job, store), key=_order(job, store)), as_json)
+    found = sorted(_entries(job, store), key=_order(job, store))
+    _print(job, store, found, as_json)
+    _say_if_none(store, found)
 
 
 @app.command("restore")
@@ -220,6 +227,11 @@ def _print(job: Job, store: str, entries: list[Entry], as_json: bool) -> None:
             print_json({**exact("key", raw_key, k), **exact("value", raw, v), "task": task, "partition": partition})
         else:
             sys.stdout.write(f"{text_of(k)}\t{text_of(v)}\t{task}\n")
+
+
+def _say_if_none(store: str, found: Sequence[object], prefix: str = "") -> None:
+    if not found:
+        say(f"store {store!r} has no committed entry" + (f" whose key begins with {prefix!r}" if prefix else ": it is empty"))
 
 
 app.command("drop")(forget.drop)
