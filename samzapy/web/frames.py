@@ -30,6 +30,7 @@ MAX_NEWS, MAX_TEXT = 20, 200
 ROW = ("name", "state", "container", "lag", "behind_s", "rate", "busy", "us", "processed", "skipped", "dead_letters", "reason")
 CONTAINER = ("id", "state", "host", "preferred_host", "pid", "restarts", "reason", "memory_bytes", "loop", "badge", "now")
 COUNTED, MAX_OPERATORS = ("in", "out", "dropped", "late"), 60
+BEHIND_S = 10.0  # a task with records to read is always behind by a little
 LETTERS = {"RUNNING": "r", "RESTORING": "s", "BOOTSTRAPPING": "b", "STOPPED": "e", "WAITING": "w"}
 
 
@@ -175,12 +176,18 @@ def _row(task: Mapping[str, Any]) -> dict[str, Any]:
     return _said(row)
 
 
+def _is_behind(task: Mapping[str, Any]) -> bool:
+    """Whether a task that runs is behind by more than a busy one always is."""
+    seconds = task.get("behind_s")
+    return bool(task["lag"]) and (seconds is None or seconds >= BEHIND_S)
+
+
 def _cells(status: Mapping[str, Any]) -> dict[str, str]:
-    """By container, a letter for each of its tasks, its state, or `l` where it lags; `12r` are twelve alike in a row."""
+    """By container, a letter for each of its tasks, its state, or `l` where it runs and is behind; `12r` are twelve alike in a row."""
     cells: dict[str, list[str]] = {}
     for task in status["tasks"][:MAX_CELLS]:
         letter = LETTERS.get(task["state"], "w")
-        cells.setdefault("" if task["container"] is None else str(task["container"]), []).append("l" if letter == "r" and task["lag"] else letter)
+        cells.setdefault("" if task["container"] is None else str(task["container"]), []).append("l" if letter == "r" and _is_behind(task) else letter)
     return {number: "".join(f"{len(list(alike))}{letter}" for letter, alike in groupby(letters)) for number, letters in cells.items()}
 
 

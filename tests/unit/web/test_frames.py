@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from samzapy.coordinator.http import REQUEST_S
-from samzapy.web.frames import Streams, View, changed, make_frame
+from samzapy.web.frames import Streams, View, _cells, changed, make_frame
 from tests.page.staged import Stage, live
 
 MAX_FRAME = 32 << 10
@@ -39,6 +39,17 @@ def test_only_what_changed_is_sent_again() -> None:
     then = changed(make_frame(facts, view), sent)
     assert ["Partition 1"] == then["order"]
     assert {"Partition 0", "Partition 2", "Partition 3"} == {name for name, row in then["rows"].items() if row is None}
+
+
+@pytest.mark.parametrize(("lag", "behind_s", "expected"), [(0, 0.0, "4r"), (700, 2.5, "4r"), (700, 10.0, "4l"), (700, None, "4l")])
+def test_a_task_is_behind_where_a_busy_one_would_not_be(lag: int, behind_s: float | None, expected: str) -> None:
+    stage = Stage(4, 1)
+    stage.beat(lag=lag)
+    facts = live(stage)
+    status = facts.status()
+    for task in status["tasks"]:
+        task["behind_s"] = behind_s
+    assert {"0": expected} == _cells(status)
 
 
 def test_news_are_told_once() -> None:
