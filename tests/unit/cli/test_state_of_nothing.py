@@ -29,12 +29,14 @@ def test_an_empty_store_is_said_to_be_empty(
     file.write_text("job: j\napp: nothing_yet:app\nkafka: {bootstrap.servers: 'x:1'}\n")
     with Harness(str(file)) as h:
         h.run()
+        capsys.readouterr()  # what the run logs, where an earlier test has set that up
         monkeypatch.setattr("samzapy.cli.job.kafka_log", lambda settings: h.log)
         for show in (scan, export):
             show(file, store, as_json=as_json)
             assert ("", f"store '{store}' has no committed entry: it is empty\n") == capsys.readouterr()
         h.send("lines", "to be", key="ada", timestamp=1_600_000_000_000)
         h.run()
+        capsys.readouterr()
         scan(file, store, "b", as_json=as_json)
         assert ("", f"store '{store}' has no committed entry whose key begins with 'b'\n") == capsys.readouterr()
         for show in (scan, export):
