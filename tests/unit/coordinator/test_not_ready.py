@@ -38,8 +38,9 @@ def test_a_secret_that_is_missing_where_containers_run_ends_the_job_with_its_nam
 
         container = threading.Thread(target=run)
         container.start()
+        # A real thread, for which the stepped clock does not wait: it gets 50 ms of real time for each step.
+        stage.clock.until(lambda: container.join(0.05) is None and not container.is_alive(), 300.0, "the end of the container")
         assert stage.await_end() == 2
-        container.join(30.0)
         listener.stop()
         assert 1 == len(stage.launches), "it is not started again"
         assert stage.roster.failure is not None
