@@ -25,14 +25,15 @@ FLAPS = 3
 GROWS_MIB, FAR_S, COPY_LAG = 10.0, 5.0, 10_000
 ROOM = 0.8  # of a container's time that a job of the right size takes
 WHEN_IT_RETURNS = (
-    "When it returns, the container goes on by itself. After `commit.timeout` the container is ended and started again, and the record is processed again; "
-    "if that hangs too, `on_error` applies to the record."
+    "When it returns, the container goes on by itself. After `commit.timeout` (1 min unless the job file says otherwise) the container is ended and "
+    "started again, and the record is processed again; if that hangs too, `on_error` of the job file applies to it: unless set, the job ends and names it."
 )
 NO_HURRY = "Until then its records are processed late, and none is lost as long as Kafka keeps them (the topic's `retention.ms`)."
 LOOK_AT_BROKERS = "Find out whether a broker is down, or whether its disk or network is busy."
 MORE_MEMORY = (
-    "Set `containers.memory` lower in the job file: Python and the code of the job need room besides. Or give its host more (with Spark the executors: "
-    "`spark.executor.memoryOverhead`). Then stop the job and run it again. More containers with fewer tasks each help if they start on other hosts."
+    "`containers.memory` is only what stores and caches take; Python and the job's code come on top, and all of it has to fit into the host's memory. Set "
+    "`containers.memory` in the job file to half of what the host has for the container, or give the host more (Spark: `spark.executor.memoryOverhead`). "
+    "Then `samzapy stop JOB.yaml`, and run it again. More containers with fewer tasks each help if they start on other hosts."
 )
 KILLED = "Find out who sends SIGKILL: the kernel for want of memory (`journalctl -k` on its host), the cluster, or a person."
 SEE_ITS_LOG = "See what its process wrote before it ended: in the output of `samzapy run JOB.yaml`, with Spark also in the executor's stderr."

@@ -150,8 +150,8 @@ def test_who_dies_for_want_of_memory_is_told_so_first_and_what_to_set() -> None:
     finding = dying("was killed by SIGKILL" + killed_for_memory(500 * MIB, 512 * MIB, 0.4, False))
     assert finding.sentence.startswith("Container 1 is probably out of memory: it died 3 times in 10 minutes")
     assert "its memory was 500 MiB 0.4 s before, containers.memory is 512 MiB; the kernel or the cluster may have killed it for its memory)." in finding.sentence
-    assert "`containers.memory` lower" in finding.remedy
-    assert "stop the job and run it again" in finding.remedy
+    assert "Set `containers.memory` in the job file to half of what the host has for the container" in finding.remedy
+    assert "Then `samzapy stop JOB.yaml`, and run it again." in finding.remedy
     assert 125.0 == finding.for_s, "since the first death"
 
 
@@ -167,7 +167,7 @@ def test_who_dies_of_something_else_is_not_told_to_save_memory(why: str, remedy:
 
 def test_code_that_hangs_is_told_with_what_happens_next() -> None:
     finding = one(STUCK)
-    for words in ("`samzapy debug stack JOB.yaml --container 1`", "When it returns", "After `commit.timeout`", "`on_error` applies"):
+    for words in ("`samzapy debug stack JOB.yaml --container 1`", "When it returns", "After `commit.timeout`", "`on_error` of the job file applies", "unless set, the job ends"):
         assert words in finding.remedy
     assert 43.0 == finding.for_s
 
