@@ -55,11 +55,12 @@ class Inputs:
     def assign(self, tasks: Iterable[TaskInstance], positions: Mapping[str, Mapping[TopicPartition, int]]) -> None:
         """T6: read the inputs of these tasks from `positions` (by task name); bootstrap gates are set again.
 
-        A partition that another task reads already goes back to the offset where this task begins; the other task does not get its records
-        a second time. The caller has just committed, so the other task's checkpoint has its next offset.
+        A partition that another task reads already goes back to the offset where this task begins; the other task goes on where it stands. That is
+        not what its checkpoint says: it may be reading a bootstrap input again, as each of these tasks may. Only between two batches.
         """
         start: dict[TopicPartition, int] = {}
         shared = set(self._by_partition)
+        stand = self.positions(()) if shared else {}
         tasks = list(tasks)
         # All ends with one call. A gate is the end as it is now, before the first record is handed out.
         bounds = self._consumer.bounds_of(task_input.partition for task in tasks for task_input in task.inputs if task_input.spec.bootstrap)
@@ -70,10 +71,9 @@ class Inputs:
                 if task_input.condemned and offset < task_input.again_until:
                     LOG.info("input %s is read again from %d without %s", task_input.partition, offset, _named(task_input.condemned))
                 start[task_input.partition] = min(offset, start.get(task_input.partition, offset))
-                # The others continue at their own checkpoint, or further if they have already skipped past it.
-                for other in self._by_partition.get(task_input.partition, ()) if task_input.partition in shared else ():
-                    if other.task is not task_input.task:
-                        other.resume_at = max(other.resume_at, other.task.committed.inputs[str(task_input.partition)].next_offset)
+                for other in self._by_partition.get(task_input.partition, ()):
+                    if other.task.name in stand:
+                        other.resume_at = stand[other.task.name][task_input.partition]
                         start[task_input.partition] = min(start[task_input.partition], other.resume_at)
                 self._by_partition.setdefault(task_input.partition, []).append(task_input)
                 # If there is nothing to read before the end there is no gate: no record would come to open it. A bounded run reads no

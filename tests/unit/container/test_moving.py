@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -355,3 +355,77 @@ def test_a_task_is_restored_while_a_long_batch_is_processed_and_begins_after_it(
     assert ("k1", 2) == bench.read("out", 1)[-1]
     assert 300 == len(bench.read("out", 0))
     one[0].container.close()
+
+
+class Remembering(StreamTask):
+    """What it was told of users since its start, and how many of them it knew when a record came."""
+
+    told: ClassVar[dict[str, list[tuple[str, int | None]]]] = {}
+    knew: ClassVar[dict[str, list[int]]] = {}
+
+    def init(self, context):
+        self.name = context.task_name
+        self.told[self.name] = []
+
+    def process(self, envelope, collector, coordinator):
+        if envelope.stream == "users":
+            self.told[self.name].append((envelope.key, envelope.message))
+        else:
+            self.knew.setdefault(self.name, []).append(len(self.told[self.name]))
+
+
+USERS = [(f"u{n}", n) for n in range(2500)]  # of several polls
+
+
+def _with_users(tmp_path: Path, partitions: int, stores: dict[str, dict[str, bool]]) -> tuple[Bench, Actor, Actor, type[Remembering]]:
+    """Every task has users from a broadcast input that is read at each start; one container has the first task, another one all others."""
+    task = type("Remembers", (Remembering,), {"told": {}, "knew": {}})
+    bench = Bench(tmp_path, task, partitions=partitions, inputs={"in": {}, "users": {"bootstrap": True}}, broadcast={"users"}, stores=stores)
+    bench.feed(*USERS, topic="users")
+    names = [f"Partition {n}" for n in range(partitions)]
+    one, two = Actor(bench, 0, names[:1]), Actor(bench, 1, names[1:])
+    for each in (one, two, one, two):
+        each.turn()
+    assert all(told == USERS for told in task.told.values())
+    return bench, one, two, task
+
+
+OF_USERS = pytest.mark.parametrize("stores", [{}, {"s": {"changelog": False}}, {"s": {}, "plain": {"changelog": False}}])
+
+
+@OF_USERS
+@pytest.mark.parametrize("joining", [1, 2, 3])
+def test_tasks_that_join_a_running_container_together_each_read_a_broadcast_input_again(
+    tmp_path: Path, stores: dict[str, dict[str, bool]], joining: int
+) -> None:
+    bench, one, two, task = _with_users(tmp_path, joining + 1, stores)
+    before = list(task.told["Partition 0"])
+    two.container.close()
+    one.named([f"Partition {n}" for n in range(joining + 1)])
+    one.turn(60)
+    for partition in range(joining + 1):
+        bench.feed(("k", 1), partition=partition)
+    one.turn()
+    assert {name: told == USERS for name, told in task.told.items()} == dict.fromkeys(task.told, True)
+    assert task.knew == {f"Partition {n}": [len(USERS)] for n in range(joining + 1)}
+    assert task.told["Partition 0"] == before, "it is told nothing twice"
+
+
+@OF_USERS
+@pytest.mark.parametrize("turns", [1, 2, 3, 4, 6])
+def test_a_task_that_still_reads_a_broadcast_input_again_reads_all_of_it_though_another_one_joins(
+    tmp_path: Path, stores: dict[str, dict[str, bool]], turns: int
+) -> None:
+    bench, one, two, task = _with_users(tmp_path, 3, stores)
+    two.container.close()
+    one.named(["Partition 0", "Partition 1"])
+    one.turn(turns)
+    one.named(["Partition 0", "Partition 1", "Partition 2"])
+    one.turn(turns)
+    bench.feed(("new", 1), topic="users")
+    for partition in range(3):
+        bench.feed(("k", 1), partition=partition)
+    one.turn(60)
+    assert {name: told == [*USERS, ("new", 1)] for name, told in task.told.items()} == dict.fromkeys(task.told, True)
+    assert [len(task.knew[f"Partition {n}"]) for n in range(3)] == [1, 1, 1]
+    assert min(known for knew in task.knew.values() for known in knew) >= len(USERS)

@@ -167,7 +167,8 @@ def test_who_dies_of_something_else_is_not_told_to_save_memory(why: str, remedy:
 
 def test_code_that_hangs_is_told_with_what_happens_next() -> None:
     finding = one(STUCK)
-    for words in ("`samzapy debug stack JOB.yaml --container 1`", "When it returns", "After `commit.timeout`", "`on_error` of the job file applies", "unless set, the job ends"):
+    assert "`samzapy debug stack JOB.yaml --container 1`" in finding.remedy
+    for words in ("When it returns", "After `commit.timeout`", "`on_error` of the job file applies", "unless set, the job ends"):
         assert words in finding.remedy
     assert 43.0 == finding.for_s
 
