@@ -83,3 +83,10 @@ def ran(task_input: TaskInput | None, batch: Sequence[Message], first: int, end:
     if task_input is not None and first < end:
         task_input.ran(now_s - since_s, batch[first], batch[end - 1])
     return now_s
+
+
+def only_reader(readers: Sequence[TaskInput], message: Message) -> TaskInput | None:
+    """The one task that reads the partition, if this record and those after it are new to it."""
+    if len(readers) != 1 or message.offset() < readers[0].resume_at or message.offset() < readers[0].again_until:
+        return None
+    return readers[0]

@@ -33,6 +33,7 @@ class Inputs:
     Attributes:
         readers: by (topic, partition), the inputs of the tasks that read it.
         drained: polls so far that brought less than they could.
+        all_wait: why no partition is read now, and nothing is processed; "": they are.
     """
 
     def __init__(self, consumer: Consumer, stall_s: float = 60.0) -> None:
@@ -48,6 +49,7 @@ class Inputs:
         self._waits: dict[TopicPartition, tuple[int, str]] = {}  # what is known of a position: why its partition waits there, or ""
         self._stall_s = stall_s
         self.drained = 0
+        self.all_wait = ""
         self._holds_all = False
         self._stands: dict[TopicPartition, Still] = {}
         self._said: dict[TopicPartition, tuple[int, str]] = {}  # at which position, and what
@@ -256,6 +258,8 @@ class Inputs:
         for partition, (_, why) in self._said.items():
             for task_input in self._by_partition[partition]:
                 task_input.task.reason = task_input.task.reason or why
+        for task in self.tasks() if self.all_wait else ():
+            task.reason = task.reason or self.all_wait
 
     def read_again(self, renew: Callable[[], None]) -> None:
         """Continue with a new consumer, which `renew` makes, at each task's next offsets; only between two batches."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from samzapy import failpoints
 from samzapy.api.errors import SamzapyError
-from samzapy.container.batches import BatchSize, envelope_of, envelopes_of, in_a_row, ran
+from samzapy.container.batches import BatchSize, envelope_of, envelopes_of, in_a_row, only_reader, ran
 from samzapy.container.careful import Careful
 from samzapy.container.commits import Commits
 from samzapy.container.envelopes import RecordEnvelope
@@ -23,6 +23,7 @@ from samzapy.container.inputs import Inputs
 from samzapy.container.pausing import Paused
 from samzapy.container.poison_search import Culprit, PoisonSearch
 from samzapy.container.requests import Requests
+from samzapy.container.retrying import Retrying
 from samzapy.container.schedule import Schedule
 from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.container.tasks import Tasks
@@ -73,11 +74,13 @@ class Processing:
         self._clock = clock
         self._tracing = tracing
         self._size = BatchSize()
+        self._retrying = Retrying(inputs, clock, retries)
         self.seen_at = clock.monotonic()
 
     def run(self, batch: Sequence[Message]) -> None:
         """Process these records, whatever is due in between included."""
         self._transaction.begin_batch(batch)
+        self._retrying.ended()
         if self._requests.pending:  # windows that became due without a record
             self._settle(None)
         if batch:
@@ -136,7 +139,7 @@ class Processing:
                 bound_at, first = ran(task_input, batch, first, index, bound_at, now()), index
                 topic, partition = message.topic(), message.partition()
                 readers = self._inputs.readers.get((topic, partition), ())
-                task_input = _only_reader(readers, message)
+                task_input = only_reader(readers, message)
                 if task_input is not None:
                     process, ssp = task_input.process, task_input.ssp
                     decode_key, decode_value = task_input.decode_key, task_input.decode_value
@@ -186,7 +189,7 @@ class Processing:
         while index < end:
             message = batch[index]
             readers = self._inputs.readers.get((message.topic(), message.partition()), ())
-            task_input = _only_reader(readers, message)
+            task_input = only_reader(readers, message)
             if task_input is None or not task_input.task.takes_batches:
                 self._share(readers, message, index)
                 index += 1
@@ -305,13 +308,16 @@ class Processing:
             retries += 1
         while failure is not None and attempts <= retries:
             error = failure
+            self._retrying.failed(message, error, attempts)
             self._back_off(backoff_s(attempts))
             if task_input not in self._inputs.readers.get((message.topic(), message.partition()), ()):
-                return  # its task was released or stopped meanwhile, and stands before this record
+                failure = None  # its task was released or stopped meanwhile, and stands before this record
+                break
             attempts += 1
             failure = self._attempt(task_input, (message,))
             if failure is not None:
                 self._undo(task_input)
+        self._retrying.ended()
         if failure is not None:
             self._given_up.apply_on_error(task_input, message, failure, attempts)
 
@@ -341,10 +347,3 @@ class Processing:
                 task_input.condemn(message.offset())
                 task_input.resume_at = next_offset(message.offset())  # this task is done with it, even if the next one stops the job here
         self._transaction.next_index = index + 1
-
-
-def _only_reader(readers: Sequence[TaskInput], message: Message) -> TaskInput | None:
-    """The one task that reads the partition, if this record and those after it are new to it."""
-    if len(readers) != 1 or message.offset() < readers[0].resume_at or message.offset() < readers[0].again_until:
-        return None
-    return readers[0]

@@ -97,6 +97,28 @@ def test_while_a_record_waits_the_heartbeat_and_commits_go_on_and_it_is_not_comm
     assert 1 == container.tasks["Partition 0"].committed.inputs["in[0]"].next_offset
 
 
+def test_a_record_that_is_tried_again_for_long_is_told_of_as_the_reason_why_all_tasks_stand_still(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(tmp_path, failing(90), retries=100, partitions=2)
+    bench.feed(("boom", 5), ("a", 1))
+    bench.feed(("b", 1), partition=1)
+    reasons: list[tuple[float, list[str]]] = []
+    bench.name(0, "i", bench.spec().tasks)
+    look = Supervision(lambda: reasons.append((bench.clock.passed, [str(task["reason"]) for task in container.status()["tasks"]])))
+    container = Container(bench.spec(), "i", "run", None, bench.log, bench.clock, supervision=look)
+    container.start()
+    bench.drain(container)
+    told = [at for at, each in reasons if each and all(text.startswith("record in[0]@0 failed ") for text in each)]
+    assert told[0] < 10
+    assert told[-1] > 60
+    assert "times in 5 s, and its container waits: it is tried up to 100 times again (on_error.retries): ValueError: boom number" in caplog.text
+    assert 2 == caplog.text.count("and its container waits"), "after 5 s and once a minute"
+    container.step()
+    bench.clock.passed += 5
+    container.step()
+    assert ["", ""] == [task["reason"] for task in container.status()["tasks"]]
+    assert [("boom", 5), ("a", 1)] == bench.read("out")
+
+
 def test_records_before_and_after_one_that_is_tried_again_all_count(tmp_path: Path) -> None:
     bench = Bench(tmp_path, failing(1), retries=1, partitions=2)
     for partition in (0, 1):
