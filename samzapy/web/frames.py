@@ -26,7 +26,7 @@ EVERY_S, LOOK_S, FRESH_S = 1.0, 0.25, 0.5
 STREAM_S = REQUEST_S - 10.0
 MAX_STREAMS = 32
 MAX_ROWS, MAX_CONTAINERS, MAX_CELLS = 50, 50, 10_000
-MAX_NEWS, MAX_TEXT = 20, 200
+MAX_NEWS, MAX_TEXT, MAX_EVENT = 20, 200, 500
 ROW = ("name", "state", "container", "lag", "behind_s", "rate", "busy", "us", "processed", "skipped", "dead_letters", "reason")
 CONTAINER = ("id", "state", "host", "preferred_host", "pid", "restarts", "reason", "memory_bytes", "loop", "badge", "now")
 COUNTED, MAX_OPERATORS = ("in", "out", "dropped", "late"), 60
@@ -139,7 +139,7 @@ def make_frame(facts: Facts | Recent, view: View) -> dict[str, Any]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+    return text if len(text) <= MAX_EVENT else text[: MAX_EVENT - 1] + "…"
 
 
 def _operators(tasks: Rows) -> dict[str, list[int]]:

@@ -72,7 +72,8 @@ function useLive(view, is_on) {
 
 /** Events in their order, each once. */
 function merged(a, b) {
-  const by_number = new Map([...a, ...b].map((e) => [e.n, e]));
+  const by_number = new Map(a.map((e) => [e.n, e]));
+  for (const e of b) if (!(by_number.get(e.n)?.text.length > e.text.length)) by_number.set(e.n, e); // a frame cuts what is long
   return [...by_number.values()].sort((x, y) => x.n - y.n).slice(-MAX_EVENTS);
 }
 

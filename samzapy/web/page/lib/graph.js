@@ -38,14 +38,15 @@ export function layout(nodes) {
 
 function lines(node, rates, job, of_whom) {
   switch (node.kind) {
-    case "input": return [`${node.bootstrap ? "bootstrap input" : node.broadcast ? "broadcast input" : "input"}, ${node.partitions} partitions`, node.lag == null ? "" : `behind ${number(rates.lag)} records`];
-    case "job": return job.is_still ? ["tasks", `${job.tasks} tasks`, "not running now"] : ["tasks", `${job.tasks} tasks in ${job.containers} containers`, `${rate(rates.in)} · busy ${percent((rates.loop.process || 0) + (rates.loop.commit || 0))}${of_whom && ` in ${of_whom.replace(" containers", "")}`}`];
+    case "input": return [`${node.bootstrap ? "bootstrap input" : node.broadcast ? "broadcast input" : "input"}, ${some(node.partitions, "partition")}`, node.lag == null ? "" : `behind ${some(rates.lag, "record")}`];
+    case "job": return job.is_still ? ["tasks", some(job.tasks, "task"), "not running now"] : ["tasks", `${some(job.tasks, "task")} in ${some(job.containers, "container")}`, `${rate(rates.in)} · busy ${percent((rates.loop.process || 0) + (rates.loop.commit || 0))}${of_whom && ` in ${of_whom.replace(" containers", "")}`}`];
     case "store": return ["store", node.changelog ? "in a changelog" : "without a changelog"];
     case "dead letters": return ["dead letters", job.is_still ? "see Errors" : `${number(job.set_aside)} set aside`];
     default: return ["output", rate(rates.sent[node.name] || 0)];
   }
 }
 
+const some = (n, what) => `${number(n)} ${what}${n === 1 ? "" : "s"}`;
 const cut = (text, n) => (text.length > n ? text.slice(0, n - 1) + "…" : text);
 
 function Edge({ from, to, per_s, letters, is_stacked }) {

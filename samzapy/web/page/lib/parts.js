@@ -25,7 +25,7 @@ export function hindered(c, letters) {
 export function Shape({ c, letters }) {
   const instead = hindered(c, letters);
   return html`<${State} of=${c.state} tone=${instead && c.state === "RUNNING" ? "warn" : ""} /> <${Badge} of=${instead ? "" : c.badge} />
-    ${instead && html`<div class="warn">${instead}</div>`}${c.restarts ? html`<div class="soft">started again ${c.restarts === 1 ? "once" : `${c.restarts} times`}</div>` : ""}`;
+    ${instead && html`<div class="warn">${instead}</div>`}${c.restarts ? html`<div class=${c.restarts > 2 ? "warn" : "soft"}>started again ${c.restarts === 1 ? "once" : `${c.restarts} times`}</div>` : ""}`;
 }
 
 /** Where a container runs. */

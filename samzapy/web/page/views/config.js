@@ -27,7 +27,7 @@ export function Config({ view, look, run_id }) {
     <div class="tools"><label>find <input type="search" value=${find} onInput=${(e) => look({ find: e.target.value })} /></label><label><input type="checkbox" checked=${all} onChange=${() => setAll(!all)} /> also defaults</label>
       <label>compare with <select value=${view.against || ""} onChange=${(e) => look({ against: e.target.value })}><option value="">nothing</option><option value="file">the job file now</option>
         ${others.map((r, i) => html`<option value=${r.run_id}>${i ? "" : "the run before, "}${when(r.began_ms)}</option>`)}</select></label></div>
-    ${view.against ? html`<${Compared} run_id=${run_id} against=${view.against} />` : html`<div class="scroll"><table><caption class="hidden">Configuration</caption><thead><tr><th>key</th><th>value</th><th>from</th></tr></thead>
+    ${view.against ? html`<${Compared} run_id=${run_id} against=${view.against} />` : html`<div class="scroll"><table class="cards"><caption class="hidden">Configuration</caption><thead><tr><th>key</th><th>value</th><th>from</th></tr></thead>
       <tbody>${shown.map((r) => html`<tr key=${r.key + r.from}><td class="mono nw">${r.key}</td><td class="mono value">${r.value}</td><td class="soft nw">${r.from}</td></tr>`)}</tbody></table></div>`}
   </section>`;
 }

@@ -79,5 +79,5 @@ export function Overview({ state, series, graph, recent }) {
       <section class="card"><h2>Last events</h2><${EventList} events=${recent.slice(-6).reverse()} /></section>
     </div>`}
     <${Jobs} />
-    <p class="soft">${job.is_still ? "" : html`${percent(job.states.RUNNING / job.tasks || 0)} of ${job.tasks} tasks run · `}run ${job.run_id}</p>`;
+    <p class="soft">${job.is_still ? "" : html`${number(job.states.RUNNING || 0)} of ${number(job.tasks)} tasks are RUNNING · `}run ${job.run_id}</p>`;
 }

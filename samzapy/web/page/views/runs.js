@@ -6,7 +6,7 @@ import { brief, moment, number, seconds, when } from "../lib/format.js";
 import { State, html } from "../lib/parts.js";
 import { EventList } from "./timeline.js";
 
-export const Changes = ({ rows }) => html`<div class="scroll"><table><caption class="hidden">What changed</caption><thead><tr><th>key</th><th>was</th><th>is</th></tr></thead>
+export const Changes = ({ rows }) => html`<div class="scroll"><table class="cards"><caption class="hidden">What changed</caption><thead><tr><th>key</th><th>was</th><th>is</th></tr></thead>
   <tbody>${rows.map((r) => html`<tr key=${r.key}><td class="mono nw">${r.key}</td><td class="mono value">${r.before ?? "–"}<div class="soft">${r.before_from}</div></td><td class="mono value">${r.now ?? "–"}<div class="soft">${r.now_from}</div></td></tr>`)}</tbody></table></div>`;
 
 function Run({ id }) {

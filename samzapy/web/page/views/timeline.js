@@ -61,9 +61,9 @@ function Plot({ series, from, to }) {
   span.current = [from / 1000, to / 1000];
   useEffect(() => {
     const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name);
-    const axis = { grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif", size: INSET, values: (_, ticks) => ticks.map((n) => short(n).replace(".0", "")) };
+    const axis = { grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif", size: INSET, values: (_, ticks) => ticks.map((n) => (n < 1e6 ? short(n).replace(".0", "") : `${n / 1e6} M`)) };
     const inside = (u, ticks) => ticks.map((t) => (u.valToPos(t, "x") < SIDE || u.valToPos(t, "x") > u.over.clientWidth - SIDE ? null : t));
-    const from_0 = (_, least, most) => [0, 1.1 * most || 1];
+    const from_0 = (_, least, most) => [0, Math.max(4, 1.1 * most)];
     const size = (width) => ({ width, height: width > 1400 ? 280 : 180 });
     plot.current = new uPlot({
       ...size(place.current.clientWidth), legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
@@ -98,7 +98,7 @@ export function Timeline({ events, commits, series }) {
       <div class="tools"><label>last <select value=${minutes} onChange=${(e) => setMinutes(Number(e.target.value))}>${[[2, "2 minutes"], [10, "10 minutes"], [60, "hour"], [360, "6 hours"]].map(([n, text]) => html`<option value=${n}>${text}</option>`)}</select></label>
       </div>
       <${Lanes} events=${events} commits=${commits} from=${from} to=${to} />
-      <div class="keys">${states.map((s) => html`<span><i style=${{ background: COLOURS[s] }} />${s.toLowerCase()}</span>`)}<span>✖ died</span><span>⇄ a task was moved to it</span><span>↻ restored</span><span>◆ asked for by a person</span></div>
+      <div class="keys">${states.map((s) => html`<span><i style=${{ background: COLOURS[s] }} />${s.toLowerCase()}</span>`)}<span><i style=${{ background: "var(--commit)" }} />a commit, of the job's last 256: the higher, the longer</span><span>✖ died</span><span>⇄ a task was moved to it</span><span>↻ restored</span><span>◆ asked for by a person</span></div>
     </section>
     <section class="card"><h2>Records behind, and records in per second</h2><${Plot} series=${series} from=${from} to=${to} /></section>
     <section class="card"><h2>Events</h2>
