@@ -12,6 +12,8 @@ from samzapy.api.type_variables import K, V
 Headers = Sequence[tuple[str, bytes | None]]
 HeadersToSend = Sequence[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None]
 
+LAST_TIME = (1 << 63) - 1  # of a record, in milliseconds since 1970
+
 
 def headers_of(record: Any) -> list[tuple[str, bytes | None]]:
     """The headers of a record of the Kafka client, as (name, value) pairs in order; [] if it has none.
@@ -120,7 +122,7 @@ class OutgoingMessageEnvelope:
 
     Raises:
         TypeError: an argument has another type.
-        ValueError: a timestamp below 1.
+        ValueError: a timestamp below 1 or beyond 64 bits; a header's name with NUL or half of a surrogate pair.
     """
 
     __slots__ = ("headers", "key", "message", "partition", "partition_key", "system_stream", "timestamp")
@@ -163,11 +165,19 @@ def _whole(what: str, given: object) -> int:
 
 def _time(given: object) -> int:
     milliseconds = _whole("timestamp, in milliseconds since 1970", given)
-    if milliseconds < 1:
+    if not 1 <= milliseconds <= LAST_TIME:
         raise ValueError(
-            f"timestamp {milliseconds}: it must be milliseconds since 1970, 1 or more; leave it out for the time of sending"
+            f"timestamp {milliseconds}: it must be milliseconds since 1970, from 1 to {LAST_TIME}; leave it out for the time of sending"
         )
     return milliseconds
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _pairs(given: object) -> Headers:
@@ -180,6 +190,8 @@ def _pairs(given: object) -> Headers:
     for pair in given:
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)):
             raise TypeError(f"headers: a (name, bytes) pair is needed, not {pair!r}")
+        if "\0" in pair[0] or not _is_utf8(pair[0]):  # the client cuts the name, or ends the process
+            raise ValueError(f"headers: the name {pair[0]!r} has a character that no header's name can have (NUL, or half of a surrogate pair)")
         name, value = pair
         if not (value is None or isinstance(value, bytes | str)):
             raise TypeError(f"headers: the value of {name!r} must be bytes, text or None, not {value!r}")

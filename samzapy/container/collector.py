@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from samzapy.api.envelope import Headers, HeadersToSend, OutgoingMessageEnvelope, SystemStream
+from samzapy.api.envelope import LAST_TIME, Headers, HeadersToSend, OutgoingMessageEnvelope, SystemStream
 from samzapy.api.errors import RecordTooLarge, TaskError, UnknownOutput, other_thread, shortened
 from samzapy.container.spec import OutputSpec
 from samzapy.model.murmur2 import murmur2
@@ -68,7 +68,7 @@ class Collector:
         if message is ENVELOPE:
             self._send_envelope(_alone(to, key is not None or timestamp is not None or has_options))
             return
-        if has_options or type(to) is not str or (timestamp is not None and (type(timestamp) is not int or timestamp < 1)):
+        if has_options or type(to) is not str or (timestamp is not None and (type(timestamp) is not int or not 0 < timestamp <= LAST_TIME)):
             self._send_envelope(OutgoingMessageEnvelope(to, message, key, partition, partition_key, timestamp, headers))  # type: ignore[arg-type]
             return
         found = self._outputs.get(to)
