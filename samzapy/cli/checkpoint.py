@@ -17,7 +17,7 @@ from samzapy.cli.tables import print_table
 from samzapy.cli.this_process import this_process
 from samzapy.coordinator.checkpoint_set import CheckpointSet, CheckpointSetOptions, Plan
 from samzapy.ops.inspection import job_facts, read_checkpoints
-from samzapy.ops.letters_again import read_again, told, waiting_letters
+from samzapy.ops.letters_again import begin_of_steps, newest_letters, warnings
 from samzapy.ops.topics import changelogs, prepare_topics
 from samzapy.plan.checkpoint_orders import EARLIEST, LATEST, Choice, Target, pending
 from samzapy.wiring.coordinator import coordinator_settings
@@ -106,9 +106,8 @@ def checkpoint_set(
         plan = _execute(job, options) if execute else _checkpoint_set(job).preview(options, job.ledger())
         _print(plan, as_json)
         _say_what_stays(plan)
-        waiting = waiting_letters(job.settings, job.log, job.clock)
-        if again := read_again(waiting, plan.steps):
-            say(told(again, waiting))
+        for warning in warnings(newest_letters(job.settings, job.log, job.clock), begin_of_steps(plan.steps)):
+            say(warning)
         if reset_state and (internal := JobTopics.of(job.settings).internal):
             say(f"what waits in {', '.join(internal)} is passed over: the stages before send it again, as far as inputs are read again")
         for topic_partition, keys in plan.deletions.items():

@@ -102,7 +102,7 @@ Numbers = Annotated[
 def replay(
     file: JobFile,
     which: Numbers = None,
-    everything: Annotated[bool, typer.Option("--all", help="All dead letters that were not sent back yet.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All dead letters that wait, but no record a second time.")] = False,
     task: OfTask = None,
     topic: OfTopic = None,
     error: WithError = None,
@@ -138,6 +138,8 @@ def replay(
         waiting = list(plan.waiting)
         for origin in plan.shortened:
             say(f"{origin} is not sent back: its dead letter is shortened. The whole record is at {origin}, as long as the topic keeps it")
+        for entry in plan.sent_before:
+            say(sent_before(entry))
         _tell_passed_by(plan.passed_by)
         for why, origins in plan.new_time.items():
             say(f"{len(origins)} with the present time instead of their own: {why}; the first: {origins[0]}")
@@ -273,6 +275,14 @@ def done_before(entry: Entry) -> str:
     """What became of one that was chosen and does not wait."""
     is_sent = entry.replayed_ms is not None
     return f"{entry.letter.origin} was {'sent back' if is_sent else 'discarded'} before: {_time(entry.replayed_ms if is_sent else entry.discarded_ms)} UTC"
+
+
+def sent_before(entry: Entry) -> str:
+    """Why one that waits is left out of all."""
+    return (
+        f"{entry.number} is not sent back: its record, {entry.letter.origin}, was sent back before, as another dead letter, and the copy is processed, too. "
+        f"If it has to be sent once more, name it: samzapy dlq replay JOB.yaml {entry.number} --execute"
+    )
 
 
 def error_cell(error: str) -> str:

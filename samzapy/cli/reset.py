@@ -16,7 +16,7 @@ from samzapy.config.schema import Settings
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.ownership import startpoint_key
 from samzapy.ops.inspection import owned_by_another, read_checkpoints
-from samzapy.ops.letters_again import from_start, told, waiting_letters
+from samzapy.ops.letters_again import begin_of_reset, newest_letters, warnings
 from samzapy.ops.topics import changelogs
 from samzapy.plan.checkpoint_orders import pending
 from samzapy.ports import Admin, Log
@@ -51,8 +51,9 @@ def reset(
         else:
             refuse_unremovable(job.local_state(), settings.state.dir)
         with job.log.admin() as admin:
-            if not coordinator and (waiting := [e for e in waiting_letters(settings, job.log, job.clock) if e.letter.origin.topic in from_start(settings)]):
-                say(told(waiting, waiting))
+            letters = [] if coordinator else newest_letters(settings, job.log, job.clock)
+            for warning in warnings(letters, begin_of_reset(settings, letters, job.log)):
+                say(warning)
             foreign = {} if coordinator else foreign_changelogs(settings, job.log, admin)
             forgotten = [] if coordinator else [*(t for t in changelogs(settings) if t not in foreign), *JobTopics.of(settings).internal, job.names.checkpoint_topic]
             for topic, why in foreign.items():

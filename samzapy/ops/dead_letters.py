@@ -251,9 +251,9 @@ class DeadLetters:
 
     @staticmethod
     def _waiting(found: Found, origins: Sequence[Origin] | None) -> list[Entry]:
-        """Without shortened ones: these are not the whole record."""
-        wanted = found.entries if origins is None else found.of(origins)
-        return [e for e in wanted if e.is_waiting and not e.letter.truncated]
+        """Without shortened ones: these are not the whole record. Of all, without those whose record was sent back before: its copy is there."""
+        wanted, sent = (found.of(origins), set()) if origins is not None else (found.entries, {e.place for e in found.sent_before()})
+        return [e for e in wanted if e.is_waiting and not e.letter.truncated and e.place not in sent]
 
     def _read_all(self, producer: TransactionalProducer) -> Found | None:
         """All records committed before this replay's `init`: up to a barrier of its own in each partition. None: that commit was suspicious."""

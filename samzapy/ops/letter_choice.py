@@ -62,6 +62,7 @@ class Replay:
         waiting: those that it would send back.
         named: those that were chosen.
         shortened: records of which the dead letter is shortened, so that it is not sent back.
+        sent_before: those of them that stay, because their record was sent back before, as another dead letter; only if they were not named.
         passed_by: why others of all would not be sent; one each.
         new_time: which get the present time, by why.
     """
@@ -70,6 +71,7 @@ class Replay:
     waiting: Sequence[Entry]
     named: Sequence[Entry]
     shortened: Sequence[Origin]
+    sent_before: Sequence[Entry]
     passed_by: Sequence[SamzapyError]
     new_time: Mapping[str, Sequence[Origin]]
 
@@ -86,9 +88,10 @@ def replay_of(letters: DeadLetters, found: Found, which: Sequence[str] | None, c
         wanted = [e.letter.origin for e in letters.waiting(found, None) if chosen.takes(e)]
     named = found.entries if wanted is None else found.of(wanted)
     shortened = list(dict.fromkeys(e.letter.origin for e in found.shortened(wanted)))
+    sent_before = [] if which else [e for e in found.sent_before() if chosen.takes(e)]
     passed_by = letters.passed_by(found) if wanted is None else []
     waiting = letters.waiting(found, wanted)
-    return Replay(wanted, waiting, named, shortened, passed_by, letters.with_new_time(waiting))
+    return Replay(wanted, waiting, named, shortened, sent_before, passed_by, letters.with_new_time(waiting))
 
 
 def discard_of(found: Found, which: Sequence[str] | None, chosen: Filter) -> list[Entry]:

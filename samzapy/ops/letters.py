@@ -54,6 +54,11 @@ class Found:
             )
         return found
 
+    def sent_before(self) -> list[Entry]:
+        """Those that wait and whose record another dead letter has sent back: it was read again since, and failed again. Its copy is in the topic."""
+        sent = {_record(e.letter) for e in self.entries if e.replayed_ms is not None}
+        return [e for e in self.entries if e.is_waiting and _record(e.letter) in sent]
+
     def shortened(self, origins: Iterable[Origin] | None) -> list[Entry]:
         """Those of these records, or (None) of all, that hold less than the record, so that they are not sent back. Raises as `of`."""
         return [e for e in (self.entries if origins is None else self.of(origins)) if e.letter.truncated]
@@ -123,6 +128,11 @@ def _dealt_with(entry: Entry, trace: tuple[int, bool] | None) -> Entry:
         return entry
     time_ms, is_discarded = trace
     return replace(entry, discarded_ms=time_ms) if is_discarded else replace(entry, replayed_ms=time_ms)
+
+
+def _record(letter: DeadLetter) -> tuple[object, ...]:
+    """What tells it from any other: a topic that was deleted and created again has other records at the same offsets."""
+    return letter.origin, letter.timestamp_ms, letter.key, letter.value
 
 
 def _begun(letter: DeadLetter, keep: int) -> DeadLetter:

@@ -1,4 +1,7 @@
-"""Dead letters of records that their tasks read again: the job was reset, or set back to before them. Sent back as well, such a record counts twice."""
+"""Dead letters of records that their tasks read again: the job was reset, or set back to before them.
+
+One that waits counts twice if it is sent back after that. One that was sent back before counts twice: the topic holds the record and its copy.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from samzapy.config.schema import Settings
 from samzapy.model.checkpoint import Checkpoint
-from samzapy.model.dead_letter import DeadLetter
+from samzapy.model.dead_letter import REPLAY_OF, DeadLetter
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Ledger
 from samzapy.ops.inspection import read_checkpoints
@@ -17,6 +20,7 @@ from samzapy.readers import decided_bounds, read_ledger
 from samzapy.wiring.job_topics import JobTopics, job_of
 
 MAX_NAMED = 20
+Begin = Callable[[DeadLetter], int | None]  # where a letter's task begins to read that input again; None: it does not
 
 
 def standing_now(settings: Settings, log: Log, clock: Clock) -> Callable[[DeadLetter], int | None]:
@@ -70,8 +74,8 @@ def from_start(settings: Settings) -> set[str]:
     return {i.topic for i in settings.inputs if i.start == EARLIEST}
 
 
-def waiting_letters(settings: Settings, log: Log, clock: Clock) -> list[Entry]:
-    """The newest of those that were neither sent back nor discarded, of the job's inputs and internal topics."""
+def newest_letters(settings: Settings, log: Log, clock: Clock) -> list[Entry]:
+    """The newest ones of the job's inputs and internal topics, whatever became of them."""
     names = JobTopics.of(settings)
     topic = names.job.dead_letter_topic
     with log.admin() as admin:
@@ -80,18 +84,56 @@ def waiting_letters(settings: Settings, log: Log, clock: Clock) -> list[Entry]:
         return []
     with log.restore_consumer("dead-letters") as consumer:
         found, _ = recent(consumer, topic, facts.partitions, clock)
-    return [e for e in found.entries if e.is_waiting and e.letter.origin.topic in names.read]
+    return [e for e in found.entries if e.letter.origin.topic in names.read]
 
 
-def read_again(waiting: Iterable[Entry], steps: Iterable[Step]) -> list[Entry]:
-    """Those of records that these steps have read again."""
+def begin_of_steps(steps: Iterable[Step]) -> Begin:
+    """Where these steps have tasks begin."""
     after = {(s.task, s.topic_partition): s.after for s in steps if s.chosen and s.after is not None}
+    return lambda letter: after.get((letter.task, _partition(letter)))
 
-    def is_read_again(letter: DeadLetter) -> bool:
-        at = after.get((letter.task, TopicPartition(letter.origin.topic, letter.origin.partition)))
-        return at is not None and at <= letter.origin.offset
 
-    return [e for e in waiting if is_read_again(e.letter)]
+def begin_of_reset(settings: Settings, letters: Iterable[Entry], log: Log) -> Begin:
+    """Where tasks without a checkpoint begin to read the partitions of these letters."""
+    wanted = {_partition(e.letter) for e in letters if e.letter.origin.topic in from_start(settings)}
+    if not wanted:
+        return lambda letter: None
+    with log.admin() as admin:
+        facts = admin.topics(sorted({p.topic for p in wanted}))
+    with log.restore_consumer("dead-letters") as consumer:
+        bounds = consumer.bounds_of(p for p in wanted if p.topic in facts and p.partition < facts[p.topic].partitions)
+    starts = {partition: found.start for partition, found in bounds.items()}
+    return lambda letter: starts.get(_partition(letter))
+
+
+def _partition(letter: DeadLetter) -> TopicPartition:
+    return TopicPartition(letter.origin.topic, letter.origin.partition)
+
+
+def read_again(letters: Iterable[Entry], begin: Begin) -> list[Entry]:
+    """Those of records that are read again."""
+    return [e for e in letters if (at := begin(e.letter)) is not None and at <= e.letter.origin.offset]
+
+
+def warnings(letters: Sequence[Entry], begin: Begin) -> list[str]:
+    """What to know, and to do, before the job reads again from there on."""
+    waiting, sent = [e for e in letters if e.is_waiting], [e for e in letters if e.replayed_ms is not None]
+    again, copied = read_again(waiting, begin), read_again(sent, begin)
+    return [*([told(again, waiting)] if again else []), *([told_copied(copied, begin)] if copied else [])]
+
+
+def told_copied(copied: Sequence[Entry], begin: Begin) -> str:
+    """What to know, and to do, about records that are read again together with the copies that were sent back."""
+    origins = {e.letter.origin for e in copied}
+    topics = ", ".join(sorted({origin.topic for origin in origins}))
+    starts = sorted({f"{_partition(e.letter)} from {begin(e.letter)} on" for e in copied})
+    places = f"{', '.join(starts[:MAX_NAMED])}{', …' if len(starts) > MAX_NAMED else ''}"
+    records = f"{len(origins)} records of {topics} were" if len(origins) > 1 else f"a record of {topics} was"
+    return (
+        f"{records} sent back from the dead letters before (the first: {min(origins)}). If the job reads {places}, "
+        f"it processes such a record and its copy: it counts twice. To count it once, let `process` skip the copies: "
+        f'if "{REPLAY_OF}" in dict(envelope.headers): return (take that out when they are read again, or it skips what later replays send)'
+    )
 
 
 def told(again: Sequence[Entry], waiting: Sequence[Entry]) -> str:

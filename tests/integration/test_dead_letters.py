@@ -215,6 +215,28 @@ def test_dead_letters_are_listed_shown_and_sent_back_once(kafka: str, tmp_path: 
     assert [now, now - 3_600_000] == [r.timestamp for r in sorted(again) if r.headers[-1:] and r.headers[-1][0] == "samzapy-replay-of"]
 
 
+def test_who_goes_back_before_a_record_that_was_sent_back_is_told_so_and_it_is_not_sent_once_more(kafka: str, tmp_path: Path, name: str) -> None:
+    job = Job(kafka, tmp_path, name, partitions=1, on_error={"then": "dead_letter"})
+    job.feed(["boom", "fine"])
+    assert 0 == job.run_to_end().returncode
+    assert "1 record sent back" in job.command("dlq", "replay", str(job.file), "--all", "--execute").stderr
+    told = f"a record of {job.input} was sent back from the dead letters before (the first: {job.input}[0]@0). If the job reads {job.input}[0] from 0 on, it "
+    back = ("checkpoint", "set", str(job.file), "--to-earliest", "--reset-state")
+    for command in (("reset", str(job.file)), back, (*back, "--execute")):
+        done = job.command(*command)
+        assert (0, True) == (done.returncode, told in done.stderr), done.stderr
+
+    assert 0 == job.run_to_end().returncode  # the record and its copy fail
+    assert [0, 0, 2] == sorted(offset for _, _, offset in origins(job))
+    listed = job.command("dlq", "list", str(job.file), "--waiting", "--json").stdout
+    second = next(row["number"] for row in map(json.loads, listed.splitlines()) if row["offset"] == 0)
+    left_out = f"{second} is not sent back: its record, {job.input}[0]@0, was sent back before"
+    for execute in ((), ("--execute",)):
+        assert left_out in job.command("dlq", "replay", str(job.file), "--all", *execute).stderr
+    assert 2 + 2 == len(read_all(kafka, job.input)), "what was fed, its copy, and a copy of that"
+    assert "1 record sent back" in job.command("dlq", "replay", str(job.file), second, "--execute").stderr
+
+
 @pytest.mark.prove
 def test_a_replay_that_is_killed_in_between_sends_nothing_twice(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name, partitions=2, on_error={"then": "dead_letter"})

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import ConfigurationError
+from samzapy.cli.dlq import sent_before
 from samzapy.config.document import settings_from_document
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Startpoint, startpoint_key
-from samzapy.ops.letter_choice import opened
-from samzapy.ops.letters_again import read_again, told, waiting_letters
+from samzapy.ops.letter_choice import Filter, opened, replay_of
+from samzapy.ops.letters_again import begin_of_reset, begin_of_steps, newest_letters, read_again, told, warnings
 from samzapy.plan.checkpoint_orders import Step
 from samzapy.ports import TopicSpec
 from tests.unit.container.bench import JOB, Bench
-from tests.unit.ops.test_dead_letters import bench_of, quiet, records
+from tests.unit.ops.test_dead_letters import bench_of, forge, forged, quiet, records
 
 _JOB: dict[str, Any] = {"job": JOB.name, "id": JOB.id, "task": "my:Task", "kafka": {"bootstrap.servers": "x:1"}, "on_error": {"then": "dead_letter"}}
 
@@ -65,10 +66,81 @@ def test_after_a_reset_they_go_back_only_where_the_job_does_not_begin_at_the_sta
 def test_those_that_are_read_again_are_told_with_the_command_that_takes_them_out(tmp_path: Path) -> None:
     bench, _ = bench_of(tmp_path, letters=2)
     settings = settings_from_document({**_JOB, "inputs": [{"topic": "in"}]}, {})
-    waiting = waiting_letters(settings, bench.log, bench.clock)
+    waiting = newest_letters(settings, bench.log, bench.clock)
+    assert all(e.is_waiting for e in waiting)
     place = TopicPartition("in", 0)
-    (again,) = read_again(waiting, [Step("Partition 0", place, 3, 1, chosen=True), Step("Partition 1", TopicPartition("in", 1), 3, 0, chosen=False)])
+    steps = [Step("Partition 0", place, 3, 1, chosen=True), Step("Partition 1", TopicPartition("in", 1), 3, 0, chosen=False)]
+    (again,) = read_again(waiting, begin_of_steps(steps))
     assert "in[0]@1" == str(again.letter.origin)
     assert told([again], waiting).endswith(f"samzapy dlq discard JOB.yaml {again.number} --execute")
     assert told(waiting, waiting).endswith("samzapy dlq discard JOB.yaml --all --execute")
-    assert [] == read_again(waiting, [Step("Partition 0", place, 3, None, chosen=True)])
+    assert [told([again], waiting)] == warnings(waiting, begin_of_steps(steps))
+    assert [] == read_again(waiting, begin_of_steps([Step("Partition 0", place, 3, None, chosen=True)]))
+
+
+def test_a_record_that_was_sent_back_and_is_read_again_is_told_with_the_line_that_skips_its_copy(tmp_path: Path) -> None:
+    bench, _ = bench_of(tmp_path, letters=2)
+    settings = settings_from_document({**_JOB, "inputs": [{"topic": "in"}]}, {})
+    replayed(bench, "in[0]@0", "in[0]@1", "in[1]@1")
+    place = TopicPartition("in", 0)
+
+    def told_of(to: int | None, chosen: bool = True) -> list[str]:
+        begin = begin_of_steps([Step("Partition 0", place, 5, to, chosen=chosen)])
+        return warnings(newest_letters(settings, bench.log, bench.clock), begin)
+
+    (told_both,) = told_of(0)
+    assert told_both.startswith("2 records of in were sent back from the dead letters before (the first: in[0]@0). If the job reads in[0] from 0 on, ")
+    assert "it counts twice" in told_both
+    assert 'if "samzapy-replay-of" in dict(envelope.headers): return' in told_both
+    (told_one,) = told_of(1)
+    assert told_one.startswith("a record of in was sent back from the dead letters before (the first: in[0]@1). If the job reads in[0] from 1 on, ")
+    assert [] == told_of(2) == told_of(None) == told_of(0, chosen=False), "from there on only the copy is read"
+
+
+@pytest.mark.parametrize(("start", "told_of"), [("earliest", 2), ("latest", 0)])
+def test_a_reset_tells_of_what_waits_and_of_what_was_sent_back_as_far_as_it_is_read_again(start: str, told_of: int, tmp_path: Path) -> None:
+    bench, _ = bench_of(tmp_path, letters=2)
+    settings = settings_from_document({**_JOB, "inputs": [{"topic": "in", "start": start}]}, {})
+    replayed(bench, "in[0]@0", "in[0]@1", start="latest")
+    bench.cluster.delete_records(TopicPartition("in", 0), 1)
+    letters = newest_letters(settings, bench.log, bench.clock)
+    found = warnings(letters, begin_of_reset(settings, letters, bench.log))
+    assert told_of == len(found)
+    if found:
+        assert found[0].startswith("2 dead letters wait")
+        assert found[1].startswith("a record of in was sent back from the dead letters before (the first: in[0]@1). If the job reads in[0] from 1 on, ")
+        bench.cluster.delete("in")
+        assert [] == warnings(letters, begin_of_reset(settings, letters, bench.log))
+
+
+def test_of_all_a_record_that_was_sent_back_before_stays_and_is_named_and_goes_only_if_it_is_named(tmp_path: Path) -> None:
+    """It was read again, and failed again: the topic has its copy, which failed as well, and goes back alone."""
+    bench, container = bench_of(tmp_path, letters=1, partitions=1)
+    settings = settings_from_document({**_JOB, "inputs": [{"topic": "in"}]}, {})
+    assert ["in[0]@0"] == replayed(bench)
+    container.close()
+    order(bench, 0)
+    bench.drain(bench.start())
+    letters = opened(settings, bench.log, bench.clock)
+    found = letters.read()
+    assert ["in[0]@0", "in[0]@0", "in[0]@2"] == sorted(str(e.letter.origin) for e in found.entries)
+    (second,) = [e for e in found.entries if e.is_waiting and e.letter.origin.offset == 0]
+    for chosen in (Filter(), Filter(error="boom"), Filter(topic="in")):
+        plan = replay_of(letters, found, None, chosen)
+        assert ([second], ["in[0]@2"]) == (plan.sent_before, [str(e.letter.origin) for e in plan.waiting])
+    assert ([], []) == (replay_of(letters, found, None, Filter(error="other")).sent_before, letters.passed_by(found))
+    told_why = sent_before(second)
+    assert told_why.startswith(f"{second.number} is not sent back: its record, in[0]@0, was sent back before")
+    assert told_why.endswith(f"samzapy dlq replay JOB.yaml {second.number} --execute")
+
+    assert ["in[0]@2"] == replayed(bench)
+    by_name = replay_of(letters, letters.read(), [second.number], Filter())
+    assert ([second.place], []) == ([e.place for e in by_name.waiting], by_name.sent_before)
+    assert ["in[0]@0"] == replayed(bench, second.number)
+
+
+def test_another_record_at_the_same_offset_of_a_topic_that_was_created_again_goes_back(tmp_path: Path) -> None:
+    bench, _ = bench_of(tmp_path, letters=1, partitions=1)
+    replayed(bench)
+    forge(bench, forged(b"in"))
+    assert ["in[0]@0"] == replayed(bench)
