@@ -273,6 +273,21 @@ def batch_undone_without_its_sends() -> AbstractContextManager[None]:
     return _instead(Processing, "_undo", undo)
 
 
+def joins_together_go_on_from_checkpoints() -> AbstractContextManager[None]:
+    """Of tasks that join a container together, only the last reads again what it must."""
+    assign = Inputs.assign
+
+    def skipping(self: Any, tasks: Any, positions: Any) -> None:
+        tasks, shared = list(tasks), set(self.readers)
+        assign(self, tasks, positions)
+        for task in tasks[:-1]:
+            for task_input in task.inputs:
+                if (task_input.partition.topic, task_input.partition.partition) in shared:
+                    task_input.resume_at = max(task_input.resume_at, task_input.committed_offset)
+
+    return _instead(Inputs, "assign", skipping)
+
+
 BUGS: Mapping[str, Mutation] = {
     "offsets committed before outputs": offsets_before_outputs,
     "store applied before C4": store_before_c4,
@@ -294,4 +309,5 @@ BUGS: Mapping[str, Mutation] = {
     "stamp written before its changes": stamp_before_its_changes,
     "committed changes dropped before the write": dropped_before_the_write,
     "batch undone without its sends": batch_undone_without_its_sends,
+    "joins together go on from checkpoints": joins_together_go_on_from_checkpoints,
 }

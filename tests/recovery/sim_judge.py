@@ -153,7 +153,10 @@ class _Partition:
         return problems
 
     def _table_size(self) -> int:
-        return len({r.key for r in self._history.records(TABLE, self._partition)}) if USERS in self._sim.settings.stores else -1
+        if USERS not in self._sim.settings.stores:
+            return -1
+        partitions = range(len(self._sim.models)) if self._sim.settings.inputs[-1].broadcast else (self._partition,)
+        return sum(len({r.key for r in self._history.records(TABLE, partition)}) for partition in partitions)
 
     def _state(self, must: Model) -> list[str]:
         found = {name: _folded(self._history.now(topic, self._partition)) for name, topic in self._history.changelogs.items()}

@@ -114,6 +114,7 @@ def plan_of(seed: int, program: bool | None = None) -> Plan:
         "table": draw.random() < 0.4,
         "start": "latest" if draw.random() < 0.1 else "earliest",
     }
+    job["table_of_all"] = job["table"] and random.Random(f"{seed}/table of all").random() < 0.5  # a draw of its own, as above
     hosts = {f"h{n}": draw.choice((1, 1, 2)) for n in range(containers + draw.choice((0, 0, 1)))}
     noisy = draw.random() < 0.7
     odds = {name: most * draw.random() for name, most in MOST.items() if noisy and draw.random() < 0.35}
@@ -141,7 +142,7 @@ def plan_of(seed: int, program: bool | None = None) -> Plan:
 
 def of_program(plan: Plan) -> Plan:
     """The same story of a program: it reads one input, whose texts are numbers that nobody else writes, from its start."""
-    job = {**plan.job, "table": False, "start": "earliest"}
+    job = {**plan.job, "table": False, "table_of_all": False, "start": "earliest"}
     return replace(plan, job=job, strangers=False, by_batch=False, interlude=plan.interlude if plan.interlude != "truncate" else "delete")
 
 

@@ -44,11 +44,12 @@ class SimTask(StreamTask):
         self.out, self.ends = SystemStream("kafka", OUTPUT), SystemStream("kafka", ENDS)
         self.chain, self.counts = context.get_store(CHAIN), context.get_store(COUNTS)
         self.users = context.get_store(USERS) if context.params["table"] else None
+        self.has_all = context.params["table_of_all"]
         self.seen(context.task_name)
 
     def process(self, envelope: Any, collector: Any, coordinator: Any) -> None:
         if envelope.stream == TABLE:
-            self.users.put(envelope.key, envelope.message)
+            self.users.put(f"{envelope.partition}/{envelope.key}" if self.has_all else envelope.key, envelope.message)
             self.pause(True)
             return
         place = str(envelope.partition)
@@ -133,7 +134,8 @@ def model(partition: int, records: Iterable[In]) -> Model:
 
 
 def document(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The job file. `settings`: exactly_once, containers, standby, table, start."""
+    """The job file. `settings`: exactly_once, containers, standby, table, table_of_all, start. With `table_of_all` each task has the whole table, which no
+    changelog keeps: it is read again at each start."""
     table = settings["table"]
     stores: dict[str, Any] = {
         CHAIN: {"key": "string", "value": "json"},
@@ -142,10 +144,11 @@ def document(settings: Mapping[str, Any]) -> dict[str, Any]:
     }
     inputs: list[dict[str, Any]] = [{"topic": INPUT, "key": "string", "start": settings["start"]}]
     if table:
-        stores[USERS] = {"key": "string", "value": "bytes"}
-        inputs.append({"topic": TABLE, "key": "string", "bootstrap": True})
+        stores[USERS] = {"key": "string", "value": "bytes", "changelog": not settings["table_of_all"]}
+        inputs.append({"topic": TABLE, "key": "string", "bootstrap": True, "broadcast": settings["table_of_all"]})
     return {
-        "job": "sim", "task": "tests.recovery.sim_task:SimTask", "params": {"table": table}, "kafka": {"bootstrap.servers": "memory:9092"},
+        "job": "sim", "task": "tests.recovery.sim_task:SimTask", "params": {"table": table, "table_of_all": settings["table_of_all"]},
+        "kafka": {"bootstrap.servers": "memory:9092"},
         "inputs": inputs,
         "outputs": [{"topic": OUTPUT, "key": "string", "value": "json"}, {"topic": ENDS, "key": "string", "value": "integer"}],
         "stores": stores,
