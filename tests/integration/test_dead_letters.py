@@ -237,6 +237,27 @@ def test_who_goes_back_before_a_record_that_was_sent_back_is_told_so_and_it_is_n
     assert "1 record sent back" in job.command("dlq", "replay", str(job.file), second, "--execute").stderr
 
 
+def test_a_task_that_skips_the_copies_while_it_reads_again_counts_each_record_once(kafka: str, tmp_path: Path, name: str) -> None:
+    """As docs/how-to/backfill.md says."""
+    job = Job(kafka, tmp_path, name, partitions=1, on_error={"then": "dead_letter"})
+    job.feed(["boom", "fine"])
+    assert 0 == job.run_to_end().returncode
+    (module,) = tmp_path.glob("task_*.py")
+    fixed = module.read_text().replace('if word == "boom":', 'if word == "never":').replace(
+        "        for word in envelope.message.split():",
+        '        if self.rebuilds and "samzapy-replay-of" in dict(envelope.headers):\n            return\n        for word in envelope.message.split():',
+    ).replace("        self.counts = context", '        self.rebuilds = context.params.get("rebuilds", False)\n        self.counts = context')  # fmt: skip
+    module.write_text(fixed)
+    job.command("dlq", "replay", str(job.file), "--all", "--execute")
+    assert 0 == job.run_to_end().returncode
+    assert {"boom": 1, "fine": 1} == job.export()
+
+    for arguments, boom in (((), 2), (("--set", "params.rebuilds=true"), 1)):
+        assert 0 == job.command("checkpoint", "set", str(job.file), "--to-earliest", "--reset-state", "--execute").returncode
+        assert 0 == job.run_to_end(*arguments).returncode
+        assert {"boom": boom, "fine": 1} == job.export()
+
+
 @pytest.mark.prove
 def test_a_replay_that_is_killed_in_between_sends_nothing_twice(kafka: str, tmp_path: Path, name: str) -> None:
     job = Job(kafka, tmp_path, name, partitions=2, on_error={"then": "dead_letter"})

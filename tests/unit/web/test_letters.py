@@ -122,6 +122,24 @@ def test_what_cannot_go_back_stays_and_says_why(client: TestClient, stage: Stage
     assert [] == sent(stage)
 
 
+def test_a_record_that_failed_again_after_it_was_sent_back_is_left_out_of_all_and_goes_if_it_is_selected(client: TestClient, stage: Stage) -> None:
+    dead_letters = TopicPartition(stage.roster.job.dead_letter_topic, 17 % 2)
+    (first,) = [
+        m
+        for batch in read_to_end(stage.log.restore_consumer("t"), dead_letters, SystemClock())
+        for m in batch
+        if ("samzapy-offset", b"17") in m.headers()
+    ]
+    assert 1 == post(client, "replay", which=["visits[0]@17"])["count"]
+    stage.log.plain_producer("job").send(dead_letters.topic, first.value(), first.key(), dead_letters.partition, headers=first.headers())
+    told = post(client, "replay", all=True)
+    assert (59, 60) == (told["count"], len(sent(stage)))
+    (why,) = told["not_sent"]
+    assert "its record, visits[0]@17, was sent back before; select it to send it once more" in why
+    assert 1 == post(client, "replay", which=[why.partition(":")[0]])["count"]
+    assert 61 == len(sent(stage))
+
+
 def test_discarded_ones_are_not_sent_back(client: TestClient, stage: Stage) -> None:
     told = post(client, "discard", error="KeyError", dry_run=True)
     assert 20 == told["count"] == post(client, "discard", error="KeyError")["count"]
