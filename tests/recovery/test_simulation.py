@@ -34,7 +34,7 @@ FIRST_SEEDS = {
     "offsets committed before outputs": 59,
     "store applied before C4": 2,
     "init skipped": 24,
-    "check before init": 149,
+    "check before init": 60,
     "epoch instead of incarnation": 6,
     "shared checkpoint partition": 0,
     "producer reused after a slow commit": 236,
