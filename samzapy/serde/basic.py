@@ -170,7 +170,7 @@ def has_not_a_number(value: Any) -> bool:
     elif isinstance(value, list | tuple):
         inside = value
     elif hasattr(value, "__dataclass_fields__"):
-        inside = [getattr(value, name) for name in value.__dataclass_fields__]
+        inside = [getattr(value, name, None) for name in value.__dataclass_fields__]
     elif hasattr(value, "__struct_fields__"):
         inside = [getattr(value, name) for name in value.__struct_fields__]
     elif hasattr(value, "model_dump"):

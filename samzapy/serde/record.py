@@ -2,8 +2,10 @@
 
 The class is a dataclass, a `msgspec.Struct` (the quickest), a NamedTuple, a TypedDict, or a pydantic model. A record that does not fit the class
 is refused when it is read, and the error names the field. A class may have `@classmethod def upgrade(cls, old: dict) -> dict`: it is given the
-fields of a record that does not fit, as an earlier version of the class wrote it, and gives those that the class has now. When a value is
-written only its own type is checked, not its fields: a value with wrong fields is refused at the next read.
+fields of a record that does not fit, as an earlier version of the class wrote it, and gives those that the class has now.
+
+A value that could not be read back is not written. Most values are known to fit by the types of their fields; others are read back first
+(samzapy.serde.record_fit).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import msgspec
 from samzapy.api.errors import ConfigurationError, SerdeError
 from samzapy.api.serde import holds_records
 from samzapy.serde.basic import MAX_JSON_BYTES, has_not_a_number, shown
+from samzapy.serde.record_fit import equal, its_field, lost_in, quick_check
 
 PREFIX = "record:"
 UPGRADE_REMEDY = "If an earlier version of the class wrote it, let `upgrade` return the fields that the class has now; if not, it is simply bad."
@@ -51,22 +54,28 @@ class RecordSerde:
         try:
             self._upgrade: Callable[[Any], Any] | None = getattr(cls, "upgrade", None)
             self._made: Callable[[Any], Any] = getattr(cls, "model_validate", None) or (lambda fields: msgspec.convert(fields, cls))
-            if hasattr(cls, "model_validate_json"):  # a pydantic model
+            self._is_model = hasattr(cls, "model_validate_json")  # pydantic's
+            if self._is_model:
                 self._dumps = lambda value: value.model_dump_json(by_alias=True).encode()
                 self._loads = cls.model_validate_json
             else:
                 self._dumps, self._loads = msgspec.json.Encoder().encode, msgspec.json.Decoder(cls).decode
+            self._fits = quick_check(cls)
         except (TypeError, NameError) as error:
             raise ConfigurationError(f"serde {name}: {error}.", REMEDY) from None
 
     def encode(self, value: Any) -> bytes:
-        if not isinstance(value, self._type):
+        try:
+            fits = self._fits(value)
+        except (AttributeError, LookupError):  # it lacks a field, which may have a default
+            fits = False
+        if not fits and not isinstance(value, self._type):
             raise SerdeError(
                 f"serde {self.name} takes {self._type.__name__}, not {shown(value)} ({type(value).__name__}).", "Make such an object of it first."
             )
         try:
             data = self._dumps(value)
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        except (TypeError, ValueError, OverflowError, RecursionError, AttributeError) as error:
             raise SerdeError(f"serde {self.name} cannot write {shown(value)}: {error}.", "See the field's type.") from None
         if data.find(b"null") >= 0 and has_not_a_number(value):
             raise SerdeError(
@@ -74,7 +83,28 @@ class RecordSerde:
             )
         if len(data) > MAX_JSON_BYTES:
             raise SerdeError(f"serde {self.name}: {len(data)} bytes, more than the {MAX_JSON_BYTES} that it reads.", "Split the value.")
+        if not fits:
+            self._read_back(value, data)
         return data
+
+    def _read_back(self, value: Any, data: bytes) -> None:
+        """Refuse a value that cannot be read, or would come back without fields that it has. If only `upgrade` can read it, it has to come back equal."""
+        try:
+            read = self._loads(data)
+            why = "" if self._is_model else lost_in(value, read, self._dumps)
+        except (ValueError, RecursionError) as error:
+            if self._upgrade is not None and self._is_upgraded(value, data):
+                return
+            why = why_not(error)
+        if why:
+            said = f"serde {self.name} cannot write this {type(value).__name__}, because it could not be read back: {why}.{its_field(value, why)}"
+            raise SerdeError(said, "Give the field a value of its type, or let its annotation say what it may hold.")
+
+    def _is_upgraded(self, value: Any, data: bytes) -> bool:
+        try:
+            return equal(self.decode(data), value)
+        except SerdeError:
+            return False
 
     def decode(self, data: bytes) -> Any:
         if len(data) > MAX_JSON_BYTES:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from samzapy.api.errors import ConfigurationError, SerdeError
@@ -208,3 +211,187 @@ def test_what_a_person_wrote_becomes_an_object_or_is_refused_with_its_field(cls:
         serde.of_json(text)
     assert where in refused.value.message
     assert "\n" not in refused.value.message
+
+
+# -- what could not be read back -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Account:
+    cents: int
+    owner: str | None = None
+    is_open: bool = True
+
+
+@dataclass
+class Savings(Account):
+    rate: float = 0.0
+
+
+class Line(msgspec.Struct):
+    n: Annotated[int, msgspec.Meta(ge=0)]
+    kind: Literal["in", "out"] = "in"
+
+
+class Named(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    first_name: str
+
+
+class Pair(TypedDict):
+    a: int
+    b: NotRequired[int]
+
+
+@dataclass
+class Part:
+    a: int = 0
+
+
+@dataclass
+class OtherPart:
+    b: str
+
+
+@dataclass
+class LikePart:
+    a: int
+
+
+class Whole(msgspec.Struct):
+    parts: list[Part]
+    by_name: dict[str, Part] = {}
+    of_any: Any = None
+
+
+@dataclass
+class Even:
+    n: int
+
+    def __post_init__(self) -> None:
+        if self.n % 2:
+            raise ValueError("n is odd")
+
+
+@dataclass
+class Cents:
+    cents: int
+
+    @classmethod
+    def upgrade(cls, old: dict[str, Any]) -> dict[str, Any]:
+        return {"cents": int(old["cents"])}
+
+
+def without(value: Any, name: str) -> Any:
+    delattr(value, name)
+    return value
+
+
+def odd() -> Even:
+    value = Even(2)
+    value.n = 3
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (Account(125.0), r"Account, because it could not be read back: Expected `int`, got `float` - at `\$.cents`\. Its cents is 125.0 \(float\)"),  # type: ignore[arg-type]
+        (Account(None), r"got `null` - at `\$.cents`\. Its cents is None \(NoneType\)"),  # type: ignore[arg-type]
+        (Account("5"), r"got `str` - at `\$.cents`\. Its cents is '5' \(str\)"),  # type: ignore[arg-type]
+        (Account(True), r"got `bool` - at `\$.cents`"),
+        (Account(1, is_open=1), r"Expected `bool`, got `int` - at `\$.is_open`"),  # type: ignore[arg-type]
+        (Savings(1.5), r"write this Savings, .*`\$.cents`"),  # type: ignore[arg-type]
+        (without(Account(1), "cents"), "cannot write .*cents"),
+        (without(Count(1), "n"), "cannot write .*'n' is unset"),
+        (Line(-1), r"`int` >= 0 - at `\$.n`.* Its n is -1 \(int\)"),
+        (Line(1, "up"), r"Invalid enum value 'up' - at `\$.kind`"),  # type: ignore[arg-type]
+        (Named(7), r"`\$.firstName`"),  # type: ignore[arg-type]
+        (Point(1, "b"), r"`\$\[1\]`\. Its item 1 is 'b' \(str\)"),  # type: ignore[arg-type]
+        (Whole([Part("x")]), r"`\$.parts\[0\].a`"),  # type: ignore[arg-type]
+        (Whole([Part(1), OtherPart("x")]), r"Expected `Part`, got `OtherPart`, whose `b` it does not have - at `\$.parts\[1\]`"),  # type: ignore[list-item]
+        (Whole([], {"k": OtherPart("x")}), r"got `OtherPart`, .* - at `\$.by_name\['k'\]`"),  # type: ignore[dict-item]
+        (Whole([{"b": 1}]), "Expected `Part`, got `dict`, whose `b`"),  # type: ignore[list-item]
+        (odd(), "n is odd"),
+        (Cents(1.5), r"`\$.cents`"),  # type: ignore[arg-type]
+        (Cents("x"), r"`\$.cents`"),  # type: ignore[arg-type]
+        (Lasting("warm"), r"`\$.celsius`"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_value_that_could_not_be_read_back_is_refused_with_its_field(value: Any, words: str) -> None:
+    cls = Account if isinstance(value, Account) else type(value)
+    with pytest.raises(SerdeError, match=words) as refused:
+        RecordSerde("record:m:C", cls).encode(value)
+    assert refused.value.message.startswith("serde record:m:C cannot write ")
+    assert "\n" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [({"a": 1.5}, r"`\$.a`\. Its a is 1.5 \(float\)"), ({"b": 1}, "missing required field `a`"), ({"a": 1, "b": None}, r"`\$.b`"), ({}, "missing .*`a`")],
+)
+def test_a_dict_that_could_not_be_read_back_is_refused_with_its_field(value: Any, words: str) -> None:
+    with pytest.raises(SerdeError, match=words):
+        RecordSerde("record:m:Pair", Pair).encode(value)
+
+
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_a_model_that_was_changed_to_what_could_not_be_read_back_is_refused() -> None:
+    order = Order(item="tea", price=1)
+    order.price = "dear"  # type: ignore[assignment]
+    with pytest.raises(SerdeError, match=r"price"):
+        RecordSerde("record:m:Order", Order).encode(order)
+
+
+@pytest.mark.parametrize(
+    ("cls", "value", "read"),
+    [
+        (Visit, Visit("/", 3), Visit("/", 3.0)),
+        (Account, Savings(1, rate=0.5), Account(1)),
+        (Account, without(Account(1), "owner"), Account(1)),
+        (Account, Account(2**64), Account(2**64)),
+        (Named, Named("ada"), Named("ada")),
+        (Pair, {"a": 1}, {"a": 1}),
+        (Pair, {"a": 1, "b": 2}, {"a": 1, "b": 2}),
+        (Pair, {"a": 1, "more": "x"}, {"a": 1}),
+        (User, {"name": "ada", "more": "x"}, {"name": "ada"}),
+        (Whole, Whole((Part(1), Part())), Whole([Part(1), Part()])),
+        (Whole, Whole([LikePart(3), {"a": 4}, {}]), Whole([Part(3), Part(4), Part()])),
+        (Whole, Whole([], {}, OtherPart("x")), Whole([], {}, {"b": "x"})),
+        (Even, Even(4), Even(4)),
+        (Cents, Cents(2.0), Cents(2)),
+    ],
+)  # fmt: skip
+def test_what_can_be_read_back_is_written_though_its_types_are_others(cls: Any, value: Any, read: Any) -> None:
+    serde = RecordSerde("record:m:C", cls)
+    assert read == serde.decode(serde.encode(value))
+
+
+def test_a_whole_number_with_more_digits_than_can_be_read_is_refused() -> None:
+    serde = RecordSerde("record:m:Account", Account)
+    assert Account(10**4299) == serde.decode(serde.encode(Account(10**4299)))
+    with pytest.raises(SerdeError, match="4300 digits"):
+        serde.encode(Account(10**4300))
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        with pytest.raises(SerdeError, match="out of range"):
+            RecordSerde("record:m:Account", Account).encode(Account(10**4300))
+    finally:
+        sys.set_int_max_str_digits(limit)
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+ANYTHING = st.none() | st.booleans() | st.integers() | FINITE | st.text(max_size=3) | st.builds(Part) | st.lists(st.integers(), max_size=2)
+
+
+@given(st.sampled_from((Account, Visit, Count, Line, Named, Point, Whole, Cents, Part)), st.lists(ANYTHING, min_size=3, max_size=3))
+def test_whatever_is_written_can_be_read(cls: Any, fields: list[Any]) -> None:
+    serde, names = RecordSerde("record:m:C", cls), tuple(cls.__annotations__)
+    value = cls(*fields[: len(names)])
+    try:
+        data = serde.encode(value)
+    except SerdeError:
+        with pytest.raises((ValueError, TypeError)):
+            msgspec.json.decode(msgspec.json.encode(value), type=cls)
+        return
+    assert cls is type(serde.decode(data))

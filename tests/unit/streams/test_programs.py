@@ -419,3 +419,34 @@ def test_a_record_that_cannot_be_decoded_is_told_as_its_serde_tells_it(key: byte
             h.run()
         assert said in str(found.value)
         assert "record s[0]@0" in str(found.value)
+
+
+@dataclass
+class Account:
+    cents: int
+
+
+class Balance(msgspec.Struct):
+    cents: int
+
+
+class Sum(TypedDict):
+    cents: int
+
+
+@pytest.mark.parametrize(("kind", "bad"), [(Account, 125.0), (Balance, None), (Sum, "12")])
+def test_a_value_that_could_not_be_read_back_sets_its_record_aside_and_the_store_keeps_its_old_one(kind: Any, bad: Any) -> None:
+    def added(account: Any, cents: int) -> Any:
+        old = account["cents"] if kind is Sum else account.cents
+        return kind(cents=bad if cents < 0 else old + cents)
+
+    app = App()
+    app.stream("in", key=str, value=int).fold("accounts", lambda: kind(cents=0), added, value=kind).to("out")
+    with Harness(app, on_error={"then": "dead_letter"}) as h:
+        for cents in (5, -1, 7):
+            h.send("in", cents, key="a")
+        h.run()
+        assert ["in[0]@1"] == [f"{letter.topic}[{letter.partition}]@{letter.offset}" for letter in h.dead_letters()]
+        assert "`$.cents`" in h.dead_letters()[0].error
+        assert [kind(cents=5), kind(cents=12)] == values(h, "out")
+        assert {"a": kind(cents=12)} == h.store("accounts")

@@ -1,0 +1,135 @@
+"""Whether an object can be read back as its class: told before it is written, and quickly where each field has the very type of its annotation."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import keyword
+import re
+import sys
+from collections.abc import Callable
+from types import NoneType
+from typing import Any
+
+import msgspec
+from msgspec import inspect as kinds
+
+from samzapy.serde.basic import shown
+
+MAX_READ_DIGITS = 4300  # of a whole number: msgspec's
+_PLAIN: dict[Any, str] = {kinds.IntType: "int", kinds.FloatType: "float", kinds.StrType: "str", kinds.BoolType: "bool", kinds.NoneType: "NoneType"}
+
+
+def quick_check(cls: Any) -> Callable[[Any], bool]:
+    """A function that says True of an object that can be read back for sure. Of others nothing is known, and it may raise AttributeError or LookupError.
+
+    Raises:
+        TypeError, NameError: records cannot have the class's annotations.
+    """
+    if hasattr(cls, "model_validate_json") or hasattr(cls, "__post_init__"):  # what these refuse is in no annotation
+        return _never
+    info: Any = kinds.type_info(cls)
+    fields = getattr(info, "fields", None)
+    is_dict = isinstance(info, kinds.TypedDictType)
+    tests = [f"type(value) is {'dict' if is_dict else 'cls'}"]
+    for field in fields or ():
+        types = _plain_types(field.type)
+        can_be_asked = field.required if is_dict else field.name.isidentifier() and not keyword.iskeyword(field.name)
+        if not types or not can_be_asked:
+            return _never
+        found = f"type(value[{field.name!r}])" if is_dict else f"type(value.{field.name})"
+        tests.append(f"({' or '.join(f'{found} is {each}' for each in types)})")
+    if fields is None:
+        return _never
+    made: Callable[[Any], bool] = eval(f"lambda value: {' and '.join(tests)}", {"cls": cls, "NoneType": NoneType})  # names are identifiers or quoted
+    return made
+
+
+def _never(value: Any) -> bool:
+    return False
+
+
+def _plain_types(kind: Any) -> tuple[str, ...]:
+    """The Python types of a field whose annotation names only these, as source; (): it says more than that."""
+    found = []
+    for each in kind.types if isinstance(kind, kinds.UnionType) else (kind,):
+        if type(each) not in _PLAIN or each != type(each)():
+            return ()
+        if type(each) is kinds.IntType and not 0 < sys.get_int_max_str_digits() <= MAX_READ_DIGITS:  # Python may write what is not read
+            return ()
+        found.append(_PLAIN[type(each)])
+    return tuple(found)
+
+
+def lost_in(value: Any, read: Any, dumps: Callable[[Any], bytes]) -> str:
+    """Where an object of one class was read back as one of another that has no such fields, and what was lost; "": nowhere.
+
+    Of sets, and of what pydantic reads, nothing is said.
+    """
+    try:
+        return "" if equal(read, value) else _lost(value, read, "$", dumps)
+    except RecursionError:
+        return ""
+
+
+def equal(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except Exception:  # noqa: BLE001  a method of the user's
+        return False
+
+
+def _lost(value: Any, read: Any, place: str, dumps: Callable[[Any], bytes]) -> str:
+    cls = type(read)
+    names = _field_names(cls)
+    if names is None:
+        pairs = []
+        if isinstance(read, dict) and isinstance(value, dict):
+            pairs = [(value[key], each, f"{place}[{shown(key)}]") for key, each in read.items() if key in value]
+        elif isinstance(read, list | tuple) and isinstance(value, list | tuple):
+            pairs = [(one, other, f"{place}[{index}]") for index, (one, other) in enumerate(zip(value, read, strict=False))]
+    elif isinstance(value, cls):
+        pairs = [(getattr(value, name), getattr(read, name), f"{place}.{name}") for name in names]
+    else:
+        missing = _not_read(json.loads(dumps(value)), cls)
+        return f"Expected `{cls.__name__}`, got `{type(value).__name__}`, whose {missing} it does not have - at `{place}`" if missing else ""
+    return next((said for one, other, where in pairs if (said := _lost(one, other, where, dumps))), "")
+
+
+def _field_names(cls: type) -> tuple[str, ...] | None:
+    """The fields of a class of records that msgspec reads; None: it is none."""
+    if issubclass(cls, msgspec.Struct):
+        return cls.__struct_fields__
+    if dataclasses.is_dataclass(cls):
+        return tuple(field.name for field in dataclasses.fields(cls))
+    return getattr(cls, "_fields", None) if issubclass(cls, tuple) else None
+
+
+def _not_read(written: Any, cls: type) -> str:
+    """What of JSON that was read as an object of the class is in none of its fields."""
+    names, most = _known(cls)
+    if isinstance(written, dict):
+        return ", ".join(f"`{name}`" for name in written if name not in names)
+    return f"item {most + 1}" if isinstance(written, list) and len(written) > most else ""
+
+
+@functools.lru_cache(128)
+def _known(cls: type) -> tuple[frozenset[str], int]:
+    info: Any = kinds.type_info(cls)
+    tag = getattr(info, "tag_field", None)
+    names = [field.encode_name for field in info.fields] + ([tag] if tag else [])
+    return frozenset(names), len(names)
+
+
+def its_field(value: Any, why: str) -> str:
+    """The field at which an error of msgspec's points, as the object has it; "": it points at none, or at a part of one."""
+    place = re.search(r"at `\$(?:\.(\w+)|\[(\d+)\])`", why)
+    if place is None:
+        return ""
+    name, index = place.groups()
+    try:
+        found = value[int(index)] if index else value[name] if isinstance(value, dict) else getattr(value, name)
+    except (AttributeError, LookupError, TypeError):  # it has another name in JSON
+        return ""
+    return f" Its {name or f'item {index}'} is {shown(found)} ({type(found).__name__})."
