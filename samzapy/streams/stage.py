@@ -12,7 +12,7 @@ from samzapy.serde.basic import shown
 from samzapy.serde.record_keys import as_key
 from samzapy.streams.combining import partial_windows, records_of
 from samzapy.streams.graph import Graph, Node, Reader
-from samzapy.streams.operators.held import ROOM, Sums, is_dict_of_plain
+from samzapy.streams.operators.held import ROOM, Sums, is_dict_of_plain, is_never_plain, is_plain, is_plain_int
 from samzapy.streams.operators.partials import SlicesOfSums
 from samzapy.streams.operators.slices import Slices
 from samzapy.streams.walk import roots_of
@@ -277,7 +277,7 @@ def _told(name: str, key: Any, pane: Pane[Any]) -> str:
 def sums_of(node: WindowAggregate, serde: Callable[[str], Serde]) -> Sums:
     """How a window's values become its result."""
     kept = serde(node.kept.serde)
-    held: dict[str, Any] = {}
+    held: dict[str, Any] = {"may_hold": {"json": is_plain, "integer": is_plain_int}.get(node.kept.serde, is_never_plain)}
     if node.parts and {what for _, what in node.parts} <= OF_NUMBERS:
         held = {"may_hold": is_dict_of_plain, "room": sum(2 * ROOM + 6 * len(name) for name, _ in node.parts)}
     return Sums(_adding(node), node.merge or _no_merge, node.result or _same, kept.encode, kept.decode, **held)

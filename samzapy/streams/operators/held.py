@@ -75,6 +75,16 @@ def is_plain(value: Any) -> bool:
     return type(value) is float and isfinite(value)
 
 
+def is_plain_int(value: Any) -> bool:
+    """As `is_plain`, for the serde of whole numbers."""
+    return type(value) is int and -LARGEST <= value <= LARGEST
+
+
+def is_never_plain(value: Any) -> bool:
+    """As `is_plain`, for serdes that may refuse any number: each accumulator is encoded in the hook that made it, so that a refusal is its record's."""
+    return False
+
+
 def is_dict_of_plain(values: dict[str, Any]) -> bool:
     """As `is_plain`, of the accumulators of several aggregates that make new ones and change none: numbers, None, and lists of numbers."""
     for value in values.values():

@@ -14,7 +14,7 @@ from samzapy.container.failure import told_stack
 from samzapy.container.metrics import OperatorCounts
 from samzapy.ports import TopicSpec
 from samzapy.serde.basic import MAX_JSON_BYTES
-from samzapy.streams import Aggregate, App, Stream, agg
+from samzapy.streams import Aggregate, App, Stream, agg, tumbling
 from samzapy.testing import Harness
 
 
@@ -450,3 +450,18 @@ def test_a_value_that_could_not_be_read_back_sets_its_record_aside_and_the_store
         assert "`$.cents`" in h.dead_letters()[0].error
         assert [kind(cents=5), kind(cents=12)] == values(h, "out")
         assert {"a": kind(cents=12)} == h.store("accounts")
+
+
+@pytest.mark.parametrize(("kind", "bad"), [(Account, 7), (Account, Account(1.5)), (str, 7), (int, 1.5), (float, float("nan"))])  # type: ignore[arg-type]
+def test_a_sum_of_a_window_that_its_serde_refuses_is_its_records_fault(kind: Any, bad: Any) -> None:
+    app = App()
+    windows = app.stream("in", key=str, value=int, watermark_delay="1s").window(tumbling("10s"))
+    windows.fold("sums", lambda: kind(0), lambda _, value: bad if value < 0 else kind(value), value=kind).to("out")
+    with Harness(app, on_error={"then": "dead_letter"}) as h:
+        for value in (5, -1, 7):
+            h.send("in", value, key="a", timestamp=1_600_000_000_000)
+        h.run()
+        h.time_passes("in", 1_600_000_060_000)
+        h.run()
+        assert ["in[0]@1"] == [f"{letter.topic}[{letter.partition}]@{letter.offset}" for letter in h.dead_letters()]
+        assert [msgspec.to_builtins(kind(7))] == [pane["value"] for pane in values(h, "out")]
