@@ -95,7 +95,7 @@ class RunWatch:
         own = self._certificate()
         found = own.finding() if own is not None else None
         with self._roster.lock:
-            self._roster.diagnosing.told(found)
+            self._roster.diagnosing.set_certificate(found)
         said = "" if own is None or found is None else f"{found.severity} {own}"
         if found is not None and said != self._said:
             LOG.warning("%s %s", found.sentence, found.remedy)

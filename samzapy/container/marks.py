@@ -18,7 +18,7 @@ from samzapy.container.task_instance import TaskInstance
 from samzapy.model.event_time import NEVER
 from samzapy.model.marks import IDLE, MARKS_KEY, Mark, marks_to_bytes
 
-STEP_MS = 1000  # of a time that the clock moves: what is behind it may be as much late, unless it ends with a second, as most windows do
+STEP_MS = 1000  # of a time that the clock moves: a window of the following stage may fire as much later, unless it ends with a second, as most do
 Said = Mapping[str, Mark]  # by internal topic
 
 

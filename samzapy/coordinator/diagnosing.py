@@ -55,7 +55,7 @@ class Diagnosing:
         for finding in self._hints.look(found, now_ms):
             self._events.add(JOB, "hint", finding.sentence, code=finding.code)
 
-    def told(self, finding: Finding | None) -> None:
+    def set_certificate(self, finding: Finding | None) -> None:
         """What is known of the client certificate, by whoever watches it. It is shown whether or not the coordinator comes to its next look: that may be
         waiting for Kafka."""
         before, now_ms = self._certificate, self._clock.now_ms()
