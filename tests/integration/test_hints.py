@@ -47,7 +47,7 @@ CASES = [
     # Partition 3 gets 60 % of the records; each takes 4 ms and more.
     Staged("skew", {**every(6, 40, "wait 4"), 3: (300.0, "wait 4")}, every(6, 40, "wait 1"), "Partition 3 gets", {"partitions": 6, "containers": {"count": 3}}),
     Staged("slow-task", {**every(4, 60, "wait 2"), 2: (60.0, "wait 8")}, every(4, 60, "wait 2"), "Partition 2 needs", {}),
-    Staged("commit-heavy", every(4, 60, "keys 1000"), EASY, "of container", {"commit": {"interval": "100ms"}}),
+    Staged("commit-heavy", every(4, 60, "keys 2000"), EASY, "of container", {"commit": {"interval": "100ms"}}),
 ]
 
 
