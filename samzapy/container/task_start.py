@@ -68,8 +68,8 @@ class TaskStart:
                 self._facts.tell(RESTORED, task=task.name, store=store, **restored.to_json())
             self._hooks.init(task)
 
-        # A partition that others read already goes back to where these begin. What the others have had must not come to them again, so their
-        # checkpoints have to say where they stand.
+        # A partition that others read already goes back to where these begin. The others go on where they stand (`Inputs.assign`), and what they did is
+        # committed before.
         if any((p.topic, p.partition) in self._inputs.readers for t in going for p in t.model.inputs):
             self._commits.commit(START)
         begins = {t.name: {i.partition: self._offset_to_read(i) for i in t.inputs} for t in going}

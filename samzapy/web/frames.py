@@ -166,7 +166,7 @@ def _said(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _row(task: Mapping[str, Any]) -> dict[str, Any]:
     """One task. A restore is told where there is one, with the least that is left of all stores."""
-    row = {name: task.get(name) for name in ROW} | {"reason": (task["reason"] or "")[:MAX_TEXT]}
+    row = {name: task.get(name) for name in ROW} | {"reason": (task["reason"] or "")[:MAX_TEXT], "is_behind": _is_behind(task)}
     restores = [facts["restore"] for facts in task["stores"].values() if facts.get("restore")]
     needed, remaining = sum(r.get("needed", 0) for r in restores), sum(r["remaining"] for r in restores)
     row["from"] = ", ".join(sorted({r["source"] for r in restores}))

@@ -15,6 +15,9 @@ export function short(n) {
   return a < 1e9 ? (n / 1e6).toFixed(1) + " M" : (n / 1e9).toFixed(1) + " G";
 }
 
+/** So many of a thing: "1 task", "2 tasks". */
+export const some = (n, what) => `${number(n)} ${what}${n === 1 ? "" : "s"}`;
+
 /** Records a second. */
 export const rate = (n) => (n == null ? "–" : short(n) + "/s");
 

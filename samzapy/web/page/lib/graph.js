@@ -1,6 +1,6 @@
 // The job as a picture: inputs left, tasks in the middle, outputs right, stores below. Laid out by columns: there are few nodes.
 
-import { number, percent, rate } from "./format.js";
+import { number, percent, rate, some } from "./format.js";
 import { html, useNarrow } from "./parts.js";
 
 const W = 210, H = 62, GAP = 18, BETWEEN = 150, PAD = 16, SIDE = 34;
@@ -46,7 +46,6 @@ function lines(node, rates, job, of_whom) {
   }
 }
 
-const some = (n, what) => `${number(n)} ${what}${n === 1 ? "" : "s"}`;
 const cut = (text, n) => (text.length > n ? text.slice(0, n - 1) + "…" : text);
 
 function Edge({ from, to, per_s, letters, is_stacked }) {

@@ -4,7 +4,7 @@ import { h } from "../vendor/preact.js";
 import { useEffect, useState } from "../vendor/hooks.js";
 import htm from "../vendor/htm.js";
 import { named } from "./api.js";
-import { largest, percent, seconds } from "./format.js";
+import { largest, percent, seconds, some } from "./format.js";
 
 /** Markup, in which commands name this job's file. */
 export const html = htm.bind((type, props, ...children) => h(type, props, ...children.map((child) => (typeof child === "string" ? named(child) : child))));
@@ -18,7 +18,7 @@ export const State = ({ of, tone }) => html`<span class=${`state ${tone || TONES
 export function hindered(c, letters) {
   if (c.now) return `in one call for ${seconds(c.now.silent_s)}`;
   const restoring = letters.filter((letter) => letter === "s").length;
-  return restoring ? `restores ${restoring} ${restoring === 1 ? "task" : "tasks"}` : "";
+  return restoring ? `restores ${some(restoring, "task")}` : "";
 }
 
 /** A container's state, with what it does if that is not its work, and how often it died. */
