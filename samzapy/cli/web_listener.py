@@ -1,38 +1,25 @@
-"""The web listener as the job file wants it: where, with which certificate and tokens; refused before anything starts if others could listen in."""
+"""The web listener as the job file wants it: where, with which certificate and tokens."""
 
 from __future__ import annotations
 
-import ipaddress
 import ssl
 
 from samzapy.api.errors import ConfigurationError
+from samzapy.config.web_check import is_loopback
 from samzapy.config.web_settings import WebSettings
 from samzapy.coordinator.host_names import ANY
 from samzapy.web.access import May
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a listener there."""
-    bare = host.removeprefix("[").removesuffix("]")
-    try:
-        return ipaddress.ip_address(bare).is_loopback
-    except ValueError:
-        return bare.lower() == "localhost"
-
-
 def context_of(web: WebSettings) -> ssl.SSLContext | None:
-    """For https; None: http.
+    """For https; None: http, which the job file may ask for on loopback and after a proxy only (`config.web_check`).
 
     Raises:
-        ConfigurationError: certificate and key cannot be used, or without them others than this machine would be answered.
+        ConfigurationError: certificate and key cannot be used.
     """
     if web.tls is None:
-        if is_loopback(web.host) or web.proxy:
-            return None
-        raise ConfigurationError(
-            f"web.host {web.host} answers other machines, and without TLS others on the network can read the tokens and what the page shows.",
-            "Write web: {tls: {cert: FILE, key: FILE}}; or web: {proxy: true} if a proxy in front of it encrypts; or leave web.host at 127.0.0.1.",
-        )
+        assert is_loopback(web.host) or web.proxy, web.host
+        return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:

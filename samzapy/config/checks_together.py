@@ -26,6 +26,7 @@ from samzapy.config.schema import CommitSettings, ContainerSettings, Section
 from samzapy.config.secrets import is_secret
 from samzapy.config.tree import Route
 from samzapy.config.units import format_duration
+from samzapy.config.web_check import check_web
 from samzapy.model.names import JOB_ID, JOB_NAME, KAFKAS_OWN, TOPIC_NAME, Job, is_a_jobs_own
 
 MAX_TOPIC_NAME = 249
@@ -55,6 +56,7 @@ def check_together(document: Mapping[str, Any]) -> list[Finding]:
         *_topics(document),
         *check_program(document),
         *check_registry(document, serdes(document)),
+        *check_web(document),
     ]
 
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 from samzapy.api.errors import ConfigurationError
 from samzapy.config.extras import install_line, line_for
 from samzapy.config.units import format_duration
+from samzapy.config.web_check import is_loopback
 from samzapy.plan.transactions import LIMIT, too_long
 from samzapy.spark.settings import is_local
 
@@ -21,7 +22,6 @@ GIB, MIB = 1 << 30, 1 << 20
 LEAST_FREE, LOW_FREE = 64 * MIB, GIB
 OTHER_FILES = 512  # sockets, libraries, logs: beside the stores'
 WANTED_EXTRAS = ("spark",)  # `run` needs it; `run --local` does not
-LOOPBACK_NAMES = ("localhost", "::1")
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*\(?(?P<bounds>[^;()]*)\)?\s*(?:;\s*(?P<marker>.*))?")
 _BOUND = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9][0-9.]*)")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
@@ -241,9 +241,9 @@ def check_slots(containers: int, cores: int | None, free: int | None, where: str
 
 
 def check_web_host(host: str) -> Check:
-    is_loopback = host in LOOPBACK_NAMES or host.startswith("127.")
-    found = host if is_loopback else f"{host}: everyone who can reach it can read the job's status and metrics"
-    return _of("web.host", is_loopback, found, "Set web: {host: 127.0.0.1}, or restrict access with a firewall.", State.WARN)
+    is_local = is_loopback(host)
+    found = host if is_local else f"{host}: everyone who can reach it can read the job's status and metrics"
+    return _of("web.host", is_local, found, "Set web: {host: 127.0.0.1}, or restrict access with a firewall.", State.WARN)
 
 
 # -- versions --------------------------------------------------------------------------------------------------------------------

@@ -68,17 +68,13 @@ def trusted() -> Iterator[None]:
     http_client._trusted.clear()
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "driver.example"])
-def test_beyond_loopback_without_tls_it_is_refused_with_what_to_do(host: str) -> None:
-    with pytest.raises(ConfigurationError, match="others on the network") as refused:
-        context_of(web(host=host))
-    assert (2, True) == (refused.value.exit_code, "tls: {cert: FILE, key: FILE}" in refused.value.remedy)
-    assert context_of(web(host=host, proxy=True)) is None
-
-
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "[::1]", "127.9.9.9"])
-def test_on_loopback_it_is_not_needed(host: str) -> None:
+def test_on_loopback_no_certificate_is_needed(host: str) -> None:
     assert context_of(web(host=host)) is None
+
+
+def test_after_a_proxy_no_certificate_is_needed() -> None:
+    assert context_of(web(host="0.0.0.0", proxy=True)) is None
 
 
 def test_a_certificate_that_is_none_is_refused(tmp_path: Path, pair: tuple[Path, Path]) -> None:

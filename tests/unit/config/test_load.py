@@ -42,7 +42,7 @@ on_error: {retries: 0, then: skip}
 containers: {count: 2, memory: 1GiB, host_affinity: 0s, standby: 0, max_restarts: 3, restart_window: 1h, heartbeat: 1s, lease: 5s}
 state: {dir: /var/state}
 spark: {master: "local[4]", conf: {spark.executor.memory: 1g, spark.ui.enabled: false}}
-web: {port: 8080, host: 0.0.0.0, names: [status.example, driver]}
+web: {port: 8080, host: 0.0.0.0, proxy: true, names: [status.example, driver]}
 """
 
 
