@@ -14,6 +14,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from confluent_kafka import KafkaError, KafkaException
+
+from samzapy.api.errors import ConfigurationError
+
 LONGEST_S = 20.0
 _lock = threading.Lock()
 _longest_s = 0.0  # not guarded
@@ -30,7 +34,23 @@ def guard_clients(longest_s: float = LONGEST_S) -> None:
 
 @contextmanager
 def making() -> Iterator[None]:
-    """Around the making of a client."""
+    """Around the making of a client.
+
+    Raises:
+        ConfigurationError: properties that the job file sets do not go with those that samzapy sets.
+    """
+    try:
+        with _guarded():
+            yield
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError._INVALID_ARG:
+            raise
+        said = error.args[0].str()
+        raise ConfigurationError(f"Kafka's client refuses these properties together: {said}.", "Change or remove the named key in kafka.") from None
+
+
+@contextmanager
+def _guarded() -> Iterator[None]:
     global _under_way, _timer_before
     if not _longest_s:
         yield

@@ -12,7 +12,8 @@ from samzapy.api.errors import LogError, RecordRejected, TimestampRefused, short
 from samzapy.kafka.client import CLOSED, Looked, Settings, quiet, served
 from samzapy.kafka.errors import delivery_error
 from samzapy.kafka.making import making
-from samzapy.kafka.producer import DEFAULTS, FORCED, Headers, send_all_of
+from samzapy.kafka.producer import DEFAULTS, FORCED, Headers
+from samzapy.kafka.sending import larger_than_queue, send_all_of
 from samzapy.ports import Outgoing
 
 PLAIN = {"linger.ms": 5}
@@ -48,23 +49,28 @@ class KafkaPlainProducer:
     def send(
         self, topic: str, value: bytes | None, key: bytes | None, partition: int = -1, timestamp_ms: int = 0, headers: Headers = None
     ) -> None:
-        try:
-            if timestamp_ms or headers:
-                if timestamp_ms:
-                    self._timed.add(topic)
-                self._produce(topic, value, key, partition, timestamp=timestamp_ms, headers=list(headers or ()))
-            else:
-                self._produce(topic, value, key, partition)
-        except BufferError:
-            began = time.monotonic()
-            self._serve(0.1)
-            self.waited_s += time.monotonic() - began
-            self.send(topic, value, key, partition, timestamp_ms, headers)
-        except KafkaException as error:
-            if self._looked.again(error, self._producer, topic, partition):
-                self.send(topic, value, key, partition, timestamp_ms, headers)
+        was_empty = False
+        while True:
+            try:
+                if timestamp_ms or headers:
+                    if timestamp_ms:
+                        self._timed.add(topic)
+                    self._produce(topic, value, key, partition, timestamp=timestamp_ms, headers=list(headers or ()))
+                else:
+                    self._produce(topic, value, key, partition)
                 return
-            self._error = self._error or delivery_error(error.args[0], f"a record for {topic}, key {shortened(key)}", topic)
+            except BufferError:
+                if was_empty:
+                    raise larger_than_queue(topic, value, key) from None
+                was_empty = not len(self._producer)
+                if not was_empty:
+                    began = time.monotonic()
+                    self._serve(0.1)
+                    self.waited_s += time.monotonic() - began
+            except KafkaException as error:
+                if not self._looked.again(error, self._producer, topic, partition):
+                    self._error = self._error or delivery_error(error.args[0], f"a record for {topic}, key {shortened(key)}", topic)
+                    return
 
     def send_all(self, records: Sequence[Outgoing]) -> None:
         send_all_of(self._produce, self.send, records, self._timed)

@@ -41,6 +41,7 @@ from samzapy.kafka.listener import Listener
 from samzapy.kafka.logins import Refusals
 from samzapy.kafka.making import making
 from samzapy.kafka.open_files import used_up
+from samzapy.kafka.sending import larger_than_queue, send_all_of
 from samzapy.ports import Delivered, Outgoing
 
 Headers = Sequence[tuple[str, bytes | None]] | None
@@ -138,31 +139,41 @@ class KafkaTransactionalProducer:
         delivered: Delivered | None = None,
     ) -> None:  # fmt: skip
         self._is_empty = False
-        try:
-            self._sent += 1
-            if self._sent >= POLL_EVERY:
-                self._sent = 0
-                served(self._producer.poll, 0)
-            if delivered is None and not timestamp_ms and headers is None:
-                self._produce(topic, value, key, partition)
-            else:
-                self._produce_with(topic, value, key, partition, timestamp_ms, headers, delivered)
-        except BufferError:  # back-pressure: the queue is full
-            began = time.monotonic()
+        was_empty = False
+        while True:
             try:
-                served(self._producer.poll, 0.1)
-            except KafkaException as error:
-                self._poison = self._poison or transaction_error(error.args[0], f"sending with {self._id}", timed=self._timed)
-            else:
-                self.waited_s += time.monotonic() - began
-                self.send(topic, value, key, partition, timestamp_ms, headers, delivered)
-        except KafkaException as error:
-            self._check_open()
-            if self._looked.again(error, self._producer, topic, partition):
-                self.send(topic, value, key, partition, timestamp_ms, headers, delivered)
+                self._sent += 1
+                if self._sent >= POLL_EVERY:
+                    self._sent = 0
+                    served(self._producer.poll, 0)
+                if delivered is None and not timestamp_ms and headers is None:
+                    self._produce(topic, value, key, partition)
+                else:
+                    self._produce_with(topic, value, key, partition, timestamp_ms, headers, delivered)
                 return
-            found = transaction_error(error.args[0], f"a record for {topic}, key {shortened(key)}", topic, self._timed)
-            self._poison = self._poison or found
+            except BufferError:  # back-pressure: the queue is full
+                if was_empty:
+                    raise larger_than_queue(topic, value, key) from None
+                was_empty = not len(self._producer)
+                if not was_empty and not self._wait_for_room():
+                    return
+            except KafkaException as error:
+                self._check_open()
+                if not self._looked.again(error, self._producer, topic, partition):
+                    found = transaction_error(error.args[0], f"a record for {topic}, key {shortened(key)}", topic, self._timed)
+                    self._poison = self._poison or found
+                    return
+
+    def _wait_for_room(self) -> bool:
+        """Whether it is worth trying again: after a fatal error nothing leaves the queue any more."""
+        began = time.monotonic()
+        try:
+            served(self._producer.poll, 0.1)
+        except KafkaException as error:
+            self._poison = self._poison or transaction_error(error.args[0], f"sending with {self._id}", timed=self._timed)
+            return False
+        self.waited_s += time.monotonic() - began
+        return True
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -312,25 +323,3 @@ class KafkaTransactionalProducer:
                 served(self._producer.poll, 0)
         self._is_open = False
         self._produce, self._producer = CLOSED.produce, CLOSED
-
-
-def send_all_of(produce: Callable[..., None], send: Callable[..., None], records: Sequence[Outgoing], timed: set[str]) -> None:
-    """Records go straight to `produce`; from the first that fails on, `send`, which waits and remembers errors. `timed` gets the topics of records
-    that come with a time."""
-    done = 0
-    try:
-        for topic, value, key, partition, timestamp_ms, headers in records:
-            if timestamp_ms:
-                timed.add(topic)
-                if headers:
-                    produce(topic, value, key, partition, timestamp=timestamp_ms, headers=list(headers))
-                else:
-                    produce(topic, value, key, partition, timestamp=timestamp_ms)
-            elif headers:
-                send(topic, value, key, partition, timestamp_ms, headers)
-            else:
-                produce(topic, value, key, partition)
-            done += 1
-    except (BufferError, KafkaException):
-        for record in records[done:]:
-            send(*record)

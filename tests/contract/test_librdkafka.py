@@ -11,6 +11,8 @@ from threading import Event
 import pytest
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, Producer, TopicPartition
 
+from samzapy.api.errors import ConfigurationError
+from samzapy.kafka.plain_producer import KafkaPlainProducer
 from samzapy.kafka.producer import KafkaTransactionalProducer
 from tests.broker import LIMIT_S, create_topic, produce, read_all
 
@@ -62,6 +64,28 @@ def test_a_full_queue_raises_and_a_transaction_of_ours_may_be_larger_than_it(kaf
     ours.close()
 
     assert [b"%d" % number for number in range(1000)] == [record.value for record in read_all(kafka, unique)]
+
+
+def test_a_record_that_is_larger_than_the_queue_is_refused_with_the_key_to_change(kafka: str, unique: str) -> None:
+    """It would wait for ever: the queue is empty and it does not fit."""
+    create_topic(kafka, unique)
+    settings = {"bootstrap.servers": kafka, "queue.buffering.max.kbytes": 1}
+    ours, plain = KafkaTransactionalProducer(settings, unique, 20_000), KafkaPlainProducer(settings, f"{unique}-plain", 20_000)
+    ours.init()
+    ours.begin()
+    for send in (ours.send, plain.send):
+        for _ in range(20):
+            send(unique, b"v" * 500, b"k", 0)  # more than the queue takes, each alone fits
+        with pytest.raises(ConfigurationError, match="a record of 2,001 bytes does not fit") as refused:
+            send(unique, b"v" * 2000, b"k", 0)
+        assert "queue.buffering.max.kbytes" in refused.value.remedy
+    ours.flush()
+    ours.commit()
+    plain.flush()
+    ours.close()
+    plain.close()
+
+    assert 40 == len(read_all(kafka, unique))
 
 
 def test_a_commit_reports_success_without_the_records_that_produce_refused(kafka: str, unique: str) -> None:

@@ -42,6 +42,9 @@ def problems(tmp_path: Path, kafka: str, more: str = "") -> list[Problem]:
             "{bootstrap.servers: h, producer: {socket.timeout.ms: 90000}}", 61, "kafka.producer.socket.timeout.ms",
             "longer than commit.timeout (1m)", "at most 60000",
         ),
+        ("{bootstrap.servers: h, linger.ms: 10000}", 42, "kafka.linger.ms", "shorter than containers.lease (10s)", "some milliseconds"),
+        ("{bootstrap.servers: h, producer: {queue.buffering.max.ms: 60000}}", 66, "kafka.producer.queue.buffering.max.ms", "shorter than", "milliseconds"),
+        ("{bootstrap.servers: h, queue.buffering.max.kbytes: 1}", 59, "kafka.queue.buffering.max.kbytes", "too small a queue", "at least 2048"),
     ],
 )  # fmt: skip
 def test_what_would_fail_later_is_told_now(kafka: str, column: int, path: str, message: str, hint: str, tmp_path: Path) -> None:
@@ -59,6 +62,8 @@ def test_what_would_fail_later_is_told_now(kafka: str, column: int, path: str, m
         "{bootstrap.servers: h, socket.timeout.ms: 90000, producer: {socket.timeout.ms: 30000}}",
         "{bootstrap.servers: h, sasl.username: 12345678901}",
         "{bootstrap.servers: h, message.max.bytes: 1000000000}",
+        "{bootstrap.servers: h, linger.ms: 9999}",
+        "{bootstrap.servers: h, linger.ms: 0.5, queue.buffering.max.kbytes: 2048}",
     ],
 )
 def test_what_works_passes(kafka: str, tmp_path: Path) -> None:

@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+from samzapy.api.errors import ConfigurationError
+from samzapy.kafka.producer import KafkaTransactionalProducer
+
 MAKE = """
 import resource
 import sys
@@ -52,3 +55,8 @@ sys.exit(7)
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
     assert 7 == done.returncode, done.stderr
+
+
+def test_properties_that_do_not_go_together_are_refused_as_the_job_files_fault() -> None:
+    with pytest.raises(ConfigurationError, match=r"refuses these properties together: .*linger\.ms"):
+        KafkaTransactionalProducer({"bootstrap.servers": "127.0.0.1:1", "linger.ms": 30_000}, "t", 20_000)

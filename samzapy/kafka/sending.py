@@ -1,0 +1,40 @@
+"""What both producers do with records: many at once, and one that no queue takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from confluent_kafka import KafkaException
+
+from samzapy.api.errors import ConfigurationError
+from samzapy.ports import Outgoing
+
+
+def larger_than_queue(topic: str, value: bytes | None, key: bytes | None) -> ConfigurationError:
+    """Of a record that does not fit into an empty queue: waiting would not help."""
+    return ConfigurationError(
+        f"{topic}: a record of {len(value or b'') + len(key or b''):,} bytes does not fit into the queue of Kafka's client.",
+        "Raise kafka: {producer: {queue.buffering.max.kbytes: N}} above the size of the largest record, or leave it out.",
+    )
+
+
+def send_all_of(produce: Callable[..., None], send: Callable[..., None], records: Sequence[Outgoing], timed: set[str]) -> None:
+    """Records go straight to `produce`; from the first that fails on, `send`, which waits and remembers errors. `timed` gets the topics of records
+    that come with a time."""
+    done = 0
+    try:
+        for topic, value, key, partition, timestamp_ms, headers in records:
+            if timestamp_ms:
+                timed.add(topic)
+                if headers:
+                    produce(topic, value, key, partition, timestamp=timestamp_ms, headers=list(headers))
+                else:
+                    produce(topic, value, key, partition, timestamp=timestamp_ms)
+            elif headers:
+                send(topic, value, key, partition, timestamp_ms, headers)
+            else:
+                produce(topic, value, key, partition)
+            done += 1
+    except (BufferError, KafkaException):
+        for record in records[done:]:
+            send(*record)
