@@ -25,6 +25,14 @@ GATHER_BYTES = 1 << 20
 NEXT_S = 0.01
 
 
+def _how_ended(caution: Caution) -> str:
+    """Why it fetches less than usual: its own end, or, if it has none, that of another container, whose record it may get."""
+    if caution.why:
+        return f"it ended itself ({caution.why})"
+    who = "it" if caution.deaths else "another container of the job"
+    return f"{who} died without a reason, which may have been want of memory"
+
+
 class RenewableConsumer(Closing):
     """ports.Consumer over the newest that `make` made.
 
@@ -43,7 +51,7 @@ class RenewableConsumer(Closing):
         self._make = make
         self._clock = clock
         self._number = number
-        self._ended = f"it ended itself ({caution.why})" if caution.why else "it died without a reason, which may have been want of memory"
+        self._ended = _how_ended(caution)
         began = clock.monotonic()
         self._least_until = began + (min(LEAST_S, caution.watch_s) if caution.deaths > 1 else 0.0)
         self._little_until = began + caution.watch_s

@@ -74,6 +74,12 @@ def test_why_a_container_ended_itself_is_said_with_what_follows() -> None:
     assert consumer.why_slow().startswith(f"it ended itself (exit code 5: SZ200: a hook did not return): it fetches {Fetch.LITTLE.value} at a time, for ")
 
 
+def test_a_container_that_never_ended_says_that_another_did() -> None:
+    """As one that `scale` has just added: it may get the record that ended the other."""
+    consumer = RenewableConsumer(lambda _: MemoryLog(MemoryCluster(SystemClock())).consumer("g", "c"), Caution(watch_s=60.0), SystemClock(), 1)
+    assert consumer.why_slow().startswith("another container of the job died without a reason, which may have been want of memory: it fetches")
+
+
 def test_what_is_met_while_batches_are_gathered_comes_after_the_records_before_it() -> None:
     class Inner(MemoryConsumer):
         def __init__(self) -> None:
