@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 from samzapy.api.errors import ConfigurationError, TopicMisconfigured
 from samzapy.api.task import StreamTask
 from samzapy.config.document import settings_from_document
+from samzapy.config.errors import ConfigError, Problem
 from samzapy.config.schema import Settings
+from samzapy.config.tree import dotted
 from samzapy.config.units import parse_duration
 from samzapy.plan.topics import INTERNAL, what_is_wrong
 from samzapy.ports import Log, SchemaRegistry, TopicSpec
@@ -19,6 +21,7 @@ from samzapy.streams.app import App
 from samzapy.streams.expand import sections as sections_of
 from samzapy.wiring.job_file import load_program
 from samzapy.wiring.job_topics import JobTopics
+from samzapy.wiring.program import expand
 from samzapy.wiring.serdes import Serdes
 from samzapy.wiring.tasks import Tasks, tasks_of
 
@@ -69,6 +72,8 @@ class HarnessJob:
         else:
             document = {"job": "test", "task": f"{job.__module__}:{job.__name__}", "kafka": {"bootstrap.servers": "memory:9092"}}
         document.update(sections)
+        if isinstance(job, Mapping) and document.get("app") is not None and not document.get("inputs"):
+            document |= _of_program(document, folders)
         settings = settings_from_document(document, environ)
         serdes = Serdes(settings, folders, lambda: registry)
         if isinstance(job, type):
@@ -105,6 +110,18 @@ class HarnessJob:
             missing = wanted.keys() - admin.topics(wanted).keys()
             admin.create([spec for name, spec in wanted.items() if name in missing])
         return list(wanted)
+
+
+def _of_program(document: Mapping[str, Any], folders: Sequence[Path]) -> Mapping[str, Any]:
+    """The sections of a dict's `app`.
+
+    Raises:
+        ConfigError: the program cannot be used, with all that is wrong.
+    """
+    said, findings = expand(document, folders)
+    if findings:
+        raise ConfigError([Problem("", 0, 0, dotted(finding.path), finding.message, finding.hint) for finding in findings])
+    return said
 
 
 def seconds_of(time: float | str) -> float:
