@@ -55,7 +55,7 @@ class KafkaPlainProducer:
                 if timestamp_ms or headers:
                     if timestamp_ms:
                         self._timed.add(topic)
-                    self._produce(topic, value, key, partition, timestamp=timestamp_ms, headers=list(headers or ()))
+                    self._produce(topic, value, key, partition, None, None, timestamp_ms, list(headers or ()))
                 else:
                     self._produce(topic, value, key, partition)
                 return

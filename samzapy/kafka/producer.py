@@ -195,15 +195,10 @@ class KafkaTransactionalProducer:
         self, topic: str, value: bytes | None, key: bytes | None, partition: int, timestamp_ms: int, headers: Headers,
         delivered: Delivered | None,
     ) -> None:  # fmt: skip
-        more: dict[str, Any] = {}
-        if delivered is not None:
-            more["on_delivery"] = self._reporting(delivered)
         if timestamp_ms:
-            more["timestamp"] = timestamp_ms
             self._timed.add(topic)
-        if headers:
-            more["headers"] = list(headers)
-        self._produce(topic, value, key, partition, **more)
+        reported = None if delivered is None else self._reporting(delivered)
+        self._produce(topic, value, key, partition, reported, None, timestamp_ms, list(headers) if headers else None)
 
     def _reporting(self, delivered: Delivered) -> Callable[[KafkaError | None, Any], None]:
         def on_delivery(error: KafkaError | None, message: Any) -> None:
