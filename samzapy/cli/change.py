@@ -13,12 +13,12 @@ import typer
 from samzapy.api import exit_codes
 from samzapy.api.errors import ClusterUnreachable, ConfigurationError
 from samzapy.cli.begun import Begun
-from samzapy.cli.bounded import within
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.coordinator_http import HTTP_TIMEOUT_S, http_json
 from samzapy.cli.importing import ends_within
 from samzapy.cli.inspect import last_run
 from samzapy.cli.job import SILENT_REMEDY, Job
+from samzapy.cli.time_limit import within
 from samzapy.config.origins import Origin
 from samzapy.config.schema import Settings
 from samzapy.coordinator.token import read_token, token_path

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.cli.bounded import MORE_S
+from samzapy.cli.time_limit import MORE_S
 from samzapy.clock import if_longer_than
 from samzapy.config.user_import import ended_by, under_way
 from samzapy.printable import printable_lines

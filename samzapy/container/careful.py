@@ -14,7 +14,7 @@ from samzapy.container.failure import PASS_BY
 from samzapy.container.poison_search import Culprit
 from samzapy.model.caution import Caution, Condemned, Piece, Suspects, piece_of
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.suspects import next_limit
+from samzapy.plan.deadly_record_search import next_limit
 from samzapy.ports import Message
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from samzapy.api.envelope import LAST_TIME, Headers, HeadersToSend, OutgoingMessageEnvelope, SystemStream
 from samzapy.api.errors import RecordTooLarge, TaskError, UnknownOutput, other_thread, shortened
 from samzapy.container.spec import OutputSpec
-from samzapy.model.murmur2 import murmur2
+from samzapy.model.key_partition import partition_of_key
 from samzapy.model.names import KAFKA
 from samzapy.ports import Outgoing
 
@@ -105,7 +105,7 @@ class Collector:
         if size > limit:
             raise _too_large(output, size, key)
         if partition is None:
-            partition = -1 if envelope.partition_key is None else murmur2(encode_key(envelope.partition_key)) % output.partitions
+            partition = -1 if envelope.partition_key is None else partition_of_key(encode_key(envelope.partition_key), output.partitions)
         elif not 0 <= partition < output.partitions:
             raise TaskError(f"a record for partition {partition} of {topic}, which has {output.partitions}.", "Partitions count from 0.")
         self._size += size

@@ -27,18 +27,18 @@ from samzapy.container.early import EARLY_S, Early
 from samzapy.container.facts import OTHER, PROCESS, RESTORE, WAIT_INPUT, Facts
 from samzapy.container.failure import DEAD_LETTER, FAIL
 from samzapy.container.flushing import Flushing
-from samzapy.container.given_up import GivenUpRecords
 from samzapy.container.growth import Growth
 from samzapy.container.hooks import Hooks
+from samzapy.container.input_consumer import InputConsumer
 from samzapy.container.inputs import Inputs
 from samzapy.container.joining import Joining
 from samzapy.container.marks import Marks
 from samzapy.container.misplaced_keys import MisplacedKeys
+from samzapy.container.on_error import GivenUpRecords
 from samzapy.container.ownership import Ownership
 from samzapy.container.pausing import Paused, Pausing
 from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.processing import Processing
-from samzapy.container.renewable import RenewableConsumer
 from samzapy.container.report import Report
 from samzapy.container.rollback import RollBack
 from samzapy.container.schedule import LOOK_S, Schedule
@@ -100,7 +100,7 @@ class Container:
         self._transaction = transaction = Transaction()
         self._own = own = Ownership(spec.job, spec.number, incarnation, log, clock, transaction)
         self._outputs = None if spec.exactly_once else log.plain_producer(name)
-        self._consumer = consumer = RenewableConsumer(lambda fetch: log.consumer(spec.job.group_id, name, fetch), caution, clock, spec.number)
+        self._consumer = consumer = InputConsumer(lambda fetch: log.consumer(spec.job.group_id, name, fetch), caution, clock, spec.number)
         self._inputs = inputs = Inputs(consumer, spec.commit_timeout_s)
         self._misplaced_keys = MisplacedKeys({topic: count for topic, count in spec.keyed_inputs.items() if topic not in spec.between})
         self._standbys = standbys = Standbys(spec, log, clock)

@@ -31,11 +31,11 @@ from samzapy.container.expiry import Expiry
 from samzapy.container.facts import COMMIT as COMMITTING
 from samzapy.container.facts import PROCESS, RESTORE
 from samzapy.container.flushing import Flushing
+from samzapy.container.input_consumer import InputConsumer
 from samzapy.container.inputs import Inputs
 from samzapy.container.joining import Joining
 from samzapy.container.pausing import Pausing
 from samzapy.container.poison_search import PoisonSearch
-from samzapy.container.renewable import RenewableConsumer
 from samzapy.container.rollback import WINDOW
 from samzapy.container.schedule import NEVER, Duty, Schedule
 from samzapy.container.spec import ContainerSpec
@@ -67,7 +67,7 @@ class Duties:
         committer: Committer,
         search: PoisonSearch,
         inputs: Inputs,
-        consumer: RenewableConsumer,
+        consumer: InputConsumer,
         flushing: Flushing,
         standbys: Standbys,
         schedule: Schedule,

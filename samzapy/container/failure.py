@@ -1,6 +1,6 @@
 """Failed records: how long to wait before a retry, how messages name the record, and its dead letter.
 
-Decisions and words only; processing.py and given_up.py apply them. A stack tells files, lines and functions, never values of variables and no message
+Decisions and words only; processing.py and on_error.py apply them. A stack tells files, lines and functions, never values of variables and no message
 of an exception, so nothing of the record gets into it.
 """
 

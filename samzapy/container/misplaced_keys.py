@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from samzapy.api.errors import shortened
-from samzapy.model.murmur2 import murmur2
+from samzapy.model.key_partition import partition_of_key
 from samzapy.ports import Message
 
 LOG = logging.getLogger("samzapy.inputs")
@@ -74,7 +74,7 @@ class MisplacedKeys:
 
 def misplaced(places: Mapping[bytes, int], partitions: int) -> str:
     """Why these keys are not where Java's producers put them; "" if they are."""
-    by_murmur2 = sum(murmur2(key) % partitions == place for key, place in places.items())
+    by_murmur2 = sum(partition_of_key(key, partitions) == place for key, place in places.items())
     by_crc32 = sum(zlib.crc32(key) % partitions == place for key, place in places.items())
     if by_murmur2 >= FITS * len(places):
         return ""

@@ -17,13 +17,13 @@ from samzapy.container.commits import Commits
 from samzapy.container.envelopes import RecordEnvelope
 from samzapy.container.failure import backoff_s, is_users, origin_of, refuse_returned
 from samzapy.container.forked import end_child
-from samzapy.container.given_up import GivenUpRecords
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
+from samzapy.container.on_error import GivenUpRecords
 from samzapy.container.pausing import Paused
 from samzapy.container.poison_search import Culprit, PoisonSearch
 from samzapy.container.requests import Requests
-from samzapy.container.retrying import Retrying
+from samzapy.container.retry_notice import RetryNotice
 from samzapy.container.schedule import Schedule
 from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.container.tasks import Tasks
@@ -74,7 +74,7 @@ class Processing:
         self._clock = clock
         self._tracing = tracing
         self._size = BatchSize()
-        self._retrying = Retrying(inputs, clock, retries)
+        self._retrying = RetryNotice(inputs, clock, retries)
         self.seen_at = clock.monotonic()
 
     def run(self, batch: Sequence[Message]) -> None:

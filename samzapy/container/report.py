@@ -9,10 +9,10 @@ from samzapy.container.assigned import AssignedTasks
 from samzapy.container.committer import Committer
 from samzapy.container.facts import Facts
 from samzapy.container.hooks import Hooks
+from samzapy.container.input_consumer import InputConsumer
 from samzapy.container.inputs import Inputs
 from samzapy.container.ownership import Ownership
 from samzapy.container.pausing import Pausing
-from samzapy.container.renewable import RenewableConsumer
 from samzapy.container.standby import Standbys
 from samzapy.container.task_instance import TaskInstance
 from samzapy.container.transaction import Transaction
@@ -37,7 +37,7 @@ class Report:
         clock: Clock,
         facts: Facts,
         hooks: Hooks,
-        consumer: RenewableConsumer,
+        consumer: InputConsumer,
         pausing: Pausing,
     ) -> None:
         self._host = host

@@ -17,7 +17,7 @@ from typing import NoReturn, cast
 from samzapy import failpoints
 from samzapy.api.errors import StateMismatch, StateRefused
 from samzapy.container.barriers import BATCH_RECORDS, STRANGER, Barriers, Steps, at
-from samzapy.container.emptied import refuse_emptied, refuse_orphans
+from samzapy.container.first_start import refuse_emptied, refuse_orphans
 from samzapy.container.generations import Opened, begin_empty, open_store
 from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec, StoreSpec
@@ -29,7 +29,7 @@ from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
 from samzapy.plan.checkpoint_orders import decides, pending
 from samzapy.plan.restore import Refuse, emptied_by_order, lost_end, unnamed
-from samzapy.plan.topology import other_inputs, refusal
+from samzapy.plan.state_compatibility import other_inputs, refusal
 from samzapy.ports import Change, Clock, Consumer, Log, Message
 from samzapy.readers import FETCH_S, NewestCheckpoints, newest_checkpoints, only_deletions, read_ranges, true_end
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from samzapy.container.stage_time import Lane, StageTime, stage_name
+from samzapy.container.watermark import Lane, StageTime, stage_name
 from samzapy.model.event_time import NEVER
 
 

@@ -17,7 +17,7 @@ from samzapy.container.collector import Collector
 from samzapy.container.failure import described, origin_of
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInput
-from samzapy.model.murmur2 import murmur2
+from samzapy.model.key_partition import partition_of_key
 from samzapy.ports import Message, Outgoing
 
 MAX_RECORDS = 100
@@ -138,7 +138,7 @@ class Tracing:
         topic, value, key, partition, _, _ = outgoing
         output = self._outputs[topic]
         if partition < 0 and key is not None:
-            partition = murmur2(key) % output.partitions
+            partition = partition_of_key(key, output.partitions)
         to = {"topic": topic, "partition": partition if partition >= 0 else None}
         return {**to, "key": _decoded(output.key_serde.decode, key), "value": _decoded(output.value_serde.decode, value)}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from samzapy.api.errors import BatchUnreadable
 from samzapy.container.commits import Commits
 from samzapy.container.failure import FAIL
-from samzapy.container.given_up import GivenUpRecords
 from samzapy.container.inputs import Inputs
+from samzapy.container.on_error import GivenUpRecords
 from samzapy.model.offsets import TopicPartition
 
 

@@ -12,8 +12,8 @@ from types import TracebackType
 
 from samzapy.api.errors import ConfigurationError, Fenced, InDoubt, LogError, OwnedElsewhere, StateRefused, TransactionAborted
 from samzapy.coordinator.coordinator_log import CoordinatorLog, Written
-from samzapy.coordinator.lease import Lease
 from samzapy.coordinator.ownership_records import OwnershipRecords
+from samzapy.coordinator.run_lease import Lease
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.names import Job
 from samzapy.model.ownership import LEASE_KEY, Ledger

@@ -14,15 +14,15 @@ from typing import Any
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, StateRefused, TransactionAborted
 from samzapy.coordinator import membership as state
-from samzapy.coordinator.changes import Changes
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.coordinator.history import History, RunFacts
-from samzapy.coordinator.lease import Lease
+from samzapy.coordinator.live_changes import Changes
 from samzapy.coordinator.liveness import Liveness
 from samzapy.coordinator.membership import job_state
 from samzapy.coordinator.movement import Movement
 from samzapy.coordinator.ownership_records import OwnershipRecords, needed_keys
 from samzapy.coordinator.roster import Roster
+from samzapy.coordinator.run_lease import Lease
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.coordinator.starting import Starting
 from samzapy.coordinator.writing import Writing

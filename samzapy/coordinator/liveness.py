@@ -19,28 +19,27 @@ from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.caution import Piece, Suspects, piece_from_json
 from samzapy.model.ownership import ContainerRecord
-from samzapy.plan.members import (
+from samzapy.plan.deadly_record_search import WATCHDOG, Found, after_death, hopeless, next_limit, unproved
+from samzapy.plan.declared_dead import (
     FINISHED,
     SUPERSEDED,
+    ContainerFacts,
     Dismiss,
-    Event,
-    Facts,
     Fail,
     Finish,
-    JobFacts,
+    JobCondition,
     Judgement,
     Leave,
     Limits,
     Lose,
-    Phase,
     Wait,
     after_end,
     judge,
-)  # fmt: skip
+)
+from samzapy.plan.members import Event, Phase  # fmt: skip
 from samzapy.plan.memory import killed_for_memory
 from samzapy.plan.moves import orphans
 from samzapy.plan.restarts import FIRST_BACKOFF_S, GiveUp, Restart, decide_restart
-from samzapy.plan.suspects import WATCHDOG, Found, after_death, hopeless, next_limit, unproved
 from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -71,18 +70,18 @@ class Liveness:
     def check_member(self, member: Member, now: float) -> None:
         """Judge one container by what is known of it, and note what follows; `end_lost` acts on it."""
         facts = self._facts(member, now)
-        job = JobFacts(is_stopping=self._roster.is_stopping, all_failed_alike=bool(facts.error) and self._all_failed_alike())
+        job = JobCondition(is_stopping=self._roster.is_stopping, all_failed_alike=bool(facts.error) and self._all_failed_alike())
         if facts.outcome == FINISHED and not job.is_stopping and facts.phase in (Phase.LIVE, Phase.STOPPING):
             self._roster.finished.update(set(member.tasks) - set(facts.not_taken_up))
         self._apply(member, judge(facts, job, Limits(self._settings.lease_s, self._settings.register_timeout_s)))
 
-    def _facts(self, member: Member, now: float) -> Facts:
+    def _facts(self, member: Member, now: float) -> ContainerFacts:
         final, handle, lease_s = member.heard.final, member.launch.handle, self._settings.lease_s
         silent_s = now - member.heard.at
         exited = None if handle is None or member.phase in (Phase.DONE, Phase.ENDING) else handle.exited()
         if exited is not None and _is_sudden(exited):
             exited += self._memory_of(member, silent_s)
-        return Facts(
+        return ContainerFacts(
             phase=member.phase,
             is_launched=handle is not None,
             exited=exited,

@@ -12,7 +12,8 @@ from typing import Any
 from samzapy.coordinator import membership as state
 from samzapy.coordinator.events import CONTAINER, Events
 from samzapy.coordinator.membership import Applicant, Death, Ending, FinalReport, Heard, Launch, Member, Wanted
-from samzapy.plan.members import ASKED, REFUSALS, REFUSED, SUPERSEDED, Event, next_phase
+from samzapy.plan.declared_dead import ASKED, REFUSALS, REFUSED, SUPERSEDED
+from samzapy.plan.members import Event, next_phase
 from samzapy.ports import Clock, ContainerHandle
 
 

@@ -18,7 +18,7 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.plan.restore import ChangelogFacts, Refuse, not_whole, replaced
-from samzapy.plan.topology import refusal
+from samzapy.plan.state_compatibility import refusal
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 from samzapy.readers import decided_bounds, newest_checkpoints, read_ranges
 from samzapy.wiring.job_topics import JobTopics, fingerprint, job_of

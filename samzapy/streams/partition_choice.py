@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import count, cycle
 from typing import Any
 
-from samzapy.model.murmur2 import murmur2
+from samzapy.model.key_partition import partition_of_key
 from samzapy.streams.graph import Node, Reader, Repartition
 from samzapy.streams.places import refused
 from samzapy.streams.walk import roots_of
@@ -56,7 +56,7 @@ def least_loaded(encode: Callable[[Any], bytes], partitions: int, choices: int) 
 def partitions_of(key: bytes, partitions: int, choices: int) -> tuple[int, ...]:
     """The partitions that belong to a key, the same in every task and run. The first is where the key alone would go."""
     found: list[int] = []
-    hashed = (murmur2(key if n == 0 else b"%d/%b" % (n, key)) % partitions for n in count())
+    hashed = (partition_of_key(key if n == 0 else b"%d/%b" % (n, key), partitions) for n in count())
     while len(found) < min(choices, partitions):
         at = next(hashed)
         if at not in found:

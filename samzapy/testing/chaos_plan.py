@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from samzapy.model.murmur2 import murmur2
+from samzapy.model.key_partition import partition_of_key
 
 KILL, PAUSE, KILL_DRIVER, DELETE_STATE = "kill container", "pause container", "kill driver", "delete state"
 KILLS = (KILL, KILL_DRIVER, DELETE_STATE)  # those that end processes by SIGKILL
@@ -35,7 +35,7 @@ def placed(records: Sequence[Recorded], partitions: int, start_ms: int) -> list[
     for number, record in enumerate(records):
         partition = record.partition
         if partition is None:
-            partition = number % partitions if record.key is None else murmur2(record.key) % partitions
+            partition = number % partitions if record.key is None else partition_of_key(record.key, partitions)
         made.append(record._replace(partition=partition, timestamp_ms=record.timestamp_ms or start_ms + number))
     return made
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from samzapy.api.errors import TopicMissing
-from samzapy.model.murmur2 import murmur2
+from samzapy.model.key_partition import partition_of_key
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import TopicFacts, TopicSpec
 from samzapy.testing.memory_chance import Chance
@@ -83,7 +83,7 @@ class MemoryTopics:
         """Where a record goes: its partition if it names one, else by its key, else anywhere."""
         count = len(self._topic(topic).partitions)
         if partition < 0:
-            partition = murmur2(key) % count if key is not None else self.chance.between(0, count - 1)
+            partition = partition_of_key(key, count) if key is not None else self.chance.between(0, count - 1)
         return TopicPartition(topic, partition)
 
     def lose_leader(self, partition: TopicPartition) -> None:

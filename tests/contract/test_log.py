@@ -18,7 +18,7 @@ from samzapy.api.errors import (
     TransactionAborted,
 )
 from samzapy.clock import SystemClock
-from samzapy.model.murmur2 import murmur2
+from samzapy.model.key_partition import murmur2
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.plan.transactions import LIMIT, limit_of
 from samzapy.ports import Consumer, Log, TopicSpec, TransactionalProducer

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 
 from samzapy.clock import SystemClock
-from samzapy.container.renewable import RenewableConsumer
+from samzapy.container.input_consumer import InputConsumer
 from samzapy.model.caution import Caution
 from samzapy.model.offsets import TopicPartition
 from tests.broker import LIMIT_S, produce
@@ -59,7 +59,7 @@ def test_after_a_second_death_small_batches_are_gathered_and_after_the_first_man
     assert 0 == producer.flush(LIMIT_S)
 
     def polls(deaths: int) -> int:
-        consumer = RenewableConsumer(lambda fetch: log.consumer(topic, "c", fetch), Caution(watch_s=300.0, deaths=deaths), SystemClock(), 0)
+        consumer = InputConsumer(lambda fetch: log.consumer(topic, "c", fetch), Caution(watch_s=300.0, deaths=deaths), SystemClock(), 0)
         with consumer:
             consumer.assign({TopicPartition(topic, p): 0 for p in range(3)})
             left = count = 0

@@ -16,7 +16,7 @@ import pytest
 
 from jobs.wikipedia import parse_edit, raw_record
 from jobs.wikipedia_feed import feed_file, lines
-from samzapy.model.murmur2 import murmur2
+from samzapy.model.key_partition import murmur2
 from tests.broker import create_topic, ends, produce, read_all
 from tests.integration.job import Job, Running
 from tests.jobs.test_wikipedia_windows import directly, is_hello_samzas

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from samzapy.model.murmur2 import murmur2
+from samzapy.model.key_partition import murmur2
 from samzapy.model.names import Job
 from tests.broker import Record, create_topic, read_all
 from tests.recovery import repartition_task

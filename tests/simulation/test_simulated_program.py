@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from samzapy.model.murmur2 import murmur2
+from samzapy.model.key_partition import murmur2
 from samzapy.serde.registry import serde_named
 from samzapy.streams import App, agg
 from samzapy.streams.expand import sections

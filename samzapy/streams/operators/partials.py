@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from samzapy.streams.operators.slices import Slices
+from samzapy.streams.operators.window_slices import Slices
 
 
 class SlicesOfSums(Slices):

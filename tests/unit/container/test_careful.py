@@ -15,7 +15,7 @@ from samzapy.container.spec import InputSpec
 from samzapy.model.caution import Caution, Piece
 from samzapy.model.checkpoint import MAX_CONDEMNED, InputMark, checkpoint_from_bytes
 from samzapy.model.dead_letter import Origin
-from samzapy.plan.suspects import after_death
+from samzapy.plan.deadly_record_search import after_death
 from samzapy.ports import Supervision
 from tests.unit.container.bench import Bench
 

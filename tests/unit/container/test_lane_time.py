@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samzapy.container.lane_time import ADVANCE, LaneTime, TimeRules
-from samzapy.container.stage_time import StageTime
+from samzapy.container.watermark import StageTime
 from samzapy.model.event_time import END, NEVER, LaneMark
 from samzapy.model.offsets import TopicPartition
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from samzapy.container.misplaced_keys import AT_LEAST, ENOUGH, MisplacedKeys, misplaced
-from samzapy.model.murmur2 import murmur2
+from samzapy.model.key_partition import murmur2
 from samzapy.model.offsets import TopicPartition
 from samzapy.testing import Harness
 from samzapy.testing.memory_partition import MemoryMessage

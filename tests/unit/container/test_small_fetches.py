@@ -12,7 +12,7 @@ from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
 from samzapy.api.errors import LogError
 from samzapy.clock import SystemClock
 from samzapy.container.container import Container
-from samzapy.container.renewable import RenewableConsumer
+from samzapy.container.input_consumer import InputConsumer
 from samzapy.model.caution import Caution
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Fetch
@@ -70,13 +70,13 @@ def test_small_fetches_begin_after_a_death_and_end_with_the_watch(
 
 def test_why_a_container_ended_itself_is_said_with_what_follows() -> None:
     caution = Caution(watch_s=60.0, deaths=1, why="exit code 5: SZ200: a hook did not return")
-    consumer = RenewableConsumer(lambda _: MemoryLog(MemoryCluster(SystemClock())).consumer("g", "c"), caution, SystemClock(), 0)
+    consumer = InputConsumer(lambda _: MemoryLog(MemoryCluster(SystemClock())).consumer("g", "c"), caution, SystemClock(), 0)
     assert consumer.why_slow().startswith(f"it ended itself (exit code 5: SZ200: a hook did not return): it fetches {Fetch.LITTLE.value} at a time, for ")
 
 
 def test_a_container_that_never_ended_says_that_another_did() -> None:
     """As one that `scale` has just added: it may get the record that ended the other."""
-    consumer = RenewableConsumer(lambda _: MemoryLog(MemoryCluster(SystemClock())).consumer("g", "c"), Caution(watch_s=60.0), SystemClock(), 1)
+    consumer = InputConsumer(lambda _: MemoryLog(MemoryCluster(SystemClock())).consumer("g", "c"), Caution(watch_s=60.0), SystemClock(), 1)
     assert consumer.why_slow().startswith("another container of the job died without a reason, which may have been want of memory: it fetches")
 
 
@@ -91,7 +91,7 @@ def test_what_is_met_while_batches_are_gathered_comes_after_the_records_before_i
                 raise found
             return [MemoryMessage(TopicPartition("in", 0), 0, None, word.encode(), 0, None, None) for word in found]
 
-    consumer = RenewableConsumer(lambda _: Inner(), Caution(watch_s=60.0, deaths=2), SystemClock(), 0)
+    consumer = InputConsumer(lambda _: Inner(), Caution(watch_s=60.0, deaths=2), SystemClock(), 0)
     assert [b"a", b"b"] == [m.value() for m in consumer.poll(500, 1.0)]
     with pytest.raises(LogError, match="gone"):
         consumer.poll(500, 1.0)

@@ -10,7 +10,8 @@ import pytest
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt
 from samzapy.coordinator.liveness import Liveness
 from samzapy.coordinator.membership import LOST, RUNNING, STARTING, STOPPED, Applicant, Launch, Member
-from samzapy.plan.members import ASKED, SUPERSEDED, Phase
+from samzapy.plan.declared_dead import ASKED, SUPERSEDED
+from samzapy.plan.members import Phase
 from samzapy.ports import TopicSpec
 from tests.unit.coordinator.parts import JOB, LEASE_S, REGISTER_S, Handle, Parts
 

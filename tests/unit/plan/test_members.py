@@ -1,38 +1,10 @@
-"""A container's life: which event leads where, and what follows from what is known of it."""
+"""A container's life: which event leads where."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from samzapy.plan.members import (
-    STARTED,
-    TRANSITIONS,
-    Dismiss,
-    Event,
-    Facts,
-    Fail,
-    Finish,
-    IllegalTransition,
-    JobFacts,
-    Judgement,
-    Leave,
-    Limits,
-    Lose,
-    Phase,
-    Wait,
-    after_end,
-    judge,
-    next_phase,
-)
-
-LIMITS = Limits(lease_s=10.0, register_timeout_s=120.0)
-FATAL = {"code": "SZ200", "message": "boom", "fatal": True}
-LATER = {"code": "SZ300", "message": "no broker answers.", "fatal": False}
-NO_ACCESS = {"code": "SZ304", "message": "no.", "fatal": False}
-STOPS = JobFacts(is_stopping=True)
-GOES_ON = JobFacts()
+from samzapy.plan.members import STARTED, TRANSITIONS, Event, IllegalTransition, Phase, next_phase
 
 
 def test_every_phase_is_reached_and_only_the_last_two_are_never_left() -> None:
@@ -59,76 +31,3 @@ def test_an_event_leads_where_the_table_says_or_is_refused(phase: Phase, event: 
     else:
         with pytest.raises(IllegalTransition, match=f"container 3 is {phase}"):
             next_phase(3, phase, event)
-
-
-@pytest.mark.parametrize(
-    ("facts", "job", "expected"),
-    [
-        # nobody is lost who does not run
-        (Facts(phase=Phase.WANTED, is_launched=False, silent_s=1e6), GOES_ON, Wait()),
-        (Facts(phase=Phase.PARKED, is_launched=False, silent_s=1e6), GOES_ON, Wait()),
-        (Facts(phase=Phase.ENDING, exited="killed", silent_s=1e6), GOES_ON, Wait()),
-        (Facts(phase=Phase.DONE, exited="killed", silent_s=1e6), STOPS, Wait()),
-        # while it starts
-        (Facts(phase=Phase.LAUNCHED, is_launched=False, silent_s=1e6), STOPS, Wait()),  # its launcher has not returned yet
-        (Facts(phase=Phase.LAUNCHED, silent_s=120.0), GOES_ON, Wait()),
-        (Facts(phase=Phase.LAUNCHED, silent_s=120.1), GOES_ON, Lose("did not register within 120 s")),
-        (Facts(phase=Phase.APPLYING, silent_s=120.1), GOES_ON, Lose("did not register within 120 s")),
-        (Facts(phase=Phase.APPLYING, exited="exit code 1"), GOES_ON, Lose("exit code 1")),
-        # while it runs
-        (Facts(phase=Phase.LIVE, silent_s=10.0), GOES_ON, Wait()),
-        (Facts(phase=Phase.LIVE, silent_s=10.1), GOES_ON, Lose("silent for 10.1 s, its lease of 10 s is over")),
-        (Facts(phase=Phase.STOPPING, silent_s=10.1), STOPS, Lose("silent for 10.1 s, its lease of 10 s is over")),
-        (Facts(phase=Phase.LIVE, overdue=("a", "b")), GOES_ON, Lose("did not release a, b within its lease of 10 s")),
-        (Facts(phase=Phase.LIVE, exited="killed", silent_s=10.1, overdue=("a",)), GOES_ON, Lose("killed")),  # the surest is said
-        # when the job stops, those that were never named are not waited for; the others have a commit to make
-        (Facts(phase=Phase.WANTED, is_launched=False), STOPS, Dismiss()),
-        (Facts(phase=Phase.PARKED, is_launched=False), STOPS, Dismiss()),
-        (Facts(phase=Phase.LAUNCHED), STOPS, Dismiss()),
-        (Facts(phase=Phase.APPLYING), STOPS, Dismiss()),
-        (Facts(phase=Phase.LIVE), STOPS, Wait()),
-        (Facts(phase=Phase.STOPPING), STOPS, Wait()),
-    ],
-)
-def test_what_is_seen_of_a_container(facts: Facts, job: JobFacts, expected: Judgement) -> None:
-    assert expected == judge(facts, job, LIMITS)
-
-
-@pytest.mark.parametrize(
-    ("outcome", "more", "job", "expected"),
-    [
-        ("finished", {}, GOES_ON, Finish()),
-        ("finished", {}, STOPS, Finish()),
-        ("finished", {"not_taken_up": ("c",)}, GOES_ON, Leave("it finished before it learned that it also has c")),
-        ("finished", {"not_taken_up": ("c",)}, STOPS, Finish()),
-        ("stopped", {}, GOES_ON, Leave()),
-        ("stopped", {}, STOPS, Finish()),
-        ("superseded", {"error": {"message": "it was paused."}}, GOES_ON, Lose("it was paused")),
-        ("superseded", {}, GOES_ON, Lose("it gave its tasks up")),
-        ("failed", {"error": FATAL}, GOES_ON, Fail(FATAL)),
-        ("failed", {"error": LATER}, GOES_ON, Wait()),  # until its process has ended
-        ("failed", {"error": LATER, "exited": "exit code 4"}, GOES_ON, Lose("exit code 4")),
-        ("failed", {"error": LATER}, JobFacts(all_failed_alike=True), Fail(LATER)),
-        ("failed", {"error": NO_ACCESS, "refusals": 2}, GOES_ON, Wait()),
-        ("failed", {"error": NO_ACCESS, "refusals": 3}, GOES_ON, Fail(NO_ACCESS)),
-        ("failed", {"error": LATER, "refusals": 3}, GOES_ON, Wait()),
-    ],
-)
-def test_what_a_container_says_of_its_end(outcome: str, more: dict[str, Any], job: JobFacts, expected: Judgement) -> None:
-    assert expected == judge(Facts(phase=Phase.LIVE, outcome=outcome, **more), job, LIMITS)
-
-
-@pytest.mark.parametrize(
-    ("is_asked", "is_stopping", "all_finished", "is_surplus", "expected"),
-    [
-        (False, False, False, False, Event.RESTART),
-        (True, False, False, False, Event.RESTART),
-        (True, False, True, False, Event.END),
-        (False, False, True, False, Event.RESTART),  # it died: what it had not committed is to be done again
-        (False, True, False, True, Event.END),
-        (False, False, False, True, Event.REMOVE),
-        (True, False, False, True, Event.REMOVE),
-    ],
-)
-def test_what_follows_when_it_was_ended(is_asked: bool, is_stopping: bool, all_finished: bool, is_surplus: bool, expected: Event) -> None:
-    assert expected is after_end(is_asked, is_stopping, all_finished, is_surplus)

@@ -14,7 +14,7 @@ from samzapy.api.errors import StateMismatch
 from samzapy.model.checkpoint import Checkpoint, InputMark, StoreMark
 from samzapy.model.event_time import LaneMark
 from samzapy.plan.forgetting import without_store
-from samzapy.plan.topology import refusal
+from samzapy.plan.state_compatibility import refusal
 from samzapy.streams import App, Stream, agg, tumbling
 from samzapy.testing import Harness
 

@@ -21,7 +21,8 @@ from samzapy.container.tasks import Tasks
 from samzapy.model.event_time import NEVER, LaneMark
 from samzapy.model.marks import ENDED, IDLE, MARKS_KEY, Mark, marks_to_bytes
 from samzapy.model.offsets import TopicPartition
-from samzapy.streams import App, stage, tumbling
+from samzapy.streams import App, tumbling
+from samzapy.streams import task_windows as stage
 from samzapy.testing import Harness
 from samzapy.testing.manual_clock import ManualClock
 from tests.unit.streams import test_stages as stages

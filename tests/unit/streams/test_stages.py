@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import CodeReplaced, ConfigurationError, StateMismatch, StateRefused, TaskError, TopicMisconfigured
+from samzapy.model.key_partition import murmur2
 from samzapy.model.marks import MARKS_KEY, Mark, marks_to_bytes
-from samzapy.model.murmur2 import murmur2
 from samzapy.ops.topics import grown_tasks, prepare_topics
 from samzapy.streams import App, Stream, agg, hopping, picture, tumbling
 from samzapy.streams.partition_choice import partitions_of

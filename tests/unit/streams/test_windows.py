@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import ConfigurationError, TaskError
-from samzapy.container.stage_time import StageTime
 from samzapy.container.task_time import TaskTime
 from samzapy.container.times import Times
+from samzapy.container.watermark import StageTime
 from samzapy.ports import TopicSpec
-from samzapy.streams import FINAL, App, Pane, agg, hopping, stage, tumbling, updates
+from samzapy.streams import FINAL, App, Pane, agg, hopping, tumbling, updates
 from samzapy.streams import compile as compiling
+from samzapy.streams import task_windows as stage
 from samzapy.streams.operators.rows import CURSOR
-from samzapy.streams.operators.slices import Slices
+from samzapy.streams.operators.window_slices import Slices
 from samzapy.testing import Harness
 
 T0 = 1_600_041_600_000

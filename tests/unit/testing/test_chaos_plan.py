@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samzapy.model.murmur2 import murmur2
+from samzapy.model.key_partition import murmur2
 from samzapy.testing.chaos_compare import (
     CLEAN,
     DIFFERS,

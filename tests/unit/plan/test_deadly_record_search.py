@@ -8,7 +8,17 @@ import pytest
 
 from samzapy.model.caution import Caution, Condemned, Piece, Span, Suspects, caution_from_json, piece_from_json, piece_of
 from samzapy.model.dead_letter import Origin
-from samzapy.plan.suspects import DEATHS_ALONE, MAX_SUSPECTS, SHRINK_BY, WATCHDOG, after_death, hopeless, next_limit, unproved, with_place
+from samzapy.plan.deadly_record_search import (
+    DEATHS_ALONE,
+    MAX_SUSPECTS,
+    SHRINK_BY,
+    WATCHDOG,
+    after_death,
+    hopeless,
+    next_limit,
+    unproved,
+    with_place,
+)
 
 
 def piece(begin: int, end: int, partition: int = 0) -> Piece:

@@ -33,7 +33,7 @@ def _how_ended(caution: Caution) -> str:
     return f"{who} died without a reason, which may have been want of memory"
 
 
-class RenewableConsumer(Closing):
+class InputConsumer(Closing):
     """ports.Consumer over the newest that `make` made.
 
     Args:

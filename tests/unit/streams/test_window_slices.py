@@ -20,10 +20,11 @@ from samzapy.serde.registry import serde_named
 from samzapy.store.holding import HoldingStore
 from samzapy.store.memory import MemoryEngine
 from samzapy.store.rocks import RocksEngine
-from samzapy.streams.operators import held, slices
+from samzapy.streams.operators import held
+from samzapy.streams.operators import window_slices as slices
 from samzapy.streams.operators.held import Sums
 from samzapy.streams.operators.rows import CURSOR, SLICE
-from samzapy.streams.operators.slices import LATE, Slices
+from samzapy.streams.operators.window_slices import LATE, Slices
 from samzapy.streams.windows import Pane, Window
 
 STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 0", "w", "bytes", "bytes"), "topic-id", 0, 0, 0)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from samzapy.api.errors import ClusterUnreachable
-from samzapy.cli.bounded import MORE_S, within
 from samzapy.cli.main import exit_code
+from samzapy.cli.time_limit import MORE_S, within
 
 UNREACHABLE = 4
 

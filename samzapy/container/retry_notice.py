@@ -12,7 +12,7 @@ LOG = logging.getLogger("samzapy.container")
 TOLD_AFTER_S, TOLD_AGAIN_S = 5.0, 60.0
 
 
-class Retrying:
+class RetryNotice:
     """Tells of the record under retry: in the log, and as the reason why the container's tasks stand still.
 
     Args:

@@ -1,4 +1,4 @@
-"""Kafka's murmur2, as Java's default partitioner uses it: for the same key, the same partition as every other client."""
+"""Which partition a key belongs to: by murmur2, as Kafka's default partitioner in Java does it, so the same one as with every other client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ SEED = 0x9747B28C
 
 
 def murmur2(data: bytes) -> int:
-    """The hash with its sign bit cleared; `murmur2(key) % partitions` is the partition.
+    """The hash with its sign bit cleared.
 
     Source: the algorithm of Austin Appleby's MurmurHash2 (32 bit), with the seed that Apache Kafka's clients use.
     """
@@ -24,3 +24,8 @@ def murmur2(data: bytes) -> int:
         h = (h ^ int.from_bytes(tail, "little")) * M & MASK
     h = (h ^ h >> 13) * M & MASK
     return (h ^ h >> 15) & 0x7FFFFFFF
+
+
+def partition_of_key(key: bytes, partitions: int) -> int:
+    """The partition, from 0, of a key in a topic of so many."""
+    return murmur2(key) % partitions

@@ -14,7 +14,7 @@ from samzapy.streams.combining import partial_windows, records_of
 from samzapy.streams.graph import Graph, Node, Reader
 from samzapy.streams.operators.held import ROOM, Sums, is_dict_of_plain, is_never_plain, is_plain, is_plain_int
 from samzapy.streams.operators.partials import SlicesOfSums
-from samzapy.streams.operators.slices import Slices
+from samzapy.streams.operators.window_slices import Slices
 from samzapy.streams.walk import roots_of
 from samzapy.streams.windowed import WindowAggregate, windows_of
 from samzapy.streams.windows import Pane

@@ -9,8 +9,8 @@ import pytest
 
 from samzapy.api.errors import Fenced, OwnedElsewhere
 from samzapy.coordinator.coordinator_log import CoordinatorLog
-from samzapy.coordinator.lease import Lease
 from samzapy.coordinator.ownership_records import OwnershipRecords
+from samzapy.coordinator.run_lease import Lease
 from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger
 from samzapy.testing.manual_clock import ManualClock
