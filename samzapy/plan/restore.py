@@ -112,11 +112,9 @@ def decide(
             return no_first_start(f"{identity.job}-{identity.id}", f"there is no checkpoint, but {traces}", ())
     if checkpoint is None or mark is None:
         return Rebuild(log.start, "first start" if checkpoint is None else "the checkpoint does not know this store yet")
-    lost = replaced(log.topic, log.partition, log.topic_id, mark)
+    lost = _lost(log, mark)
     if lost is not None:
         return lost
-    if mark.position > log.barrier:
-        return lost_end(f"{log.topic}[{log.partition}]", log.barrier, mark)
     good, reasons = _sift(claims, identity, checkpoint, mark, log, now_ms)
     if good:
         best = max(good, key=lambda claim: claim.stamp.position if claim.stamp else -1)
@@ -212,12 +210,15 @@ def _why_not(claim: Claim, identity: StoreIdentity, checkpoint: Checkpoint, mark
 
 def not_whole(log: ChangelogFacts, mark: StoreMark) -> Refuse | None:
     """Why the state that the checkpoint names cannot be told from the changelog alone; None: it can. Compaction does not move the start."""
-    lost = replaced(log.topic, log.partition, log.topic_id, mark)
-    if lost is not None:
-        return lost
-    if mark.position > log.barrier:
+    return _lost(log, mark) or (_truncated(log, mark) if log.start > mark.changelog_start else None)
+
+
+def _lost(log: ChangelogFacts, mark: StoreMark) -> Refuse | None:
+    """What no local store makes up for: the checkpoint names another topic, or an end that the changelog does not reach."""
+    other = replaced(log.topic, log.partition, log.topic_id, mark)
+    if other is None and mark.position > log.barrier:
         return lost_end(f"{log.topic}[{log.partition}]", log.barrier, mark)
-    return _truncated(log, mark) if log.start > mark.changelog_start else None
+    return other
 
 
 def replaced(topic: str, partition: int, topic_id: str, mark: StoreMark) -> Refuse | None:
