@@ -32,6 +32,7 @@ from samzapy.model.names import Job
 from samzapy.model.ownership import FIRST_RUN_KEY, Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes
 from samzapy.plan.first_run import coordinator_emptied, differs_from_first_run
 from samzapy.plan.members import Phase
+from samzapy.plan.preview import last_owners
 from samzapy.ports import Clock, Launcher, Log
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -164,8 +165,7 @@ class JobCoordinator:
         self.history.begin(ledger)
         self._await_home_hosts()
         with self.roster.lock:
-            before = {t: r.container for r in sorted(ledger.containers.values(), key=lambda r: r.epoch) for t in r.tasks}
-            self.roster.desired = {t: n for t, n in before.items() if t in self.roster.tasks}
+            self.roster.desired = {t: n for t, n in last_owners(ledger).items() if t in self.roster.tasks}
             self._movement.replan()
             used = len(self.roster.members)
         LOG.info("job %s, run %s: %d tasks in %d container%s", self._job, self._run_id, len(self.roster.tasks), used, "" if used == 1 else "s")
