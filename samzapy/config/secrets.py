@@ -1,4 +1,4 @@
-"""Which keys hold secrets, and copies of a document without them.
+"""Which keys hold secrets, and texts without them.
 
 Only `kafka`, `params`, `spark`, `schema_registry` and `web` can hold secrets; there, whatever a key's words say (`sasl.password`, `apiToken`, `db.secret`) is taken
 for one too often rather than too rarely: what is taken for a secret is not shown, and travels unresolved.
@@ -9,8 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 HIDDEN = "***"
 SHORTEST = 6  # a shorter text is in many a message by itself
@@ -25,8 +24,6 @@ PUBLIC = frozenset({"sasl.mechanism", "sasl.mechanisms", "sasl.kerberos.service.
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SPLIT = re.compile(r"[^A-Za-z0-9]+")
-_REFERENCE = re.compile(r"\$\{(?:[A-Za-z_][A-Za-z0-9_]*|file:[^{}]+)\}")
-_URL_PASSWORD = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)")
 _kept_out: set[str] = set()
 _KEY = re.compile(r"(?P<key>[\w.\-]+)[\"']?\s*[:=]")
 
@@ -58,11 +55,6 @@ def is_secret(path: Sequence[str | int]) -> bool:
     return bool(path) and path[0] in SECTIONS and any(is_secret_key(part) for part in path[1:] if isinstance(part, str))
 
 
-def redact(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a document for logs and people. A bare reference (`${PASSWORD}`) tells nothing and stays."""
-    return {key: _redacted(value, (key,)) for key, value in document.items()}
-
-
 def hide_in_line(line: str) -> str:
     """A line of a file that could not be parsed, cut off where the value of a secret key begins: where it ends is not known."""
     first = next((match.end() for match in _KEY.finditer(line) if is_secret_key(match["key"])), None)
@@ -90,13 +82,3 @@ class SecretsHidden(logging.Filter):
             if record.exc_info:
                 record.exc_text = without_secrets(record.exc_text or logging.Formatter().formatException(record.exc_info))
         return True
-
-
-def _redacted(value: Any, path: tuple[str | int, ...]) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _redacted(item, (*path, key)) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_redacted(item, (*path, i)) for i, item in enumerate(value)]
-    if is_secret(path):
-        return value if value is None or (isinstance(value, str) and _REFERENCE.fullmatch(value)) else HIDDEN
-    return _URL_PASSWORD.sub(HIDDEN, value) if isinstance(value, str) else value

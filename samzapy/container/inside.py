@@ -25,7 +25,6 @@ MAX_THREADS, MAX_FRAMES, MAX_LINE = 64, 60, 240
 MAX_STACKS = 2000
 MAX_ANSWER_BYTES = 1 << 20
 MAX_SECONDS = 40.0
-STACK, PROFILE, TRACE = "stack", "profile", "trace"
 Answer = dict[str, Any]
 
 

@@ -58,11 +58,6 @@ def plan(
     return Plan(chosen, place(chosen, worth, slots, pinned))
 
 
-def moves(before: Mapping[str, int], plan: Plan) -> dict[str, tuple[int | None, int]]:
-    """The tasks whose container changes: from (None: it ran nowhere), to."""
-    return {t: (before.get(t), c) for c, names in plan.tasks.items() for t in names if before.get(t) != c}
-
-
 def members(tasks: Iterable[str], containers: Iterable[int], before: Mapping[str, int]) -> dict[int, list[str]]:
     """The tasks that each of these containers had before."""
     had: dict[int, list[str]] = {c: [] for c in containers}
@@ -130,11 +125,6 @@ def _settle(
         beyond[host] -= 1
         kept[c] += coming[host][:count]
         del coming[host][:count]
-
-
-def assign(tasks: Sequence[str], containers: int, before: Mapping[str, int]) -> dict[int, tuple[str, ...]]:
-    """Tasks by container number, hosts left aside: containers 0 to `containers` - 1."""
-    return dict(plan(tasks, range(containers), before, {}, {}, {}).tasks)
 
 
 def check_slots(containers: int, slots: int | None, master: str) -> None:

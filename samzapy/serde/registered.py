@@ -85,7 +85,6 @@ class RegistrySerde:
         self.name = name
         self._schemas = schemas
         self._subject = subject
-        self._document = document
         self._wanted = None if document is None else _form(kind, document)
         self._text = "" if document is None else orjson.dumps(document).decode()
         self._header = b""

@@ -15,7 +15,6 @@ from samzapy.coordinator.switchboard import Switchboard
 LOG = logging.getLogger("samzapy.web")
 WAIT_S = 5.0
 MORE_S = 8.0  # than a profile or a trace takes
-TRACE_S = 30.0
 
 
 class Inside(Protocol):

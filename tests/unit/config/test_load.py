@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -14,7 +13,7 @@ from pydantic import ValidationError
 from samzapy.config.document import settings_from_document
 from samzapy.config.errors import ConfigError
 from samzapy.config.load import LoadedJob, load_job
-from samzapy.config.secrets import is_secret, redact
+from samzapy.config.secrets import is_secret
 from samzapy.config.task_class import import_task_class
 
 HEAD = 'job: j\ntask: cfg_tasks:Good\nkafka: {bootstrap.servers: "h:9092"}\ninputs:\n  - {topic: a}\n'
@@ -300,19 +299,6 @@ def test_a_word_that_a_secret_happens_to_be_stays_in_other_messages(folder: Path
 )
 def test_which_keys_are_secret(path: tuple[str, ...], secret: bool) -> None:
     assert secret == is_secret(path)
-
-
-def test_a_document_without_its_secrets() -> None:
-    document: dict[str, Any] = {
-        "job": "j",
-        "kafka": {"sasl.password": "x", "linger.ms": 5},
-        "params": {"tokens": ["a"], "url": "http://u:p@h"},
-    }
-
-    shown = redact(document)
-
-    assert {"job": "j", "kafka": {"sasl.password": "***", "linger.ms": 5}, "params": {"tokens": ["***"], "url": "http://***@h"}} == shown
-    assert "x" == document["kafka"]["sasl.password"]
 
 
 # -- folders and imports ------------------------------------------------------------------------------------------------------------

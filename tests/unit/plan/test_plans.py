@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from samzapy.api.errors import ConfigurationError, LauncherError
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.assignment import assign, check_slots
+from samzapy.plan.assignment import check_slots, plan
 from samzapy.plan.grouping import group
 from samzapy.plan.restarts import GiveUp, Restart, decide_restart
 from samzapy.plan.topics import internal_topics, what_is_wrong
@@ -34,12 +34,12 @@ def test_unequal_inputs_are_refused_with_stores_and_taken_without() -> None:
 def test_assignment_is_complete_balanced_and_keeps_who_can_stay(tasks: int, containers: int, homes: dict[int, int]) -> None:
     names = [f"Partition {i}" for i in range(tasks)]
     before = {f"Partition {t}": c for t, c in homes.items()}
-    chosen = assign(names, containers, before)
+    chosen = plan(names, range(containers), before, {}, {}, {}).tasks
     assert sorted(t for group_ in chosen.values() for t in group_) == sorted(names)
     sizes = [len(g) for g in chosen.values()]
     assert max(sizes) - min(sizes) <= 1
     assert len(chosen) == min(tasks, containers)
-    again = assign(names, containers, {t: c for c, g in chosen.items() for t in g})
+    again = plan(names, range(containers), {t: c for c, g in chosen.items() for t in g}, {}, {}, {}).tasks
     assert again == chosen
 
 
