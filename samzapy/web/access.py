@@ -20,7 +20,6 @@ from starlette.requests import Request
 
 from samzapy.coordinator.control_app import signature_check
 from samzapy.coordinator.door import peer_of
-from samzapy.coordinator.host_names import HostNames
 from samzapy.coordinator.http import knows
 from samzapy.signing import SIGNATURE
 
@@ -70,11 +69,10 @@ class Caller:
 class Access:
     """Decides on requests from their heads alone. Used on the listener's loop only. `fixed`: tokens that the job file gives, beside the run's."""
 
-    def __init__(self, token: str, names: HostNames, clock: Callable[[], float] = time.monotonic, fixed: Mapping[May, str] | None = None) -> None:
+    def __init__(self, token: str, clock: Callable[[], float] = time.monotonic, fixed: Mapping[May, str] | None = None) -> None:
         self._own = [(derived_token(token, May.VIEW), May.VIEW), (derived_token(token, May.OPERATE), May.OPERATE), (token, May.OPERATE)]
         self._fixed = [(text, may) for may, text in (fixed or {}).items()]
         self._check = signature_check(token)
-        self._names = names
         self._wrong = Often(MAX_WRONG, clock)
         self._changes = Often(MAX_CHANGES, clock)
 

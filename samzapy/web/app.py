@@ -1,4 +1,4 @@
-"""The application: the table of routes, the live frames, the page's files, health and metrics, and the paths of before as aliases."""
+"""The application: the table of routes, the live frames, the page's files, health and metrics, and under /api/v1 the short paths of the command line."""
 
 from __future__ import annotations
 
@@ -54,7 +54,6 @@ HEADERS = (
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
-OF_RECORDS = ("records", "dead-letters", "dead-letter", "replay", "discard", "trace")
 NOT_SHOWN = Refused(
     FORBIDDEN, "keys and values of records are not shown here: the job file says `web.data: false`",
     "In a terminal: `samzapy dlq list JOB.yaml`; the command tail shows the records of a topic.",
@@ -70,7 +69,7 @@ def web_app(
     jobs are not known. `tokens`: fixed ones."""
     job = _Job(facts, actions, contents, inside or Nobody(), cluster or Cluster(tuple))
     names = names or HostNames()
-    access = Access(token, names, fixed=tokens)
+    access = Access(token, fixed=tokens)
     streams, files = Streams(facts), PageFiles()
 
     async def metrics(_: Request) -> Response:
@@ -97,15 +96,15 @@ def web_app(
 
     table = [Path(row.path, _endpoint(row, job, access, problem), methods=[row.method]) for row in TABLE]
     rows = {row.name: row for row in TABLE}
-    old = [
-        Path(f"/api/v1/{name}", _endpoint(rows[name], job, access, old_error), methods=[rows[name].method])
+    short = [
+        Path(f"/api/v1/{name}", _endpoint(rows[name], job, access, short_error), methods=[rows[name].method])
         for name in ("status", "stop", "scale", "restart", "pause", "resume", "commit")
     ]
     model = Path("/api/v1/job-model", _open(lambda: facts.model()))
     fixed = [Path("/metrics", metrics), Path("/healthz", healthz), Path("/readyz", readyz), Path("/v1/openapi.json", openapi)]
     page = [Path(path, files.endpoint) for path in files.paths]
     return Starlette(
-        routes=[*fixed, *page, *old, model, Path(f"{J}/stream", stream), *table],
+        routes=[*fixed, *page, *short, model, Path(f"{J}/stream", stream), *table],
         middleware=[Middleware(_OnlyByName, names=names), Middleware(_SafeHeaders)],
         exception_handlers={NOT_FOUND: _no_such_path, NOT_ALLOWED: _no_such_method},
     )
@@ -147,8 +146,8 @@ async def _no_such_method(request: Request, _: Exception) -> Response:
     return problem(NOT_ALLOWED, f"{request.method} is not for this path", headers={"Allow": ", ".join(allowed)})
 
 
-def old_error(status: int, detail: str, remedy: str = "", code: str = "", headers: Mapping[str, str] | None = None) -> Response:
-    """An error as the paths of before have it."""
+def short_error(status: int, detail: str, remedy: str = "", code: str = "", headers: Mapping[str, str] | None = None) -> Response:
+    """An error as the short paths have it."""
     content = {"error": detail, **({"remedy": remedy, "code": code} if code else {})}
     return JSONResponse(content, FORBIDDEN if status == 401 else status, dict(headers or {}))
 
@@ -171,7 +170,7 @@ def _endpoint(row: Route, job: _Job, access: Access, error: Callable[..., Respon
                 return await _refuse(request, found, error)
             if not _is_this_job(job.facts, request.path_params):
                 return error(NOT_FOUND, "there is no such job here")
-            if row.name in OF_RECORDS and not job.contents.are_shown:
+            if row.of_records and not job.contents.are_shown:
                 return await _refuse(request, NOT_SHOWN, error)
             body = await body_of(request, MAX_REQUEST_BYTES) if row.changes else b""
             if found.is_signed and not is_signed_body(request.headers, body):

@@ -64,6 +64,7 @@ class Route:
     act: Callable[[Asked], Any]
     query: tuple[Query, ...] = ()
     body: type[BaseModel] | None = None
+    of_records: bool = False  # it shows or moves records of topics: not with `web.data: false`
     looks: bool = False  # it is a POST and changes nothing: not counted among changes
 
     @property

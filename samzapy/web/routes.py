@@ -141,5 +141,5 @@ TABLE: tuple[Route, ...] = (
     Route("POST", f"{J}/containers/{{container}}/profile", "profile", OPERATE, "Where a container's time goes, for some seconds", s.Profile,
           lambda a: a.inside.profile(_container(a), a.body.seconds, a.by), (), b.AskProfile, looks=True),
     Route("POST", f"{J}/tasks/{{task}}/trace", "trace", OPERATE, "The next records of a task, and what its hook does with them", s.Trace,
-          lambda a: a.inside.trace(a.path["task"], a.body.records, a.body.seconds, a.by), (), b.AskTrace, looks=True),
+          lambda a: a.inside.trace(a.path["task"], a.body.records, a.body.seconds, a.by), (), b.AskTrace, of_records=True, looks=True),
 )  # fmt: skip

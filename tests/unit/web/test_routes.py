@@ -260,7 +260,7 @@ def test_a_token_for_people_signs_nothing(client: TestClient) -> None:
     assert 403 == client.post(f"{J}/scale", content=body, headers=signed).status_code
 
 
-def test_the_paths_of_before_are_still_there(client: TestClient, stage: Stage) -> None:
+def test_the_short_paths_of_the_command_line(client: TestClient, stage: Stage) -> None:
     assert client.get("/api/v1/status").json().keys() == client.get(J).json().keys()
     assert 200 == client.get("/api/v1/job-model").status_code
     assert "error" in client.post("/api/v1/scale", json={"containers": 3}).json()
