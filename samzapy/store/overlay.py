@@ -49,16 +49,9 @@ class OverlayStore(TaskStore):
     )  # fmt: skip
 
     def __init__(
-        self,
-        name: str,
-        engine: StoreEngine | None,
-        key_serde: Serde,
-        value_serde: Serde,
-        cache_bytes: int,
-        max_record_bytes: int,
-        where: str,
+        self, name: str, engine: StoreEngine | None, key_serde: Serde, value_serde: Serde, cache_bytes: int, max_record_bytes: int, where: str,
         committed_bytes: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.name = name
         self.stamp: StoreStamp | None = None
         self.called = f"store {name!r} of {where}"
@@ -77,8 +70,7 @@ class OverlayStore(TaskStore):
         self._closed_because = "it is not open yet"
         self._live: dict[bytes, bytes | None] = {}
         self._frozen: dict[bytes, bytes | None] = {}
-        self._bytes = 0
-        self._frozen_bytes = 0
+        self._bytes = self._frozen_bytes = 0
         self.writes: list[tuple[bytes, bytes | None]] = []  # each with the value before it
         self._cache = ReadCache(cache_bytes)
         self._committed = CommittedOverlay(committed_bytes)
@@ -221,18 +213,16 @@ class OverlayStore(TaskStore):
         return self._committed.is_full
 
     def write_out(self, max_entries: int | None = None) -> bool:
-        done = True
         while self._committed.older or self._committed.newer:
             if self.stamp is None:
                 raise AssertionError(f"{self.called} has committed changes, so it has a stamp")
-            written = self._committed.write_part(self._opened(), self.stamp, max_entries)
+            entries = self._committed.write_part(self._opened(), self.stamp, max_entries)
             failpoints.hit("store.write_out.part")
-            if written is not None:
-                self._cache.adopt(written, size_of(written))
-            done = written is not None
+            if entries is not None:
+                self._cache.adopt(entries, size_of(entries))
             if max_entries is not None:
-                break
-        return done
+                return entries is not None
+        return True
 
     def discard(self) -> None:
         self._close_iterators()
@@ -245,10 +235,7 @@ class OverlayStore(TaskStore):
     # -- restore, start, end -----------------------------------------------------------------------------------------------------------
 
     def load(self, records: Sequence[Change], stamp: StoreStamp) -> None:
-        check(
-            not self._live and not self._frozen and not self._committed,
-            f"{self.called} is restored only while it has no changes of its own",
-        )
+        check(not self._live and not self._frozen and not self._committed, f"{self.called} is restored only while it has no changes of its own")
         form = self._to_sorting
         own = [(key if form is None else form(key), value) for key, value in records if key != BARRIER_KEY]
         self._opened().write(own, stamp)
@@ -305,6 +292,19 @@ class OverlayStore(TaskStore):
                 return value  # type: ignore[no-any-return]
         value = self._cache.get(key, _ABSENT)
         return self._from_engine(key) if value is _ABSENT else value
+
+    def _committed_value(self, key: bytes) -> bytes | None:
+        """What is committed of a key, as the engine has it."""
+        value = self._committed.get(key, _ABSENT)
+        return self._opened().get(key) if value is _ABSENT else value
+
+    def _delete_committed(self, key: bytes) -> None:
+        """Delete a key that has a committed value, between two records; one that was written since is left."""
+        if key not in self._live and key not in self._frozen:
+            self._live[key] = None
+            self._bytes += len(key)
+            if self._order.is_sorted:
+                self._order.add(key)
 
     def _from_engine(self, key: bytes) -> bytes | None:
         if get_ident() != self._thread:

@@ -87,18 +87,8 @@ class ExpiringStore(OverlayStore):
         value = self._committed_value(key)
         if value is None or not is_expired(value, self._ttl_ms, now_ms):
             return False  # deleted, or put again since: that has an index entry of its own, or gets one when it is written
-        if key not in self._live and key not in self._frozen:
-            self._live[key] = None
-            self._bytes += len(key)
-            if self._order.is_sorted:
-                self._order.add(key)
+        self._delete_committed(key)
         return True
-
-    def _committed_value(self, key: bytes) -> bytes | None:
-        for entries in (self._committed.newer, self._committed.older):
-            if key in entries:
-                return entries[key]
-        return self._timed_engine.get(key)
 
     def _merged(self, changes: Sequence[Change], scan: Scan) -> Iterator[tuple[Any, Any]]:
         return ((key, value) for key, value in super()._merged(changes, scan) if value is not _EXPIRED)
