@@ -182,12 +182,12 @@ def _restart(job: Job, container: int | None, timeout: float, token_file: Path |
         now = {c["id"]: c["pid"] for c in status["containers"]}
         return all(now.get(n) not in (None, before.get(n)) for n in numbers if n < _target(status, n + 1)) and _is_settled(status)
 
-    done = run.follow("restarting", timeout, deadline, is_done)
-    if done is None:
+    after = run.follow("restarting", timeout, deadline, is_done)
+    if after is None:
         return 1
-    gone = [n for n in numbers if n >= _target(done, n + 1)]
+    gone = [n for n in numbers if n >= _target(after, n + 1)]
     if gone:
-        say(f"{_containers(gone)} ended: the job was meanwhile scaled to {done['target']}")
+        say(f"{_containers(gone)} ended: the job was meanwhile scaled to {after['target']}")
     if gone == numbers:
         raise ConfigurationError("nothing was restarted.", "See `samzapy status JOB.yaml`.")
     say(f"restarted {_containers([n for n in numbers if n not in gone])}")

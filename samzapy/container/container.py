@@ -179,7 +179,7 @@ class Container:
     # -- the loop ------------------------------------------------------------------------------------------------------------------------
 
     def step(self, wait_s: float = LOOK_S) -> bool:
-        """One turn: poll, process, and what is due. Waits at most `wait_s` seconds for records. True: there were some.
+        """One turn: poll, process, and what is due. Waits at most `wait_s` seconds for records. False: it brought none, nothing went wrong and no task starts.
 
         An aborted transaction is rolled back to the checkpoint here. Every other error is the caller's.
         """

@@ -153,7 +153,6 @@ class Inputs:
 
     def advance(self, positions: Mapping[str, Mapping[TopicPartition, int]]) -> list[TaskInstance]:
         """Open gates and mark ends that were reached; returns the tasks all of whose inputs have ended just now."""
-        opened: list[TaskInstance] = []
         finished: list[TaskInstance] = []
         for task in self.tasks():
             here = positions.get(task.name, {})
@@ -172,7 +171,6 @@ class Inputs:
                     task_input.ended = True
             if task.state == BOOTSTRAPPING and all(task_input.gate is None for task_input in task.inputs):
                 task.state = RUNNING
-                opened.append(task)
             if not task.ended and task.inputs and all(task_input.ended for task_input in task.inputs):
                 finished.append(task)
         self._hold()

@@ -1,4 +1,4 @@
-"""The event time of a task: how far each of its input partitions has come, and what follows for the task. Pure: the caller tells of records, of
+"""The event time of a lane: how far an input partition has come, and which records of it a task may wait for. Pure: the caller tells of records, of
 the wall clock, and of the broker's answers.
 
 A *lane* is an input partition with event time. Its time is that of its newest record; its watermark is that, less the disorder that its input

@@ -1,4 +1,4 @@
-"""The event time of a task: the minimum over its lanes that are not idle. Pure, as lane_time.py is, which says what that is for."""
+"""The event time of a stage of a task: the minimum over its lanes that are not idle. Pure, as lane_time.py is, which says what that is for."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ class Members(Mapping[int, Member]):
         member.history = replace(member.history, last_restart=death, last_error="")
 
     def restart_after_death(self, member: Member, delay_s: float) -> None:
-        """Cleared, and to be started again after `seconds`."""
+        """Cleared, and to be started again after `delay_s`."""
         self._happens(member, Event.RESTART)
         now, past = self._clock.monotonic(), member.history
         member.ending = None
