@@ -22,7 +22,7 @@ GIVEN_UP = 1  # the exit code
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class StopTimes:
     """Monotonic seconds.
 
     Attributes:
@@ -36,7 +36,7 @@ class Facts:
     killed_at: float | None = None
 
 
-def is_given_up(facts: Facts, now: float, stop_timeout_s: float) -> bool:
+def is_given_up(facts: StopTimes, now: float, stop_timeout_s: float) -> bool:
     """Whether a coordinator that is to end has not got on for so long that the process ends without it."""
     if facts.killed_at is not None and now - max(facts.killed_at, facts.seen_at) > KILL_PATIENCE_S:
         return True
@@ -53,7 +53,7 @@ class Apart:
     """
 
     def __init__(
-        self, work: Callable[[], int], facts: Callable[[], Facts], end_containers: Callable[[], None], stop_timeout_s: float, clock: Clock
+        self, work: Callable[[], int], facts: Callable[[], StopTimes], end_containers: Callable[[], None], stop_timeout_s: float, clock: Clock
     ) -> None:
         self._work = work
         self._facts = facts

@@ -16,7 +16,7 @@ from samzapy.cli.job import Job
 from samzapy.cli.tables import print_table
 from samzapy.cli.this_process import this_process
 from samzapy.coordinator.checkpoint_set import CheckpointSet, CheckpointSetOptions, Plan
-from samzapy.ops.inspection import job_facts, read_checkpoints
+from samzapy.ops.inspection import job_in_kafka, read_checkpoints
 from samzapy.ops.letters_again import begin_of_steps, newest_letters, warnings
 from samzapy.ops.topics import changelogs, prepare_topics
 from samzapy.plan.checkpoint_orders import EARLIEST, LATEST, Choice, Target, pending
@@ -50,7 +50,7 @@ def checkpoint_show(file: JobFile, more: MoreFiles = None, sets: Sets = None, as
 
     `left input`: it is no longer in the job file; if it is added again, it continues at that offset."""
     with Job(file, more, sets) as job:
-        found = read_checkpoints(job.settings, job_facts(job.settings, job.log).topics, job.log, job.clock)
+        found = read_checkpoints(job.settings, job_in_kafka(job.settings, job.log).topics, job.log, job.clock)
         startpoints = job.ledger().startpoints
     done = {c.task: c for c in found.values()}
     for task, startpoint in startpoints.items():
@@ -170,7 +170,7 @@ def _execute(job: Job, options: CheckpointSetOptions) -> Plan:
 
 def _checkpoint_set(job: Job) -> CheckpointSet:
     settings = job.settings
-    tasks = job_facts(settings, job.log).tasks
+    tasks = job_in_kafka(settings, job.log).tasks
     if not tasks:
         raise TopicMissing(
             f"not all of the input topics {', '.join(i.topic for i in settings.inputs)} exist.",

@@ -38,7 +38,7 @@ from samzapy.kafka.own_certificate import own_certificate
 from samzapy.ops import doctor as rules
 from samzapy.ops.access import missing_access
 from samzapy.ops.doctor import Check, State
-from samzapy.ops.inspection import job_facts
+from samzapy.ops.inspection import job_in_kafka
 from samzapy.ops.schemas import what_schemas_lack
 from samzapy.ops.topics import made_by_hand, topic_rows
 from samzapy.ops.transactions import limit_ms, try_init
@@ -212,7 +212,7 @@ def _access(settings: Settings, log: Log) -> list[Check]:
 
 def _topics(settings: Settings, log: Log, job: Path) -> tuple[int | None, list[Check]]:
     rows = [rules.TopicRow(kind, topic, role, state) for kind, (topic, role, _, _, state) in topic_rows(settings, log)]
-    tasks = len(job_facts(settings, log).tasks)
+    tasks = len(job_in_kafka(settings, log).tasks)
     return tasks or None, rules.check_topics(rows, as_word(job), lambda topic: made_by_hand(settings, topic))
 
 

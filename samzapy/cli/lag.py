@@ -16,7 +16,7 @@ from samzapy.cli.job import Job
 from samzapy.cli.tables import print_table
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
-from samzapy.ops.inspection import job_facts, read_checkpoints
+from samzapy.ops.inspection import job_in_kafka, read_checkpoints
 from samzapy.ops.topics import made_by_hand
 from samzapy.plan.checkpoint_orders import pending, standing
 from samzapy.plan.lag import partition_lags
@@ -39,7 +39,7 @@ class _Reader:
 def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJson = False) -> None:
     """The lag of the job in each input partition, whether it runs or not."""
     with Job(file, more, sets) as job:
-        tasks = job_facts(job.settings, job.log).tasks
+        tasks = job_in_kafka(job.settings, job.log).tasks
         if not tasks:
             _refuse(job)
         starting = job.starting()
@@ -84,7 +84,7 @@ def lag(file: JobFile, more: MoreFiles = None, sets: Sets = None, as_json: AsJso
 
 def committed(job: Job) -> Positions:
     """By task, the offsets of its next start: from its checkpoint, or from a `checkpoint set` that waits for it."""
-    around = job_facts(job.settings, job.log)
+    around = job_in_kafka(job.settings, job.log)
     checkpoints = {c.task: c for c in read_checkpoints(job.settings, around.topics, job.log, job.clock).values()}
     orders = job.ledger().startpoints
     result: Positions = {}

@@ -17,7 +17,7 @@ from samzapy.cli.tables import print_table
 from samzapy.config.load import LoadedJob
 from samzapy.config.schema import Settings
 from samzapy.model.job_model import TaskModel
-from samzapy.ops.inspection import job_facts
+from samzapy.ops.inspection import job_in_kafka
 from samzapy.ops.schemas import what_schemas_lack
 from samzapy.ops.topics import ABSENT, MISSING, WRONG, topic_rows
 from samzapy.plan.assignment import check_slots
@@ -47,7 +47,7 @@ def plan(
     job = Job(file, more, with_master(sets, local, master), classes=True)
     settings = job.settings
     with job:
-        tasks = job_facts(settings, job.log).tasks
+        tasks = job_in_kafka(settings, job.log).tasks
         rows = topic_rows(settings, job.log)
         ledger = job.ledger()
         refused = what_a_run_refuses(job)

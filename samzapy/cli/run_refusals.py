@@ -5,7 +5,7 @@ from __future__ import annotations
 from samzapy.api.errors import SamzapyError, StateMismatch
 from samzapy.cli.job import Job
 from samzapy.config.load import LoadedJob
-from samzapy.ops.inspection import JobFacts, job_facts, other_program
+from samzapy.ops.inspection import JobInKafka, job_in_kafka, other_program
 from samzapy.ops.topics import what_run_refuses
 from samzapy.ports import Clock, Log
 from samzapy.wiring.job_topics import JobTopics
@@ -17,7 +17,7 @@ def what_a_run_refuses(job: Job) -> SamzapyError | None:
     refused = what_run_refuses(job.settings, job.log, job.ledger(), job.clock)
     if refused is not None:
         return refused
-    return _other_program(job.loaded, job_facts(job.settings, job.log), job.log, job.clock)
+    return _other_program(job.loaded, job_in_kafka(job.settings, job.log), job.log, job.clock)
 
 
 def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
@@ -26,7 +26,7 @@ def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
     Raises:
         StateMismatch: they cannot.
     """
-    facts = job_facts(loaded.settings, log)
+    facts = job_in_kafka(loaded.settings, log)
     if not facts.tasks or set(JobTopics.of(loaded.settings).all) <= set(facts.topics):
         return
     refused = _other_program(loaded, facts, log, clock)
@@ -34,5 +34,5 @@ def refuse_before_topics(loaded: LoadedJob, log: Log, clock: Clock) -> None:
         raise refused
 
 
-def _other_program(loaded: LoadedJob, facts: JobFacts, log: Log, clock: Clock) -> StateMismatch | None:
+def _other_program(loaded: LoadedJob, facts: JobInKafka, log: Log, clock: Clock) -> StateMismatch | None:
     return other_program(loaded.settings, tasks_of(loaded.settings, loaded.folders).operators, facts, log, clock)

@@ -16,7 +16,7 @@ from typing import Any
 from samzapy import __version__, failpoints
 from samzapy.api import exit_codes
 from samzapy.api.errors import ConfigurationError
-from samzapy.cli.apart import Apart, Facts
+from samzapy.cli.apart import Apart, StopTimes
 from samzapy.cli.common import Relayed, as_called, say, to_look
 from samzapy.cli.job import Job
 from samzapy.cli.jobs import jobs_of
@@ -218,8 +218,8 @@ class Run:
         master = str(self._settings.spark.master)
         return RunFacts(started_by=this_user(), how=self._how.words(master), version=__version__, config=config, hide=without_secrets)
 
-    def _facts(self, coordinator: JobCoordinator) -> Facts:
-        return Facts(coordinator.seen_at, coordinator.roster.stop_asked_at, self._killed_at)
+    def _facts(self, coordinator: JobCoordinator) -> StopTimes:
+        return StopTimes(coordinator.seen_at, coordinator.roster.stop_asked_at, self._killed_at)
 
     def _launcher(self) -> Launcher:
         if self._how.inline:

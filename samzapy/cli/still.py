@@ -14,7 +14,7 @@ from samzapy.cli.lag import committed, ends_of
 from samzapy.coordinator.http import Listener
 from samzapy.model.ownership import LeaseRecord
 from samzapy.model.run_record import LOST, STOPPED, RunRecord, runs_of
-from samzapy.ops.inspection import job_facts, read_checkpoints
+from samzapy.ops.inspection import job_in_kafka, read_checkpoints
 from samzapy.plan.lag import partition_lags
 from samzapy.web.about import about_of
 from samzapy.web.access import May, derived_token
@@ -83,7 +83,7 @@ def _how(job: Job, lease: LeaseRecord | None, last: RunRecord | None) -> tuple[s
 
 
 def _tasks(job: Job) -> list[StillTask]:
-    around = job_facts(job.settings, job.log)
+    around = job_in_kafka(job.settings, job.log)
     at = committed(job)
     ends, _ = ends_of(job.log, around.tasks)
     checkpoints = {c.task: c for c in read_checkpoints(job.settings, around.topics, job.log, job.clock).values()}

@@ -23,13 +23,13 @@ from samzapy.plan.deadly_record_search import WATCHDOG, Found, after_death, hope
 from samzapy.plan.declared_dead import (
     FINISHED,
     SUPERSEDED,
-    ContainerFacts,
     Dismiss,
     Fail,
     Finish,
     JobCondition,
     Judgement,
     Leave,
+    LifeSigns,
     Limits,
     Lose,
     Wait,
@@ -75,13 +75,13 @@ class Liveness:
             self._roster.finished.update(set(member.tasks) - set(facts.not_taken_up))
         self._apply(member, judge(facts, job, Limits(self._settings.lease_s, self._settings.register_timeout_s)))
 
-    def _facts(self, member: Member, now: float) -> ContainerFacts:
+    def _facts(self, member: Member, now: float) -> LifeSigns:
         final, handle, lease_s = member.heard.final, member.launch.handle, self._settings.lease_s
         silent_s = now - member.heard.at
         exited = None if handle is None or member.phase in (Phase.DONE, Phase.ENDING) else handle.exited()
         if exited is not None and _is_sudden(exited):
             exited += self._memory_of(member, silent_s)
-        return ContainerFacts(
+        return LifeSigns(
             phase=member.phase,
             is_launched=handle is not None,
             exited=exited,

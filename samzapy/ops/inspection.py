@@ -27,7 +27,7 @@ AT_ONCE_S = 1.0  # a broker closes no segment and cleans it in so short a time
 
 
 @dataclass(frozen=True, slots=True)
-class JobFacts:
+class JobInKafka:
     """The job in Kafka: its cluster, topics, tasks."""
 
     cluster_id: str
@@ -35,7 +35,7 @@ class JobFacts:
     tasks: dict[str, TaskModel]
 
 
-def job_facts(settings: Settings, log: Log) -> JobFacts:
+def job_in_kafka(settings: Settings, log: Log) -> JobInKafka:
     """The job's topics that exist, and its tasks (none while an input is missing).
 
     Raises:
@@ -48,7 +48,7 @@ def job_facts(settings: Settings, log: Log) -> JobFacts:
     tasks: dict[str, TaskModel] = {}
     if set(names.inputs) <= set(topics):
         tasks = names.tasks({topic: facts.partitions for topic, facts in topics.items()})
-    return JobFacts(cluster_id, topics, tasks)
+    return JobInKafka(cluster_id, topics, tasks)
 
 
 def read_checkpoints(settings: Settings, topics: Mapping[str, TopicFacts], log: Log, clock: Clock) -> dict[int, Checkpoint]:
@@ -183,7 +183,7 @@ def foreign_changelog(settings: Settings, log: Log, clock: Clock) -> StateRefuse
     return None
 
 
-def other_program(settings: Settings, operators: Mapping[str, str], facts: JobFacts, log: Log, clock: Clock) -> StateMismatch | None:
+def other_program(settings: Settings, operators: Mapping[str, str], facts: JobInKafka, log: Log, clock: Clock) -> StateMismatch | None:
     """Why the tasks of a run would refuse to go on from their checkpoints; None: they would not. `operators`: what the job's program says of itself."""
     now = {**fingerprint(settings, len(facts.tasks)), **operators}
     logged = {name: store.changelog is not False for name, store in settings.stores.items()}

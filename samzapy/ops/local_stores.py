@@ -21,7 +21,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
 from samzapy.model.timed import plain
-from samzapy.ops.inspection import changelog_of, fold_partition, job_facts, read_checkpoints, refuse, refuse_foreign, refuse_replaced
+from samzapy.ops.inspection import changelog_of, fold_partition, job_in_kafka, read_checkpoints, refuse, refuse_foreign, refuse_replaced
 from samzapy.ops.topics import growing
 from samzapy.plan.checkpoint_orders import decides, pending
 from samzapy.plan.restore import Keep, Refuse, emptied_by_order, unnamed
@@ -68,7 +68,7 @@ class LocalState:
         self._folders = folders
         self._log = log
         self._clock = clock
-        self._facts = job_facts(settings, log)
+        self._facts = job_in_kafka(settings, log)
         growing(settings, self._facts.topics, len(self._facts.tasks))
         self._checkpoints = read_checkpoints(settings, self._facts.topics, log, clock)
         logs = JobTopics.of(settings).changelogs

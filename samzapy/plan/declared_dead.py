@@ -16,7 +16,7 @@ REFUSALS = 3  # of one container within `containers.restart_window`: somebody mu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerFacts:
+class LifeSigns:
     """The facts about a container.
 
     Attributes:
@@ -96,7 +96,7 @@ class Dismiss:
 Judgement = Wait | Lose | Leave | Finish | Fail | Dismiss
 
 
-def judge(facts: ContainerFacts, job: JobCondition, limits: Limits) -> Judgement:
+def judge(facts: LifeSigns, job: JobCondition, limits: Limits) -> Judgement:
     """What follows from what is known of a container: first what it said itself, then what is seen of it."""
     if facts.phase in (Phase.DONE, Phase.ENDING):
         return Wait()
@@ -112,7 +112,7 @@ def judge(facts: ContainerFacts, job: JobCondition, limits: Limits) -> Judgement
     return _judge_named(facts, limits) if facts.phase in (Phase.LIVE, Phase.STOPPING) else _judge_starting(facts, job, limits)
 
 
-def _judge_report(facts: ContainerFacts, job: JobCondition) -> Judgement | None:
+def _judge_report(facts: LifeSigns, job: JobCondition) -> Judgement | None:
     """What its final report alone decides; None: nothing, or there is none."""
     error = facts.error
     if facts.outcome == FINISHED and not job.is_stopping and facts.not_taken_up:
@@ -128,7 +128,7 @@ def _judge_report(facts: ContainerFacts, job: JobCondition) -> Judgement | None:
     return None
 
 
-def _judge_named(facts: ContainerFacts, limits: Limits) -> Judgement:
+def _judge_named(facts: LifeSigns, limits: Limits) -> Judgement:
     if facts.silent_s > limits.lease_s:
         return Lose(f"silent for {facts.silent_s:.1f} s, its lease of {limits.lease_s:g} s is over")
     if facts.overdue:
@@ -136,7 +136,7 @@ def _judge_named(facts: ContainerFacts, limits: Limits) -> Judgement:
     return Wait()
 
 
-def _judge_starting(facts: ContainerFacts, job: JobCondition, limits: Limits) -> Judgement:
+def _judge_starting(facts: LifeSigns, job: JobCondition, limits: Limits) -> Judgement:
     if facts.silent_s > limits.register_timeout_s:
         return Lose(f"did not register within {limits.register_timeout_s:g} s")
     return Dismiss() if job.is_stopping else Wait()

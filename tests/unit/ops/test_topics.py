@@ -10,7 +10,7 @@ from samzapy.api.errors import ConfigurationError, StateMismatch, StateRefused, 
 from samzapy.config.document import settings_from_document
 from samzapy.model.names import Job
 from samzapy.model.ownership import FIRST_RUN_KEY, FirstRun, Ledger
-from samzapy.ops.inspection import job_facts, other_program
+from samzapy.ops.inspection import job_in_kafka, other_program
 from samzapy.ops.topics import create_topics, prepare_topics, what_run_refuses
 from samzapy.ports import TopicSpec
 from samzapy.streams import App
@@ -115,7 +115,7 @@ def test_a_program_that_cannot_go_on_with_its_state_is_told_before_a_run_is_laun
     def refusal_of(app: App, h: Harness) -> StateMismatch | None:
         said = sections(app.graph, {}, {})
         document = {"job": "test", "app": "program:app", "kafka": {"bootstrap.servers": "x:1"}, **said.to_json()}
-        return other_program(settings := settings_from_document(document, {}), said.operators, job_facts(settings, h.log), h.log, h.clock)
+        return other_program(settings := settings_from_document(document, {}), said.operators, job_in_kafka(settings, h.log), h.log, h.clock)
 
     with Harness(program("by-value"), tasks=2) as h:
         assert refusal_of(program("by-v"), h) is None

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from samzapy.plan.declared_dead import (
-    ContainerFacts,
     Dismiss,
     Fail,
     Finish,
     JobCondition,
     Judgement,
     Leave,
+    LifeSigns,
     Limits,
     Lose,
     Wait,
@@ -34,32 +34,32 @@ GOES_ON = JobCondition()
     ("facts", "job", "expected"),
     [
         # nobody is lost who does not run
-        (ContainerFacts(phase=Phase.WANTED, is_launched=False, silent_s=1e6), GOES_ON, Wait()),
-        (ContainerFacts(phase=Phase.PARKED, is_launched=False, silent_s=1e6), GOES_ON, Wait()),
-        (ContainerFacts(phase=Phase.ENDING, exited="killed", silent_s=1e6), GOES_ON, Wait()),
-        (ContainerFacts(phase=Phase.DONE, exited="killed", silent_s=1e6), STOPS, Wait()),
+        (LifeSigns(phase=Phase.WANTED, is_launched=False, silent_s=1e6), GOES_ON, Wait()),
+        (LifeSigns(phase=Phase.PARKED, is_launched=False, silent_s=1e6), GOES_ON, Wait()),
+        (LifeSigns(phase=Phase.ENDING, exited="killed", silent_s=1e6), GOES_ON, Wait()),
+        (LifeSigns(phase=Phase.DONE, exited="killed", silent_s=1e6), STOPS, Wait()),
         # while it starts
-        (ContainerFacts(phase=Phase.LAUNCHED, is_launched=False, silent_s=1e6), STOPS, Wait()),  # its launcher has not returned yet
-        (ContainerFacts(phase=Phase.LAUNCHED, silent_s=120.0), GOES_ON, Wait()),
-        (ContainerFacts(phase=Phase.LAUNCHED, silent_s=120.1), GOES_ON, Lose("did not register within 120 s")),
-        (ContainerFacts(phase=Phase.APPLYING, silent_s=120.1), GOES_ON, Lose("did not register within 120 s")),
-        (ContainerFacts(phase=Phase.APPLYING, exited="exit code 1"), GOES_ON, Lose("exit code 1")),
+        (LifeSigns(phase=Phase.LAUNCHED, is_launched=False, silent_s=1e6), STOPS, Wait()),  # its launcher has not returned yet
+        (LifeSigns(phase=Phase.LAUNCHED, silent_s=120.0), GOES_ON, Wait()),
+        (LifeSigns(phase=Phase.LAUNCHED, silent_s=120.1), GOES_ON, Lose("did not register within 120 s")),
+        (LifeSigns(phase=Phase.APPLYING, silent_s=120.1), GOES_ON, Lose("did not register within 120 s")),
+        (LifeSigns(phase=Phase.APPLYING, exited="exit code 1"), GOES_ON, Lose("exit code 1")),
         # while it runs
-        (ContainerFacts(phase=Phase.LIVE, silent_s=10.0), GOES_ON, Wait()),
-        (ContainerFacts(phase=Phase.LIVE, silent_s=10.1), GOES_ON, Lose("silent for 10.1 s, its lease of 10 s is over")),
-        (ContainerFacts(phase=Phase.STOPPING, silent_s=10.1), STOPS, Lose("silent for 10.1 s, its lease of 10 s is over")),
-        (ContainerFacts(phase=Phase.LIVE, overdue=("a", "b")), GOES_ON, Lose("did not release a, b within its lease of 10 s")),
-        (ContainerFacts(phase=Phase.LIVE, exited="killed", silent_s=10.1, overdue=("a",)), GOES_ON, Lose("killed")),  # the surest is said
+        (LifeSigns(phase=Phase.LIVE, silent_s=10.0), GOES_ON, Wait()),
+        (LifeSigns(phase=Phase.LIVE, silent_s=10.1), GOES_ON, Lose("silent for 10.1 s, its lease of 10 s is over")),
+        (LifeSigns(phase=Phase.STOPPING, silent_s=10.1), STOPS, Lose("silent for 10.1 s, its lease of 10 s is over")),
+        (LifeSigns(phase=Phase.LIVE, overdue=("a", "b")), GOES_ON, Lose("did not release a, b within its lease of 10 s")),
+        (LifeSigns(phase=Phase.LIVE, exited="killed", silent_s=10.1, overdue=("a",)), GOES_ON, Lose("killed")),  # the surest is said
         # when the job stops, those that were never named are not waited for; the others have a commit to make
-        (ContainerFacts(phase=Phase.WANTED, is_launched=False), STOPS, Dismiss()),
-        (ContainerFacts(phase=Phase.PARKED, is_launched=False), STOPS, Dismiss()),
-        (ContainerFacts(phase=Phase.LAUNCHED), STOPS, Dismiss()),
-        (ContainerFacts(phase=Phase.APPLYING), STOPS, Dismiss()),
-        (ContainerFacts(phase=Phase.LIVE), STOPS, Wait()),
-        (ContainerFacts(phase=Phase.STOPPING), STOPS, Wait()),
+        (LifeSigns(phase=Phase.WANTED, is_launched=False), STOPS, Dismiss()),
+        (LifeSigns(phase=Phase.PARKED, is_launched=False), STOPS, Dismiss()),
+        (LifeSigns(phase=Phase.LAUNCHED), STOPS, Dismiss()),
+        (LifeSigns(phase=Phase.APPLYING), STOPS, Dismiss()),
+        (LifeSigns(phase=Phase.LIVE), STOPS, Wait()),
+        (LifeSigns(phase=Phase.STOPPING), STOPS, Wait()),
     ],
 )
-def test_what_is_seen_of_a_container(facts: ContainerFacts, job: JobCondition, expected: Judgement) -> None:
+def test_what_is_seen_of_a_container(facts: LifeSigns, job: JobCondition, expected: Judgement) -> None:
     assert expected == judge(facts, job, LIMITS)
 
 
@@ -84,7 +84,7 @@ def test_what_is_seen_of_a_container(facts: ContainerFacts, job: JobCondition, e
     ],
 )
 def test_what_a_container_says_of_its_end(outcome: str, more: dict[str, Any], job: JobCondition, expected: Judgement) -> None:
-    assert expected == judge(ContainerFacts(phase=Phase.LIVE, outcome=outcome, **more), job, LIMITS)
+    assert expected == judge(LifeSigns(phase=Phase.LIVE, outcome=outcome, **more), job, LIMITS)
 
 
 @pytest.mark.parametrize(
