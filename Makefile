@@ -55,14 +55,14 @@ test: dev  ## lint, and everything: five tests at a time (much of their time goe
 prove: dev  ## the long proofs: every failpoint in every way, 500 simulated histories, planted bugs, three hosts; half an hour
 	$(BIN)/pytest -n 3 -m prove
 
-bench: dev  ## samzapy beside hand-written loops: a table, and JSON in .bench/results; ONLY=w2 ROUNDS=5 SMALL=1
-	$(BIN)/python -m tests.bench run --only "$(ONLY)" --rounds $(or $(ROUNDS),5) $(if $(SMALL),--small)
+bench: dev  ## samzapy beside hand-written loops: a table, and JSON in .bench/results; ONLY=w2 ROUNDS=5 RECORDS=1000000 SMALL=1
+	$(BIN)/python -m tests.bench run --only "$(ONLY)" --rounds $(or $(ROUNDS),5) --records $(or $(RECORDS),1000000) $(if $(SMALL),--small)
 
 bench-check: dev  ## compare the newest results of `make bench` with tests/bench/recorded.json
 	$(BIN)/python -m tests.bench check
 
-bench-peers: dev  ## w2 and w3 beside Quix Streams, Bytewax, Kafka Streams and Flink, each in an environment of its own; BENCH=w3 ONLY=quix ROUNDS=3 SMALL=1
-	$(BIN)/python -m tests.bench.peers.run --bench "$(BENCH)" --only "$(ONLY)" --rounds $(or $(ROUNDS),3) $(if $(SMALL),--small)
+bench-peers: dev  ## w2 and w3 beside Quix Streams, Bytewax, Kafka Streams and Flink, each in an environment of its own; BENCH=w3 ONLY=quix ROUNDS=3 RECORDS=1000000 SMALL=1
+	$(BIN)/python -m tests.bench.peers.run --bench "$(BENCH)" --only "$(ONLY)" --rounds $(or $(ROUNDS),3) --records $(or $(RECORDS),1000000) $(if $(SMALL),--small)
 
 simulate: dev  ## ten thousand simulated histories, resumable: SEEDS=from-to, JOBS=processes
 	$(BIN)/python -m tests.recovery.simulate --seeds $(SEEDS) --jobs $(JOBS) --resume .simulated.jsonl

@@ -47,6 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     running = commands.add_parser("run", help="measure, print tables, write JSON")
     running.add_argument("--only", default="", help=f"yardsticks, with commas between them: {', '.join(YARDSTICKS)}")
     running.add_argument("--rounds", type=int, default=5)
+    running.add_argument("--records", type=int, default=RECORDS, help="of the inputs; with more the start of a run and what disturbs it weigh less")
     running.add_argument("--small", action="store_true", help="a quick look: a tenth of the records")
     running.add_argument("--dir", type=Path, default=FOLDER, help="broker, inputs and built state; kept for the next run")
     running.add_argument("--kafka", default="", help="bootstrap servers of a broker that runs; without: one is started in --dir")
@@ -79,7 +80,7 @@ def _run(given: argparse.Namespace) -> int:
     failed = []
     try:
         with _servers(given) as servers:
-            place = Place(servers, given.dir, runs, SMALL_RECORDS if given.small else RECORDS, given.small, _say)
+            place = Place(servers, given.dir, runs, SMALL_RECORDS if given.small else given.records, given.small, _say)
             place.tidy()
             for name in names:
                 began = time.monotonic()

@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help=f"peers, with commas between them: {', '.join(ALL)}")
     parser.add_argument("--bench", default="", help=f"benchmarks, with commas between them: {', '.join(PEERS)}")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--records", type=int, default=RECORDS, help="of the inputs; with more the start of a run and what disturbs it weigh less")
     parser.add_argument("--small", action="store_true", help="a quick look: a tenth of the records")
     parser.add_argument("--dir", type=Path, default=FOLDER)
     given = parser.parse_args()
@@ -47,7 +48,7 @@ def main() -> int:
     runs = Path(tempfile.mkdtemp(prefix="runs-", dir=given.dir))
     try:
         with broker(given.dir) as servers:
-            place = Place(servers, given.dir, runs, SMALL_RECORDS if given.small else RECORDS, given.small, _say)
+            place = Place(servers, given.dir, runs, SMALL_RECORDS if given.small else given.records, given.small, _say)
             place.tidy()
             for bench in benches:
                 own = (throughput.w2 if bench == "w2" else windows.w3)(place).sides[:2]
