@@ -55,11 +55,11 @@ class Changes:
     def is_under_way(self) -> bool:
         return bool(self._roll)
 
-    def scale(self, containers: int) -> dict[str, Any]:
-        """Run the job in this many containers from now on.
+    def scale(self, containers: int, dry_run: bool = False) -> dict[str, Any]:
+        """Run the job in this many containers from now on; returns what changes. `dry_run`: only that.
 
         Raises:
-            ConfigurationError: not a number of containers. LauncherError: more than there are slots.
+            ConfigurationError: not a number of containers, or the job is stopping. LauncherError: more than there are slots.
         """
         if containers < 1:
             raise ConfigurationError(f"{containers} containers: a job runs in one or more.", "")
@@ -68,16 +68,19 @@ class Changes:
         check_slots(wanted, None if any(n is None for n in slots) else sum(n or 0 for n in slots), "this cluster")
         with self._roster.lock:
             self._refuse_while_stopping()
-            before, self._roster.target = self._roster.target, wanted
-            self._roster.must_plan = True
-            LOG.info(*(("scaling from %d to %d containers", before, wanted) if before != wanted else ("%d containers, as before", wanted)))
+            before = self._roster.target
+            if not dry_run:
+                self._roster.target = wanted
+                self._roster.must_plan = True
+                LOG.info(*(("scaling from %d to %d containers", before, wanted) if before != wanted else ("%d containers, as before", wanted)))
             return {"containers": wanted, "before": before, "tasks": len(self._roster.tasks)}
 
-    def restart(self, container: int | None) -> dict[str, Any]:
-        """Restart one container, or all, one after the other; each on the host that has its state.
+    def restart(self, container: int | None, dry_run: bool = False) -> dict[str, Any]:
+        """Restart one container, or all, one after the other; each on the host that has its state. Returns which, and how many tasks they have.
+        `dry_run`: only that.
 
         Raises:
-            ConfigurationError: no such container.
+            ConfigurationError: no such container, or the job is stopping.
         """
         with self._roster.lock:
             self._refuse_while_stopping()
@@ -85,16 +88,18 @@ class Changes:
                 raise ConfigurationError(
                     f"there is no container {container}.", f"There are: {', '.join(map(str, sorted(self._roster.members)))}."
                 )
-            self._roll_reason = "its restart was requested"
-            if container is None:
-                self._roll_homes = dict(self._replan({}))
-            numbers = [container] if container is not None else sorted(n for n, m in self._roster.members.items() if not m.is_done)
-            numbers.sort(key=lambda n: self._roster.members[n].host == self._roll_homes.get(n, self._roster.members[n].host))
-            launches = {n: self._roster.members[n].launch for n in numbers}
-            asked = [(n, launch.id) for n, launch in launches.items() if launch.handle is not None]
-            # an earlier request that is still under way is carried out too: who made it waits for that
-            self._roll = [*((n, launch_id) for n, launch_id in self._roll if n not in launches), *asked]
-            return {"containers": [n for n, _ in asked]}
+            members = self._roster.members
+            numbers = [container] if container is not None else sorted(n for n, m in members.items() if not m.is_done)
+            asked = [n for n in numbers if members[n].launch.handle is not None]
+            if not dry_run:
+                self._roll_reason = "its restart was requested"
+                if container is None:
+                    self._roll_homes = dict(self._replan({}))
+                asked.sort(key=lambda n: members[n].host == self._roll_homes.get(n, members[n].host))
+                # an earlier request that is still under way is carried out too: who made it waits for that
+                earlier = [(n, launch_id) for n, launch_id in self._roll if n not in numbers]
+                self._roll = [*earlier, *((n, members[n].launch.id) for n in asked)]
+            return {"containers": asked, "tasks": sum(len(members[n].tasks) for n in asked)}
 
     def _refuse_while_stopping(self) -> None:
         if self._roster.is_stopping:

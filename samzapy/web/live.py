@@ -85,30 +85,16 @@ class Live:
         return {"state": self._roster.state, "effect": effect}
 
     def scale(self, containers: int, by: str, dry_run: bool) -> dict[str, Any]:
-        if dry_run:
-            before, tasks = self._roster.target, len(self._roster.tasks)
-            wanted = min(max(containers, 1), tasks)
-            if containers < 1:
-                raise ConfigurationError(f"{containers} containers: a job runs in one or more.", "")
-            return {"containers": wanted, "before": before, "tasks": tasks, "effect": _scaled(before, wanted, tasks)}
-        done = self._coordinator.changes.scale(containers)
-        effect = _scaled(done["before"], done["containers"], done["tasks"])
-        self.note("scale", by, effect)
-        return {**done, "effect": effect}
+        done = self._coordinator.changes.scale(containers, dry_run)
+        return self._told("scale", by, dry_run, done, _scaled(done["before"], done["containers"], done["tasks"]))
 
     def restart(self, container: int | None, by: str, dry_run: bool) -> dict[str, Any]:
-        with self._roster.lock:
-            members = dict(self._roster.members)
-        if container is not None and container not in members:
-            raise ConfigurationError(f"there is no container {container}.", f"There are: {', '.join(map(str, sorted(members)))}.")
-        chosen = [container] if container is not None else [n for n, m in sorted(members.items()) if not m.is_done]
-        tasks = sum(len(members[n].tasks) for n in chosen)
-        one_by_one = ", one after the other" if len(chosen) > 1 else ""
-        effect = f"container {', '.join(map(str, chosen))} commits, ends and is started again{one_by_one}; meanwhile its tasks do not run ({tasks} in all)"
-        if dry_run:
-            return {"containers": chosen, "effect": effect}
-        done = self._coordinator.changes.restart(container)
-        self.note("restart", by, effect)
+        done = self._coordinator.changes.restart(container, dry_run)
+        return self._told("restart", by, dry_run, done, _restarted(sorted(done["containers"]), done["tasks"]))
+
+    def _told(self, what: str, by: str, dry_run: bool, done: dict[str, Any], effect: str) -> dict[str, Any]:
+        if not dry_run:
+            self.note(what, by, effect)
         return {**done, "effect": effect}
 
     def pause(self, by: str, dry_run: bool) -> dict[str, Any]:
@@ -168,6 +154,13 @@ def _scaled(before: int, after: int, tasks: int) -> str:
         return f"{after} containers, as before: nothing changes"
     moved = sum(max(0, share - kept) for share, kept in zip(_shares(tasks, after), _shares(tasks, before) + [0] * after, strict=False))
     return f"{before} → {after} containers for {tasks} tasks; at least {moved} tasks move, each after a commit and, where needed, a restore"
+
+
+def _restarted(containers: Sequence[int], tasks: int) -> str:
+    if not containers:
+        return "nothing changes: none of them runs now"
+    one_by_one = ", one after the other" if len(containers) > 1 else ""
+    return f"container {', '.join(map(str, containers))} commits, ends and is started again{one_by_one}; meanwhile its tasks do not run ({tasks} in all)"
 
 
 def _shares(tasks: int, containers: int) -> list[int]:

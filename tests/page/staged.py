@@ -66,13 +66,13 @@ class Changes:
     tasks: int
     asked: list[Any] = field(default_factory=list)
 
-    def scale(self, containers: int) -> dict[str, Any]:
-        self.asked.append(containers)
+    def scale(self, containers: int, dry_run: bool = False) -> dict[str, Any]:
+        self.asked += [] if dry_run else [containers]
         return {"containers": containers, "before": self.before, "tasks": self.tasks}
 
-    def restart(self, container: int | None) -> dict[str, Any]:
-        self.asked.append(("restart", container))
-        return {"containers": [container]}
+    def restart(self, container: int | None, dry_run: bool = False) -> dict[str, Any]:
+        self.asked += [] if dry_run else [("restart", container)]
+        return {"containers": list(range(self.before)) if container is None else [container], "tasks": self.tasks}
 
 
 class Parked:

@@ -12,6 +12,7 @@ from samzapy.api.errors import (
     ConfigurationError,
     LauncherError,
     LogError,
+    SamzapyError,
     StateMismatch,
     StateRefused,
     Superseded,
@@ -24,6 +25,7 @@ from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import InputTopics
 from samzapy.plan.grouping import group
 from samzapy.plan.members import Phase
+from samzapy.web.live import Live
 from tests.unit.coordinator.test_job_coordinator import JOB, LIMIT_S, Handle, Stage
 
 
@@ -141,6 +143,28 @@ def test_more_containers_than_slots_are_refused_with_both_numbers_and_more_than_
         cast.play(settled(1))
         assert {"containers": 2, "before": 1, "tasks": 2} == stage.coordinator.changes.scale(9)
         cast.play(settled(2))
+
+
+@pytest.mark.parametrize("is_stopping", [False, True])
+def test_a_preview_refuses_what_the_order_refuses_and_changes_nothing(is_stopping: bool) -> None:
+    with Stage(containers=2, partitions=6, slots={"a": 2, "b": 2}) as stage:
+        Cast(stage).play(settled(2))
+        live = Live(stage.coordinator, {})
+        stage.roster.is_stopping = is_stopping
+        for verb, number in ((live.scale, 0), (live.scale, 5), (live.restart, 7), (live.restart, None), (live.restart, 1), (live.scale, 3)):
+            before = stage.roster.target, stage.coordinator.changes.is_under_way
+            preview = outcome(verb, number, dry_run=True)
+            assert before == (stage.roster.target, stage.coordinator.changes.is_under_way)
+            assert preview == outcome(verb, number, dry_run=False)
+            assert is_stopping is ("is stopping" in preview) or number in (0, 5)
+            assert number != 5 or "4 slots" in preview
+
+
+def outcome(verb: Callable[..., Any], number: int | None, dry_run: bool) -> str:
+    try:
+        return str(verb(number, "ann", dry_run)["effect"])
+    except SamzapyError as refused:
+        return refused.message
 
 
 def test_a_planned_move_waits_until_its_target_is_warm() -> None:
