@@ -144,7 +144,7 @@ class TopicMissing(LogError):
 
 
 class TopicMisconfigured(LogError):
-    """An internal topic has settings with which state could be lost."""
+    """One of the job's own topics has settings with which state could be lost."""
 
     code = "SZ303"
 

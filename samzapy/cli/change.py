@@ -55,7 +55,7 @@ def _stop(job: Job, timeout: float, token_file: Path | None, known: list[str]) -
         if isinstance(run, int):
             return run
         run.post("stop", {}, _left(deadline))
-        known.append("the job was asked to stop, and whether it has is not known")
+        known.append("the job was asked to stop; whether it has stopped is not known")
         while time.monotonic() < deadline:
             if run.is_over(deadline):
                 say("stopped")

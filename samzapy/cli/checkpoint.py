@@ -109,7 +109,7 @@ def checkpoint_set(
         for warning in warnings(newest_letters(job.settings, job.log, job.clock), begin_of_steps(plan.steps)):
             say(warning)
         if reset_state and (internal := JobTopics.of(job.settings).internal):
-            say(f"what waits in {', '.join(internal)} is passed over: the stages before send it again, as far as inputs are read again")
+            say(f"records that wait in {', '.join(internal)} are skipped: the stages that write there send them again, from the inputs that are read again")
         for topic_partition, keys in plan.deletions.items():
             say(f"{'deleted' if execute else 'would delete'} {len(keys)} keys of {topic_partition}")
         if reset_state:
@@ -207,16 +207,16 @@ def _say_what_stays(plan: Plan) -> None:
             at = "begins as at a first start" if step.before is None else f"stays at {step.before}"
             say(f"{step.task}: {step.topic_partition} is not selected and {at}")
     if plan.keeps_times:
-        say("event time stays where it is: for windows, records of before it are late; --reset-state forgets it")
+        say("event time is not set back: for windows, records with an earlier time are late; --reset-state deletes event time too")
     for topic in plan.whole:
-        say(f"{topic} fills a store, which is emptied: it is read from its start; --topic {topic} sets it alone")
+        say(f"{topic} fills a store that is emptied, so it is read from its start; to choose another offset for it, use --topic {topic}")
     for task, partition, offset in plan.left:
         say(
             f"{task}: {partition} is not an input any more; its offset ({offset}) is forgotten with the state: if it is added again, it begins as a new input"
         )
     for task, changelog, deleted, others in plan.taken_over:
         say(
-            f"{task}: {changelog} holds {deleted} deletions and {others} other changes after the checkpoint, as of an earlier --reset-state or of lost "
+            f"{task}: {changelog} holds {deleted} deletions and {others} other changes after the checkpoint, left by an earlier --reset-state or by lost "
             "checkpoints; with --keep-state they become part of the state"
         )
 

@@ -49,7 +49,7 @@ def http_json(
             raise ClusterUnreachable(f"{method} {url}: {answer.status} {answer.reason}.", "See the coordinator's log.")
         found = answer.json()
         if not isinstance(found, dict):
-            raise ClusterUnreachable(f"{method} {url}: the answer is not from samzapy.", "")
+            raise ClusterUnreachable(f"{method} {url}: the answer is not from samzapy.", "Check what listens there.")
         return found
     except (*NO_ANSWER, KeyError, TypeError, AttributeError) as error:
         raise ClusterUnreachable(f"no coordinator answers at {url}: {error}.", "It may have stopped just now.") from None

@@ -23,7 +23,7 @@ from samzapy.printable import printable, printable_lines
 app = typer.Typer(help="Look inside the running job's containers; nothing is changed by it.", no_args_is_help=True)
 PATIENCE_S = 15.0
 SHOWN = 15  # functions of a profile
-OfContainer = Annotated[int | None, typer.Option("--container", min=0, help="Which one; needed where there are several.", show_default=False)]
+OfContainer = Annotated[int | None, typer.Option("--container", min=0, help="Which container; needed if there are several.", show_default=False)]
 
 
 @app.command("stack")
@@ -52,7 +52,7 @@ def profile(
     container: OfContainer = None,
     seconds: Annotated[float, typer.Option("--seconds", min=0.5, max=40, help="How long.")] = 10.0,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A file for all of it: X.svg, a flame graph, or X.folded for other tools.", show_default=False)
+        Path | None, typer.Option("--output", "-o", help="A file for the whole profile: X.svg, a flame graph, or X.folded for other tools.", show_default=False)
     ] = None,
     more: MoreFiles = None,
     sets: Sets = None,

@@ -199,7 +199,7 @@ class _Demo:
         path = token_path(Path(loaded.settings.state.dir), job.cluster_id(), str(job.names), status["run_id"])
         address = page_address(status["coordinator"], read_token(path, is_ours=True), May.OPERATE)
         opens = self._is_watched and not self._no_open and not ssh_line(address, os.environ) and has_display(os.environ)
-        _step(f"page: {address}" + ("      (opened in your browser; --no-open leaves it)" if opens else ""))
+        _step(f"page: {address}" + ("      (opened in your browser; --no-open does not open it)" if opens else ""))
         if opens:
             webbrowser.open(address)
 
@@ -224,7 +224,7 @@ class _Demo:
         if status is None:
             raise ClusterUnreachable("the coordinator does not answer.", "")
         victim: dict[str, Any] = next(c for c in status["containers"] if c["state"] == "RUNNING")
-        _step(f"kill -9 {victim['pid']}: container {victim['id']} dies with {', '.join(victim['tasks'])} in mid-flight")
+        _step(f"kill -9 {victim['pid']}: container {victim['id']} dies while it processes {', '.join(victim['tasks'])}")
         os.kill(victim["pid"], signal.SIGKILL)
         return victim
 

@@ -27,6 +27,6 @@ def ends_within(timeout_s: float, what_is_known: str) -> Iterator[None]:
 
 def _give_up(seconds: float, what_is_known: str) -> NoReturn:
     where = under_way() or "the job file is still being read"
-    remedy = "An import must come to its end: move what waits there into `init`."
+    remedy = "An import must end: move the code that waits there into `init`."
     os.write(2, printable_lines(f"error[{ConfigurationError.code}]: {what_is_known} after {seconds:.0f} s: {where}.\n  {remedy}\n").encode())
     ended_by(ConfigurationError.exit_code)

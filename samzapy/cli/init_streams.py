@@ -80,5 +80,5 @@ samzapy tail {job}-totals --from-beginning
 samzapy tail {job}-known --from-beginning
 ```
 
-Without `--until-end` it runs until Ctrl-C, without `--local` on Spark; `samzapy status {module}.yaml` shows what each operator took and gave on.
+Without `--until-end` it runs until Ctrl-C, without `--local` on Spark; `samzapy status {module}.yaml` shows how many records each operator received and passed on.
 """

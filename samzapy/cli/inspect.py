@@ -43,7 +43,7 @@ def status(
         found = asked.status_here()
         if found is None:
             raise
-        say(f"{error.message} The run on this host answers all the same:")
+        say(f"{error.message} But the run on this host answers:")
         print_json(found) if as_json else _print_status(found)
         return 0
 
@@ -202,7 +202,7 @@ def topics(
     file: JobFile,
     more: MoreFiles = None,
     sets: Sets = None,
-    create: Annotated[bool, typer.Option("--create", help="Create the internal topics, and the outputs that have `partitions`.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create the job's own topics, and the outputs that have `partitions`.")] = False,
     acls: Annotated[bool, typer.Option("--acls", help="Only print the ACLs that the job needs, as lines of Kafka's own tool.")] = False,
     as_json: AsJson = False,
 ) -> int:

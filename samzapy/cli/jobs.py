@@ -35,7 +35,7 @@ def jobs(
             print_json(one)
     elif found:
         rows = [(f"{j['job']}-{j['id']}", j["state"], j["host"], j["url"], _time(j["heard_ms"]), j["error"] or None) for j in found]
-        print_table(("JOB", "STATE", "HOST", "URL", "LAST SIGN OF LIFE", "ERROR"), rows)
+        print_table(("JOB", "STATE", "HOST", "URL", "LAST HEARD", "ERROR"), rows)
     else:
         say(f"no job {'runs' if running else 'is known'} at {servers}")
 

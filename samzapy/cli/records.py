@@ -224,7 +224,7 @@ def why_nothing(topic: str, bounds: Collection[Bounds]) -> str:
     had = sum(one.end for one in bounds if one.start)  # from a start that never moved nothing was removed: what was there was aborted
     if not had:
         return f"{topic} has no records that are committed"
-    return f"{topic} is empty: what it had, up to {had} records, is removed: by its retention, or, of a topic between stages, by the job that had processed it"
+    return f"{topic} is empty: its records, up to {had}, were removed: by its retention, or, if it is an internal topic of a job, by the job that had processed them"
 
 
 def serdes_of(settings: Settings, topic: str) -> tuple[str, str]:

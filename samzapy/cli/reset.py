@@ -130,7 +130,7 @@ def url_of_a_run(job: Job) -> str | None:
         except StateRefused as error:
             if deadline is None:
                 deadline = time.monotonic() + lease_s
-                say(f"{error.message} Waiting {lease_s:.0f} s for a run that renews its lease.")
+                say(f"{error.message} Waiting {lease_s:.0f} s to see whether a run renews its lease.")
         time.sleep(LOOK_S)
     say("it was not renewed: no run is alive")
     return None

@@ -20,7 +20,7 @@ from samzapy.log_form import FORMATS, JSON, TEXT
 
 INLINE = ("containers.count=1", "commit.timeout=10m")  # the second: so long a debugger may stop before the container is taken for stuck
 UNTIL_END = (
-    "Stop at the end offsets that the inputs have now. It closes windows that are still open; records of a later run for such a window begin it anew."
+    "Stop at the end offsets that the inputs have now. It closes windows that are open; records of a later run for such a window start it again, empty."
 )
 AGAIN = "Nothing has to be cleaned up: this run may be started again at any time, by a supervisor too."
 
@@ -49,7 +49,7 @@ def run(
 
     In a terminal its last line shows the progress: records per second, lag, commits, restarts. At the end there is a summary."""
     if log_format not in FORMATS:
-        raise ConfigurationError(f"--log-format {log_format}: no such format.", f"It is {' or '.join(FORMATS)}.")
+        raise ConfigurationError(f"--log-format {log_format}: no such format.", f"Give {' or '.join(FORMATS)}.")
     if inline and (master or profile):
         raise ConfigurationError(f"--inline and {'--master' if master else '--profile'} exclude each other.", "Give one of them.")
     refuse_too_little_address_space()

@@ -270,7 +270,7 @@ def ends_now(partitions: Iterable[TopicPartition], log: Log) -> Mapping[str, int
     for partition, end in sorted(ends.items()):
         if end < written[partition]:
             LOG.warning(
-                "%s: another application's transaction is open at %d; that transaction and the records after it are not part of this run",
+                "%s: another application's transaction is open at offset %d; that transaction and the records after it are not part of this run",
                 partition,
                 end,
             )

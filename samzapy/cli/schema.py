@@ -14,7 +14,10 @@ from samzapy.config.reference import json_schema
 
 
 def schema(
-    of: Annotated[str | None, typer.Option("--of", metavar="COMMAND", help='Of what this command prints with --json, e.g. "dlq list".', show_default=False)] = None,
+    of: Annotated[
+        str | None,
+        typer.Option("--of", metavar="COMMAND", help='The schema of what this command prints with --json, e.g. "dlq list".', show_default=False),
+    ] = None,
 ) -> None:
     """Print the JSON Schema of the job file."""
     if of is not None and of not in FORMS:

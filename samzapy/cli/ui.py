@@ -65,7 +65,7 @@ def _show(url: str, address: str, no_open: bool) -> None:
     print(address, flush=True)
     tunnel = ssh_line(url, os.environ)
     if tunnel:
-        say(f"this is a login over ssh; on your own machine, first: {tunnel}")
+        say(f"you are logged in over ssh; first run this on your own machine: {tunnel}")
     elif not no_open and has_display(os.environ):
         webbrowser.open(address)
 

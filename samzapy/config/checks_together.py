@@ -82,7 +82,7 @@ def _wrong_schema(file: str, folders: Sequence[Path]) -> tuple[str, str] | None:
         with place.open("rb") as opened:
             raw = opened.read(MAX_SCHEMA_BYTES + 1)
         if len(raw) > MAX_SCHEMA_BYTES:
-            return f"schema file {file!r} is larger than {MAX_SCHEMA_BYTES >> 10} KiB", f"{_kind(file)} is a page of JSON."
+            return f"schema file {file!r} is larger than {MAX_SCHEMA_BYTES >> 10} KiB", f"{_kind(file)} is usually a page of JSON; is this the right file?"
         json.loads(raw)
     except OSError as error:
         return f"schema file {file!r} cannot be read: {error.strerror}", "Check the file's permissions."
@@ -118,7 +118,7 @@ def _spark_conf(conf: Mapping[str, Any]) -> Iterator[Finding]:
         if message:
             yield Finding(path, message, hint, at_key=True)
         elif isinstance(value, Mapping | list):
-            yield Finding(path, f"expected text, a number or true/false, found {shown(value)}", "Spark's keys are dotted.")
+            yield Finding(path, f"expected text, a number or true/false, found {shown(value)}", f"Spark's keys have dots: write '{key}.…', with one value each.")
 
 
 def _times(document: Mapping[str, Any]) -> Iterator[Finding]:

@@ -81,7 +81,7 @@ def _linger(document: Mapping[str, Any]) -> Iterator[Finding]:
         for path, value in _of_producers(document, key):
             if value >= longest_ms:
                 text = f"{key} ({value}ms) must be shorter than {name} ({format_duration(longest_ms)})"
-                yield Finding(path, text, "Write some milliseconds: records wait so long for others to be sent with; each commit sends what waits at once.")
+                yield Finding(path, text, "Write a few milliseconds: a record waits that long for others of its batch. A commit sends all waiting records at once.")
 
 
 def _queue(document: Mapping[str, Any]) -> Iterator[Finding]:

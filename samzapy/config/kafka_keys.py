@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-OURS = "samzapy sets it: the job's exactness depends on it"
+OURS = "samzapy sets it: exact results depend on it"
 CODE = "it cannot be set in a job file: a job file is data"
 GROUP = "the coordinator assigns partitions, not the consumer group"
 

@@ -8,7 +8,7 @@ from msgspec import inspect as types
 
 ONE_FORM = (types.IntType, types.StrType, types.BytesType, types.BoolType, types.NoneType, types.EnumType, types.LiteralType, types.UUIDType, types.DateType)
 NUMBERS = (types.IntType, types.BoolType)
-REMEDY = "Let the fields of keys be str, int, bool, bytes, date, UUID, enums, and tuples or frozen records of them; a time as milliseconds."
+REMEDY = "Let the fields of keys be str, int, bool, bytes, date, UUID, enums, and tuples or frozen records of them; write a time as milliseconds."
 
 
 def why_no_key(cls: Any) -> str:

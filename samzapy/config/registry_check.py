@@ -41,7 +41,7 @@ def _misplaced(path: Route, name: str, given: Mapping[str, Any]) -> Iterator[Fin
     if given.get("url") is None:
         yield Finding(path, f"serde {name!r} needs a Schema Registry", "Add schema_registry: {url: \"http://localhost:8081\"}.")
     elif path[0] == "stores" and path[-1] == "key":
-        text = "keys of a store cannot be of the Schema Registry: their bytes begin with the schema's number, so a key would not be found again under another schema"
+        text = "keys of a store cannot be of the Schema Registry: their bytes begin with the schema's id, so a key would not be found again under another schema"
         yield Finding(path, text, "Name `avro:<schema file>`, `string`, `integer`, or `bytes` for it.")
     elif name == REGISTRY and path[0] != "inputs" and given.get("subjects", BY_TOPIC) != BY_TOPIC:
         text = f"with `subjects: {given['subjects']}` the schema's name decides the subject, and no schema is named"

@@ -103,15 +103,15 @@ class InputSettings(Section):
     key: Serde = Field(
         "bytes", description="Serde of keys: string, integer, json, bytes, avro:<schema file>, registry, registry:<schema file>, record:module:Class, module:Class."
     )
-    value: Serde = Field("bytes", description="Serde of values. Of a key that a JSON object has twice, the last value counts, without an error.")
-    start: Start = Field("earliest", description="Where a job without a checkpoint starts: earliest or latest.")
+    value: Serde = Field("bytes", description="Serde of values. If a JSON object has a key twice, the last value counts, without an error.")
+    start: Start = Field("earliest", description="Where a task starts to read an input that its checkpoint does not have: earliest or latest.")
     bootstrap: Flag = Field(
         False,
         description="Read to its end before any other input is read. In a job without stores, or with a store of `changelog: false`, each start reads it "
         "again from its beginning: its records fill the stores without a changelog again; nothing else that they did is repeated. If a store with a "
         "changelog is added later, and so is empty, the input is read once more in the same way.",
     )
-    broadcast: Flag = Field(False, description="Every task reads all its partitions.")
+    broadcast: Flag = Field(False, description="Every task reads all partitions of the topic.")
     on_out_of_range: OutOfRange = Field(
         "fail", description="What to do when the next offset is no longer in the topic: fail, earliest or latest."
     )
@@ -250,7 +250,7 @@ class Settings(Section):
     job: JobName = Field(
         description="Name; part of the names of topics, group and directories. Letters, digits, `-`, `_`; at most 80.", examples=["page-view-counts"]
     )
-    id: JobId = Field("1", description="Distinguishes runs of one job side by side. Letters and digits.")
+    id: JobId = Field("1", description="Distinguishes jobs of the same name, such as a copy that runs beside the job. Letters and digits; at most 40.")
     task: ClassName | None = Field(
         None,
         description="The StreamTask: module:Class. The file's folder and the working directory are importable. A job has `task` or `app`.",

@@ -148,7 +148,7 @@ class Barriers:
             if end <= barrier:
                 task, _ = whose(partition)
                 task.reason = f"{partition}: another application's transaction is open at {end}, before this start's barrier at {barrier}"
-                LOG.warning("%s; waiting until it is decided", task.reason)
+                LOG.warning("%s; waiting until it is committed or aborted", task.reason)
         return True
 
     def check(self, message: Message, task: TaskInstance, store: str, is_replaced: bool = False) -> None:
@@ -196,7 +196,8 @@ class Barriers:
         if is_needed and epoch > self._own.epoch:
             raise StateRefused(
                 f"{task.name}: {what} of epoch {epoch}, but the coordinator topic knows no owner after this one, of epoch {self._own.epoch}. "
-                f"Its last records were lost, or: {STRANGER}",
+                "That topic lost its last records, or another application writes to this one.",
+                "If another application does, revoke its permission (`kafka-acls.sh`), or stop the program. "
                 "Then run `samzapy reset JOB.yaml --coordinator --execute`: epochs go on above that one; state and checkpoints stay.",
             )
 

@@ -107,7 +107,7 @@ class Collector:
         if partition is None:
             partition = -1 if envelope.partition_key is None else partition_of_key(encode_key(envelope.partition_key), output.partitions)
         elif not 0 <= partition < output.partitions:
-            raise TaskError(f"a record for partition {partition} of {topic}, which has {output.partitions}.", "Partitions count from 0.")
+            raise TaskError(f"a record for partition {partition} of {topic}, which has {output.partitions} partitions.", "Partitions count from 0.")
         self._size += size
         self.pending.append((topic, value, key_bytes, partition, envelope.timestamp or 0, envelope.headers))
 

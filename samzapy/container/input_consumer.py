@@ -1,5 +1,5 @@
 """The consumer of a container's inputs. It can be replaced under those who hold it: one that has fallen silent, or that fetches little at a
-time because the container was started after a death that may have been for want of memory.
+time because the container was started after a death that may have been for lack of memory.
 
 After the first such death it fetches little, which costs hardly any speed and is enough for all but extremely compressed records. After
 a second one soon after it takes single batches, but only until what lay ahead of the last commit must be done: where batches are small, that
@@ -30,7 +30,7 @@ def _how_ended(caution: Caution) -> str:
     if caution.why:
         return f"it ended itself ({caution.why})"
     who = "it" if caution.deaths else "another container of the job"
-    return f"{who} died without a reason, which may have been want of memory"
+    return f"{who} died for no known reason, perhaps for lack of memory"
 
 
 class InputConsumer(Closing):

@@ -78,7 +78,7 @@ def misplaced(places: Mapping[bytes, int], partitions: int) -> str:
     by_crc32 = sum(zlib.crc32(key) % partitions == place for key, place in places.items())
     if by_murmur2 >= FITS * len(places):
         return ""
-    counted = f"of {len(places)} keys {by_murmur2} lie where murmur2 puts them, as Java's producers do, and {by_crc32} where crc32 does"
+    counted = f"of {len(places)} keys {by_murmur2} are where murmur2 puts them, as Java's producers do, and {by_crc32} where crc32 does"
     if by_crc32 >= FITS * len(places):
         return f"{counted}: it is written with librdkafka's default partitioner"
     return f"{counted}: it is written with another partitioner, or without one"

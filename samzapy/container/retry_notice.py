@@ -33,7 +33,7 @@ class RetryNotice:
             self._tell_at = now + TOLD_AGAIN_S
             what = f"{type(error).__name__}: {error}"[:200]
             record = f"record {origin_of(message)} failed {attempts} times in {now - self._since:.0f} s, and its container waits"
-            self._inputs.all_wait = f"{record}: it is tried up to {self._retries} times again (on_error.retries): {what}"
+            self._inputs.all_wait = f"{record}: it is tried again up to {self._retries} times (on_error.retries): {what}"
             LOG.warning("%s", self._inputs.all_wait)
 
     def ended(self) -> None:

@@ -115,7 +115,7 @@ class Starter:
         checkpoint = replace(self._checkpoint(task, old, inputs, stores), left=left)
         if order is not None:
             LOG.info(
-                "%s: inputs as `checkpoint set` %s says: %s",
+                "%s: inputs continue where `checkpoint set` (order %s) says: %s",
                 task.name,
                 order.id,
                 ", ".join(f"{p} at {o}" for p, o in order.offsets.items()),

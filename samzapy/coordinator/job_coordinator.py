@@ -136,7 +136,7 @@ class JobCoordinator:
                 self.seen_at = self._clock.monotonic()
                 if attempt == ATTEMPTS:
                     raise self._why_not_begun(error) from None
-                LOG.warning("the coordinator topic could not be written, starting again: %s: %s", error.code, error)
+                LOG.warning("the coordinator topic could not be written, so this start is tried again: %s: %s", error.code, error)
                 self._ownership.close()
                 self._clock.sleep(FENCED_S if isinstance(error, Fenced) else RETRY_S)
 

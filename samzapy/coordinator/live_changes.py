@@ -183,7 +183,7 @@ class Changes:
         """Settings of internal topics that changed while the job runs: it goes on, because they can be corrected before anything is lost."""
         before, self._roster.unsafe = self._roster.unsafe, wrong
         if wrong and wrong != before:
-            LOG.warning("%s. The job goes on; until this is corrected, a next run is refused (SZ303)", wrong)
+            LOG.warning("%s. The job goes on; until this is corrected, the next run is refused (SZ303)", wrong)
         elif before and not wrong:
             LOG.info("the settings of the job's topics are right again; before: %s", before)
 

@@ -241,8 +241,8 @@ def _said_why(member: Member) -> bool:
 def _look_at(suspected: Suspects) -> str:
     span = suspected.piece.spans[0]
     return (
-        f"Find out what ends its processes: the kernel for want of memory (`journalctl -k`), somebody who sends SIGKILL, the cluster. If it is record "
-        f"{suspected.piece}, pass it by: "
+        f"Find out what ends its processes: the kernel, for lack of memory (`journalctl -k`), somebody who sends SIGKILL, or the cluster. If it is record "
+        f"{suspected.piece}, skip it: "
         f"`samzapy checkpoint set JOB.yaml --topic {span.topic} --partition {span.partition} --to-offset {span.end} --keep-state --execute`."
     )
 

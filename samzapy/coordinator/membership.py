@@ -64,7 +64,7 @@ class Launch:
         host: where it was launched; None: anywhere.
         handle: of its process or Spark task.
         knows: tasks that it was told of.
-        oom_kills: how many processes the kernel had killed for want of memory before.
+        oom_kills: how many processes the kernel had killed for lack of memory before.
     """
 
     id: str = ""

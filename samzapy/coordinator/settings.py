@@ -27,7 +27,7 @@ class CoordinatorSettings:
     takeover: bool = False
     has_changelogs: bool = False
     memory_bytes: int = 0  # `containers.memory`
-    oom_kills: Callable[[], int] = field(compare=False, default=lambda: 0)  # processes that the kernel killed for want of memory, so far
+    oom_kills: Callable[[], int] = field(compare=False, default=lambda: 0)  # processes that the kernel killed for lack of memory, so far
     last_place: Callable[[int, int], str] = field(compare=False, default=lambda container, pid: "")  # where the process of a container was at its end
 
 

@@ -65,7 +65,7 @@ class TopicWatch:
             if spec.name in now and (why := other_times(spec, now[spec.name])):
                 raise StateRefused(
                     f"{why}. The job stops, and commits nothing more.",
-                    f"With Kafka's own tools, set message.timestamp.type=CreateTime for {spec.name}. Windows may be wrong where records of them were sent "
+                    f"With Kafka's own tools, set message.timestamp.type=CreateTime for {spec.name}. Windows may be wrong if records for them were sent "
                     "there meanwhile; `samzapy reset JOB.yaml` starts over.",
                 )
         return "; ".join(f"{s.name} {wrong}" for s in self._internal if s.name in now and (wrong := wrong_policy(s, now[s.name])))
@@ -87,7 +87,7 @@ class TopicWatch:
         except StateMismatch as error:
             raise StateMismatch(f"{error.message} {_doubt(before, before_ms)}", error.remedy) from error
         except ConfigurationError as error:  # the inputs of a job with state no longer have the same number of partitions
-            raise StateMismatch(f"{error.message} They had when this run began. {_doubt(before, before_ms)}", STATE_IS_LOST) from error
+            raise StateMismatch(f"{error.message} When this run began, they had the same number. {_doubt(before, before_ms)}", STATE_IS_LOST) from error
         return found
 
     def close(self) -> None:

@@ -192,7 +192,7 @@ class LocalKafka:
         count = brokers if brokers is not None else len(existing.nodes) if existing else 1
         if not 1 <= count <= MOST_BROKERS:
             raise ConfigurationError(
-                f"--brokers {count}: there can be 1 to {MOST_BROKERS}.", "One is enough for most; three survive a loss."
+                f"--brokers {count}: there can be 1 to {MOST_BROKERS}.", "One is enough for most uses; three survive the loss of one."
             )
         fixed = _fixed_ports(existing, port, count)
         for wanted in fixed:

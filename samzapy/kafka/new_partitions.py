@@ -44,7 +44,7 @@ def await_led(
         if not patience.lasts(still):
             raise NoLeader(
                 f"{len(still)} of {patience.total} new partitions ({_some(still)}) cannot be used: "
-                f"for {PATIENCE_S:.0f} s no broker has answered for one more of them.",
+                f"none of them became ready within {PATIENCE_S:.0f} s.",
                 "See the brokers' logs. The topics are created: when the brokers are well, start the command again.",
             )
         left = still

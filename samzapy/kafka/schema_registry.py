@@ -44,7 +44,7 @@ class ConfluentRegistry:
             from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
         except ImportError as error:
             raise ConfigurationError(
-                f"a serde of the Schema Registry is named, and what asks it is not installed: {error}.", f"Install it: {line_for('registry')}"
+                f"the job file names a serde of the Schema Registry, and the registry's client is not installed: {error}.", f"Install it: {line_for('registry')}"
             ) from None
         for name in ("httpx", "httpx2"):
             logging.getLogger(name).setLevel(logging.WARNING)  # it logs each request
@@ -173,7 +173,8 @@ class ConfluentRegistry:
 
     def _strange(self, what: str) -> RegistryUnreachable:
         return RegistryUnreachable(
-            f"the Schema Registry at {self._url} does not answer, or not as one does: {what}.", "Check `schema_registry.url`, and that the registry runs."
+            f"the Schema Registry at {self._url} does not answer, or something else answers there: {what}.",
+            "Check `schema_registry.url`, and that the registry runs.",
         )
 
 

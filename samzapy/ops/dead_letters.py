@@ -216,12 +216,12 @@ class DeadLetters:
         if next_offset is not None and next_offset <= origin.offset:
             return ConfigurationError(
                 f"the dead letter of {origin}: {entry.letter.task} continues at {next_offset} there, so it will read the record. Sent back, it would count twice.",
-                f"Take it out: `samzapy dlq discard JOB.yaml {entry.number} --execute`. If the record fails again, it becomes a dead letter again.",
+                f"Discard it: `samzapy dlq discard JOB.yaml {entry.number} --execute`. If the record fails again, it becomes a dead letter again.",
             )
         if entry.letter.key == MARKS_KEY:
             return ConfigurationError(
                 f"the dead letter of {origin} has a key that only samzapy writes: it is not a record of this job.",
-                f"Look at it: `samzapy dlq show JOB.yaml {entry.number}`; take it out: `samzapy dlq discard JOB.yaml {entry.number} --execute`.",
+                f"Look at it: `samzapy dlq show JOB.yaml {entry.number}`; discard it: `samzapy dlq discard JOB.yaml {entry.number} --execute`.",
             )
         tasks = failed_in.get(origin)
         if tasks is not None and len(tasks) < self._readers[origin.topic]:

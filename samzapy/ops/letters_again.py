@@ -132,7 +132,7 @@ def told_copied(copied: Sequence[Entry], begin: Begin) -> str:
     return (
         f"{records} sent back from the dead letters before (the first: {min(origins)}). If the job reads {places}, "
         f"it processes such a record and its copy: it counts twice. To count it once, let `process` skip the copies: "
-        f'if "{REPLAY_OF}" in dict(envelope.headers): return (take that out when they are read again, or it skips what later replays send)'
+        f'if "{REPLAY_OF}" in dict(envelope.headers): return (remove that line once the old records are read, or it skips what later replays send)'
     )
 
 
@@ -142,6 +142,6 @@ def told(again: Sequence[Entry], waiting: Sequence[Entry]) -> str:
     more = f" (and so on: {len(again)} in all)" if which != "--all" and len(again) > MAX_NAMED else ""
     are = f"{len(again)} dead letters wait, of records that are" if len(again) > 1 else "a dead letter waits, of a record that is"
     return (
-        f"{are} read again: sent back after that as well, it would count twice. Those that fail again become dead letters anew, so take out the old ones"
+        f"{are} read again: sent back after that as well, it would count twice. Those that fail again become dead letters again, so discard the old ones"
         f"{more} before the next run: samzapy dlq discard JOB.yaml {which} --execute"
     )

@@ -206,7 +206,7 @@ def _refuse_missing(settings: Settings, facts: dict[str, TopicFacts], inputs_onl
     missing_topics = [f"input topic {t}" for t in inputs] + [f"output topic {o.topic}" for o in outputs]
     if not missing_topics:
         return
-    remedy = f"Create them first, `run` does not create inputs, nor outputs unasked: {made_by_hand(settings, *inputs, *(o.topic for o in outputs))}"
+    remedy = f"Create them first; `run` creates no inputs, and outputs only with `--create-topics`: {made_by_hand(settings, *inputs, *(o.topic for o in outputs))}"
     if not inputs and all(o.partitions for o in outputs):
         remedy = "`samzapy topics JOB.yaml --create` creates the outputs that have `partitions`; so does `--create-topics` of `run`."
     elif outputs:
@@ -231,7 +231,7 @@ def _refuse_collisions(users: list[str], wanted: list[TopicSpec]) -> None:
     both = sorted(set(users) & {s.name for s in wanted})
     if both:
         raise ConfigurationError(
-            f"{', '.join(both)}: used as an input or output, and as an internal topic of this job.", "Rename one of them."
+            f"{', '.join(both)}: used as an input or output, and as one of the job's own topics.", "Rename one of them."
         )
 
 
@@ -252,7 +252,7 @@ def _refuse_others(names: JobTopics, admin: Admin) -> None:
                     kind = "dead-letter topic" if topic == job.dead_letter_topic else "changelog"
                     raise ConfigurationError(
                         f"output {topic} is a {kind} of job {job}, to which that job alone writes.",
-                        f"Write another topic; if job {job} no longer exists, delete {job.checkpoint_topic} with Kafka's own tools.",
+                        f"Write to another topic; if job {job} no longer exists, delete {job.checkpoint_topic} with Kafka's own tools.",
                     )
 
 

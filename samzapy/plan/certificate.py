@@ -8,7 +8,7 @@ from samzapy.plan.duration import duration
 SOON_S = 7 * 86_400.0
 RENEW = (
     "Put a new certificate, with its key, in its place: each client that is made from then on reads it. `samzapy restart JOB.yaml` starts the containers "
-    "of a running job again; a job that has ended is to be run again."
+    "of a running job again; a job that has ended has to be run again."
 )
 
 

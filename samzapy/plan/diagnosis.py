@@ -35,7 +35,7 @@ MORE_MEMORY = (
     "`containers.memory` in the job file to half of what the host has for the container, or give the host more (Spark: `spark.executor.memoryOverhead`). "
     "Then `samzapy stop JOB.yaml`, and run it again. More containers with fewer tasks each help if they start on other hosts."
 )
-KILLED = "Find out who sends SIGKILL: the kernel for want of memory (`journalctl -k` on its host), the cluster, or a person."
+KILLED = "Find out who sends SIGKILL: the kernel, for lack of memory (`journalctl -k` on its host), the cluster, or a person."
 SEE_ITS_LOG = "See what its process wrote before it ended: in the output of `samzapy run JOB.yaml`, with Spark also in the executor's stderr."
 STRANGER = "another application's transaction is open"
 
@@ -143,7 +143,7 @@ def _skew(job: JobFacts) -> Iterator[Finding]:
         which = f'Which keys {top.name} gets: `samzapy debug trace JOB.yaml "{top.name}" --records 100` {NO_HURRY}'
         if top.hottest >= HOT:
             key = f"One key makes {100 * top.hottest:.0f} % of the records of {top.name}, which gets {share:.0f} % of all; {busy}."
-            remedy = f"Split that key, or sum its records up before; more containers do not help. {which}"
+            remedy = f"Split that key, or sum its records up earlier; more containers do not help. {which}"
             yield Finding("hot-key", ACT, key, rates, remedy, top.name, detail)
         else:
             spread = f"Let the program that writes the input use a key that fills the partitions more evenly; more containers do not help. {which}"
@@ -256,7 +256,8 @@ def _standby_behind(job: JobFacts) -> Iterator[Finding]:
         yield Finding(
             "standby-behind", LOOK, f"The warm copy of {worst.name} on {worst.copy_host} is {worst.copy_lag:,} changes behind."
             + (f" So are those of {len(far) - 1} more tasks." if len(far) > 1 else ""), {"copies_behind": len(far)},
-            f"See on {worst.copy_host} whether processor, disk or network are busy: there the copy is written. Until it is near, it makes no restart quick.",
+            f"See on {worst.copy_host} whether processor, disk or network are busy: there the copy is written. "
+            "Until it has caught up, it does not make a restart quick.",
         )  # fmt: skip
 
 

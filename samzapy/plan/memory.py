@@ -13,7 +13,7 @@ def killed_for_memory(resident: int | None, budget: int, heard_s: float, kernel_
     Args:
         resident: bytes of memory that it had when it was last heard of, `heard_s` seconds ago; None: it never said.
         budget: `containers.memory`, in bytes.
-        kernel_killed: the kernel counts more processes killed for want of memory than when this one was started.
+        kernel_killed: the kernel counts more processes killed for lack of memory than when this one was started.
     """
     reading = ""
     if resident is not None:

@@ -30,5 +30,5 @@ def decide_restart(deaths_s: Sequence[float], now_s: float, max_restarts: int, w
     """
     recent = [at for at in deaths_s if now_s - at < window_s]
     if len(recent) > max_restarts:
-        return GiveUp(f"it died {len(recent)} times within {window_s:.0f} s; the budget is {max_restarts} restarts")
+        return GiveUp(f"it died {len(recent)} times within {window_s:.0f} s; containers.max_restarts allows {max_restarts} restarts")
     return Restart(0.0 if len(recent) <= 1 else min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2 ** (len(recent) - 2)))

@@ -56,7 +56,7 @@ def other_inputs(checkpoint: Checkpoint, present: Collection[str]) -> Refuse | s
     if not checkpoint.stores or set(before) & set(now):
         return f"{told}. If these are two jobs, give each a name of its own (`job:`) or an `id:`; they share checkpoints, and cannot run at the same time."
     return Refuse(
-        f"{told}, with the state in {', '.join(sorted(m.topic for m in checkpoint.stores.values()))}, which comes from the former.",
+        f"{told}, with the state in {', '.join(sorted(m.topic for m in checkpoint.stores.values()))}, which comes from the inputs read so far.",
         "If these are two jobs, give this one another name (`job:`) or `id:`. If its inputs were replaced and the state is to stay, say where "
         "it begins in the new ones: `samzapy checkpoint set JOB.yaml --to-earliest --keep-state --execute`. To start over: `samzapy reset JOB.yaml`, which "
         "shows what it would do.",
@@ -89,16 +89,16 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
         )
     if subject.startswith(TIME):
         return Refuse(
-            f"{subject} was {old!r} so far, up to a time that is in the checkpoint; now it is {new!r}: records would be late, or close windows, by a time "
-            "that is not theirs.",
+            f"{subject} was {old!r} so far, up to a time that is in the checkpoint; now it is {new!r}: records would be late, or close windows, because of "
+            "times that are not theirs.",
             "Change it back; or delete the state and say where inputs continue: `samzapy checkpoint set JOB.yaml --to-earliest --reset-state`, which shows what "
             "it would do; run it again with `--execute`.",
         )
     if subject.endswith(TABLE):
         name = next((s for s in checkpoint.stores if subject == table_subject(s)), "NAME")
         return Refuse(
-            f"the table {name!r} has entries of the topic {old!r}; the job file now says {new!r} under `streams:`: what the former has and the latter has "
-            "not would stay in it.",
+            f"the table {name!r} has entries of the topic {old!r}; the job file now says {new!r} under `streams:`: entries of the old topic that the "
+            "new one does not have would stay in it.",
             f"Change it back; or give the table another name in the program (`store=…`), under which it is filled from {new!r}, and {_drop(name)}",
         )
     if subject.endswith(KEY_FIELDS):
@@ -136,7 +136,7 @@ def _gone_of_program(checkpoint: Checkpoint, name: str, stores: Mapping[str, boo
     new = _new(checkpoint, stores)
     near = difflib.get_close_matches(name, new, 1, 0.0)
     renamed = f"; is it {near[0]!r}, which is new?" if near else "."
-    back = f"Name it {name!r} (state is found by its name; a nicer word is `label`)" if near else f"Put {name!r} back"
+    back = f"Name it {name!r} (state is found by its name; to show another word, use `label`)" if near else f"Put {name!r} back"
     return Refuse(
         f"{name!r} has state, in changelog {checkpoint.stores[name].topic}, and is not in the program any more{renamed}",
         f"{back}; or, {_drop(name)} {OPEN_WINDOWS}",

@@ -11,7 +11,7 @@ from samzapy.plan.diagnosis import LOOK, Finding
 LOOKS, LEAST_RECORDS, ALMOST_ALL = 6, 20, 0.9
 REMEDY = (
     "If the records are right, raise the input's `watermark_delay` or the window's `allowed_lateness`; if one record's time was far ahead of the others, "
-    "see `max_ahead`. What the window's `.late.to(…)` names gets these records."
+    "see `max_ahead`. The topic that the window's `.late.to(…)` names gets these records."
 )
 Counts = tuple[int, int]  # records that came to a window; those of them that were too late
 

@@ -104,7 +104,7 @@ def other_times(spec: TopicSpec, facts: TopicFacts) -> str:
     name = "message.timestamp.type"
     if not is_between(spec) or facts.config.get(name, INTERNAL[name]) == INTERNAL[name]:
         return ""
-    return f"internal topic {spec.name} has {name}={facts.config[name]} now: Kafka replaces the times of its records, by which windows go"
+    return f"internal topic {spec.name} has {name}={facts.config[name]} now: Kafka replaces the times of its records, and windows need these times"
 
 
 def _set_policy(spec: TopicSpec, policy: str) -> str:

@@ -26,7 +26,7 @@ from samzapy.serde.basic import MAX_JSON_BYTES, has_not_a_number, shown
 from samzapy.serde.record_fit import equal, its_field, lost_in, quick_check
 
 PREFIX = "record:"
-UPGRADE_REMEDY = "If an earlier version of the class wrote it, let `upgrade` return the fields that the class has now; if not, it is simply bad."
+UPGRADE_REMEDY = "If an earlier version of the class wrote it, let `upgrade` return the fields that the class has now; if not, the value itself is wrong."
 _NOTHING: Any = object()
 REMEDY = "Name a dataclass, msgspec.Struct, NamedTuple, TypedDict or pydantic model: record:module:Class."
 

@@ -103,8 +103,8 @@ class _Collector:
     def _of_operators(self) -> Iterator[Metric]:
         labels = ["job", "container", "task", "operator"]
         families = {
-            "in": CounterMetricFamily("samzapy_operator_records_in", "Records that an operator of a program took.", labels=labels),
-            "out": CounterMetricFamily("samzapy_operator_records_out", "Records that an operator of a program gave on.", labels=labels),
+            "in": CounterMetricFamily("samzapy_operator_records_in", "Records that an operator of a program received.", labels=labels),
+            "out": CounterMetricFamily("samzapy_operator_records_out", "Records that an operator of a program passed on.", labels=labels),
             "late": CounterMetricFamily("samzapy_operator_records_late", "Records that came too late for all windows of an operator.", labels=labels),
             "dropped": CounterMetricFamily("samzapy_operator_records_dropped", "Records that an operator of a program dropped.", labels=labels),
         }

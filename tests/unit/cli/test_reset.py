@@ -47,7 +47,7 @@ def test_where_nobody_renews_it_for_as_long_as_a_lease_no_run_is_alive(
     assert url_of_a_run(job.Job.of(loaded, MemoryLog(cluster))) is None
     told = capsys.readouterr().err
     assert "coordinator record lease" in told
-    assert "Waiting 1 s for a run that renews its lease" in told
+    assert "Waiting 1 s to see whether a run renews its lease" in told
     assert "it was not renewed: no run is alive" in told
 
 

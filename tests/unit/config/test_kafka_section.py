@@ -42,7 +42,7 @@ def problems(tmp_path: Path, kafka: str, more: str = "") -> list[Problem]:
             "{bootstrap.servers: h, producer: {socket.timeout.ms: 90000}}", 61, "kafka.producer.socket.timeout.ms",
             "longer than commit.timeout (1m)", "at most 60000",
         ),
-        ("{bootstrap.servers: h, linger.ms: 10000}", 42, "kafka.linger.ms", "shorter than containers.lease (10s)", "some milliseconds"),
+        ("{bootstrap.servers: h, linger.ms: 10000}", 42, "kafka.linger.ms", "shorter than containers.lease (10s)", "a few milliseconds"),
         ("{bootstrap.servers: h, producer: {queue.buffering.max.ms: 60000}}", 66, "kafka.producer.queue.buffering.max.ms", "shorter than", "milliseconds"),
         ("{bootstrap.servers: h, queue.buffering.max.kbytes: 1}", 59, "kafka.queue.buffering.max.kbytes", "too small a queue", "at least 2048"),
     ],

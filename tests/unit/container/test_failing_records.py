@@ -110,7 +110,7 @@ def test_a_record_that_is_tried_again_for_long_is_told_of_as_the_reason_why_all_
     told = [at for at, each in reasons if each and all(text.startswith("record in[0]@0 failed ") for text in each)]
     assert told[0] < 10
     assert told[-1] > 60
-    assert "times in 5 s, and its container waits: it is tried up to 100 times again (on_error.retries): ValueError: boom number" in caplog.text
+    assert "times in 5 s, and its container waits: it is tried again up to 100 times (on_error.retries): ValueError: boom number" in caplog.text
     assert 2 == caplog.text.count("and its container waits"), "after 5 s and once a minute"
     container.step()
     bench.clock.passed += 5

@@ -57,7 +57,7 @@ def test_the_first_restart_is_at_once_later_ones_wait_longer_and_the_budget_ends
     assert waits == sorted(waits)
     assert len(waits) == 8
     assert isinstance(decide_restart([float(i) for i in range(9)], 9.0, 8, 300.0), GiveUp)
-    assert decide_restart([0.0, 1000.0], 1000.0, 0, 300.0) == GiveUp("it died 1 times within 300 s; the budget is 0 restarts")
+    assert decide_restart([0.0, 1000.0], 1000.0, 0, 300.0) == GiveUp("it died 1 times within 300 s; containers.max_restarts allows 0 restarts")
 
 
 def test_deaths_before_the_window_are_forgiven() -> None:

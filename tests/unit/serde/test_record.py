@@ -180,7 +180,7 @@ def test_a_record_that_is_bad_is_not_put_down_to_upgrade_alone() -> None:
         RecordSerde("record:m:Lasting", Lasting).decode(b'{"celsius": "warm"}')
     assert "cannot read b'{\"celsius\": \"warm\"}': Expected `float`" in refused.value.message
     assert "what its `upgrade` gives does not fit either: Expected `float`, got `str` - at `$.celsius`" in refused.value.message
-    assert "if not, it is simply bad" in refused.value.remedy
+    assert "if not, the value itself is wrong" in refused.value.remedy
 
 
 @dataclass
