@@ -34,7 +34,7 @@ from samzapy.container.transaction import Transaction
 from samzapy.ports import Clock, Message
 
 ACTIONS = {FAIL: "stopped the job", SKIP: "skipped", DEAD_LETTER: "set aside"}
-AGAIN = "skipped when it was read again"
+AGAIN = "ignored when it was read again"
 LOG = logging.getLogger("samzapy.container")
 
 
@@ -85,7 +85,7 @@ class GivenUpRecords:
         number = task_input.skipped + task_input.dead_letters
         if is_logged(number):
             to = f"set aside in {spec.topic}" if spec is not None else "skipped"
-            what = "skipped, nothing is written: this input is read again, and its offset was committed before" if comes_again else to
+            what = "ignored, nothing is written: this input is read again, and its offset was committed before" if comes_again else to
             LOG.warning("%s: %s: record %s: %s (%s so far in this task)", task.name, what, where_of(message), brief(error), f"{number:,}")
 
     def _refuse_with_old_code(self, message: Message, error: BaseException) -> None:

@@ -163,9 +163,9 @@ def test_the_log_says_that_nothing_is_written_of_a_bad_record_that_is_read_again
         actions += [one["action"] for one in container.status()["news"] if "action" in one]
     ((first,), (again,)) = said
     assert ("set aside in test-1-dead-letter" if then == "dead_letter" else "skipped: record") in first
-    assert "skipped, nothing is written" in again
+    assert "ignored, nothing is written" in again
     assert not [words for words in ("set aside", "skipped") if words in again]
-    assert ["set aside" if then == "dead_letter" else "skipped", "skipped when it was read again"] == actions
+    assert ["set aside" if then == "dead_letter" else "skipped", "ignored when it was read again"] == actions
 
 
 def test_a_store_without_a_changelog_is_filled_once_by_a_bootstrap_that_is_read_again_after_an_abort(tmp_path: Path) -> None:
