@@ -17,11 +17,8 @@ class SlicesOfSums(Slices):
         window has become.
         """
         end = (time - self._offset) // self._every * self._every + self._offset + self._every
-        if end <= self._now.bound and end <= (watermark := self._now.watermark):
-            if end + self._size - self._every <= watermark or end + self._size - self._every <= self._closed:
-                return records
-            self.at = max(self.at, watermark)
-            self._write()
+        if end <= self._now.bound and self.is_too_late(end, self._now.watermark, lateness_ms=0):
+            return records
         encoded, sum_ = self._encode_key(key), self._sums.decode(data)
         row = self._prefix(end) + encoded
         found = self._held.find(end, key, row)

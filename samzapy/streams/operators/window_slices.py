@@ -62,17 +62,9 @@ class Slices:
     """
 
     def __init__(
-        self,
-        rows: Rows,
-        window: Window,
-        sums: Sums,
-        encode_key: Callable[[Any], bytes],
-        decode_key: Callable[[bytes], Any],
-        now: Time,
-        *,
-        lateness_ms: int = 0,
-        each: bool = False,
-    ) -> None:
+        self, rows: Rows, window: Window, sums: Sums, encode_key: Callable[[Any], bytes], decode_key: Callable[[bytes], Any], now: Time, *,
+        lateness_ms: int = 0, each: bool = False,
+    ) -> None:  # fmt: skip
         self._get, self._put, self._range = rows.get, rows.put, rows.range
         self._held = HeldRows(rows, sums)
         self._slots, self.touch, self._add = self._held.slots, self._held.touch, sums.add
@@ -130,11 +122,9 @@ class Slices:
         watermark = NEVER
         if is_late:
             watermark = self._now.watermark
-            is_late = end <= watermark
-            if is_late and (end + self._stays <= watermark or end + self._size - self._every <= self._closed):
+            if self.is_too_late(end, watermark, self._lateness):
                 return LATE
-            self.at = max(self.at, watermark)  # nothing was due until then, so it was not told
-            self._write()
+            is_late = end <= watermark
         entry = slots.get(key) if type(key) in KEY_TYPES else None
         if entry is not None:
             sum_ = self._add(entry.sum, value, time)
@@ -158,6 +148,16 @@ class Slices:
             self._held.write(end, key, row, found[0] + 1, self._add(found[1], value, time), False)
         self._near = self._slots.get(end, {})  # they may be other ones now
         return self._at_once(key, data, end, watermark, value, time) if is_late or self._each else None
+
+    def is_too_late(self, end: int, watermark: int, lateness_ms: int) -> bool:
+        """Whether no window with the slice that ends here takes a record of it any more. If one does, it is kept first which windows have fired: nothing
+        was due until then, so they were not told of."""
+        last = end + self._size - self._every
+        if end <= watermark and (last + lateness_ms <= watermark or last <= self._closed):
+            return True
+        self.at = max(self.at, watermark)
+        self._write()
+        return False
 
     def near(self) -> tuple[int, int, Slots]:
         """Of the last record's slice the times, from and before, and its slots: a record whose key is there only changes the entry, and gives nothing. No
