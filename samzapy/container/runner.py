@@ -11,7 +11,6 @@ the same process: the same code as the first start, over what Kafka says.
 
 from __future__ import annotations
 
-import gc
 import itertools
 import logging
 import threading
@@ -63,12 +62,6 @@ LOCALHOST = "localhost"  # how a container beside its driver is called
 Build = Callable[[Assignment, str, Supervision], Container]
 
 
-def settle_memory() -> None:
-    """No garbage collection of what lives on, and less often one of the rest. (Seen once: worth some 13 % of the loop.)"""
-    exclude_what_is_there()
-    gc.set_threshold(100_000, 50, 100)
-
-
 class _StopRequested(Exception):
     """The coordinator asked for a graceful stop."""
 
@@ -103,7 +96,7 @@ class ContainerRunner:
         die: Callable[[str], None],
         spawn: Spawn = start_thread,
         new_id: Callable[[], str] = random_id,
-        settle_memory: Callable[[], None] = settle_memory,
+        settle_memory: Callable[[], None] = exclude_what_is_there,
         arm: Callable[[], None] = lambda: None,
         resident: Callable[[], int | None] = resident_bytes,
         before_end: Callable[[], None] = lambda: None,

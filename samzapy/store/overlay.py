@@ -236,9 +236,9 @@ class OverlayStore(TaskStore):
 
     def load(self, records: Sequence[Change], stamp: StoreStamp) -> None:
         check(not self._live and not self._frozen and not self._committed, f"{self.called} is restored only while it has no changes of its own")
-        form = self._to_sorting
-        own = [(key if form is None else form(key), value) for key, value in records if key != BARRIER_KEY]
-        self._opened().write(own, stamp)
+        if (form := self._to_sorting) is not None or BARRIER_KEY in [key for key, _ in records]:
+            records = [(key if form is None else form(key), value) for key, value in records if key != BARRIER_KEY]
+        self._opened().write(records, stamp)
         self.stamp = stamp
         self._cache.clear()
 

@@ -33,6 +33,7 @@ from samzapy.container.spec import Between, ContainerSpec, DeadLetterSpec, Input
 from samzapy.container.trace import Trace
 from samzapy.ids import random_id
 from samzapy.kafka.making import LONGEST_S, guard_clients
+from samzapy.memory import collect_rarely
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.ports import Assignment, Clock, StoreDirectory, StoreEngine, Supervision, TaskStore, TopicFacts
@@ -251,6 +252,7 @@ def run_container(payload: Mapping[str, Any]) -> int:
 
     `payload`: container, launch_id, control_url, token, document, folders, host, model, cluster_id; with `run --profile`, profile: a folder. Returns the exit code.
     """
+    collect_rarely()
     settings = _settings_here(payload)
     folders = [Path(f) for f in payload["folders"]]
     for folder in reversed(folders):

@@ -58,7 +58,8 @@ def test_the_ends_of_partitions_are_waited_for_as_long() -> None:
 def test_it_ends_when_there_is_not_one_more() -> None:
     clock = ManualClock()
     ask = broker(lambda n: 0.0 if n < 190 else float("inf"), clock, [])
-    with pytest.raises(NoLeader, match=r"10 of 200 new partitions \(t\[190\], t\[191\], t\[192\] and 7 more\) cannot be used: none of them became ready within 60 s"):
+    said = r"10 of 200 new partitions \(t\[190\], t\[191\], t\[192\] and 7 more\) cannot be used: none of them became ready within 60 s"
+    with pytest.raises(NoLeader, match=said):
         await_led(ask, PLACES, clock.monotonic, lambda _: clock.advance(1.0))
 
 
