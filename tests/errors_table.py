@@ -50,7 +50,7 @@ REMEDIES = {
     "SZ314": "stop it with `samzapy stop JOB.yaml`, or replace it with `samzapy run JOB.yaml --takeover`",
     "SZ321": "allow more memory for a batch with `kafka: {receive.message.max.bytes: 1000000000}`, or skip it with `on_error`",
     "SZ320": "set the input's `on_out_of_range`, which skips the missing records, or start over with `samzapy reset JOB.yaml`",
-    "SZ322": "none: the container is started again with the present code; `samzapy restart JOB.yaml` gives it to all containers",
+    "SZ322": "none: the container is started again with the current code; `samzapy restart JOB.yaml` gives it to all containers",
     "SZ330": "do not work around this: continuing would double-count or lose keys; recover what the message names, or start over with `samzapy reset JOB.yaml`",
     "SZ340": "see that container's log lines; `samzapy doctor JOB.yaml` checks Java, Spark and slots",
     "SZ350": "free some space, or redirect the output, and run the command again",

@@ -74,7 +74,7 @@ class SerdeError(TaskError):
 
 
 class StateUnreadable(SerdeError):
-    """An entry of a store cannot be read by the job's present serdes or classes. No record is at fault: the job stops, and `on_error` does not apply."""
+    """An entry of a store cannot be read by the job's current serdes or classes. No record is at fault: the job stops, and `on_error` does not apply."""
 
     code = "SZ214"
 
@@ -260,7 +260,7 @@ class BatchUnreadable(LogError):
 
 class CodeReplaced(LogError):
     """A record between two stages cannot be read, and the program's files have changed since this container imported them. The container is started
-    again, with the present code."""
+    again, with the current code."""
 
     code = "SZ322"
 

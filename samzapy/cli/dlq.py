@@ -112,7 +112,7 @@ def replay(
         typer.Option("--to-all-tasks", help="Also records of broadcast inputs that some tasks have processed already: those tasks process them a second time."),
     ] = False,
     new_time: Annotated[
-        bool, typer.Option("--new-time", help="Also records without a timestamp, or with one that their topic refuses or would soon delete: with the present time.")
+        bool, typer.Option("--new-time", help="Also records without a timestamp, or with one that their topic refuses or would soon delete: with the current time.")
     ] = False,
     more: MoreFiles = None,
     sets: Sets = None,
@@ -126,8 +126,8 @@ def replay(
 
     A broadcast input's record that failed in some tasks only is refused: every task would process it again. `--to-all-tasks` sends it
     anyway. A record is refused, too, if its topic does not take its timestamp (message.timestamp.before.max.ms, message.timestamp.after.max.ms), or
-    would remove it at once (retention.ms). `--new-time` sends it with the present time. A topic with message.timestamp.type=LogAppendTime gives
-    each record the present time anyway.
+    would remove it soon (retention.ms). `--new-time` sends it with the current time. A topic with message.timestamp.type=LogAppendTime gives
+    each record the current time anyway.
     """
     job = Job(file, more, sets)
     chosen = filter_of(task, topic, error, since, job.clock.now_ms())
@@ -142,7 +142,7 @@ def replay(
             say(sent_before(entry))
         _tell_passed_by(plan.passed_by)
         for why, origins in plan.new_time.items():
-            say(f"{len(origins)} with the present time instead of their own: {why}; the first: {origins[0]}")
+            say(f"{len(origins)} with the current time instead of their own: {why}; the first: {origins[0]}")
         if execute:
             waiting = send_back(letters, plan.wanted)
             if waiting:

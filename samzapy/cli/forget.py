@@ -28,7 +28,7 @@ def drop(
     sets: Sets = None,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a store of a stopped job for good: its changelog, its local stores, and its entries in checkpoints. Input offsets stay unchanged."""
+    """Delete a store of a stopped job: its changelog, its local stores, and its entries in checkpoints. Input offsets stay unchanged."""
     if not STORE_NAME.fullmatch(store) or len(store) > MAX_STORE_NAME:
         raise ConfigurationError(f"{store!r} cannot be a store's name.", "`samzapy checkpoint show JOB.yaml` lists the stores.")
     job = Job(file, more, sets)

@@ -115,7 +115,7 @@ def last_run(last: LeaseRecord | None) -> str:
         return f"its last run (process {last.pid} on {last.host}) was killed, or cannot be reached from here: last heard {heard}"
     if last.error:
         return f"its last run failed at {heard}:\n  {last.error}"
-    return f"its last run ended in order at {heard}"
+    return f"its last run ended normally at {heard}"
 
 
 def _print_status(answer: dict[str, Any]) -> None:

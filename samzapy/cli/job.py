@@ -27,7 +27,7 @@ from samzapy.wiring.job_topics import job_of
 from samzapy.wiring.local_state import local_state
 
 HOST = "localhost"
-SILENT_REMEDY = "Ask again in some seconds. It may be overloaded, suspended, or cut off from here; `kill` with its process id stops it in order."
+SILENT_REMEDY = "Ask again in some seconds. It may be overloaded, suspended, or cut off from here; `kill` with its process id stops it after a final commit."
 T = TypeVar("T")
 
 

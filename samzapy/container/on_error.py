@@ -96,8 +96,8 @@ class GivenUpRecords:
         if files:
             replaced = CodeReplaced(
                 f"record {origin_of(message)} cannot be read by the code that this container runs, and {', '.join(files)} changed since it was imported: "
-                "the container is started again with the present code.",
-                "You need not do anything. `samzapy restart JOB.yaml` gives all containers the present code.",
+                "the container is started again with the current code.",
+                "You need not do anything. `samzapy restart JOB.yaml` gives all containers the current code.",
             )
             self._stop_at(replaced, error)
 

@@ -183,7 +183,7 @@ class Members(Mapping[int, Member]):
         """It ended in an orderly way and is not needed again."""
         self._happens(member, Event.FINISH)
         member.state = state.STOPPED
-        self._tell(member, "ended", "has ended in order")
+        self._tell(member, "ended", "has ended normally")
 
     def dismiss(self, member: Member) -> None:
         """The job stops, and this one was never named."""

@@ -9,7 +9,7 @@ Dead letters of one record (several tasks read it) are sent back together, as on
 reads it, and refused otherwise. If two name the same record but differ in content, both are sent: nobody can know which of them is forged.
 
 A record goes back with its own timestamp. One that its topic would refuse or soon remove because of that is refused here, unless it may get the
-present time.
+current time.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class DeadLetters:
         inputs: the topics that the job's tasks read, also those between stages of a program: nothing is sent to any other.
         readers: by broadcast input, how many tasks read each of its records. All of them read what is sent back, so a record that failed in some of
             them only is refused. An input that is not there is not checked.
-        may_have_new_time: records whose own timestamp their topic refuses, or removes soon, get the present time; else they are refused.
+        may_have_new_time: records whose own timestamp their topic refuses, or removes soon, get the current time; else they are refused.
         limit_bytes: dead letters of more bytes are not read; 0: of any.
 
     Attributes:
@@ -170,7 +170,7 @@ class DeadLetters:
         return waiting
 
     def with_new_time(self, entries: Sequence[Entry]) -> dict[str, list[Origin]]:
-        """Which of these records get the present time when they are sent back, by why."""
+        """Which of these records get the current time when they are sent back, by why."""
         found: dict[str, list[Origin]] = {}
         now_ms = self._clock.now_ms()
         for origin, timestamp_ms in {e.letter.origin: e.letter.timestamp_ms for e in entries}.items():
@@ -234,7 +234,7 @@ class DeadLetters:
         if why:
             return ConfigurationError(
                 f"the dead letter of {origin}: {why}.",
-                f"{f'Change that setting of {origin.topic}, or send' if entry.letter.timestamp_ms > NOW else 'Send'} it back with the present time: "
+                f"{f'Change that setting of {origin.topic}, or send' if entry.letter.timestamp_ms > NOW else 'Send'} it back with the current time: "
                 f"`samzapy dlq replay JOB.yaml {entry.number} --new-time --execute`.",
             )
         size = record_size(entry.letter.key, entry.letter.value, replay_headers(entry.letter, entry.place))

@@ -64,7 +64,7 @@ class Replay:
         shortened: records of which the dead letter is shortened, so that it is not sent back.
         sent_before: those of them that stay, because their record was sent back before, as another dead letter; only if they were not named.
         passed_by: why others of all would not be sent; one each.
-        new_time: which get the present time, by why.
+        new_time: which get the current time, by why.
     """
 
     wanted: list[Origin] | None

@@ -3,7 +3,7 @@
     in both, and equal           goes on
     in both, and different       refused: the state would mean something else
     store: new                   goes on; it begins empty (plan/refill.py: what is read again for it)
-    store: gone                  refused: its state would be forgotten without a word; `samzapy state drop` deletes it for good
+    store: gone                  refused: its state would be forgotten without a word; `samzapy state drop` deletes it
     store: scratch now           refused: its state would be emptied
     internal topic: gone         refused: records that wait in it would be lost; `samzapy checkpoint forget` gives them up
     other subject: new or gone   goes on
@@ -83,8 +83,8 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
     if subject.startswith(PARTITIONS):
         topic = subject.removeprefix(PARTITIONS)
         return Refuse(
-            f"internal topic {topic} had {old} partitions when the state behind it was written, and has {new} now: keys go to other tasks than their state.",
-            "A topic cannot be given fewer partitions again. Give it another name in the program, and the state behind it too; or run "
+            f"internal topic {topic} had {old} partitions when the state after it was written, and has {new} now: keys go to other tasks than their state.",
+            "A topic cannot be given fewer partitions again. Give it another name in the program, and also the state after it; or run "
             "`samzapy reset JOB.yaml` to start over.",
         )
     if subject.startswith(TIME):
@@ -103,7 +103,7 @@ def _different(checkpoint: Checkpoint, subject: str, new: str) -> Refuse:
         )
     if subject.endswith(KEY_FIELDS):
         return Refuse(
-            f"{subject} were {old!r} when its state was written; the class now has {new!r}. Keys are found by their bytes: each would begin anew.",
+            f"{subject} were {old!r} when its state was written; the class now has {new!r}. Keys are found by their bytes: each would begin again, empty.",
             "Change the class back; or use a class of another name, and another store, which begins empty; or run `samzapy reset JOB.yaml` to start over.",
         )
     return Refuse(
@@ -163,4 +163,4 @@ def _new(checkpoint: Checkpoint, stores: Mapping[str, bool]) -> list[str]:
 
 
 def _drop(name: str) -> str:
-    return f"to delete its state for good, `samzapy state drop JOB.yaml {name}`, which shows what it would do; run it again with `--execute`."
+    return f"to delete its state permanently, `samzapy state drop JOB.yaml {name}`, which shows what it would do; run it again with `--execute`."

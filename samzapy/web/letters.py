@@ -194,7 +194,7 @@ def _replay_effect(entries: Sequence[Entry], plan: Replay) -> str:
     if not origins:
         return NOTHING
     topics = ", ".join(sorted({origin.topic for origin in origins}))
-    times = f"; {sum(map(len, plan.new_time.values()))} of them with the present time" if plan.new_time else ""
+    times = f"; {sum(map(len, plan.new_time.values()))} of them with the current time" if plan.new_time else ""
     return f"{len(origins)} record{'s are' if len(origins) != 1 else ' is'} sent back to {topics}, each to its partition of before, at most once{times}"
 
 

@@ -83,7 +83,7 @@ class Discard(Body):
 
 class Replay(Discard):
     """As for a discard. `to_all_tasks`: also broadcast records that some tasks have processed; `new_time`: also records whose timestamp their topic
-    does not keep, with the present time."""
+    does not keep, with the current time."""
 
     to_all_tasks: bool = False
     new_time: bool = False

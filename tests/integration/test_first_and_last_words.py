@@ -27,7 +27,7 @@ def test_before_the_first_run_and_after_a_failure(kafka: str, tmp_path: Path, un
     assert 0 == done.returncode, done.stderr
     assert "has finished; all its work is committed" in done.stderr
     assert "no warm copies are kept" in done.stderr
-    assert "its last run ended in order" in job.of("status").stderr
+    assert "its last run ended normally" in job.of("status").stderr
     for words in (("get", "nostore", "k"), ("restore", "--store", "nostore"), ("restore", "--task", "Partition 9")):
         done = job.of("state", *words)
         assert (2, True) == (done.returncode, "error[SZ100]: there is no" in done.stderr), done.stderr

@@ -47,4 +47,4 @@ def test_a_run_whose_log_nobody_reads_goes_on_says_so_and_ends_when_told_to(kafk
     assert [0, 0] == [c["restarts"] for c in caught_up["containers"]], "their heartbeats were answered"
     assert "the job goes on; log lines lost so far:" in told
     assert [(p, "word", n) for p in range(2) for n in range(1, RECORDS // 2 + 1)] == sorted(job.updates())
-    assert "its last run ended in order" in job.of("status").stderr
+    assert "its last run ended normally" in job.of("status").stderr

@@ -68,4 +68,4 @@ def test_a_run_that_begins_is_waited_for_by_stop_and_never_said_not_to_run(
         told_last = stop.stderr.read()
         assert (0, "stopped\n") == (stop.wait(), told_last)
         assert 0 == running.process.wait(PATIENCE_S)
-    assert "ended in order" in job.of("status").stderr
+    assert "ended normally" in job.of("status").stderr

@@ -95,7 +95,7 @@ def test_a_record_without_a_timestamp_gets_the_present_one_only_if_it_may(tmp_pa
     bench.log.plain_producer("feed").send(JOB.dead_letter_topic, b"v", b"k", 0, 5, letter.to_headers())
     with pytest.raises(ConfigurationError, match=r"in\[0\]@7: it has no timestamp") as refused:
         letters_of(bench).replay([letter.origin], quiet)
-    assert refused.value.remedy.startswith("Send it back with the present time: `samzapy dlq replay JOB.yaml 0.0 --new-time --execute`")
+    assert refused.value.remedy.startswith("Send it back with the current time: `samzapy dlq replay JOB.yaml 0.0 --new-time --execute`")
     renewed = letters_of(bench, may_have_new_time=True)
     assert {"they have none that can be sent": [letter.origin]} == renewed.with_new_time(renewed.read().entries)
     assert [letter.origin] == [e.letter.origin for e in renewed.replay(None, quiet)]

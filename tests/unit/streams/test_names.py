@@ -170,7 +170,7 @@ def test_another_class_of_keys_under_the_same_name_is_refused(
         h.send("in", 5, key="k", timestamp=1)
         h.run()
         h.restart(by_key(named(("a", str), ("b", str)), window))
-        with pytest.raises(StateMismatch, match=f"store 'counts' key fields .*{said}.*each would begin anew"):
+        with pytest.raises(StateMismatch, match=f"store 'counts' key fields .*{said}.*each would begin again, empty"):
             h.restart(by_key(named(*fields), window))
 
 

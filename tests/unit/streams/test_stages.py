@@ -480,7 +480,7 @@ def test_an_internal_topic_that_has_grown_since_the_last_run_is_refused() -> Non
         h.restart(counting("by-number"))  # its own count holds
         with h.log.admin() as admin:
             admin.grow("test-1-by-number", 3)
-        with pytest.raises(StateMismatch, match=r"test-1-by-number had 2 partitions when the state behind it was written, and has 3 now"):
+        with pytest.raises(StateMismatch, match=r"test-1-by-number had 2 partitions when the state after it was written, and has 3 now"):
             h.restart(counting("by-number"))
 
 
