@@ -113,7 +113,7 @@ class _Writer:
         self._node = source
         moves_time = isinstance(source, Source) and source.timing is not None
         is_timed = moves_time or isinstance(source, Reader)
-        each = "for i, r in enumerate(records, 1):" if is_timed else "for r in records:"
+        each = "for r in left:" if is_timed else "for r in records:"  # a count of each record would take longer
         if isinstance(source, Source | TableSource):
             self._take(source)
         elif isinstance(source, Reader):
@@ -144,7 +144,8 @@ class _Writer:
         ends += [(f"counts[{name[1:]}] += {name}", source) for name in sorted(counters, key=lambda n: int(n[1:]))]
         ends += [("return i", source)] if is_timed else []
         head = [(f"    def {function_name(source)}(records, send, counts{', lane' if is_timed else ''}):", source)]
-        begin, end = ([(line, source) for line in lines] for lines in ((*near, *before), after))
+        left, taken = (["left = iter(records)"], ["i = len(records) - left.__length_hint__()"]) if is_timed else ([], [])
+        begin, end = ([(line, source) for line in lines] for lines in ((*near, *before, *left), (*after, *taken)))
         inside = [*zero, *local, *begin, (each, source), *loop.lines, *end, *ends]
         return [*head, *((f"        {line}", node) for line, node in inside)]
 
@@ -170,7 +171,8 @@ class _Writer:
         if "v" in needs or by_value:
             self._lines(*decoding(f"v{n}", "value", "" if source.value is None else source.value.serde, n))
             if source.value is not None and source.value.is_checked:
-                self._line(f"if type(v{n}) not in {self._bind(f'kinds{n}')} and v{n} is not None: {self._bind('wrong_kind')}({n}, v{n})")
+                is_other = "is not" if len(source.value.accepted) == 1 else "not in"
+                self._line(f"if type(v{n}) {is_other} {self._bind(f'kinds{n}')} and v{n} is not None: {self._bind('wrong_kind')}({n}, v{n})")
         if by_value and isinstance(source, Source) and source.time is not None:
             self._functions[f"time{n}"] = source, source.time
             self._line(f"t = time{n}(v{n})")

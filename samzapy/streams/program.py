@@ -149,7 +149,7 @@ class Program:
         if hasattr(node, "topic") and not isinstance(node, To) and node.value is not None:
             for part, of in (("key", serde(node.key.serde)), ("value", serde(node.value.serde))):
                 self._bound |= {f"{part}{n}": of.decode, f"quick_{part}{n}": getattr(of, "quick_decode", of.decode)}
-            self._bound[f"kinds{n}"] = node.value.accepted
+            self._bound[f"kinds{n}"] = kinds[0] if len(kinds := node.value.accepted) == 1 else kinds
         elif isinstance(node, To):
             self._bound[f"topic{n}"] = topics.get(node.topic, node.topic)
             if node.inputs[0].value == PANE:
