@@ -279,7 +279,7 @@ class _Writer:
         if self._counting is not None and counts_in_place(node):
             self._counting.append(node)
             lines = counting_lines(node, lines, self._moves_seldom)
-            self._lines((), [f"near{n}", f"touch{n}"])
+            self._lines((), [f"near{n}", f"touch{n}", f"fresh{n}"])
         self._lines(lines, ["no_key", f"add{n}", "too_late", "before_1970"])
 
     def _lookup(self, node: Lookup, value: str) -> None:

@@ -61,7 +61,7 @@ def counting_lines(node: WindowAggregate, lines: list[str], is_seldom: bool) -> 
         f"    if not e.is_touched: touch{n}(slots{n}, k, e)",
         "    e.records += 1",
         "    e.sum += 1",
-        "else:",
+        f"elif not (from{n} <= t < until{n} and fresh{n}(k)):",
         *(f"    {line}" for line in (*before, *lines, near_line(node), *after)),
     ]
 

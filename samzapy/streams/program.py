@@ -108,7 +108,7 @@ class Program:
         puts = {name: context.get_store(node.name).put for name, node in self.compiled.writes.items()}
         turns = partition_names(self.writers, getattr(context, "between", {}), lambda serde: as_key(self.serde(serde)).encode)
         adds: dict[str, Any] = {} if windows is None else {name: getattr(windows, name) for name in OF_TIME} | windows.adds
-        nobodys = {name: _no_part for name in self._wanted if name in OF_TIME or name.startswith(("add", "joined", "near", "touch"))}
+        nobodys = {name: _no_part for name in self._wanted if name in OF_TIME or name.startswith(("add", "joined", "near", "touch", "fresh"))}
         sums = {f"combine{node.number}": None for node in self._combined} | {name: each.add for name, each in combiners.items()}
         told = {name: each for name, each in of_tables(self.graph, context).items() if name in self._wanted}
         return self._make(**self._bound, **stores, **puts, **turns, **sums, **told, **nobodys | {name: adds[name] for name in self._wanted if name in adds})

@@ -153,7 +153,7 @@ class TaskWindows:
     @property
     def adds(self) -> dict[str, Callable[..., Any]]:
         """By the name in the source, what takes a record into a window, and what is asked for where it counts in place."""
-        in_place = {f"{name}{node.number}": each for node, slices, _ in self._windows for name, each in (("near", slices.near), ("touch", slices.touch))}
+        in_place = {f"{name}{node.number}": getattr(slices, name) for node, slices, _ in self._windows for name in ("near", "touch", "fresh")}
         return in_place | {f"add{node.number}": slices.add for node, slices, _ in self._windows} | {
             f"joined{reader.number}": _joined(node, slices) for reader, node in self._partial.items() for of, slices, _ in self._windows if of is node
         }

@@ -185,6 +185,16 @@ class HeldRows:
             if slots is not None and entry is not None:
                 self._drop(slots, key, entry)
 
+    def begin(self, end: int, slots: Slots, key: Any, row: bytes, sum_: Any) -> bool:
+        """A row of one record that the store does not have, of an accumulator that may be held; False: it cannot be held in these slots."""
+        if self._size >= MOST_HELD or len(row) > self._limit or self.slots.get(end) is not slots:
+            return False
+        entry = slots[key] = Entry(1, sum_, row, False)
+        self.log.append((slots, key, entry, None))
+        self._size += 1
+        self._dirty += 1
+        return True
+
     def touch(self, slots: Slots, key: Any, entry: Entry) -> None:
         """An entry is about to change."""
         if not entry.is_touched:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from samzapy.streams.operators.window_slices import Slices
+from samzapy.streams.operators.in_place import SlicesInPlace
 
 
-class SlicesOfSums(Slices):
+class SlicesOfSums(SlicesInPlace):
     """As `Slices`, and it takes sums."""
 
     def join(self, key: Any, data: bytes, time: int, records: int) -> int:

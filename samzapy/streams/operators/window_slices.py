@@ -159,12 +159,6 @@ class Slices:
         self._write()
         return False
 
-    def near(self) -> tuple[int, int, Slots]:
-        """Of the last record's slice the times, from and before, and its slots: a record whose key is there only changes the entry, and gives nothing. No
-        times at all, if records of this slice may give something."""
-        end = self._near_end
-        return (0, 0, self._near) if self._each or end <= self._now.bound else (max(0, end - self._every), end, self._near)
-
     def _at_once(self, key: Any, data: bytes, end: int, watermark: int, value: Any, time: int) -> list[Given] | None:
         """The panes of a late record's windows that have fired and take it; with `each` also those of its other windows."""
         given: list[Given] = []

@@ -20,11 +20,12 @@ from samzapy.serde.registry import serde_named
 from samzapy.store.holding import HoldingStore
 from samzapy.store.memory import MemoryEngine
 from samzapy.store.rocks import RocksEngine
-from samzapy.streams.operators import held
+from samzapy.streams.operators import held, in_place
 from samzapy.streams.operators import window_slices as slices
 from samzapy.streams.operators.held import Sums
+from samzapy.streams.operators.in_place import SlicesInPlace
 from samzapy.streams.operators.rows import CURSOR, SLICE
-from samzapy.streams.operators.window_slices import LATE, Slices
+from samzapy.streams.operators.window_slices import LATE
 from samzapy.streams.windows import Pane, Window
 
 STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 0", "w", "bytes", "bytes"), "topic-id", 0, 0, 0)
@@ -41,6 +42,9 @@ ADD_UP = Sums(  # what is held in memory, until it is beyond 64 bits
 BESIDE = Sums(  # as `aggregate`, of aggregates that make a new accumulator each
     lambda old, value, time: {"s": (old["s"] if old else 0) + value, "m": [value, 1]}, lambda a, b: {"s": a["s"] + b["s"], "m": b["m"]},
     lambda found: found["s"], lambda found: json.dumps(found).encode(), json.loads, may_hold=held.is_dict_of_plain, room=256,
+)  # fmt: skip
+COUNT = Sums(  # as `count`, whose records are counted in place
+    lambda old, value, time: 1 if old is None else old + 1, lambda a, b: a + b, lambda found: found, lambda found: b"%d" % found, int,
 )  # fmt: skip
 LARGE = 1 << 61
 KEYS = [b"", b"\x00", b"a", b"a\x00", b"ab", b"b", b"\xff", b"\xff\xff"]
@@ -114,7 +118,7 @@ class World:
         self.begin()
 
     def begin(self) -> None:
-        self.slices = Slices(
+        self.slices = SlicesInPlace(
             self.store, self.window, self.sums, bytes, bytes, self, lateness_ms=self.lateness, each=self.each
         )
         self.slices.start()
@@ -124,7 +128,8 @@ class World:
         return self.watermark + 3
 
     def add(self, key: bytes, value: int, time: int) -> None:
-        found = self.slices.add(key, value, time)
+        value = 1 if self.sums is COUNT else value
+        found = self.taken(key, value, time)
         self.store.keep()
         expected = self.model.add(key, value, time, self.watermark)
         assert (found is LATE) == (expected is LATE)
@@ -132,9 +137,24 @@ class World:
             self.told += found or []
             self.expected += expected
 
+    def taken(self, key: bytes, value: int, time: int) -> Any:
+        """As the generated code of a program does it."""
+        begin, until, slots = self.slices.near()
+        if self.sums is COUNT and begin <= time < until:
+            entry = slots.get(key)
+            if entry is not None:
+                if not entry.is_touched:
+                    self.slices.touch(slots, key, entry)
+                entry.records += 1
+                entry.sum += 1
+                return None
+            if self.slices.fresh(key):
+                return None
+        return self.slices.add(key, value, time)
+
     def add_and_undo(self, key: bytes, time: int) -> None:
         for other in (key, b"a", key):
-            self.slices.add(other, 1, time)
+            self.taken(other, 1, time)
         self.store.undo()
 
     def advance(self, watermark: int, unit: int, stop: Callable[[], bool] = lambda: False) -> bool:
@@ -232,7 +252,7 @@ def test_windows_do_what_the_model_does(history: Any) -> None:
     replay(history)
 
 
-@given(histories(), st.sampled_from([0, 2, held.MOST_HELD]), st.sampled_from([ADD_UP, BESIDE]))
+@given(histories(), st.sampled_from([0, 2, held.MOST_HELD]), st.sampled_from([ADD_UP, BESIDE, COUNT]))
 @settings(max_examples=100, deadline=None)
 def test_the_same_with_numbers_that_are_held_in_memory(history: Any, most: int, sums: Sums) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -240,11 +260,12 @@ def test_the_same_with_numbers_that_are_held_in_memory(history: Any, most: int, 
         replay(history, sums=sums)
 
 
-@given(histories(), st.sampled_from([COLLECT, ADD_UP, BESIDE]))
+@given(histories(), st.sampled_from([COLLECT, ADD_UP, BESIDE, COUNT]))
 @settings(max_examples=100, deadline=None)
 def test_the_same_where_few_keys_are_remembered(history: Any, sums: Sums) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "MOST_KEYS", 2)
+        patch.setattr(in_place, "MOST_KEYS", 2)
         replay(history, sums=sums)
 
 
@@ -414,7 +435,26 @@ def _touched_without_a_log(rows: held.HeldRows, slots: Any, key: bytes, entry: h
     entry.is_touched = entry.is_dirty = True
 
 
+def _fresh_whatever_the_store_has(slices: SlicesInPlace, key: bytes) -> bool:
+    (slices._keys.get(slices._near_end) or set()).discard(key)
+    return FRESH(slices, key)
+
+
+def _begun_without_a_log(rows: held.HeldRows, end: int, slots: Any, key: bytes, row: bytes, sum_: Any) -> bool:
+    done = BEGIN(rows, end, slots, key, row, sum_)
+    if done:
+        rows.log.pop()
+    return done
+
+
+def _an_undone_record_of_a_new_key(w: World) -> None:
+    w.add(b"b", 1, 5)
+    w.add_and_undo(b"a", 5)
+    w.advance(20, 10)
+
+
 CLEAR, TAKE_ALL = held.HeldRows.clear, held.HeldRows.take_all
+FRESH, BEGIN = SlicesInPlace.fresh, held.HeldRows.begin
 HELD_BUGS: dict[str, tuple[type, str, Any, Callable[[World], None]]] = {
     "it is not undone": (held.HeldRows, "undo", held.HeldRows.keep, _an_undone_record_and_one_that_stays),
     "it is not put before a cut": (HoldingStore, "write_held", lambda store: None, _a_commit_and_a_crash),
@@ -427,6 +467,10 @@ HELD_BUGS: dict[str, tuple[type, str, Any, Callable[[World], None]]] = {
         held.HeldRows, "delete", lambda rows, end, key, row: rows.slots.get(end, {}).pop(key, None), _a_row_that_the_store_has_goes,
     ),
     "what was there before a hook is not logged": (held.HeldRows, "touch", _touched_without_a_log, _an_undone_record_and_one_that_stays),
+    "a row that the store has is begun again, where records are counted": (
+        SlicesInPlace, "fresh", _fresh_whatever_the_store_has, _all_rows_leave_the_memory_between_two_records_of_a_slice,
+    ),
+    "a new row is not logged, where records are counted": (held.HeldRows, "begin", _begun_without_a_log, _an_undone_record_of_a_new_key),
     "slots that are cleared are used": (held.HeldRows, "clear", _cleared_but_for_the_slots_at_hand, _all_rows_leave_the_memory_between_two_records_of_a_slice),
 }
 
@@ -436,7 +480,7 @@ def test_a_planted_bug_of_what_is_held_is_noticed(bug: str, monkeypatch: pytest.
     owner, name, wrong, history = HELD_BUGS[bug]
 
     def told_what_it_must() -> None:
-        w = World(Window(10, 10), 5 if "late" in bug else 0, False, sums=ADD_UP)
+        w = World(Window(10, 10), 5 if "late" in bug else 0, False, sums=COUNT if "counted" in bug else ADD_UP)
         history(w)
         assert w.told == w.expected
 

@@ -438,7 +438,7 @@ def test_a_record_that_is_given_up_after_all_has_moved_no_time() -> None:
     source(app).peek(look).window(tumbling("1m")).count("counts").to("out")
     with Harness(app, on_error={"then": "skip"}) as h:
         feed(h, [("k", 1, n) for n in range(20)], 1000)  # so that several are taken at once
-        feed(h, [("k", 9, "flaky"), ("new", 1, 0), ("k", 1, "bad")], 1000)  # where a key is new, time has to be known
+        feed(h, [("k", 9, "flaky"), ("k", -70, 0), ("k", 1, "bad")], 1000)  # where a record is of another window, time has to be known
         assert (len(flaky), h.metric("skipped")) == (1, 2)
         assert h.watermark() == T0 + 1000
 
