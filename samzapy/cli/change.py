@@ -22,12 +22,13 @@ from samzapy.cli.time_limit import within
 from samzapy.config.origins import Origin
 from samzapy.config.schema import Settings
 from samzapy.coordinator.token import read_token, token_path
+from samzapy.model.states import ContainerState, JobState
 
 Timeout = Annotated[float, typer.Option(help="How long to wait for it to finish, in seconds; 5 more if Kafka does not answer.", min=0)]
 TokenFile = Annotated[
     Path | None, typer.Option(help="File with the run's token, if it is not in this machine's state directory.", show_default=False)
 ]
-AT_WORK = ("RUNNING", "STOPPED")  # stopped: all its tasks asked for shutdown()
+AT_WORK = (ContainerState.RUNNING, ContainerState.STOPPED)  # stopped: all its tasks asked for shutdown()
 NOTHING = "nothing was changed"
 LOOK_S = 0.2
 SHORTEST_S = 1.0
@@ -246,7 +247,7 @@ def _left(deadline: float) -> float:
 
 
 def _is_settled(status: dict[str, Any]) -> bool:
-    return status["state"] in ("RUNNING", "PAUSED") and not status["moves"] and all(c["state"] in AT_WORK for c in status["containers"])
+    return status["state"] in (JobState.RUNNING, JobState.PAUSED) and not status["moves"] and all(c["state"] in AT_WORK for c in status["containers"])
 
 
 class Running:

@@ -18,6 +18,7 @@ from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, print_json, say
 from samzapy.cli.job import Job
 from samzapy.container.profile import flame_graph, folded, stacks_in
 from samzapy.container.sampling import Stack
+from samzapy.model.states import ContainerState
 from samzapy.printable import printable, printable_lines
 
 app = typer.Typer(help="Look inside the running job's containers; nothing is changed by it.", no_args_is_help=True)
@@ -122,7 +123,7 @@ def _ask(run: Running, path: str, content: dict[str, Any], timeout_s: float) -> 
 
 
 def _live(status: Mapping[str, Any]) -> list[int]:
-    return [c["id"] for c in status["containers"] if c["state"] in ("STARTING", "RUNNING", "STOPPING")]
+    return [c["id"] for c in status["containers"] if c["state"] in (ContainerState.STARTING, ContainerState.RUNNING, ContainerState.STOPPING)]
 
 
 def _only(status: Mapping[str, Any]) -> int:

@@ -35,6 +35,7 @@ from samzapy.coordinator.token import read_token, token_path
 from samzapy.dev.kafka import LocalKafka
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.states import ContainerState, JobState
 from samzapy.ports import Log, Message, TopicSpec
 from samzapy.readers import read_to_end
 from samzapy.web.access import May
@@ -189,7 +190,7 @@ class _Demo:
     def _await_running(self, loaded: LoadedJob, log: Log, process: subprocess.Popen[bytes]) -> None:
         started = time.monotonic()
         for status in self._statuses(loaded, log, process):
-            if status is not None and status["state"] == "RUNNING":
+            if status is not None and status["state"] == JobState.RUNNING:
                 _done("job is RUNNING", started)
                 self._show_page(loaded, log, status)
                 return
@@ -223,7 +224,7 @@ class _Demo:
         status = Job.of(loaded, log).status()
         if status is None:
             raise ClusterUnreachable("the coordinator does not answer.", "")
-        victim: dict[str, Any] = next(c for c in status["containers"] if c["state"] == "RUNNING")
+        victim: dict[str, Any] = next(c for c in status["containers"] if c["state"] == ContainerState.RUNNING)
         _step(f"kill -9 {victim['pid']}: container {victim['id']} dies while it processes {', '.join(victim['tasks'])}")
         os.kill(victim["pid"], signal.SIGKILL)
         return victim
@@ -312,7 +313,7 @@ def _counted(status: dict[str, Any]) -> int:
 
 def _is_back(status: dict[str, Any], killed: dict[str, Any]) -> bool:
     now = next(c for c in status["containers"] if c["id"] == killed["id"])
-    return bool(now["pid"] != killed["pid"] and now["state"] == "RUNNING" and status["state"] == "RUNNING")
+    return bool(now["pid"] != killed["pid"] and now["state"] == ContainerState.RUNNING and status["state"] == JobState.RUNNING)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

@@ -19,6 +19,7 @@ from samzapy.cli.job import SILENT_REMEDY, Job
 from samzapy.cli.output import write_own
 from samzapy.cli.tables import is_terminal, print_table
 from samzapy.model.ownership import LeaseRecord
+from samzapy.model.states import JobState, RunOutcome
 from samzapy.ops.access import access_of, grant_commands, principal_of
 from samzapy.ops.topics import ABSENT, OK, create_topics, topic_rows
 
@@ -88,7 +89,7 @@ def _say_silent(job: Job, silent: str, as_json: bool) -> None:
 def _say_starting(job: Job, begun: Begun, as_json: bool) -> None:
     if as_json:
         run = {"run_id": begun.run_id, "host": begun.host, "pid": begun.pid, "began_ms": begun.began_ms}
-        print_json({"job": job.settings.job, "id": job.settings.id, "state": "STARTING", "starting": run})
+        print_json({"job": job.settings.job, "id": job.settings.id, "state": JobState.STARTING, "starting": run})
     else:
         say(f"{job} is starting ({begun}); ask again in some seconds")
 
@@ -101,7 +102,7 @@ def _say_not_running(job: Job, last: LeaseRecord | None, as_json: bool) -> None:
         if last is not None:
             run = {"run_id": last.run_id, "host": last.host, "pid": last.pid, "last_heard_ms": last.renewed_ms}
             run |= {"ended_in_order": last.ended, "outcome": last.outcome or None, "error": last.error or None}
-        print_json({"job": settings.job, "id": settings.id, "state": "FAILED" if failed else "STOPPED", "last_run": run})
+        print_json({"job": settings.job, "id": settings.id, "state": RunOutcome.FAILED if failed else RunOutcome.STOPPED, "last_run": run})
         return
     say(f"job {settings.job}-{settings.id} is not running; {last_run(last)}")
 

@@ -15,6 +15,7 @@ from samzapy.cli.tables import print_table
 from samzapy.clock import SystemClock
 from samzapy.model.names import Job, job_of_coordinator_topic
 from samzapy.model.ownership import LeaseRecord
+from samzapy.model.states import JobState
 from samzapy.ports import Log
 from samzapy.readers import read_lease
 
@@ -29,7 +30,7 @@ def jobs(
     """The jobs of a Kafka cluster: which run, where, and how the last run of each ended.
 
     A job is known by its coordinator topic, which its first run creates and `samzapy reset` deletes."""
-    found = [one for one in jobs_of(log_of(servers)) if one["state"] == "RUNNING" or not running]
+    found = [one for one in jobs_of(log_of(servers)) if one["state"] == JobState.RUNNING or not running]
     if as_json:
         for one in found:
             print_json(one)
@@ -59,8 +60,8 @@ def _document(job: Job, lease: LeaseRecord | None, error: str) -> dict[str, Any]
     base: dict[str, Any] = {"job": job.name, "id": job.id}
     if lease is None:
         return {**base, "state": "UNKNOWN" if error else "NEVER RAN", "run_id": None, "host": None, "url": None, "heard_ms": None, "error": error}
-    state = lease.outcome or "ENDED" if lease.ended else "RUNNING" if _answers(job, lease.url) else "NOT ANSWERING"
-    url = lease.url if state == "RUNNING" else None
+    state = lease.outcome or "ENDED" if lease.ended else JobState.RUNNING if _answers(job, lease.url) else "NOT ANSWERING"
+    url = lease.url if state == JobState.RUNNING else None
     return {**base, "state": state, "run_id": lease.run_id, "host": lease.host, "url": url, "heard_ms": lease.renewed_ms, "error": lease.error}
 
 

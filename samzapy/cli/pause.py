@@ -11,6 +11,7 @@ import typer
 from samzapy.cli.change import AT_WORK, Timeout, TokenFile, done, found_run
 from samzapy.cli.common import AsJson, JobFile, MoreFiles, Sets, say
 from samzapy.cli.job import Job
+from samzapy.model.states import ContainerState, JobState
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what it would do.")]
 
@@ -77,7 +78,7 @@ def _order(job: Job, verb: str, timeout: float, token_file: Any, dry_run: bool) 
 
 
 def _at_work(status: dict[str, Any]) -> list[dict[str, Any]]:
-    return [c for c in status["containers"] if c["tasks"] and c["state"] != "STOPPED"]
+    return [c for c in status["containers"] if c["tasks"] and c["state"] != ContainerState.STOPPED]
 
 
 def _goes_on(status: dict[str, Any], _: dict[str, Any]) -> bool:
@@ -90,7 +91,7 @@ def _has_committed(status: dict[str, Any], answer: dict[str, Any]) -> bool:
 
 # By the order: what is said while it is carried out and when it is done, and when it is done (the job's status, the answer to the order).
 ORDERS: dict[str, tuple[str, str, Callable[[dict[str, Any], dict[str, Any]], bool]]] = {
-    "pause": ("pausing", "paused", lambda status, _: bool(status["state"] == "PAUSED")),
+    "pause": ("pausing", "paused", lambda status, _: bool(status["state"] == JobState.PAUSED)),
     "resume": ("resuming", "goes on", _goes_on),
     "commit": ("committing", "committed", _has_committed),
 }

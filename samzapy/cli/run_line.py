@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from samzapy.model.states import TaskState
 from samzapy.plan.totals import Totals
 
 
@@ -22,7 +23,7 @@ def line_of(status: Mapping[str, Any], totals: Totals, unanswered_s: float | Non
     ]
     if unanswered_s is not None:
         parts.insert(1, f"Kafka does not answer ({unanswered_s:.0f} s)")
-    restoring = sum(task["state"] == "RESTORING" for task in status["tasks"])
+    restoring = sum(task["state"] == TaskState.RESTORING for task in status["tasks"])
     if restoring:
         parts.append(f"restoring {restoring} of {len(status['tasks'])} tasks")
     return "  ".join(parts)[: max(1, width - 1)]

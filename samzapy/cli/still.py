@@ -13,7 +13,8 @@ from samzapy.cli.jobs import jobs_of
 from samzapy.cli.lag import committed, ends_of
 from samzapy.coordinator.http import Listener
 from samzapy.model.ownership import LeaseRecord
-from samzapy.model.run_record import LOST, STOPPED, RunRecord, runs_of
+from samzapy.model.run_record import RunRecord, runs_of
+from samzapy.model.states import JobState, RunOutcome
 from samzapy.ops.inspection import job_in_kafka, read_checkpoints
 from samzapy.plan.lag import partition_lags
 from samzapy.web.about import about_of
@@ -21,7 +22,7 @@ from samzapy.web.access import May, derived_token
 from samzapy.web.app import web_app
 from samzapy.web.cluster import Cluster
 from samzapy.web.contents import Contents
-from samzapy.web.still import NEVER_RAN, RUNNING, Still, StillFacts, StillTask
+from samzapy.web.still import NEVER_RAN, Still, StillFacts, StillTask
 
 LOOPBACK = "127.0.0.1"
 
@@ -73,13 +74,13 @@ def _how(job: Job, lease: LeaseRecord | None, last: RunRecord | None) -> tuple[s
     if lease is None:
         return NEVER_RAN, f"The job does not run; {last_run(None)}.", ""
     if not lease.ended and job.answers(lease.url):
-        return RUNNING, f"The job runs by now: run {lease.run_id} on {lease.host}.", lease.url
+        return JobState.RUNNING, f"The job runs by now: run {lease.run_id} on {lease.host}.", lease.url
     words = last_run(lease).replace(":\n  ", ": ")
     if last is not None and last.ended_by and lease.ended and not lease.error:
         words = f"{words}; {last.ended_by}"
     if not lease.ended:
-        return LOST, f"The job does not run; {words}.", ""
-    return (last.outcome if last is not None and last.outcome else lease.outcome or STOPPED), f"The job does not run; {words.rstrip('.')}.", ""
+        return RunOutcome.LOST, f"The job does not run; {words}.", ""
+    return (last.outcome if last is not None and last.outcome else lease.outcome or RunOutcome.STOPPED), f"The job does not run; {words.rstrip('.')}.", ""
 
 
 def _tasks(job: Job) -> list[StillTask]:

@@ -16,8 +16,8 @@ from samzapy.container.commits import MOVE, Commits
 from samzapy.container.joining import Joining
 from samzapy.container.ownership import Ownership
 from samzapy.container.standby import Standbys
-from samzapy.container.task_instance import STOPPED
 from samzapy.container.tasks import Tasks
+from samzapy.model.states import TaskState
 from samzapy.ports import Supervision
 
 LOG = logging.getLogger("samzapy.container")
@@ -94,11 +94,11 @@ class AssignedTasks:
 
         # Commit before close: what is reported as released must be in Kafka, because the next owner may start at once.
         leaving = [self._tasks.held[n] for n in names if n in self._tasks.held]
-        if any(t.state != STOPPED for t in leaving):
+        if any(t.state != TaskState.STOPPED for t in leaving):
             self._commits.commit(MOVE)
             failpoints.hit("move.commit.before_release")
         for task in leaving:
-            if task.state != STOPPED:
+            if task.state != TaskState.STOPPED:
                 self._tasks.stop(task)
             del self._tasks.held[task.name]
         self.released.update(names)
@@ -115,4 +115,4 @@ class AssignedTasks:
     def have_finished(self) -> bool:
         """Whether every task that the container owns has stopped by itself: nothing is left to do."""
         held = self._tasks.held
-        return bool(held) and not self.released and not self.are_starting and all(t.state == STOPPED for t in held.values())
+        return bool(held) and not self.released and not self.are_starting and all(t.state == TaskState.STOPPED for t in held.values())

@@ -14,8 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable
-from samzapy.container.task_instance import BOOTSTRAPPING, RUNNING, TaskInput, TaskInstance
+from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.states import TaskState
 from samzapy.plan.stalled import Still, look, why_it_is_open, why_it_stands
 from samzapy.ports import Consumer, Message
 
@@ -84,7 +85,7 @@ class Inputs:
                     end = bounds[task_input.partition].end
                     end = end if task_input.end is None else min(end, task_input.end)
                     task_input.gate = end if offset < end else None
-            task.state = BOOTSTRAPPING if any(task_input.gate is not None for task_input in task.inputs) else RUNNING
+            task.state = TaskState.BOOTSTRAPPING if any(task_input.gate is not None for task_input in task.inputs) else TaskState.RUNNING
 
         # Partitions that are assigned already go back by a seek, because a second assignment is refused.
         self._index()
@@ -169,8 +170,8 @@ class Inputs:
                         task_input.lane.ended = True
                 if task_input.spec.between is not None and task_input.lane is not None and task_input.lane.ended:
                     task_input.ended = True
-            if task.state == BOOTSTRAPPING and all(task_input.gate is None for task_input in task.inputs):
-                task.state = RUNNING
+            if task.state == TaskState.BOOTSTRAPPING and all(task_input.gate is None for task_input in task.inputs):
+                task.state = TaskState.RUNNING
             if not task.ended and task.inputs and all(task_input.ended for task_input in task.inputs):
                 finished.append(task)
         self._hold()
@@ -308,5 +309,5 @@ def _named(offsets: Collection[int]) -> str:
 
 
 def _is_held(task_input: TaskInput) -> bool:
-    waiting = task_input.task.state == BOOTSTRAPPING and task_input.gate is None and not task_input.spec.bootstrap
+    waiting = task_input.task.state == TaskState.BOOTSTRAPPING and task_input.gate is None and not task_input.spec.bootstrap
     return waiting or task_input.ended

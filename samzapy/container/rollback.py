@@ -18,9 +18,9 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.poison_search import Culprit, GiveUp, PoisonSearch, Replay
 from samzapy.container.schedule import Schedule
 from samzapy.container.spec import ContainerSpec
-from samzapy.container.task_instance import STOPPED
 from samzapy.container.tasks import Tasks
 from samzapy.container.transaction import Contents, Transaction
+from samzapy.model.states import TaskState
 
 LOG = logging.getLogger("samzapy.container")
 WINDOW = "window"  # the row of the table of duties
@@ -72,7 +72,7 @@ class RollBack:
 
         self.forget()
         self._joining.stop()
-        tasks = [t for t in self._tasks.held.values() if t.state != STOPPED]
+        tasks = [t for t in self._tasks.held.values() if t.state != TaskState.STOPPED]
         for task in tasks:
             for name, store in task.stores.items():
                 store.discard()

@@ -45,13 +45,11 @@ from samzapy.container.stuck_hook import user_frames
 from samzapy.ids import random_id
 from samzapy.memory import exclude_what_is_there, resident_bytes
 from samzapy.model.caution import Piece
+from samzapy.model.states import ContainerOutcome, ContainerState
 from samzapy.ports import Assignment, Clock, Control, Instructions, Log, Spawn, Supervision
 
 LOG = logging.getLogger("samzapy.container")
-FINISHED, STOPPED, FAILED, SUPERSEDED = "finished", "stopped", "failed", "superseded"
-EXIT_CODES = {
-    FINISHED: exit_codes.OK, STOPPED: exit_codes.OK, FAILED: exit_codes.FAILED, SUPERSEDED: exit_codes.OWNED_ELSEWHERE,
-}  # fmt: skip
+EXIT_CODES = {ContainerOutcome.FAILED: exit_codes.FAILED, ContainerOutcome.SUPERSEDED: exit_codes.OWNED_ELSEWHERE}
 MAX_RESTARTS_WITHOUT_COMMIT = 5
 PUBLISH_S = 0.25
 WAITS_S = 5.0
@@ -112,7 +110,7 @@ class ContainerRunner:
         self._settle_memory = settle_memory
         self._container: Container | None = None
         self._status: dict[str, Any] = {}
-        self._state = "STARTING"
+        self._state = ContainerState.STARTING
         self._last_published = 0.0
         self._under_way: Mapping[str, object] | None = None
         self._reports = itertools.count(1)
@@ -139,7 +137,7 @@ class ContainerRunner:
 
     def run(self) -> int:
         """Returns the process's exit code: 0 finished or stopped, 1 failed, 5 superseded."""
-        outcome = FAILED
+        outcome = ContainerOutcome.FAILED
         error: SamzapyError | None = None
         try:
             assignment = self._control.register(self._incarnation, self._facts)
@@ -152,15 +150,15 @@ class ContainerRunner:
                 self._line.start(self._incarnation, Inside(self._loop_thread, self._doing, lambda: container.tracing, self._sampler), self._heartbeat.beat_now)
             outcome = self._live(container)
         except Superseded as caught:
-            outcome, error = SUPERSEDED, caught
+            outcome, error = ContainerOutcome.SUPERSEDED, caught
         except SamzapyError as caught:
             error = caught
         finally:
             self._before_end()
             self._end(outcome, error)
-        return EXIT_CODES[outcome]
+        return EXIT_CODES.get(outcome, exit_codes.OK)
 
-    def _live(self, container: Container) -> str:
+    def _live(self, container: Container) -> ContainerOutcome:
         failures, commits = 0, 0
         while True:
             try:
@@ -168,11 +166,11 @@ class ContainerRunner:
                 while container.is_starting:
                     container.step()
                 self._settle_memory()
-                self._state = "RUNNING"
+                self._state = ContainerState.RUNNING
                 self._publish(True)
                 while not container.finished:
                     container.step()
-                return FINISHED
+                return ContainerOutcome.FINISHED
             except _StopRequested:
                 return self._stop(container)
             except (InDoubt, Fenced, TransactionAborted, ClusterUnreachable) as error:
@@ -181,13 +179,13 @@ class ContainerRunner:
                 is_kafkas = isinstance(error, ClusterUnreachable) or self._lags.cannot_write  # it goes on when brokers are back
                 if failures > MAX_RESTARTS_WITHOUT_COMMIT and not is_kafkas:
                     raise
-                self._state = "STARTING"
+                self._state = ContainerState.STARTING
                 self._tell_start_over(error)
                 container.drop_all()
                 self._publish(True)
                 self._clock.sleep(min(1.0, 0.05 * 2**failures))
                 if self._heartbeat.command == STOP:
-                    return STOPPED
+                    return ContainerOutcome.STOPPED
             except Superseded:
                 raise
             except SamzapyError:
@@ -202,8 +200,8 @@ class ContainerRunner:
             self._told_of = text, now
             LOG.warning("container %d starts over from the last commit: %s", self._number, text)
 
-    def _stop(self, container: Container) -> str:
-        self._state = "STOPPING"
+    def _stop(self, container: Container) -> ContainerOutcome:
+        self._state = ContainerState.STOPPING
         self._publish(True)
         try:
             container.stop()
@@ -211,7 +209,7 @@ class ContainerRunner:
             self._uncommitted = error
             what = "container %d: the final commit failed (%s: %s); the next run continues from the commit before it"
             LOG.warning(what, self._number, error.code, error)
-        return STOPPED
+        return ContainerOutcome.STOPPED
 
     def _stop_others(self, container: Container) -> None:
         """An error stops the job; tasks that it does not concern commit and close first."""
@@ -220,14 +218,14 @@ class ContainerRunner:
         except SamzapyError as error:
             LOG.warning("container %d while stopping: %s: %s", self._number, error.code, error)
 
-    def _end(self, outcome: str, error: SamzapyError | None) -> None:
+    def _end(self, outcome: ContainerOutcome, error: SamzapyError | None) -> None:
         is_final = error is not None and (
             not isinstance(error, LogError) or isinstance(error, OffsetOutOfRange | BatchUnreadable)
         )  # a restart would meet it again
-        is_fatal = is_final and outcome != SUPERSEDED
+        is_fatal = is_final and outcome != ContainerOutcome.SUPERSEDED
         is_told_beside = is_fatal and self._facts.get("host") == LOCALHOST  # the coordinator says it in full, on the same terminal
         if error is not None:
-            level = logging.WARNING if outcome == SUPERSEDED else logging.ERROR
+            level = logging.WARNING if outcome == ContainerOutcome.SUPERSEDED else logging.ERROR
             cause = error.__cause__ if isinstance(error, TaskError) else None
             stack = [] if cause is None else told_stack(cause)
             if stack or not is_told_beside:
@@ -240,7 +238,7 @@ class ContainerRunner:
                 self._container.close()
             except SamzapyError as closing:  # what is committed stands; it must not hide the last word, which says why this ended
                 LOG.warning("container %d while closing: %s: %s", self._number, closing.code, closing)
-        self._state = "FAILED" if outcome in (FAILED, SUPERSEDED) else "STOPPED"
+        self._state = ContainerState.FAILED if outcome in (ContainerOutcome.FAILED, ContainerOutcome.SUPERSEDED) else ContainerState.STOPPED
         report = {**self._report(), "outcome": outcome, "error": None}
         error = error or self._uncommitted
         if error is not None:
@@ -312,7 +310,7 @@ class ContainerRunner:
     def _now(self) -> dict[str, Any] | None:
         """What the loop does, if that has taken a second already; on the heartbeat's thread."""
         container = self._container
-        if container is None or self._state != "RUNNING" or threading.get_ident() == self._loop_thread:
+        if container is None or self._state != ContainerState.RUNNING or threading.get_ident() == self._loop_thread:
             return None
         silent_s = self._clock.monotonic() - container.seen_at
         stack, record = user_frames(self._loop_thread) if silent_s >= SLOW_S else ([], "")
@@ -337,7 +335,7 @@ class ContainerRunner:
                 "container %d: a hook%s has not returned for %.0f s (commit.timeout is %.0f s); it is at\n  %s",
                 self._number, record, silent_s, self._stuck_hook_s, "\n  ".join(stack),
             )  # fmt: skip
-        if silent_s >= self._stuck_hook_s and self._state == "RUNNING":
+        if silent_s >= self._stuck_hook_s and self._state == ContainerState.RUNNING:
             self._ends = f"{TaskError.code}: a hook{record} did not return within commit.timeout ({self._stuck_hook_s:.0f} s); it was at {stack[-1]}"
             self._heartbeat.report_now()
             self._die(self._ends)

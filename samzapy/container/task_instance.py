@@ -27,11 +27,11 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.marks import Mark
 from samzapy.model.names import KAFKA
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.states import TaskState
 from samzapy.plan.refill import refill_at_commit
 from samzapy.ports import Message, TaskStore
 
 KEYS = 200  # of records, by which the share of one key is estimated
-WAITING, RESTORING, BOOTSTRAPPING, RUNNING, STOPPED = "WAITING", "RESTORING", "BOOTSTRAPPING", "RUNNING", "STOPPED"
 
 
 @dataclass(slots=True)
@@ -223,7 +223,7 @@ class TaskInstance:
     stores: Mapping[str, TaskStore]
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
     scratch: frozenset[str] = frozenset()  # its stores without a changelog
-    state: str = WAITING
+    state: TaskState = TaskState.WAITING
     reason: str = ""
     checkpoint: Checkpoint | None = None
     user: StreamTask | None = None
@@ -252,7 +252,7 @@ class TaskInstance:
     @property
     def live(self) -> bool:
         """Whether hooks may be called."""
-        return self.state in (RUNNING, BOOTSTRAPPING) and not self.ended
+        return self.state in (TaskState.RUNNING, TaskState.BOOTSTRAPPING) and not self.ended
 
     @property
     def process(self) -> Callable[[Any, Any, Any], Any]:

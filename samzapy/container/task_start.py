@@ -11,10 +11,11 @@ from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.spec import ContainerSpec
-from samzapy.container.task_instance import STOPPED, TaskInput, TaskInstance
+from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.container.tasks import close_stores
 from samzapy.container.times import Times
 from samzapy.model.caution import Caution
+from samzapy.model.states import TaskState
 from samzapy.ports import Consumer
 
 
@@ -58,7 +59,7 @@ class TaskStart:
         for task in tasks:
             task.ended, task.closing = task.committed.ended_run_id == self._run_id, False
             if task.ended:
-                task.state = STOPPED
+                task.state = TaskState.STOPPED
                 close_stores(task)
             else:
                 going.append(task)

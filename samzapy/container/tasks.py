@@ -12,9 +12,10 @@ from samzapy.container.inputs import Inputs
 from samzapy.container.metrics import TaskMetrics
 from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.spec import ContainerSpec
-from samzapy.container.task_instance import RESTORING, RUNNING, STOPPED, TaskInput, TaskInstance
+from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.container.transaction import Transaction
 from samzapy.model.job_model import TaskModel
+from samzapy.model.states import TaskState
 from samzapy.ports import Supervision
 
 
@@ -61,7 +62,7 @@ class Tasks:
         """A task that is to be restored; its stores have no engine yet."""
         model, ends = self.models[name], self._end_offsets
         stores = {store: s.make(name, None) for store, s in self._spec.stores.items()}
-        task = TaskInstance(model=model, stores=stores, metrics=self._metrics.setdefault(name, TaskMetrics()), scratch=self._scratch, state=RESTORING)
+        task = TaskInstance(model=model, stores=stores, metrics=self._metrics.setdefault(name, TaskMetrics()), scratch=self._scratch, state=TaskState.RESTORING)
         specs = self._spec.inputs
         task.inputs = [
             TaskInput(p, specs[p.topic], task, None if ends is None or specs[p.topic].between else ends[str(p)]) for p in model.inputs
@@ -83,7 +84,7 @@ class Tasks:
     def stop(self, task: TaskInstance) -> None:
         """After its final commit: no more records, close(), stores closed."""
         self._inputs.drop([task])
-        task.state = STOPPED
+        task.state = TaskState.STOPPED
         for store in task.stores.values():
             store.refuse_writes()
         try:
@@ -98,7 +99,7 @@ class Tasks:
         """`stop` those that have not stopped; the errors that their close() raised."""
         errors = []
         for task in self.held.values():
-            if task.state != STOPPED:
+            if task.state != TaskState.STOPPED:
                 try:
                     self.stop(task)
                 except TaskError as error:
@@ -113,7 +114,7 @@ class Tasks:
         if self._search.is_on:
             self._commits.commit()
         for task in self._inputs.tasks():
-            if task.state == RUNNING and not task.ended:
+            if task.state == TaskState.RUNNING and not task.ended:
                 self._transaction.has_window = True
                 self._hooks.window(task)
                 if self._hooks.requests.pending:

@@ -18,22 +18,18 @@ from samzapy.coordinator.settings import CoordinatorSettings, Process
 from samzapy.model.ownership import Ledger
 from samzapy.model.run_record import (
     COUNTED,
-    FAILED,
-    FINISHED,
-    LOST,
     MAX_ERRORS,
     MAX_EVENT_TEXT,
     MAX_EVENTS,
     MAX_KEYS,
     MAX_RUNS,
     MAX_TEXT,
-    REPLACED,
-    STOPPED,
     RunRecord,
     history_key,
     runs_of,
     surplus,
 )
+from samzapy.model.states import JobState, RunOutcome
 from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
@@ -86,9 +82,9 @@ class History:
                 continue
             heard_ms = lease.renewed_ms if lease is not None and lease.run_id == run.run_id else run.told_ms
             if self._settings.takeover:
-                outcome, by = REPLACED, f"{self._facts.started_by}: `samzapy run JOB.yaml --takeover`, run {this}"
+                outcome, by = RunOutcome.REPLACED, f"{self._facts.started_by}: `samzapy run JOB.yaml --takeover`, run {this}"
             else:
-                outcome, by = LOST, "nobody: its process ended without a word, or was cut off"
+                outcome, by = RunOutcome.LOST, "nobody: its process ended without a word, or was cut off"
             found.append(replace(run, ended_ms=max(heard_ms, run.began_ms), outcome=outcome, ended_by=by))
         return found
 
@@ -121,8 +117,9 @@ class History:
         """This run, as it is known now."""
         roster, facts, now_ms = self._roster, self._facts, self._clock.now_ms()
         with roster.lock:
-            failure, is_over = roster.failure, roster.state in (FINISHED, FAILED)
-            outcome = "" if not is_over else FAILED if failure else STOPPED if roster.stop_asked_by else FINISHED
+            failure, is_over = roster.failure, roster.state in (JobState.FINISHED, JobState.FAILED)
+            ended = RunOutcome.FAILED if failure else RunOutcome.STOPPED if roster.stop_asked_by else RunOutcome.FINISHED
+            outcome = ended if is_over else ""
             error = failure[1] if failure else {}
             counts = {**roster.totals.counts, "restarts": roster.members.restarts}
             return RunRecord(

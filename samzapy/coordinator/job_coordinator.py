@@ -13,7 +13,6 @@ from typing import Any
 
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, StateRefused, TransactionAborted
-from samzapy.coordinator import membership as state
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.coordinator.history import History, RunFacts
 from samzapy.coordinator.live_changes import Changes
@@ -30,6 +29,7 @@ from samzapy.ids import random_id
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.ownership import FIRST_RUN_KEY, Ledger, end_offsets_key, end_offsets_to_bytes, input_key, input_to_bytes
+from samzapy.model.states import JobState
 from samzapy.plan.first_run import coordinator_emptied, differs_from_first_run
 from samzapy.plan.members import Phase
 from samzapy.plan.preview import last_owners
@@ -112,7 +112,7 @@ class JobCoordinator:
             while self.turn():
                 self._clock.sleep(self._settings.tick_s)
         except Fenced as error:
-            self.roster.state = state.FENCED
+            self.roster.state = JobState.FENCED
             LOG.error("this coordinator was replaced by another: %s: %s", error.code, error)
             return Fenced.exit_code
         except SamzapyError as error:
@@ -175,7 +175,7 @@ class JobCoordinator:
         self.seen_at = self._clock.monotonic()
         failpoints.hit("coordinator.finish.before")
         failure, unsettled = self.roster.failure, self._without_final_commit()
-        self.roster.state = state.FAILED if failure else state.FINISHED
+        self.roster.state = JobState.FAILED if failure else JobState.FINISHED
         try:
             if self._ownership.is_in_doubt:
                 self._movement.reconcile(self._ownership.read())
@@ -319,7 +319,7 @@ class JobCoordinator:
         roster.unwritable = self._writing.why_not
         found = job_state(roster.task_states(), members, roster.is_stopping, self._was_running)
         roster.state = roster.orders.state_of(found, members)
-        self._was_running = self._was_running or found == state.RUNNING
+        self._was_running = self._was_running or found == JobState.RUNNING
         roster.is_changing = (
             bool(roster.waiting) or self.changes.is_under_way or any(not m.is_done and (not m.is_ready or m.releasing) for m in members)
         )

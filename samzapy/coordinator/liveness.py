@@ -11,7 +11,6 @@ import logging
 from dataclasses import replace
 
 from samzapy import failpoints
-from samzapy.coordinator import membership as state
 from samzapy.coordinator.events import CONTAINER
 from samzapy.coordinator.membership import Death, Member
 from samzapy.coordinator.ownership_records import OwnershipRecords
@@ -19,10 +18,9 @@ from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.caution import Piece, Suspects, piece_from_json
 from samzapy.model.ownership import ContainerRecord
+from samzapy.model.states import ContainerOutcome, TaskState
 from samzapy.plan.deadly_record_search import WATCHDOG, Found, after_death, hopeless, next_limit, unproved
 from samzapy.plan.declared_dead import (
-    FINISHED,
-    SUPERSEDED,
     Dismiss,
     Fail,
     Finish,
@@ -63,7 +61,7 @@ class Liveness:
             now = self._clock.monotonic()
             for member in list(self._roster.members.values()):
                 final = member.heard.final
-                may_have_more = member.phase is Phase.APPLYING or (final is not None and final.outcome == FINISHED and not self._roster.is_stopping)
+                may_have_more = member.phase is Phase.APPLYING or (final is not None and final.outcome == ContainerOutcome.FINISHED and not self._roster.is_stopping)
                 if not (is_in_doubt and may_have_more):
                     self.check_member(member, now)
 
@@ -71,7 +69,7 @@ class Liveness:
         """Judge one container by what is known of it, and note what follows; `end_lost` acts on it."""
         facts = self._facts(member, now)
         job = JobCondition(is_stopping=self._roster.is_stopping, all_failed_alike=bool(facts.error) and self._all_failed_alike())
-        if facts.outcome == FINISHED and not job.is_stopping and facts.phase in (Phase.LIVE, Phase.STOPPING):
+        if facts.outcome == ContainerOutcome.FINISHED and not job.is_stopping and facts.phase in (Phase.LIVE, Phase.STOPPING):
             self._roster.finished.update(set(member.tasks) - set(facts.not_taken_up))
         self._apply(member, judge(facts, job, Limits(self._settings.lease_s, self._settings.register_timeout_s)))
 
@@ -89,7 +87,7 @@ class Liveness:
             overdue=tuple(t for t, since in member.releasing.items() if now - since > lease_s),
             outcome=final.outcome if final else "",
             error=final.error if final else None,
-            not_taken_up=tuple(t for t in member.tasks if member.report_of(t).get("state") != state.STOPPED) if final else (),
+            not_taken_up=tuple(t for t in member.tasks if member.report_of(t).get("state") != TaskState.STOPPED) if final else (),
             refusals=sum(1 for at in member.history.refused_at if now - at <= self._settings.restart_window_s),
         )
 
@@ -235,7 +233,7 @@ class Liveness:
 def _said_why(member: Member) -> bool:
     """Whether a container reported an error, or that another owns its tasks: then no record is suspected."""
     final = member.heard.final
-    return final is not None and (bool(final.error) or final.outcome == SUPERSEDED)
+    return final is not None and (bool(final.error) or final.outcome == ContainerOutcome.SUPERSEDED)
 
 
 def _look_at(suspected: Suspects) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from samzapy.coordinator import membership as state
 from samzapy.coordinator.events import CONTAINER, Events
 from samzapy.coordinator.membership import Applicant, Death, Ending, FinalReport, Heard, Launch, Member, Wanted
-from samzapy.plan.declared_dead import ASKED, REFUSALS, REFUSED, SUPERSEDED
+from samzapy.model.states import ContainerOutcome, ContainerState
+from samzapy.plan.declared_dead import ASKED, REFUSALS, REFUSED
 from samzapy.plan.members import Event, next_phase
 from samzapy.ports import Clock, ContainerHandle
 
@@ -70,7 +70,7 @@ class Members(Mapping[int, Member]):
         """It is being launched. `missed`: why not on its preferred host."""
         self._happens(member, Event.LAUNCH)
         member.launch = launch
-        member.state, member.reason = state.STARTING, ""
+        member.state, member.reason = ContainerState.STARTING, ""
         member.affinity = replace(member.affinity, reason=missed)
         self._tell(member, "launched", "is being started" + (f" on {launch.host}" if launch.host else ""))
         member.heard = Heard(at=self._clock.monotonic())
@@ -80,14 +80,14 @@ class Members(Mapping[int, Member]):
 
     def park(self, member: Member, why: str) -> None:
         self._happens(member, Event.PARK)
-        member.state, member.reason = state.LOST, f"{why}; its tasks run elsewhere"
+        member.state, member.reason = ContainerState.LOST, f"{why}; its tasks run elsewhere"
         self._tell(member, "parked", f"is not started: {why}; its tasks run elsewhere")
 
     def unpark(self, member: Member) -> None:
         self._happens(member, Event.UNPARK)
         now = self._clock.monotonic()
         member.wanted = Wanted(since=now, not_before=now)
-        member.state, member.reason = state.STARTING, ""
+        member.state, member.reason = ContainerState.STARTING, ""
 
     def apply(self, member: Member, incarnation: str, facts: Mapping[str, Any]) -> None:
         """It asks to be named in the topic; repeated until it is."""
@@ -112,7 +112,7 @@ class Members(Mapping[int, Member]):
         host, pid = str(applicant.facts.get("host", "")), int(applicant.facts.get("pid", 0))
         member.owner = replace(member.owner, incarnation=applicant.incarnation, tasks=tasks, epoch=epoch, host=host, pid=pid)
         member.applicant = None
-        member.state, member.reason = state.STARTING, ""
+        member.state, member.reason = ContainerState.STARTING, ""
         self.hear(member)
         self._tell(member, "named", f"runs as process {pid} on {host}")
 
@@ -149,7 +149,7 @@ class Members(Mapping[int, Member]):
         self.hear(member)
         if int(report.get("number", 0)) >= int(member.heard.report.get("number", 0)):
             member.heard = member.heard.with_report(report)
-            before, member.state = member.state, str(report.get("state", state.RUNNING))
+            before, member.state = member.state, str(report.get("state", ContainerState.RUNNING))
             if member.state != before:
                 self._tell(member, "state", f"is {member.state}")
         memory = report.get("memory_bytes")
@@ -160,7 +160,7 @@ class Members(Mapping[int, Member]):
         error, outcome, past = report.get("error"), str(report.get("outcome", "")), member.history
         if error and error.get("code") in REFUSED and member.heard.final is None:
             past = replace(past, refused_at=(*past.refused_at, self._clock.monotonic())[-REFUSALS:])
-        if error and outcome != SUPERSEDED:
+        if error and outcome != ContainerOutcome.SUPERSEDED:
             past = replace(past, last_error=str(error.get("message", "")))
         member.history = past
         self.hear(member)
@@ -171,7 +171,7 @@ class Members(Mapping[int, Member]):
     def lose(self, member: Member, why: str) -> None:
         """It is declared dead; its tasks are taken by force."""
         self._happens(member, Event.LOSE)
-        member.ending, member.state = Ending(why), state.LOST
+        member.ending, member.state = Ending(why), ContainerState.LOST
         self._tell(member, "died", f"died: {why}")
 
     def leave(self, member: Member, is_asked: bool, restart_reason: str) -> None:
@@ -182,18 +182,18 @@ class Members(Mapping[int, Member]):
     def finish(self, member: Member) -> None:
         """It ended in an orderly way and is not needed again."""
         self._happens(member, Event.FINISH)
-        member.state = state.STOPPED
+        member.state = ContainerState.STOPPED
         self._tell(member, "ended", "has ended normally")
 
     def dismiss(self, member: Member) -> None:
         """The job stops, and this one was never named."""
         self._happens(member, Event.DISMISS)
-        member.state = state.STOPPED
+        member.state = ContainerState.STOPPED
 
     def fail(self, member: Member, message: str) -> None:
         """Its error ends the job."""
         self._happens(member, Event.FAIL)
-        member.ending, member.state = None, state.FAILED
+        member.ending, member.state = None, ContainerState.FAILED
         member.history = replace(member.history, last_error=message)
         self._tell(member, "failed", f"failed: {message}")
 
@@ -209,7 +209,7 @@ class Members(Mapping[int, Member]):
         self._happens(member, Event.END)
         if member.ending is not None and not member.ending.is_asked:
             member.history = replace(member.history, last_error=member.ending.why)
-        member.ending, member.state = None, state.STOPPED
+        member.ending, member.state = None, ContainerState.STOPPED
 
     def died(self, member: Member, death: Death) -> None:
         past = member.history
@@ -218,7 +218,7 @@ class Members(Mapping[int, Member]):
     def restart(self, member: Member, death: Death) -> None:
         """Cleared, and to be started again at once: it was asked to stop."""
         self._happens(member, Event.RESTART)
-        member.ending, member.state = None, state.STARTING
+        member.ending, member.state = None, ContainerState.STARTING
         member.wanted = replace(member.wanted, since=death.at_s)
         member.history = replace(member.history, last_restart=death, last_error="")
 

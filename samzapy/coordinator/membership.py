@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from samzapy.model.states import ContainerState, JobState, TaskState
 from samzapy.plan.members import Phase
 from samzapy.plan.moves import Holder
 from samzapy.ports import ContainerHandle
 
-STARTING, RUNNING, STOPPING, STOPPED, LOST, FAILED = "STARTING", "RUNNING", "STOPPING", "STOPPED", "LOST", "FAILED"
-DEGRADED, FINISHED, FENCED, PAUSED = "DEGRADED", "FINISHED", "FENCED", "PAUSED"
-WAITING = "WAITING"
 MAX_SLOW, MAX_ENDS = 700, 500
+UNDER_WAY = (ContainerState.STARTING, ContainerState.RUNNING, ContainerState.STOPPING, ContainerState.STOPPED)  # it says of itself what it does
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +182,7 @@ class Member:
 
     number: int
     phase: Phase = Phase.WANTED
-    state: str = WAITING
+    state: str = ContainerState.WAITING
     reason: str = ""
     preferred_host: str | None = None
     wanted: Wanted = Wanted()
@@ -222,7 +221,7 @@ class Member:
 
     @property
     def is_ready(self) -> bool:
-        return self.phase is Phase.LIVE and self.state == RUNNING
+        return self.phase is Phase.LIVE and self.state == ContainerState.RUNNING
 
     def holder(self) -> Holder:
         """The container as an input of `decide_moves`. A release that it reports counts only under its newest record."""
@@ -254,7 +253,7 @@ class Member:
 
     def report_of(self, task: str) -> Mapping[str, Any]:
         """What it last reported of one of its tasks since it runs; empty before the first report."""
-        return self.heard.by_task.get(task, {}) if self.state in (RUNNING, STARTING, STOPPING, STOPPED) else {}
+        return self.heard.by_task.get(task, {}) if self.state in UNDER_WAY else {}
 
     @property
     def where(self) -> str:
@@ -273,7 +272,7 @@ def task_json(
     """One task of the status document."""
     return {
         "name": name,
-        "state": report.get("state", WAITING),
+        "state": report.get("state", TaskState.WAITING),
         "container": container,
         "partitions": report.get("partitions", []),
         "lag": report.get("lag"),
@@ -293,8 +292,8 @@ def task_json(
 def job_state(task_states: Sequence[str], members: Sequence[Member], stopping: bool, was_running: bool) -> str:
     """STARTING until every task runs for the first time; then RUNNING while every task runs, DEGRADED while one does not."""
     if stopping:
-        return STOPPING
-    at_work = all(m.state in (RUNNING, STOPPED) or m.phase is Phase.PARKED or not m.tasks for m in members)
-    if task_states and at_work and all(s in (RUNNING, STOPPED) for s in task_states):
-        return RUNNING
-    return DEGRADED if was_running else STARTING
+        return JobState.STOPPING
+    at_work = all(m.state in (ContainerState.RUNNING, ContainerState.STOPPED) or m.phase is Phase.PARKED or not m.tasks for m in members)
+    if task_states and at_work and all(s in (TaskState.RUNNING, TaskState.STOPPED) for s in task_states):
+        return JobState.RUNNING
+    return JobState.DEGRADED if was_running else JobState.STARTING

@@ -6,13 +6,13 @@ import logging
 from collections.abc import Mapping
 
 from samzapy import failpoints
-from samzapy.coordinator import membership as state
 from samzapy.coordinator.events import TASK
 from samzapy.coordinator.membership import Applicant, Member
 from samzapy.coordinator.ownership_records import Named, OwnershipRecords
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.ownership import Ledger, container_key
+from samzapy.model.states import TaskState
 from samzapy.plan.assignment import plan
 from samzapy.plan.members import Phase
 from samzapy.plan.moves import decide_moves
@@ -177,7 +177,7 @@ class Movement:
         owners = {t: m for m in roster.members.values() for t in m.tasks} if roster.left else {}
         for task, (number, at) in list(roster.left.items()):
             owner = owners.get(task)
-            if owner is not None and owner.report_of(task).get("state") in (state.RUNNING, state.STOPPED):
+            if owner is not None and owner.report_of(task).get("state") in (TaskState.RUNNING, TaskState.STOPPED):
                 del roster.left[task]
                 took = {"seconds": round(now - at, 2), "at_ms": self._clock.now_ms()}
                 roster.moved[task] = {"from": number, "to": owner.number, **took}

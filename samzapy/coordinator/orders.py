@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from samzapy.coordinator.membership import PAUSED, RUNNING, Member
+from samzapy.coordinator.membership import Member
+from samzapy.model.states import ContainerState, JobState
 from samzapy.ports import Clock
 
 
@@ -49,8 +50,8 @@ class Orders:
 
     def state_of(self, found: str, members: Sequence[Member]) -> str:
         """The job's state: PAUSED once each container that runs has said that it is."""
-        at_rest = all(m.heard.report.get("paused") is True for m in members if m.tasks and m.state == RUNNING)
-        return PAUSED if found == RUNNING and self.is_paused and at_rest else found
+        at_rest = all(m.heard.report.get("paused") is True for m in members if m.tasks and m.state == ContainerState.RUNNING)
+        return JobState.PAUSED if found == JobState.RUNNING and self.is_paused and at_rest else found
 
     def why_paused(self) -> str:
         """In words, for people; "": it is not."""

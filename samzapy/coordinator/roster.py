@@ -17,12 +17,13 @@ from samzapy.api.errors import Superseded
 from samzapy.coordinator.diagnosing import Diagnosing
 from samzapy.coordinator.events import JOB, Events
 from samzapy.coordinator.members import Members
-from samzapy.coordinator.membership import STARTING, STOPPING, WAITING, Member, process_named, task_json
+from samzapy.coordinator.membership import Member, process_named, task_json
 from samzapy.coordinator.observed import Observed
 from samzapy.coordinator.orders import Orders
 from samzapy.model.caution import Caution
 from samzapy.model.job_model import JobModel, TaskModel
 from samzapy.model.names import Job
+from samzapy.model.states import JobState, TaskState
 from samzapy.plan.deadly_record_search import with_place
 from samzapy.plan.members import STARTED, Phase
 from samzapy.plan.totals import Totals
@@ -73,7 +74,7 @@ class Roster:
         self.moved: dict[str, dict[str, Any]] = {}
         self.unsafe = ""  # settings of the job's own topics under which state could be lost
         self.unread = ""  # partitions of the inputs that no task reads in this run, and why
-        self._state = STARTING
+        self._state: str = JobState.STARTING
         self.is_stopping = False
         self.is_changing = False
         self.any_commit = False
@@ -219,7 +220,7 @@ class Roster:
             if self.stop_asked_at is None:
                 self.stop_asked_at, self.stop_asked_by = self._clock.monotonic(), by
                 self.is_stopping = True
-                self.state = STOPPING
+                self.state = JobState.STOPPING
 
     def fail(self, member: Member | None, error: Mapping[str, Any]) -> None:
         """The job ends with this error; the first one counts. `member`: the container it came from."""
@@ -262,7 +263,7 @@ class Roster:
     def task_states(self) -> list[str]:
         """The state of each task, in order."""
         owners = self._owners()
-        return [str(owners[t].report_of(t).get("state", WAITING)) if t in owners else WAITING for t in self.tasks]
+        return [str(owners[t].report_of(t).get("state", TaskState.WAITING)) if t in owners else TaskState.WAITING for t in self.tasks]
 
     def _owners(self) -> dict[str, Member]:
         return {t: m for m in self.members.values() for t in m.tasks}

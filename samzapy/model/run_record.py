@@ -20,8 +20,6 @@ MAX_EVENTS, MAX_EVENT_TEXT = 200, 300
 MAX_ERRORS = 20
 MAX_KEYS = 1000  # of a configuration
 MAX_TEXT = 1000
-# How a run ended; "": it has not, as far as its record tells.
-FINISHED, STOPPED, FAILED, REPLACED, LOST = "FINISHED", "STOPPED", "FAILED", "REPLACED", "LOST"
 COUNTED = ("processed", "sent", "skipped", "dead_letters", "commits", "restarts")
 
 

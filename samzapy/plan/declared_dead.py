@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from samzapy.api.errors import NotAuthenticated, NotAuthorized, TlsFailed
+from samzapy.model.states import ContainerOutcome
 from samzapy.plan.members import Event, Phase
 
-FINISHED, STOPPED, SUPERSEDED = "finished", "stopped", "superseded"  # outcomes of a final report
 ASKED = "asked to stop"
 REFUSED = frozenset(c.code for c in (NotAuthorized, NotAuthenticated, TlsFailed))
 REFUSALS = 3  # of one container within `containers.restart_window`: somebody must give it access, starting again does not
@@ -115,13 +115,13 @@ def judge(facts: LifeSigns, job: JobCondition, limits: Limits) -> Judgement:
 def _judge_report(facts: LifeSigns, job: JobCondition) -> Judgement | None:
     """What its final report alone decides; None: nothing, or there is none."""
     error = facts.error
-    if facts.outcome == FINISHED and not job.is_stopping and facts.not_taken_up:
+    if facts.outcome == ContainerOutcome.FINISHED and not job.is_stopping and facts.not_taken_up:
         return Leave(f"it finished before it learned that it also has {', '.join(facts.not_taken_up)}")
-    if facts.outcome == FINISHED or (facts.outcome == STOPPED and job.is_stopping):
+    if facts.outcome == ContainerOutcome.FINISHED or (facts.outcome == ContainerOutcome.STOPPED and job.is_stopping):
         return Finish()
-    if facts.outcome == STOPPED:
+    if facts.outcome == ContainerOutcome.STOPPED:
         return Leave()
-    if facts.outcome == SUPERSEDED:  # by its own account, e.g. because this process was stopped for most of its lease
+    if facts.outcome == ContainerOutcome.SUPERSEDED:  # by its own account, e.g. because this process was stopped for most of its lease
         return Lose(str((error or {}).get("message", "")).rstrip(".") or "it gave its tasks up")
     if error and (error.get("fatal") or job.all_failed_alike or (error.get("code") in REFUSED and facts.refusals >= REFUSALS)):
         return Fail(error)

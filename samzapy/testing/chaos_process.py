@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from samzapy.api.errors import LauncherError
 from samzapy.dev.process import command_line
 from samzapy.http_client import NO_ANSWER, ask
+from samzapy.model.states import JobState, TaskState
 
 HTTP_S = 5.0
 LOOK_S = 0.1
@@ -159,4 +160,4 @@ class JobProcess:
 
 def _is_whole(status: Status) -> bool:
     tasks = status["tasks"]
-    return bool(status["state"] == "RUNNING" and tasks and all(t["state"] == "RUNNING" for t in tasks))
+    return bool(status["state"] == JobState.RUNNING and tasks and all(t["state"] == TaskState.RUNNING for t in tasks))

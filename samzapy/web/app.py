@@ -20,6 +20,7 @@ from samzapy.api.errors import SamzapyError
 from samzapy.coordinator.host_names import HostNames
 from samzapy.coordinator.http import BAD, CONFLICT, FORBIDDEN, MISDIRECTED, TOO_LARGE, UNAVAILABLE, TooLarge, body_of, throw_away
 from samzapy.model.bounded_json import NOT_UNDERSTOOD, read_object
+from samzapy.model.states import JobState
 from samzapy.printable import printable_json
 from samzapy.signing import NOT_SIGNED, is_signed_body
 from samzapy.web.access import Access, Caller, May, Refused
@@ -81,7 +82,7 @@ def web_app(
 
     async def readyz(_: Request) -> Response:
         state = facts.state()
-        return PlainTextResponse(f"{state}\n", 200 if state in ("RUNNING", "PAUSED") else UNAVAILABLE)
+        return PlainTextResponse(f"{state}\n", 200 if state in (JobState.RUNNING, JobState.PAUSED) else UNAVAILABLE)
 
     async def openapi(_: Request) -> Response:
         return JSONResponse(document())

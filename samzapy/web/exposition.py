@@ -20,6 +20,7 @@ from prometheus_client.core import (
 )
 
 from samzapy.model.durations import BUCKETS_S
+from samzapy.model.states import TaskState
 
 ILLEGAL = re.compile(r"[^a-zA-Z0-9_]")
 RESTORE = ["job", "container", "task", "store", "source"]
@@ -74,7 +75,7 @@ class _Collector:
             for key, family in families.items():
                 if task.get(key) is not None:
                     family.add_metric(values, task[key])
-            families["running"].add_metric(values, float(task["state"] == "RUNNING"))
+            families["running"].add_metric(values, float(task["state"] == TaskState.RUNNING))
             if "last_move" in task:
                 families["moved"].add_metric(values, task["last_move"]["seconds"])
             for store, store_status in task["stores"].items():

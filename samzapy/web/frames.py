@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from samzapy.coordinator.http import REQUEST_S, TOO_MANY, is_closing
+from samzapy.model.states import TaskState
 from samzapy.web.facts import Facts, Rows, filtered, ordered
 from samzapy.web.routes import SORTS
 
@@ -31,7 +32,9 @@ ROW = ("name", "state", "container", "lag", "behind_s", "rate", "busy", "us", "p
 CONTAINER = ("id", "state", "host", "preferred_host", "pid", "restarts", "reason", "memory_bytes", "loop", "badge", "now")
 COUNTED, MAX_OPERATORS = ("in", "out", "dropped", "late"), 60
 BEHIND_S = 10.0  # a task with records to read is always behind by a little
-LETTERS = {"RUNNING": "r", "RESTORING": "s", "BOOTSTRAPPING": "b", "STOPPED": "e", "WAITING": "w"}
+LETTERS = {
+    TaskState.RUNNING: "r", TaskState.RESTORING: "s", TaskState.BOOTSTRAPPING: "b", TaskState.STOPPED: "e", TaskState.WAITING: "w",
+}  # fmt: skip
 
 
 class Streams:

@@ -9,6 +9,7 @@ from typing import Any
 from samzapy.api.errors import ConfigurationError
 from samzapy.coordinator.events import PEOPLE
 from samzapy.coordinator.job_coordinator import JobCoordinator
+from samzapy.model.states import TaskState
 from samzapy.web.facts import Rows
 
 LOG = logging.getLogger("samzapy.web")
@@ -76,7 +77,7 @@ class Live:
     # -- what may be done ----------------------------------------------------------------------------------------------------------------
 
     def stop(self, by: str, dry_run: bool) -> dict[str, Any]:
-        running = sum(1 for task in self._roster.task_states() if task == "RUNNING")
+        running = sum(1 for task in self._roster.task_states() if task == TaskState.RUNNING)
         effect = f"{running} tasks commit what they have done and stop; start the job again with `{self._again}`"
         if not dry_run:
             self.note("stop", by, effect)

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from samzapy.api.errors import ConfigurationError
-from samzapy.model.run_record import FAILED, LOST, RunRecord
+from samzapy.model.run_record import RunRecord
+from samzapy.model.states import JobState, RunOutcome, TaskState
 from samzapy.web.facts import Rows
 
 FRESH_S = 5.0
-STOPPED = "STOPPED"
 NEVER_RAN = "NEVER RAN"
-RUNNING = "RUNNING"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,7 @@ class StillFacts:
 
     tasks: Sequence[StillTask]
     runs: Sequence[RunRecord] = ()
-    state: str = STOPPED
+    state: str = RunOutcome.STOPPED
     sentence: str = ""
     url: str = ""
     error: str = ""
@@ -117,8 +116,8 @@ class Still:
 
     def hints(self) -> Rows:
         found = self._now()
-        is_bad = found.state in (FAILED, LOST)
-        remedy = f"samzapy ui JOB.yaml ({found.url})" if found.state == RUNNING else "samzapy run JOB.yaml"
+        is_bad = found.state in (RunOutcome.FAILED, RunOutcome.LOST)
+        remedy = f"samzapy ui JOB.yaml ({found.url})" if found.state == JobState.RUNNING else "samzapy run JOB.yaml"
         evidence, detail = dict[str, Any](), ""
         if found.runs and found.runs[0].remedy:
             evidence["what_to_do_first"] = found.runs[0].remedy
@@ -160,8 +159,8 @@ def _refuse() -> NoReturn:
 
 def _task(task: StillTask) -> dict[str, Any]:
     return {
-        "name": task.name, "state": STOPPED, "container": None, "partitions": [f"kafka.{text}" for text in task.partitions], "lag": task.lag, "processed": 0,
-        "skipped": 0, "dead_letters": 0, "positions": dict(task.positions), "sequence": task.sequence, "standby": [], "metrics": {},
+        "name": task.name, "state": TaskState.STOPPED, "container": None, "partitions": [f"kafka.{text}" for text in task.partitions], "lag": task.lag,
+        "processed": 0, "skipped": 0, "dead_letters": 0, "positions": dict(task.positions), "sequence": task.sequence, "standby": [], "metrics": {},
         "reason": "" if task.positions else "it never committed", "rate": None, "arriving": None, "busy": None, "busy_s": None, "us": None, "behind_s": None,
         "stores": {name: {"committed": offset} for name, offset in task.stores.items()},
     }  # fmt: skip

@@ -17,7 +17,7 @@ from samzapy.container.inside import Doing, Inside
 from samzapy.container.line import Line
 from samzapy.container.sampling import Sampler
 from samzapy.coordinator.http import Listener
-from samzapy.coordinator.membership import RUNNING, Member, Owner
+from samzapy.coordinator.membership import Member, Owner
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.switchboard import Switchboard
 from samzapy.model.checkpoint import CHECKPOINT_KEY, Checkpoint, InputMark
@@ -26,6 +26,7 @@ from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.run_record import RunRecord, history_key
+from samzapy.model.states import ContainerState
 from samzapy.plan.members import Phase
 from samzapy.ports import TopicSpec
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
@@ -131,7 +132,7 @@ class Stage:
         self._checkpoint()
         for n in range(containers):
             owner = Owner(incarnation=f"i{n}", tasks=tuple(names[n::containers]), host=f"host-{n % hosts}", pid=4000 + n)
-            self.roster.members.add(Member(number=n, phase=Phase.LIVE, state=RUNNING, owner=owner, preferred_host=f"host-{n % hosts}"))
+            self.roster.members.add(Member(number=n, phase=Phase.LIVE, state=ContainerState.RUNNING, owner=owner, preferred_host=f"host-{n % hosts}"))
         self.roster.state = "RUNNING"
         self.board = Switchboard()
         self.sampler = Sampler() if looks_inside else None

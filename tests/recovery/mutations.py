@@ -27,10 +27,10 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.processing import Processing
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.starter import Starter
-from samzapy.container.task_instance import RUNNING
 from samzapy.container.task_start import TaskStart
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.states import TaskState
 from samzapy.plan import restore
 from samzapy.readers import read_ledger
 from samzapy.store.committed import CommittedOverlay
@@ -205,7 +205,7 @@ def bootstrap_gate_not_rearmed() -> AbstractContextManager[None]:
                     task_input.gate = None
                 armed.append(task_input)
             if all(task_input.gate is None for task_input in task.inputs):
-                task.state = RUNNING
+                task.state = TaskState.RUNNING
         self._hold()
 
     return _instead(Inputs, "assign", once)

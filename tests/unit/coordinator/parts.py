@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from samzapy.coordinator.coordinator_log import CoordinatorLog
-from samzapy.coordinator.membership import RUNNING, Heard, Launch, Member, Owner
+from samzapy.coordinator.membership import Heard, Launch, Member, Owner
 from samzapy.coordinator.ownership_records import Named, OwnershipRecords
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.names import Job
 from samzapy.model.ownership import Ledger
+from samzapy.model.states import ContainerState
 from samzapy.plan.grouping import group
 from samzapy.plan.members import Phase
 from samzapy.ports import TopicSpec
@@ -89,7 +90,7 @@ class Parts:
         member = Member(
             number=number,
             phase=phase,
-            state=RUNNING,
+            state=ContainerState.RUNNING,
             launch=Launch() if phase in (Phase.WANTED, Phase.PARKED) else Launch(id="l", host=host, handle=Handle()),
             owner=owner if phase in (Phase.LIVE, Phase.STOPPING, Phase.DONE) else Owner(),
             heard=Heard(at=self.clock.monotonic(), memory_bytes=memory_bytes),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from samzapy.coordinator.events import MAX_EVENTS, Events
-from samzapy.coordinator.membership import RUNNING, Member, Owner
+from samzapy.coordinator.membership import Member, Owner
 from samzapy.coordinator.roster import Roster
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.states import ContainerState
 from samzapy.plan.members import Phase
 from samzapy.testing.manual_clock import ManualClock
 
@@ -21,7 +22,7 @@ def roster_of_one() -> tuple[Roster, ManualClock]:
     clock = ManualClock()
     tasks = {"Partition 0": TaskModel("Partition 0", 0, (TopicPartition("visits", 0),))}
     roster = Roster(Job("views", "1"), "run", tasks, 1, None, clock)
-    roster.members.add(Member(number=0, phase=Phase.LIVE, state=RUNNING, owner=Owner(incarnation="a", tasks=("Partition 0",), host="h")))
+    roster.members.add(Member(number=0, phase=Phase.LIVE, state=ContainerState.RUNNING, owner=Owner(incarnation="a", tasks=("Partition 0",), host="h")))
     return roster, clock
 
 

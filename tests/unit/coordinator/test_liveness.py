@@ -9,8 +9,9 @@ import pytest
 
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt
 from samzapy.coordinator.liveness import Liveness
-from samzapy.coordinator.membership import LOST, RUNNING, STARTING, STOPPED, Applicant, Launch, Member
-from samzapy.plan.declared_dead import ASKED, SUPERSEDED
+from samzapy.coordinator.membership import Applicant, Launch, Member
+from samzapy.model.states import ContainerOutcome, ContainerState, TaskState
+from samzapy.plan.declared_dead import ASKED
 from samzapy.plan.members import Phase
 from samzapy.ports import TopicSpec
 from tests.unit.coordinator.parts import JOB, LEASE_S, REGISTER_S, Handle, Parts
@@ -80,8 +81,8 @@ def test_who_is_gone_and_why(phase: Phase, passed_s: float, why: str) -> None:
 @pytest.mark.parametrize(
     ("outcome", "error", "why"),
     [
-        (SUPERSEDED, {"code": "SZ313", "message": "it was stopped for long."}, "it was stopped for long"),
-        (SUPERSEDED, None, "it gave its tasks up"),
+        (ContainerOutcome.SUPERSEDED, {"code": "SZ313", "message": "it was stopped for long."}, "it was stopped for long"),
+        (ContainerOutcome.SUPERSEDED, None, "it gave its tasks up"),
         ("stopped", None, ASKED),
     ],
 )
@@ -104,7 +105,7 @@ def test_a_process_that_ended_is_gone_whatever_it_last_said() -> None:
 
     look(parts, member)
 
-    assert ("exit code 1", LOST, LATER["message"]) == (why_ending(member), member.state, member.history.last_error)
+    assert ("exit code 1", ContainerState.LOST, LATER["message"]) == (why_ending(member), member.state, member.history.last_error)
 
 
 def test_a_task_that_is_not_released_within_the_lease_is_taken_by_force() -> None:
@@ -130,7 +131,7 @@ def test_while_the_job_stops_nobody_who_was_never_named_is_waited_for() -> None:
     look(parts, starting)
     look(parts, not_launched)
 
-    assert [(True, STOPPED)] * 2 == [(m.is_done, m.state) for m in (starting, not_launched)]
+    assert [(True, ContainerState.STOPPED)] * 2 == [(m.is_done, m.state) for m in (starting, not_launched)]
     assert isinstance(handle, Handle)
     assert handle.was_killed
 
@@ -144,13 +145,13 @@ def test_an_orderly_end_while_the_job_stops_is_the_end(outcome: str) -> None:
 
     look(parts, member)
 
-    assert (True, STOPPED, "") == (member.is_done, member.state, why_ending(member))
+    assert (True, ContainerState.STOPPED, "") == (member.is_done, member.state, why_ending(member))
 
 
 def test_who_finished_all_that_it_had_is_done_and_its_tasks_are() -> None:
     parts = Parts()
     member = parts.add(0, (T0, T1))
-    say(parts, member, "finished", None, {T0: STOPPED, T1: STOPPED})
+    say(parts, member, "finished", None, {T0: TaskState.STOPPED, T1: TaskState.STOPPED})
 
     look(parts, member)
 
@@ -160,13 +161,13 @@ def test_who_finished_all_that_it_had_is_done_and_its_tasks_are() -> None:
 def test_who_finished_without_having_taken_up_a_task_is_started_again_for_it() -> None:
     parts = Parts()
     member = parts.add(0, (T0, T1))
-    say(parts, member, "finished", None, {T0: STOPPED, T1: "RESTORING"})
+    say(parts, member, "finished", None, {T0: TaskState.STOPPED, T1: TaskState.RESTORING})
 
     look(parts, member)
     liveness(parts).end_lost()
 
     assert {T0} == parts.roster.finished
-    assert (False, STARTING, 0, parts.clock.monotonic()) == (member.is_done, member.state, member.history.restarts, member.wanted.since)
+    assert (False, ContainerState.STARTING, 0, parts.clock.monotonic()) == (member.is_done, member.state, member.history.restarts, member.wanted.since)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +272,7 @@ def test_one_that_was_asked_to_stop_costs_no_budget() -> None:
     look(parts, member)
     liveness(parts).end_lost()
 
-    assert (0, (), STARTING, None) == (member.history.restarts, member.history.deaths, member.state, parts.roster.failure)
+    assert (0, (), ContainerState.STARTING, None) == (member.history.restarts, member.history.deaths, member.state, parts.roster.failure)
     assert "its restart was requested" in str(member.history.last_restart)
 
 
@@ -301,7 +302,7 @@ def test_the_copy_that_lags_least_on_another_host_takes_over() -> None:
     liveness(parts).end_lost()
 
     assert 2 == parts.roster.desired[T0]
-    assert RUNNING == parts.roster.members[2].state
+    assert ContainerState.RUNNING == parts.roster.members[2].state
 
 
 # -- killed for memory, refused by Kafka -----------------------------------------------------------------------------------------------

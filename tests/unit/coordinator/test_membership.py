@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from samzapy.coordinator.membership import RUNNING, STARTING, STOPPED, WAITING, Member, Owner, job_state
+from samzapy.coordinator.membership import Member, Owner, job_state
+from samzapy.model.states import ContainerState, TaskState
 from samzapy.plan.members import Phase
 
 BOTH = ("Partition 0", "Partition 1")
 
 
-def running(phase: Phase = Phase.LIVE, state: str = RUNNING, tasks: tuple[str, ...] = BOTH) -> Member:
+def running(phase: Phase = Phase.LIVE, state: str = ContainerState.RUNNING, tasks: tuple[str, ...] = BOTH) -> Member:
     incarnation = "" if phase in (Phase.WANTED, Phase.PARKED, Phase.LAUNCHED, Phase.APPLYING) else "i"
     return Member(number=0, phase=phase, state=state, owner=Owner(incarnation=incarnation, tasks=tasks, epoch=7))
 
@@ -46,12 +47,12 @@ def test_a_copy_that_has_a_problem_is_none() -> None:
 @pytest.mark.parametrize(
     ("phase", "state", "live", "ready"),
     [
-        (Phase.LIVE, RUNNING, True, True),
-        (Phase.LAUNCHED, RUNNING, False, False),
-        (Phase.ENDING, RUNNING, False, False),
-        (Phase.LIVE, STARTING, True, False),
-        (Phase.STOPPING, RUNNING, True, False),
-        (Phase.DONE, RUNNING, True, False),
+        (Phase.LIVE, ContainerState.RUNNING, True, True),
+        (Phase.LAUNCHED, ContainerState.RUNNING, False, False),
+        (Phase.ENDING, ContainerState.RUNNING, False, False),
+        (Phase.LIVE, ContainerState.STARTING, True, False),
+        (Phase.STOPPING, ContainerState.RUNNING, True, False),
+        (Phase.DONE, ContainerState.RUNNING, True, False),
     ],
 )
 def test_who_is_live_and_who_may_take_a_task(phase: Phase, state: str, live: bool, ready: bool) -> None:
@@ -63,15 +64,15 @@ def test_who_is_live_and_who_may_take_a_task(phase: Phase, state: str, live: boo
 @pytest.mark.parametrize(
     ("tasks", "members", "stopping", "was_running", "expected"),
     [
-        ([RUNNING, RUNNING], [running()], False, False, "RUNNING"),
-        ([RUNNING, STOPPED], [running()], False, False, "RUNNING"),
-        ([RUNNING, WAITING], [running()], False, False, "STARTING"),
-        ([RUNNING, WAITING], [running()], False, True, "DEGRADED"),
-        ([RUNNING], [running(), running(state=STARTING)], False, True, "DEGRADED"),
-        ([RUNNING], [running(), running(Phase.PARKED, "LOST")], False, True, "RUNNING"),  # its tasks run elsewhere
-        ([RUNNING], [running(), running(state=STARTING, tasks=())], False, True, "RUNNING"),
+        ([TaskState.RUNNING, TaskState.RUNNING], [running()], False, False, "RUNNING"),
+        ([TaskState.RUNNING, TaskState.STOPPED], [running()], False, False, "RUNNING"),
+        ([TaskState.RUNNING, TaskState.WAITING], [running()], False, False, "STARTING"),
+        ([TaskState.RUNNING, TaskState.WAITING], [running()], False, True, "DEGRADED"),
+        ([TaskState.RUNNING], [running(), running(state=ContainerState.STARTING)], False, True, "DEGRADED"),
+        ([TaskState.RUNNING], [running(), running(Phase.PARKED, "LOST")], False, True, "RUNNING"),  # its tasks run elsewhere
+        ([TaskState.RUNNING], [running(), running(state=ContainerState.STARTING, tasks=())], False, True, "RUNNING"),
         ([], [running()], False, False, "STARTING"),
-        ([RUNNING], [running()], True, True, "STOPPING"),
+        ([TaskState.RUNNING], [running()], True, True, "STOPPING"),
     ],
 )
 def test_the_jobs_state_follows_from_its_tasks_and_containers(

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from samzapy.clock import SystemClock
-from samzapy.coordinator.membership import LOST, RUNNING, Member, Owner
+from samzapy.coordinator.membership import Member, Owner
 from samzapy.coordinator.roster import Roster
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.states import ContainerState
 from samzapy.plan.members import Phase
 
 
@@ -32,7 +33,7 @@ def roster_of(tasks: int, containers: int) -> tuple[Roster, list[Counted]]:
     parts = []
     for n in range(containers):
         mine, copies = names[n::containers], names[(n + 1) % containers :: containers]
-        roster.members.add(Member(number=n, phase=Phase.LIVE, state=RUNNING, owner=Owner(incarnation=f"i{n}", tasks=tuple(mine), host=f"h{n}")))
+        roster.members.add(Member(number=n, phase=Phase.LIVE, state=ContainerState.RUNNING, owner=Owner(incarnation=f"i{n}", tasks=tuple(mine), host=f"h{n}")))
         told = Counted({"name": name, "state": "RUNNING", "lag": n} for name in mine)
         warm = Counted({"task": name, "lag": 3} for name in copies)
         parts += [told, warm]
@@ -57,7 +58,7 @@ def test_status_goes_through_a_report_once_however_many_tasks_there_are() -> Non
 def test_what_a_lost_container_reported_is_not_told_any_more() -> None:
     roster, _ = roster_of(4, 2)
     roster.members.lose(roster.members[1], "killed")
-    assert LOST == roster.members[1].state
+    assert ContainerState.LOST == roster.members[1].state
 
     assert ["RUNNING", "WAITING", "RUNNING", "WAITING"] == roster.task_states()
     assert [0, None, 0, None] == [t["lag"] for t in roster.status()["tasks"]]

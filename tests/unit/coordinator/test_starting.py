@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
-from samzapy.coordinator.membership import LOST, STARTING, Launch, Member, Wanted
+from samzapy.coordinator.membership import Launch, Member, Wanted
 from samzapy.coordinator.starting import Starting
+from samzapy.model.states import ContainerState
 from samzapy.plan.members import Phase
 from tests.unit.coordinator.parts import AFFINITY_S, Handle, Launcher, Parts
 
@@ -48,7 +49,7 @@ def test_a_container_is_launched_once_with_an_id_of_its_own_and_the_job_model() 
     assert [(0, "a")] == stage.turn() == stage.turn(60.0)
     payload = stage.launcher.payloads[0]
     assert ("file", 0, "1", "http://127.0.0.1:1") == (payload["job"], payload["container"], payload["launch_id"], payload["control_url"])
-    assert ("1", STARTING, Phase.LAUNCHED, "a") == (member.launch.id, member.state, member.phase, member.launch.host)
+    assert ("1", ContainerState.STARTING, Phase.LAUNCHED, "a") == (member.launch.id, member.state, member.phase, member.launch.host)
     assert set(stage.roster.tasks) == member.launch.knows
 
 
@@ -107,7 +108,7 @@ def test_without_a_slot_it_is_parked_only_if_others_can_take_its_tasks() -> None
 
     stage.parts.add(9, host="h")  # now it runs
     assert [] == stage.turn()
-    assert (True, LOST, "all 1 slots are taken; its tasks run elsewhere", 1) == (
+    assert (True, ContainerState.LOST, "all 1 slots are taken; its tasks run elsewhere", 1) == (
         alone.phase is Phase.PARKED, alone.state, alone.reason, stage.planned
     )  # fmt: skip
 
@@ -129,7 +130,7 @@ def test_a_parked_container_comes_back_when_there_has_been_a_slot_for_a_while() 
     assert Phase.PARKED is member.phase
 
     assert [(0, "new")] == stage.turn(0.2)
-    assert (Phase.LAUNCHED, STARTING, 2) == (member.phase, member.state, stage.planned)
+    assert (Phase.LAUNCHED, ContainerState.STARTING, 2) == (member.phase, member.state, stage.planned)
 
 
 def test_no_more_come_back_than_there_are_slots() -> None:
