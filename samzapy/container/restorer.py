@@ -265,8 +265,10 @@ class Restorer:
             lambda partition, keys, run: self._take(readings[partition], keys, run),
             lambda partition: (readings[partition].task, readings[partition].spec.name),
         )
-        for partition, reading in readings.items():
+        for reading in readings.values():
             self._load(reading, next_offset(reading.barrier), at_end=True)
+            reading.task.stores[reading.spec.name].start_flush()  # all at once: below each is waited for
+        for partition, reading in readings.items():
             failpoints.hit("restore.done.before_flush")
             reading.task.stores[reading.spec.name].flush()  # so that a crash soon after finds a store that knows what it is
             done = reading.task.restored[reading.spec.name]

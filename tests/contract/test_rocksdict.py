@@ -32,6 +32,25 @@ CRASHING = textwrap.dedent(
     os._exit(0)
     """
 )
+FLUSHING_TWICE = textwrap.dedent(
+    """
+    import os, sys
+    from rocksdict import Options, Rdict, WriteBatch, WriteOptions
+
+    options, unlogged = Options(raw_mode=True), WriteOptions()
+    options.create_if_missing(True)
+    unlogged.disable_wal = True
+    db = Rdict(sys.argv[1], options)
+    for first in range(0, 100_000, 1000):
+        batch = WriteBatch(raw_mode=True)
+        for number in range(first, first + 1000):
+            batch.put(b"%d" % number, os.urandom(150))
+        db.write(batch, unlogged)
+    db.flush(False)
+    db.flush(True)
+    os._exit(0)
+    """
+)
 SLEEPING = textwrap.dedent(
     """
     import os, sys
@@ -131,3 +150,11 @@ def test_items_ends_at_damage_as_it_ends_at_the_end(tmp_path: Path) -> None:
     db = raw(tmp_path)
     assert 0 < len(list(db.items())) < 5000  # and no error
     db.close()
+
+
+def test_a_flush_that_waits_waits_for_the_one_before_it_too(tmp_path: Path) -> None:
+    """Hence the flushes at the end of a restore are all started before one is waited for."""
+    subprocess.run([sys.executable, "-c", FLUSHING_TWICE, str(tmp_path / "db")], check=True, timeout=60)
+    there = Rdict(str(tmp_path / "db"), Options(raw_mode=True))
+    assert 100_000 == sum(1 for _ in there.keys())  # noqa: SIM118  keys() is the scan
+    there.close()
