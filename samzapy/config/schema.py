@@ -46,6 +46,7 @@ from samzapy.config.registry_settings import SchemaRegistrySettings
 from samzapy.config.section import Section as Section
 from samzapy.config.section import known_keys as known_keys
 from samzapy.config.web_settings import TlsSettings, TokenSettings, WebSettings
+from samzapy.model import lease_times
 
 DEFAULT_STATE_DIR = "~/.samzapy/state"
 
@@ -221,10 +222,10 @@ class ContainerSettings(Section):
     max_restarts: Times = Field(8, description="How many restarts within `restart_window` are allowed; one more ends the job.")
     restart_window_ms: Duration = Field(300_000, alias="restart_window", description="The time over which `max_restarts` counts.")
     heartbeat_ms: Duration = Field(
-        2000, alias="heartbeat", description="Time between a container's reports to the coordinator; two times this must be less than `lease`."
+        lease_times.HEARTBEAT_MS, alias="heartbeat", description="Time between a container's reports to the coordinator; two times this must be less than `lease`."
     )
     lease_ms: Duration = Field(
-        10_000, alias="lease", description="How long a container that is not heard keeps its tasks; less than `commit.timeout`."
+        lease_times.LEASE_MS, alias="lease", description="How long a container that is not heard keeps its tasks; less than `commit.timeout`."
     )
 
 

@@ -13,14 +13,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy.api.errors import ClusterUnreachable, SamzapyError, Superseded
+from samzapy.model import lease_times
 from samzapy.model.bounded_json import NOT_UNDERSTOOD
 from samzapy.model.job_model import tasks_from_json
 from samzapy.ports import Clock, Control, Instructions, Joinable, Spawn
 
 LOG = logging.getLogger("samzapy.heartbeat")
 RUN, STOP, EXIT = "run", "stop", "exit"
-STOP_AT = 0.8  # of the lease: the loop is told to stop
-DIE_AT = 0.95  # of the lease: the process ends
 SHORTEST_S = 0.05
 
 
@@ -103,9 +102,9 @@ class Heartbeat:
             except SamzapyError as error:
                 silent = self._clock.monotonic() - last_answer
                 LOG.warning("no answer from the coordinator for %.1f s of a lease of %.0f s: %s", silent, self._lease_s, error.message)
-            if self._lease_used(last_answer) >= STOP_AT:
+            if self._lease_used(last_answer) >= lease_times.STOP:
                 self._give_up(f"the coordinator was silent for most of the lease of {self._lease_s:.0f} s")
-            if self._lease_used(last_answer) >= DIE_AT:
+            if self._lease_used(last_answer) >= lease_times.DIE:
                 self._die(f"{Superseded.code}: {self.why}")
                 return
             self._clock.wait(self._awake, max(SHORTEST_S, self._pause(last_answer) - (self._clock.monotonic() - sent)))
@@ -116,7 +115,7 @@ class Heartbeat:
     def _pause(self, last_answer: float) -> float:
         """Seconds to the next heartbeat; fewer if the lease runs out before it."""
         used = self._lease_used(last_answer)
-        left = ((STOP_AT if used < STOP_AT else DIE_AT) - used) * self._lease_s
+        left = ((lease_times.STOP if used < lease_times.STOP else lease_times.DIE) - used) * self._lease_s
         return min(self._heartbeat_s, self._again_s, max(left, SHORTEST_S))
 
     def _apply(self, answer: Mapping[str, Any]) -> None:

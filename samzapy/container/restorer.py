@@ -23,6 +23,7 @@ from samzapy.container.ownership import Ownership
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.container.task_instance import Restored, TaskInstance
 from samzapy.ids import random_id
+from samzapy.model import lease_times
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import Checkpoint, UnreadableCheckpoint, checkpoint_from_bytes
 from samzapy.model.offsets import TopicPartition, next_offset
@@ -249,7 +250,7 @@ class Restorer:
             )
             if opened is not None:
                 return opened
-            self._unlocked_by = min(self._unlocked_by, now + self._spec.lease_s + 2.0)
+            self._unlocked_by = min(self._unlocked_by, now + lease_times.END * self._spec.lease_s + lease_times.UNLOCK_S)
             while self._clock.monotonic() < now + LOCKED_RETRY_S:
                 self._clock.sleep(self._barriers.wait_s)
                 yield False

@@ -9,6 +9,7 @@ from typing import Any
 from samzapy.api.serde import Serde
 from samzapy.api.task import StreamTask
 from samzapy.container.lane_time import TimeRules
+from samzapy.model import lease_times
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
@@ -170,8 +171,8 @@ class ContainerSpec:
     on_error: str = "fail"
     dead_letters: DeadLetterSpec | None = None  # with on_error "dead_letter"
     max_checkpoint_bytes: int = MAX_BYTES  # what the checkpoint topic takes
-    lease_s: float = 10.0
-    heartbeat_s: float = 2.0
+    lease_s: float = lease_times.LEASE_MS / 1000
+    heartbeat_s: float = lease_times.HEARTBEAT_MS / 1000
     flush_interval_s: float = 10.0
     flush_changes: int = 400_000  # a restart after a crash reads again what was not flushed: one to two seconds of reading
     poll_records: int = 500

@@ -19,6 +19,7 @@ from typing import Any
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.container.stuck_hook import CALLERS, of_users
+from samzapy.model import lease_times
 from samzapy.plan.deadly_record_search import WATCHDOG
 from samzapy.printable import printable
 from samzapy.private_files import private_directory, read_private
@@ -29,7 +30,6 @@ MAX_FRAMES = 5
 MAX_DIGITS = 20
 CUT = "..."
 _OF = re.compile(r"process (\d+)\n")
-WRITE_AT = 0.5  # of the lease: the coordinator ends a container that was silent for the whole of it
 MAX_HELD = 5
 _FRAME = re.compile(r'\s+File "(?P<path>[^"\n]*)", line (?P<line>\d+) in (?P<name>.*)')
 
@@ -48,7 +48,7 @@ class Trace:
 
     def __init__(self, path: Path, lease_s: float, base: Path | None = None) -> None:
         self._path = path = path.expanduser().absolute()
-        self._after_s = lease_s * WRITE_AT
+        self._after_s = lease_s * lease_times.WRITE
         self.held: list[dict[str, Any]] = []
         self._times = 0
         self._file: int | None = None

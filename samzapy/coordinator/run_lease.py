@@ -10,6 +10,7 @@ from samzapy import failpoints
 from samzapy.api.errors import OwnedElsewhere, RecordRejected, RecordTooLarge
 from samzapy.coordinator.ownership_records import OwnershipRecords
 from samzapy.coordinator.settings import CoordinatorSettings, Process
+from samzapy.model import lease_times
 from samzapy.model.names import Job
 from samzapy.model.ownership import LEASE_KEY, LeaseRecord, Ledger
 from samzapy.ports import Clock
@@ -95,7 +96,7 @@ class Lease:
         self._renewed_at, self.is_held = now, True
 
     def renew_when_due(self, url: str) -> None:
-        if self._clock.monotonic() - self._renewed_at >= self._settings.lease_s / 3:
+        if self._clock.monotonic() - self._renewed_at >= lease_times.RENEW * self._settings.lease_s:
             self.renew(url)
 
     def give_up(self, outcome: str = "", error: str = "", beside: Sequence[tuple[bytes, bytes | None]] = ()) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from samzapy.model import lease_times
 from samzapy.model.job_model import TaskModel
 from samzapy.model.ownership import FirstRun
 
@@ -16,8 +17,8 @@ class CoordinatorSettings:
     containers: int = 1
     standby: int = 0
     host_affinity_s: float = 5.0
-    heartbeat_s: float = 2.0
-    lease_s: float = 10.0
+    heartbeat_s: float = lease_times.HEARTBEAT_MS / 1000
+    lease_s: float = lease_times.LEASE_MS / 1000
     max_restarts: int = 8
     restart_window_s: float = 300.0
     stop_timeout_s: float = 60.0

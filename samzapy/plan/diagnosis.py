@@ -14,6 +14,7 @@ from typing import Any
 from samzapy.plan.duration import duration
 from samzapy.plan.job_facts import JobFacts
 from samzapy.plan.memory import BLAMED
+from samzapy.plan.moves import WARM_RECORDS
 
 ACT, LOOK, KNOW = "act", "look", "know"
 BUSY, FREE, IDLE = 0.85, 0.6, 0.2
@@ -22,7 +23,7 @@ STUCK_S, SLOW_DECIDE_S = 10.0, 0.5
 TIMES, TIMES_HOST, HOT = 3.0, 1.7, 0.2
 LEAST_RATE = 20.0  # records a second, below which costs and shares say nothing
 FLAPS = 3
-GROWS_MIB, FAR_S, COPY_LAG = 10.0, 5.0, 10_000
+GROWS_MIB, FAR_S = 10.0, 5.0
 ROOM = 0.8  # of a container's time that a job of the right size takes
 WHEN_IT_RETURNS = (
     "When it returns, the container goes on by itself. After `commit.timeout` (1 min unless the job file says otherwise) the container is ended and "
@@ -250,7 +251,7 @@ def _far_restore(job: JobFacts) -> Iterator[Finding]:
 
 
 def _standby_behind(job: JobFacts) -> Iterator[Finding]:
-    far = [t for t in job.tasks if t.copy_lag >= COPY_LAG]
+    far = [t for t in job.tasks if t.copy_lag >= WARM_RECORDS]
     if far:
         worst = max(far, key=lambda t: t.copy_lag)
         yield Finding(

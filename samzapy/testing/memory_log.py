@@ -12,6 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from samzapy.api.errors import ClusterUnreachable, LogError, NoLeader
+from samzapy.model import lease_times
 from samzapy.model.access import Access
 from samzapy.model.offsets import Bounds, TopicPartition
 from samzapy.plan.transactions import LIMIT
@@ -246,7 +247,7 @@ class MemoryAdmin(Closing):
 class MemoryLog:
     """ports.Log over a MemoryCluster. `origin` names where its clients are: `MemoryCluster.cut_off` can cut that off alone."""
 
-    def __init__(self, cluster: MemoryCluster, commit_timeout_ms: int = 60_000, lease_ms: int = 10_000, origin: str = "") -> None:
+    def __init__(self, cluster: MemoryCluster, commit_timeout_ms: int = 60_000, lease_ms: int = lease_times.LEASE_MS, origin: str = "") -> None:
         self._cluster = cluster
         self._commit_timeout_s = commit_timeout_ms / 1000
         self._lease_s = lease_ms / 1000

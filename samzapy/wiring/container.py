@@ -34,6 +34,7 @@ from samzapy.container.trace import Trace
 from samzapy.ids import random_id
 from samzapy.kafka.making import LONGEST_S, guard_clients
 from samzapy.memory import collect_rarely
+from samzapy.model import lease_times
 from samzapy.model.checkpoint import MAX_BYTES
 from samzapy.model.job_model import TaskModel, tasks_from_json
 from samzapy.ports import Assignment, Clock, StoreDirectory, StoreEngine, Supervision, TaskStore, TopicFacts
@@ -264,10 +265,10 @@ def run_container(payload: Mapping[str, Any]) -> int:
     clock: Clock = SystemClock()
     log = kafka_log(settings)
     heartbeat_s, lease_s = settings.containers.heartbeat_ms / 1000, settings.containers.lease_ms / 1000
-    guard_clients(min(LONGEST_S, 0.6 * lease_s))  # before the lease is over, which would not say why
+    guard_clients(min(LONGEST_S, lease_times.CLIENT * lease_s))
     driver = payload["control_url"], payload["token"], number, payload["launch_id"]
     steady = SteadyTime()
-    control = HttpControl(*driver, timeout_s=min(5.0, lease_s / 3), steady=steady)
+    control = HttpControl(*driver, timeout_s=min(5.0, lease_times.ANSWER * lease_s), steady=steady)
     line = Line(HttpControl(*driver, timeout_s=PARK_S + 10, steady=steady))
 
     def build(assignment: Assignment, incarnation: str, supervision: Supervision) -> Container:
