@@ -49,7 +49,7 @@ def chaos(
     seed: Annotated[
         int | None, typer.Option(help="Determines the faults and their times; random by default.", show_default=False)
     ] = None,
-    minutes: Annotated[float, typer.Option(min=0.1, help="For how long faults are injected.")] = 1.0,
+    minutes: Annotated[float, typer.Option(min=0.1, help="For how many minutes faults are injected.")] = 1.0,
     form: Annotated[
         str,
         typer.Option(

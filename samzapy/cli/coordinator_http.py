@@ -46,13 +46,13 @@ def http_json(
             refused = answer.json()
             raise ConfigurationError(_why(refused), str(refused.get("remedy", "")))
         if not answer.is_ok:
-            raise ClusterUnreachable(f"{method} {url}: {answer.status} {answer.reason}.", "See the coordinator's log.")
+            raise ClusterUnreachable(f"{method} {url}: {answer.status} {answer.reason}.", "See the log of `samzapy run`: the coordinator runs in it.")
         found = answer.json()
         if not isinstance(found, dict):
             raise ClusterUnreachable(f"{method} {url}: the answer is not from samzapy.", "Check what listens there.")
         return found
     except (*NO_ANSWER, KeyError, TypeError, AttributeError) as error:
-        raise ClusterUnreachable(f"no coordinator answers at {url}: {error}.", "It may have stopped just now.") from None
+        raise ClusterUnreachable(f"no coordinator answers at {url}: {error}.", "It may have stopped just now: see `samzapy status JOB.yaml`.") from None
 
 
 def _why(refused: dict[str, Any]) -> str:

@@ -51,7 +51,7 @@ def stack(
 def profile(
     file: JobFile,
     container: OfContainer = None,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.5, max=40, help="How long.")] = 10.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.5, max=40, help="How long to profile, in seconds.")] = 10.0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A file for the whole profile: X.svg, a flame graph, or X.folded for other tools.", show_default=False)
     ] = None,
@@ -87,7 +87,7 @@ def trace(
     file: JobFile,
     task: Annotated[str, typer.Argument(help="The task, for example 'Partition 3'.", show_default=False)],
     records: Annotated[int, typer.Option("--records", min=1, max=100, help="How many of its next records.")] = 5,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.5, max=40, help="How long to wait for them at most.")] = 30.0,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.5, max=40, help="How long to wait for them at most, in seconds.")] = 30.0,
     more: MoreFiles = None,
     sets: Sets = None,
     token_file: TokenFile = None,

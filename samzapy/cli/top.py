@@ -66,8 +66,8 @@ def _again(url: str, before: dict[str, Any]) -> tuple[dict[str, Any], str]:
     try:
         answer = http_json("GET", url + "/api/v1/status", timeout_s=EVERY_S * 3)
     except ClusterUnreachable as error:
-        return before, f"not renewed: {error.message}"
-    return (answer, "") if is_status(answer) else (before, "not renewed: the answer is not from samzapy")
+        return before, f"not refreshed: {error.message}"
+    return (answer, "") if is_status(answer) else (before, "not refreshed: the answer is not from samzapy")
 
 
 def screen(status: Mapping[str, Any], sort: str, limit: int, stale: str = "") -> Group:

@@ -86,7 +86,7 @@ def check_driver(url: str, token: str) -> None:
     try:
         answer = ask("GET", parts.hostname or "127.0.0.1", parts.port, ASKED, HTTP_TIMEOUT_S, b"", headers, is_tls=parts.scheme == "https")
     except NO_ANSWER as error:
-        raise ClusterUnreachable(f"no coordinator answers at {url}: {error}.", "It may have stopped just now.") from None
+        raise ClusterUnreachable(f"no coordinator answers at {url}: {error}.", "It may have stopped just now: see `samzapy status JOB.yaml`.") from None
     if told_time(token, ASKED, headers, answer.headers) is None:
         raise ClusterUnreachable(f"what answers at {url} is not this run's driver: it does not know the run's token.", "Check what listens there.")
 

@@ -182,7 +182,7 @@ class KeyStore:
         if said.returncode != 0:
             first = next((line.strip() for line in said.stdout.splitlines() if line.strip()), "it said nothing")
             raise ClusterUnreachable(
-                f"the certificates could not be made: keytool: {first}.", f"Look at {self.java.home}: is it a whole Java?"
+                f"the certificates could not be made: keytool: {first}.", f"Check that {self.java.home} is a complete Java installation."
             )
 
 

@@ -262,7 +262,7 @@ class Harness(EventTime):
             self._container = None
 
     def end(self) -> None:
-        """Do a bounded run, as `samzapy run --until-end`: up to the inputs' present ends, with `end_of_stream`, the final commit and `close()`."""
+        """Do a bounded run, as `samzapy run --until-end`: up to the inputs' current ends, with `end_of_stream`, the final commit and `close()`."""
         self.stop()
         self._run += 1
         self._until_end = True
