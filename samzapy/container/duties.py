@@ -147,16 +147,16 @@ class Duties:
         self._consumer.stalled += self._inputs.look_for_stalls(now)
         self._consumer.check_size()
         self._watch_time(now)
+        for task in self._inputs.tasks():
+            task.reason = self._inputs.why_it_waits(task) or self._crowded
 
     def _watch_time(self, now: float) -> None:
-        """A reason for tasks that hardly get on because the container is busy with other things."""
+        """Whether tasks hardly get on because the container is busy with other things."""
         if now - self._spent.at_s >= SPAN_S:
             before, self._spent = self._spent, Spent(now, self._inputs.drained, dict(self._schedule.spent_s))
             was, self._crowded = self._crowded, crowded(before, self._spent)
             if self._crowded and not was:
                 LOG.warning("container %d: %s", self._spec.number, self._crowded)
-        for task in self._inputs.tasks() if self._crowded else ():
-            task.reason = task.reason or self._crowded
 
     def _sweep(self) -> None:
         held = {*self._tasks.held, *(str(c["task"]) for c in self._standbys.status())}

@@ -178,11 +178,9 @@ class Inputs:
         return finished
 
     def look_for_open_transactions(self, now: float) -> None:
-        """Give a reason to tasks that wait at an open transaction: it hides the records after it, and lag does not show them."""
+        """Find out which partitions wait at an open transaction: it hides the records after it, and lag does not show them."""
         at = self._consumer.positions(self._by_partition)
         self._waits = {partition: known for partition, known in self._waits.items() if at.get(partition) == known[0]}
-        for task in self.tasks():
-            task.reason = ""
         asked = [partition for partition, position in at.items() if self._may_wait(partition, position, now)]
         for partition, end in self.ends_now(asked, now).items():
             why = ""
@@ -190,9 +188,11 @@ class Inputs:
                 why = why_it_is_open(partition, at[partition], any(each.spec.between is not None for each in self._by_partition[partition]))
                 LOG.warning("%s", why)
             self._waits[partition] = at[partition], why
-        for partition, (_, why) in self._waits.items():
-            for task_input in self._by_partition[partition] if why else ():
-                task_input.task.reason = why
+
+    def why_it_waits(self, task: TaskInstance) -> str:
+        """Why a task does not get on, as far as its inputs show it: an open transaction, a partition that brings nothing, a record that is tried again."""
+        known = (found[p][1] for found in (self._waits, self._said) for task_input in task.inputs if (p := task_input.partition) in found)
+        return next(filter(None, known), self.all_wait)
 
     def _may_wait(self, partition: TopicPartition, position: int, now: float) -> bool:
         """Whether to ask the broker where the partition's readable records end: once for each position."""
@@ -241,7 +241,7 @@ class Inputs:
             if asks and (why := self._why_it_stands(partition, position)):
                 reasons.append(why)
                 self._said[partition] = position, why
-        self._say_again(at)
+        self._said = {partition: said for partition, said in self._said.items() if at.get(partition) == said[0]}
         return reasons
 
     def _why_it_stands(self, partition: TopicPartition, position: int) -> str:
@@ -250,15 +250,6 @@ class Inputs:
         except ClusterUnreachable:
             return ""  # that explains it
         return why_it_stands(str(partition), position, end, self._by_partition[partition][0].end, self._stall_s)
-
-    def _say_again(self, at: Mapping[TopicPartition, int]) -> None:
-        """Set the reasons again, which each look has cleared, for partitions that are still at the same position."""
-        self._said = {partition: said for partition, said in self._said.items() if at.get(partition) == said[0]}
-        for partition, (_, why) in self._said.items():
-            for task_input in self._by_partition[partition]:
-                task_input.task.reason = task_input.task.reason or why
-        for task in self.tasks() if self.all_wait else ():
-            task.reason = task.reason or self.all_wait
 
     def read_again(self, renew: Callable[[], None]) -> None:
         """Continue with a new consumer, which `renew` makes, at each task's next offsets; only between two batches."""

@@ -224,7 +224,7 @@ class TaskInstance:
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
     scratch: frozenset[str] = frozenset()  # its stores without a changelog
     state: TaskState = TaskState.WAITING
-    reason: str = ""
+    reason: str = ""  # why it does not get on: while it is restored `Barriers` says so, from then on `Duties`
     checkpoint: Checkpoint | None = None
     user: StreamTask | None = None
     inputs: list[TaskInput] = field(default_factory=list)
