@@ -46,7 +46,7 @@ def http_json(
             refused = answer.json()
             raise ConfigurationError(_why(refused), str(refused.get("remedy", "")))
         if not answer.is_ok:
-            raise ClusterUnreachable(f"{method} {url}: {answer.status} {answer.reason}.", "See the log of `samzapy run`: the coordinator runs in it.")
+            raise ClusterUnreachable(f"{method} {url}: {answer.status} {answer.reason}.", "See the log of the run: the coordinator is part of its process.")
         found = answer.json()
         if not isinstance(found, dict):
             raise ClusterUnreachable(f"{method} {url}: the answer is not from samzapy.", "Check what listens there.")
