@@ -81,8 +81,8 @@ class _Demo:
         loaded = self._job(servers)
         log = _log_of(loaded)
         lines = self._lines()
-        self._create_topics(log, loaded)
-        process = self._start_job(servers)
+        self._create_topics(log)
+        process = self._start_job()
         self._await_running(loaded, log, process)
         feeder = self._start_feeding(log, lines)
         self._watch(loaded, log, process, lambda s: _counted(s) >= len(lines) // 4, "counting")
@@ -132,7 +132,7 @@ class _Demo:
 
         return list(sentences(self._sentences, seed=int(time.time())))
 
-    def _create_topics(self, log: Log, loaded: LoadedJob) -> None:
+    def _create_topics(self, log: Log) -> None:
         with log.admin() as admin:
             admin.create([TopicSpec(SENTENCES, PARTITIONS), TopicSpec(COUNTS, PARTITIONS)])
         _step(f"created topics {SENTENCES} and {COUNTS}, {PARTITIONS} partitions each")
@@ -155,7 +155,7 @@ class _Demo:
         producer.flush()
         producer.close()
 
-    def _start_job(self, servers: str) -> subprocess.Popen[bytes]:
+    def _start_job(self) -> subprocess.Popen[bytes]:
         where = "as child processes" if self._local else "on Spark, local[2]"
         command = [sys.executable, "-m", "samzapy", "run", str(self._yaml), *(a for s in self._sets for a in ("--set", s))]
         _step(f"samzapy run {self._yaml.name}: two containers {where}" + ("" if self._local else " (Spark takes some 15 seconds to start)"))

@@ -9,7 +9,6 @@ from typer.core import TyperCommand, TyperGroup
 from samzapy.cli.examples import EXAMPLES
 
 OF_THE_JOB_FILE = ("more", "sets")
-OF_EVERY_COMMAND = ("help",)
 WIDEST = 200
 WHOLE = 10_000  # characters: no summary is shortened
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST}

@@ -312,12 +312,3 @@ def schema_of(command: str) -> str:
     how, form = FORMS[command]
     schema = {"$comment": f"samzapy {command} --json prints {how}", **TypeAdapter(form).json_schema()}
     return json.dumps(schema, indent=2) + "\n"
-
-
-def check(command: str, line: str) -> None:
-    """Check a document against its form.
-
-    Raises:
-        pydantic.ValidationError: it has another.
-    """
-    TypeAdapter(FORMS[command][1]).validate_json(line, strict=True)

@@ -32,7 +32,7 @@ def check_types(document: dict[str, Any]) -> tuple[Settings | None, list[Finding
         return Settings.model_validate(document), []
     except ValidationError as error:
         mistakes = [details for details in error.errors(include_url=False, include_context=True) if not _follows(details)]
-        return None, [_finding(details, document) for details in mistakes]
+        return None, [_finding(details) for details in mistakes]
 
 
 def _follows(details: ErrorDetails) -> bool:
@@ -40,11 +40,11 @@ def _follows(details: ErrorDetails) -> bool:
     return details["type"] == "too_short" and bool(details["input"])
 
 
-def _finding(details: ErrorDetails, document: dict[str, Any]) -> Finding:
+def _finding(details: ErrorDetails) -> Finding:
     path: Route = tuple(details["loc"])
     kind, value = details["type"], details["input"]
     if kind == "extra_forbidden":
-        return _unknown_key(path, value, document)
+        return _unknown_key(path, value)
     if kind == "missing":
         return Finding(path, f"missing required key {str(path[-1])!r}", example(path))
     if kind == "too_short":
@@ -68,7 +68,7 @@ def _samza_instead(path: Route, value: Any) -> Finding | None:
     return Finding(path, f"{found[0]!r} is a key of Samza", f"In samzapy it is {found[1]}.", at_key=True) if found else None
 
 
-def _unknown_key(path: Route, value: Any, document: dict[str, Any]) -> Finding:
+def _unknown_key(path: Route, value: Any) -> Finding:
     *parent, last = path
     key = str(last)
     if (not parent and key in RESERVED) or (len(parent) == 2 and parent[0] in MAPS and key in RESERVED_OF_STORES):

@@ -156,8 +156,8 @@ class Standbys:
         # one of its own: what the other copies wait for must not be read past
         with self._log.restore_consumer("standby-start") as looking:
             checkpoint = read_checkpoint(looking, self._spec.checkpoint_of(task), self._clock)
-            for name, spec in self._stores.items():
-                copy = self._copy(looking, task, name, spec, checkpoint)
+            for spec in self._stores.values():
+                copy = self._copy(looking, task, spec, checkpoint)
                 if isinstance(copy, str):
                     why = copy
                     break
@@ -173,7 +173,7 @@ class Standbys:
         LOG.info("keeps a warm copy of %s, from %s on", task.name, ", ".join(f"{c.topic_partition}@{c.position}" for c in copies))
         return ""
 
-    def _copy(self, consumer: Consumer, task: TaskModel, name: str, spec: StoreSpec, checkpoint: Checkpoint | None) -> _Copy | str:
+    def _copy(self, consumer: Consumer, task: TaskModel, spec: StoreSpec, checkpoint: Checkpoint | None) -> _Copy | str:
         directory = spec.open_directory(task.name)
         partition = spec.changelog_of(task.partition)
         now_ms = self._clock.now_ms()

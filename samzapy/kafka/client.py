@@ -20,7 +20,6 @@ Settings = Mapping[str, Any]
 
 REQUEST_TIMEOUT_S = 10.0
 RETRY_S = 0.1
-LOG = logging.getLogger("samzapy.kafka")
 
 # librdkafka's own lines (a refused connection, a disconnect) are repeated for ever while a broker is away; the errors that matter are raised
 LIBRARY_LOG = logging.getLogger("samzapy.kafka.librdkafka")

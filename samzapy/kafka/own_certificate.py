@@ -18,7 +18,7 @@ from samzapy.plan.diagnosis import Finding
 FILE, TEXT, STORE = "ssl.certificate.location", "ssl.certificate.pem", "ssl.keystore.location"
 RENEWED = "Since then a new one was put in its place, and clients that are made from now on read that. If the job has ended, run it again."
 _BEGIN, _END = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
-_SEQUENCE, _UTC_TIME, _LONG_TIME, _VERSION = 0x30, 0x17, 0x18, 0xA0
+_UTC_TIME, _LONG_TIME, _VERSION = 0x17, 0x18, 0xA0
 
 
 @dataclass(frozen=True, slots=True)

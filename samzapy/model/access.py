@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 TOPIC, GROUP, TRANSACTIONAL_ID = "topic", "group", "transactional-id"
 READ, WRITE, CREATE, DELETE, ALTER = "Read", "Write", "Create", "Delete", "Alter"
-DESCRIBE, DESCRIBE_CONFIGS = "Describe", "DescribeConfigs"
+DESCRIBE_CONFIGS = "DescribeConfigs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-START = 0
-
 
 class TopicPartition(NamedTuple):
     """One partition of a Kafka topic; prints as Kafka's tools do."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from samzapy.streams.graph import Graph, Node, To
 from samzapy.streams.windowed import Late, WindowAggregate
 
-Line = tuple[str, Node]
 MOST = 8  # operators of a run that are surely in its own lines
 PLAIN_KEYS = ("string", "bytes", "integer")  # serdes of keys of which equal ones are the same key
 

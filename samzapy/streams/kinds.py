@@ -23,7 +23,6 @@ from samzapy.streams.places import refused
 
 JSON, RECORD = "json", "record:"
 PLAIN: dict[type, str] = {str: "string", int: "integer", bytes: "bytes", dict: JSON, list: JSON, float: JSON, bool: JSON}
-KEYS = "str, int, bytes, or a frozen dataclass or msgspec.Struct"
 NONE = type(None)
 
 
@@ -78,7 +77,7 @@ class Kind:
         return key_fields(self.cls) if self.is_record and self.cls is not None else ""
 
 
-BYTES, STRING, INTEGER, DICT = Kind("bytes", bytes), Kind("string", str), Kind("integer", int), Kind(JSON, dict)
+BYTES, INTEGER, DICT = Kind("bytes", bytes), Kind("integer", int), Kind(JSON, dict)
 
 
 def kind_of(given: Any, what: str) -> Kind:

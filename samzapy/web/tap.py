@@ -21,7 +21,7 @@ from samzapy.readers import read_ranges
 from samzapy.web.route_errors import NotFound
 from samzapy.wiring.serdes import KEY, VALUE, Serdes
 
-LAST, FIRST, NOW = "last", "first", "now"
+FIRST, NOW = "first", "now"  # else from the newest on
 MAX_PARTITIONS = 64
 MAX_READ, MAX_BYTES, MAX_S = 5_000, 8 << 20, 3.0  # of one request
 MAX_TEXT, MAX_HEADERS, MAX_HEADER = 2_000, 20, 200

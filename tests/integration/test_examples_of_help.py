@@ -17,10 +17,11 @@ from pathlib import Path
 import pytest
 
 from samzapy.cli.examples import EXAMPLES
-from samzapy.cli.json_forms import FORMS, check
+from samzapy.cli.json_forms import FORMS
 from samzapy.cli.main import exit_code
 from tests.broker import create_topic
 from tests.integration.processes import until
+from tests.json_forms import check
 
 pytestmark = pytest.mark.kafka
 TASK = """

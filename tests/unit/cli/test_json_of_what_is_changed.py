@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from samzapy.cli.chaos import _strike
-from samzapy.cli.json_forms import check
 from samzapy.cli.main import exit_code
 from samzapy.testing.chaos_plan import StrikeDone
+from tests.json_forms import check
 
 
 def test_init_tells_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
