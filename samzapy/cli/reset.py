@@ -110,14 +110,14 @@ def refuse_to_lose_orders(job: Job, drop: bool, execute: bool) -> None:
     what = f"{job.names.coordinator_topic} holds a `checkpoint set` that no start has carried out yet ({offsets})"
     again = "the same `checkpoint set` again, with --reset-state if it had that: it has emptied the changelogs already."
     if drop:
-        say(f"{what}; it is {'lost' if execute else 'lost then'}. Before the next run, give {again}")
+        say(f"{what}; it {'is' if execute else 'would be'} lost with the topic. Before the next run, give {again}")
         return
     if execute:
         raise ConfigurationError(
-            f"{what}; with the topic it would be lost.",
+            f"{what}; it would be lost with the topic.",
             f"Start the job first: its start carries that out. If it cannot be started: add --drop-orders, and then give {again}",
         )
-    say(f"{what}; with the topic it would be lost, so --execute refuses this without --drop-orders. After that, give {again}")
+    say(f"{what}; it would be lost with the topic, so --execute refuses this without --drop-orders. After that, give {again}")
 
 
 def url_of_a_run(job: Job) -> str | None:

@@ -53,8 +53,8 @@ def refuse_orphans(task: TaskInstance, spec: ContainerSpec, order: Startpoint | 
             raise StateRefused(
                 f"{task.name}: there is no checkpoint in {spec.checkpoint_of(task.model)}, but {partition} holds "
                 f"{restored.records} records of state: processing the inputs again would count twice.",
-                "Run `samzapy reset JOB.yaml` to delete the state and start over, or set with "
-                "`samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`) where every input continues.",
+                "Run `samzapy reset JOB.yaml` to delete the state and start over, or set where every input continues: "
+                "`samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`).",
             )
         raise StateRefused(
             f"{task.name}: store {name!r} is new to the checkpoint, but {partition} holds {restored.records} records: they are of another job's "

@@ -194,7 +194,7 @@ class Liveness:
         if record is not None:
             return GiveUp(f"record {record.record} ended it {record.deaths} times, the last ones while `on_error` was applied to the record")
         if suspected is not None and suspected.alone > self._settings.max_restarts:
-            return GiveUp(f"{suspected.alone} of its processes ended while record {suspected.piece} alone was processed, none provably by its own doing")
+            return GiveUp(f"{suspected.alone} of its processes ended while record {suspected.piece} alone was processed; that does not prove that it ended them")
         deaths = member.history.deaths
         if not deaths[-1].counts:
             return Restart(FIRST_BACKOFF_S)

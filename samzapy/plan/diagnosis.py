@@ -286,7 +286,8 @@ def _set_aside(job: JobFacts) -> Iterator[Finding]:
 def _idle_containers(job: JobFacts) -> Iterator[Finding]:
     idle = [str(c.number) for c in job.containers if not c.tasks]
     if idle and len(idle) < len(job.containers):
-        yield Finding("idle-containers", KNOW, f"Container {', '.join(idle)} has no tasks: there are {len(job.tasks)} tasks for {len(job.containers)}.", {})
+        these = f"Container {idle[0]} has" if len(idle) == 1 else f"Containers {', '.join(idle)} have"
+        yield Finding("idle-containers", KNOW, f"{these} no tasks: there are {len(job.tasks)} tasks for {len(job.containers)} containers.", {})
 
 
 # In the order in which they are told; the codes that each hides. A code that is hidden hides on.

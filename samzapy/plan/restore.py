@@ -161,7 +161,7 @@ def no_first_start(group: str, why: str, lost: Sequence[str]) -> Refuse:
     return Refuse(
         f"{why}: its checkpoints were deleted (by retention, or by a command), and reading the inputs from their start would process old "
         f"records again, and count twice.{too}",
-        "Set with `samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`) where every input continues: Kafka's "
+        "Set where every input continues: `samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`). Kafka's "
         f"own tools show the offsets that were committed last, of consumer group {group}; --keep-state keeps what the changelogs still hold. Or run "
         "`samzapy reset JOB.yaml` to delete the state and start over.",
     )
@@ -244,8 +244,8 @@ def unnamed(task: str, changelog: str, offset: int, checkpoints: str, position: 
         f"{task}: {changelog} holds a change{of} at offset {offset}, the newest checkpoint in {checkpoints} covers offsets below {position}: "
         "later checkpoints were lost (an unclean leader election, or a topic restored from an older copy), and reading the inputs "
         "again would count twice; or another application writes to the changelog.",
-        "Bring back the replica or the copy that has them. If another application wrote the record: revoke its permission, then set with "
-        "--keep-state of `samzapy checkpoint set --help` that every input continues where `samzapy checkpoint show JOB.yaml` shows it; the "
+        "Bring back the replica or the copy that has them. If another application wrote the record: revoke its permission. Then set every "
+        "input, with --keep-state, to the offset that `samzapy checkpoint show JOB.yaml` shows (see `samzapy checkpoint set --help`): the "
         "record stays in the store until the task writes its key again. Or run `samzapy reset JOB.yaml` to start over.",
     )
 

@@ -160,8 +160,10 @@ def _scaled(before: int, after: int, tasks: int) -> str:
 def _restarted(containers: Sequence[int], tasks: int) -> str:
     if not containers:
         return "nothing changes: none of them runs now"
-    one_by_one = ", one after the other" if len(containers) > 1 else ""
-    return f"container {', '.join(map(str, containers))} commits, ends and is started again{one_by_one}; meanwhile its tasks do not run ({tasks} in all)"
+    if len(containers) > 1:
+        these = f"containers {', '.join(map(str, containers))} commit, end and are started again, one after the other"
+        return f"{these}; meanwhile the tasks of each do not run ({tasks} in all)"
+    return f"container {containers[0]} commits, ends and is started again; meanwhile its tasks do not run ({tasks} in all)"
 
 
 def _shares(tasks: int, containers: int) -> list[int]:

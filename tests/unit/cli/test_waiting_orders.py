@@ -57,7 +57,7 @@ def test_it_is_refused_and_a_look_says_so(story: Story, command: Callable[..., N
     assert ORDER in told
     assert "--execute refuses this without --drop-orders" in told
     command(drop=True)
-    assert "it is lost. Before the next run, give the same `checkpoint set` again" in capsys.readouterr().err
+    assert "it is lost with the topic. Before the next run, give the same `checkpoint set` again" in capsys.readouterr().err
 
 
 def test_an_order_that_was_carried_out_stands_in_nobodys_way(

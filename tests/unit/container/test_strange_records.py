@@ -56,7 +56,7 @@ def test_a_change_of_somebody_elses_is_named_by_its_key_and_the_way_on_works(tmp
             StateRefused, match=r"holds a change of key '\\x1bforeign' at offset \d+, .*or another application writes to the changelog"
         ) as refused:
             story.start()
-    assert "that every input continues where `samzapy checkpoint show JOB.yaml` shows" in refused.value.remedy
+    assert "Then set every input, with --keep-state, to the offset that `samzapy checkpoint show JOB.yaml` shows" in refused.value.remedy
     story.set(Target(offset=story.at()))
     story.bench.feed(("a", 5))
     story.run()

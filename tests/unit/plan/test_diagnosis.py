@@ -69,7 +69,7 @@ CASES = [
     ("commit-heavy", job(containers=containers(loop(0.4, commit=0.31), loop())), "31 % of container 0's time goes into commits."),
     ("held-back", job(containers=containers(loop(0.4, wait_output=0.18), loop())), "Container 0's queue to the brokers is full 18 % of the time"),
     ("dead-letters", job(set_aside_s=0.5), "30 records a minute fail and are set aside as dead letters."),
-    ("idle-containers", job(containers=with_one(containers(), 1, tasks=0)), "Container 1 has no tasks: there are 4 tasks for 2."),
+    ("idle-containers", job(containers=with_one(containers(), 1, tasks=0)), "Container 1 has no tasks: there are 4 tasks for 2 containers."),
 ]  # fmt: skip
 
 
