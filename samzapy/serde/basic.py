@@ -119,10 +119,6 @@ def _encode_bytes(value: Any) -> bytes:
     raise SerdeError(f"serde bytes takes bytes, not {shown(value)} ({type(value).__name__}).", "Encode it, or name another serde.")
 
 
-def _decode_bytes(data: bytes) -> bytes:
-    return data
-
-
 class BytesSerde:
     """Bytes as they are."""
 
@@ -131,7 +127,7 @@ class BytesSerde:
     has_prefixes = True
     quick_encode = staticmethod(bytes.__bytes__)
     encode = staticmethod(_encode_bytes)
-    decode = staticmethod(_decode_bytes)
+    decode = staticmethod(bytes.__bytes__)
 
 
 # -- json --------------------------------------------------------------------------------------------------------------------------
