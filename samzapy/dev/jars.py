@@ -157,7 +157,7 @@ def _last_complaint(log: Path) -> str:
     return complaints[0] if complaints else "Ivy failed"
 
 
-def pyspark_jars(needed_for: str = "whose Ivy fetches Kafka") -> Path:
+def pyspark_jars(needed_for: str = "and its Ivy is needed to fetch Kafka") -> Path:
     """PySpark's jars, found without importing it.
 
     Raises:

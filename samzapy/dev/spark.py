@@ -148,7 +148,7 @@ class LocalSpark:
                 if existing is not None:
                     existing._end(STOP_TIMEOUT_S)  # workers without their master serve nobody
                 cluster = cls._describe(place, existing, asked, port)
-            launch = Launch(java_for_spark(java or find_java()), pyspark_jars("whose jars hold the cluster"), tied, timeout_s)
+            launch = Launch(java_for_spark(java or find_java()), pyspark_jars("and its jars are needed for the cluster"), tied, timeout_s)
             taken = None
             for _ in range(_ATTEMPTS):
                 try:
@@ -192,7 +192,7 @@ class LocalSpark:
             running = self.worker(host).pid()
             if running is not None:
                 return running
-            launch = Launch(java_for_spark(java or find_java()), pyspark_jars("whose jars hold the cluster"), tied, timeout_s)
+            launch = Launch(java_for_spark(java or find_java()), pyspark_jars("and its jars are needed for the cluster"), tied, timeout_s)
             self._start_and_await([host], launch, lambda answer: host in answer.hosts)
             return self.workers[host]
 
