@@ -17,7 +17,6 @@ class CoordinatorSettings:
     containers: int = 1
     standby: int = 0
     host_affinity_s: float = 5.0
-    heartbeat_s: float = lease_times.HEARTBEAT_MS / 1000
     lease_s: float = lease_times.LEASE_MS / 1000
     max_restarts: int = 8
     restart_window_s: float = 300.0

@@ -79,10 +79,6 @@ class Window:
             return f"tumbling {format_duration(self.size_ms)}{moved}"
         return f"hopping {format_duration(self.size_ms)} every {format_duration(self.every_ms)}{moved}"
 
-    def first_end(self, time: int) -> int:
-        """The end of the earliest window that contains this time (both in milliseconds since 1970). Its other windows end every `every_ms` after that."""
-        return (time - self.offset_ms) // self.every_ms * self.every_ms + self.offset_ms + self.every_ms
-
 
 def tumbling(size: Duration, *, offset: Duration = "0s") -> Window:
     """Windows of one length, side by side: each time is in exactly one. `tumbling("1h")` begins one at each full hour.

@@ -65,7 +65,6 @@ class Told:
     differences: Sequence[Difference]
     result: str
     why: str
-    calm: Outcome
 
 
 class Chaos:
@@ -108,7 +107,7 @@ class Chaos:
             self._delete_topics()
         settings = self._loaded.settings
         differences = compare(calm, stormy, settings.commit.guarantee == "exactly_once", self._asked.ordered)
-        return Told(strikes, differences, *result(strikes, differences, calm), calm)
+        return Told(strikes, differences, *result(strikes, differences, calm))
 
     # -- the two runs ------------------------------------------------------------------------------------------------------------------
 

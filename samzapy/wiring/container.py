@@ -127,7 +127,6 @@ def container_spec(
         dead_letters=DeadLetterSpec(letters, topics[letters].max_message_bytes) if letters is not None and letters in topics else None,
         max_checkpoint_bytes=topics[job.checkpoint_topic].max_message_bytes if job.checkpoint_topic in topics else MAX_BYTES,
         lease_s=settings.containers.lease_ms / seconds,
-        heartbeat_s=settings.containers.heartbeat_ms / seconds,
         fingerprint={**fingerprint(settings, len(tasks), {t: topics[t].partitions for t in names.internal}), **serdes.key_fields(), **user.operators},
         keyed_inputs={  # as planned: it may have grown since
             topic: sum(any(p.topic == topic for p in task.inputs) for task in tasks.values()) for topic in names.keyed

@@ -33,7 +33,6 @@ def coordinator_settings(
         containers=containers.count if tasks is None else min(containers.count, tasks),
         standby=containers.standby,
         host_affinity_s=containers.host_affinity_ms / 1000,
-        heartbeat_s=containers.heartbeat_ms / 1000,
         lease_s=containers.lease_ms / 1000,
         max_restarts=containers.max_restarts,
         restart_window_s=containers.restart_window_ms / 1000,

@@ -198,7 +198,7 @@ class MemoryJob:
         self.runs += 1
         self._ends = {str(p): self._end(p) for p in self._places()} if until_end else None
         coordinator_settings = CoordinatorSettings(
-            containers=self.tasks, standby=1, host_affinity_s=0.3, heartbeat_s=0.5, lease_s=3.0, max_restarts=100, restart_window_s=10.0,
+            containers=self.tasks, standby=1, host_affinity_s=0.3, lease_s=3.0, max_restarts=100, restart_window_s=10.0,
             has_changelogs=True,
         )  # fmt: skip
         process = Process("d", self.runs, "s", lambda host, pid, start: True)

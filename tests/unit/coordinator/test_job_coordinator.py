@@ -63,7 +63,7 @@ class Stage:
         self.slots = slots or {"h": None}
         tasks = group({"in": partitions}, set(), has_stores=False)
         coordinator_settings = CoordinatorSettings(
-            containers=containers, heartbeat_s=0.1, lease_s=settings.pop("lease_s", 30.0), host_affinity_s=settings.pop("host_affinity_s", 0.3),
+            containers=containers, lease_s=settings.pop("lease_s", 30.0), host_affinity_s=settings.pop("host_affinity_s", 0.3),
             stop_timeout_s=5.0, **settings,
         )  # fmt: skip
         process = Process("h", 1, "s", lambda host, pid, start: False)

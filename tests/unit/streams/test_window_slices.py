@@ -60,7 +60,8 @@ class Model:
         self.at = self.closed = NEVER
 
     def ends(self, time: int) -> list[int]:
-        first = self.window.first_end(time)
+        window = self.window
+        first = (time - window.offset_ms) // window.every_ms * window.every_ms + window.offset_ms + window.every_ms
         return list(range(first, first + self.window.size_ms, self.window.every_ms))
 
     def value(self, key: bytes, end: int) -> list[int]:
