@@ -248,6 +248,11 @@ def test_where_the_job_file_says_so_no_record_is_shown_and_the_rest_is(stage: St
     assert "web.data: false" in ask(client, next(row for row in TABLE if row.name == "records")).json()["detail"]
 
 
+@pytest.mark.parametrize("row", TABLE, ids=name_of)
+def test_a_route_that_reads_records_says_so_in_its_row(row: Route) -> None:
+    assert row.of_records is not {"letters", "records", "trace"}.isdisjoint(row.act.__code__.co_names)
+
+
 def test_derived_tokens_do_not_lead_back() -> None:
     assert 43 == len(VIEW) == len(OPERATE)
     assert 3 == len({VIEW, OPERATE, TOKEN})
