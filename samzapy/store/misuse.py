@@ -16,7 +16,7 @@ def closed(store: str, why: str) -> StoreClosed:
 def too_large(store: str, key: object, size: int, limit: int) -> RecordTooLarge:
     """`size`: bytes of key and value; `limit`: of a record of the changelog topic."""
     return RecordTooLarge(
-        f"{store}: key {shortened(key)} with its value takes {size + RECORD_OVERHEAD_BYTES} bytes as a record, its topic takes {limit}.",
+        f"{store}: key {shortened(key)} with its value takes {size + RECORD_OVERHEAD_BYTES} bytes as a record, its topic's limit is {limit}.",
         "Store less under one key, or raise `max.message.bytes` of the changelog topic.",
     )
 

@@ -346,5 +346,5 @@ class OverlayStore(TaskStore):
 
     def _refuse(self, key: Any, size: int) -> None:
         if self._limit < 0:
-            raise misuse.closed(self.called, f"it takes no writes: {self._closed_because}")
+            raise misuse.closed(self.called, f"it cannot be written: {self._closed_because}")
         raise misuse.too_large(self.called, key, size, self._max_record_bytes)

@@ -51,7 +51,7 @@ def problem(path: Path, doing: str, text: str) -> StoreProblem:
         )
     if "File too large" in text:
         most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-        limit = "its file system takes" if most == resource.RLIM_INFINITY else f"this process may write: {most} bytes (`ulimit -f`)"
+        limit = "its file system allows" if most == resource.RLIM_INFINITY else f"this process may write: {most} bytes (`ulimit -f`)"
         return StoreDiskFull(
             f"{where}: a file would be larger than {limit}.",
             f"Raise the limit where the job, or Spark's worker, is started (`ulimit -f`), or choose another `state.dir`; {KEPT}",
@@ -62,7 +62,7 @@ def problem(path: Path, doing: str, text: str) -> StoreProblem:
         return StoreCorrupt(f"{where}: its files are damaged or missing: {text}", "It is set aside and restored from its changelog.")
     if "Too many open files" in text:
         return StoreProblem(
-            f"{where}: this process may not open more files (a store takes some eight).",
+            f"{where}: this process may not open more files (a store needs about eight).",
             "Raise the hard limit where the job, or Spark's worker, is started (`ulimit -n`), or run in more containers.",
         )
     return StoreProblem(f"{where}: {text}", "Make sure that the directory can be written.")

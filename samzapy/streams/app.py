@@ -157,7 +157,7 @@ class App:
     def topic_name(self, name: object, what: str, where: str) -> str:
         """The name, if it is valid for an internal topic and not in use. Raises as `store_name`."""
         if isinstance(name, str) and f"-{name}".endswith(SUFFIXES):
-            raise refused(f"{what}: {name!r} ends as the names of changelogs and dead letters do", "Give it another name.", where)
+            raise refused(f"{what}: {name!r} ends like the name of a changelog or of dead letters", "Give it another name.", where)
         return self.store_name(name, what, where)
 
     def _refuse_taken(self, name: str, what: str, where: str, hint: str) -> None:
@@ -205,7 +205,7 @@ class App:
         for other in self._nodes:
             if isinstance(other, To) and other.topic == topic:
                 if (other.key.serde, other.value and other.value.serde) != (key_kind.serde, value_kind.serde):
-                    raise refused(f"{what}: at {other.where} it is written as {other.key} and {other.value}", "Write a topic in one way.", where)
+                    raise refused(f"{what}: at {other.where} it is written as {other.key} and {other.value}", "Give the topic the same kinds in both places.", where)
                 if None not in (partitions, other.partitions) and other.partitions != partitions:
                     raise refused(f"{what}: at {other.where} it has {other.partitions} partitions", "Say it once.", where)
         self.add(To, inputs=(node,), key=key_kind, value=value_kind, topic=topic, partition=by, partitions=partitions, timestamps=timestamps)

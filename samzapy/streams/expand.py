@@ -115,7 +115,7 @@ def check_uses(graph: Graph) -> None:
     for node in graph:
         lost = node not in reached and not (isinstance(node, Way) and node.inputs[0] in reached)
         if lost and not any(taker not in reached for taker in below[node]):
-            raise refused(f"{node.title} goes nowhere", "End it: .to(topic), .sink(function), or a table such as .count(name).", node.where)
+            raise refused(f"{node.title} goes nowhere", "End each stream with .to(topic), .sink(function), or a table such as .count(name).", node.where)
 
 
 def takers_of_table(graph: Graph, table: Node) -> bool:

@@ -76,7 +76,7 @@ def function(given: Any, what: str, where: str, *, names: Sequence[str] = NAMES,
     if inspect.iscoroutinefunction(given) or inspect.isasyncgenfunction(given):
         raise refused(f"{what}: {_name(given)} is a coroutine: nobody awaits it", "Define it without `async`.", where)
     if not may_yield and inspect.isgeneratorfunction(given):
-        raise refused(f"{what}: {_name(given)} is a generator: nothing of it would run", "Use flat_map, or no `yield`.", where)
+        raise refused(f"{what}: {_name(given)} is a generator: none of its code would run", "Use flat_map, or no `yield`.", where)
     return Function(given, () if inspect.isclass(given) else _asked(given, what, where, names, values), where)
 
 
@@ -110,7 +110,7 @@ def _asked(given: Any, what: str, where: str, names: Sequence[str], values: int)
                 where,
             )
         if parameter.kind is parameter.POSITIONAL_ONLY:
-            raise refused(f"{what}: {_name(given)} takes {parameter.name!r} by its place only", "Remove the `/` after it.", where)
+            raise refused(f"{what}: {_name(given)} takes {parameter.name!r} as a positional-only parameter", "Remove the `/` after it.", where)
     return tuple(name for name in names if name in {p.name for p in needed})
 
 

@@ -22,7 +22,7 @@ def compared(value: Any, what: str) -> Any:
     if isinstance(value, list | tuple):
         return [part if part is None or isinstance(part, dict) else compared(part, what) for part in value]  # equal ones do no harm
     name = "None" if value is None else f"a {type(value).__name__}"
-    raise TaskError(f"agg.{what} is given {name}, which no store holds in a form that can be compared.", _remedy(value))
+    raise TaskError(f"agg.{what} cannot compare {name}: a store does not keep its order.", _remedy(value))
 
 
 def _remedy(value: Any) -> str:

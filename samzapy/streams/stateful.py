@@ -29,7 +29,7 @@ def reduce(stream: Stream[Any, Any], name: str, fn: Any, value: Any) -> Table[An
     where = place()
     kind = stream.node.value if value is None else kind_of(value, f"reduce({name!r}, value=…)")
     if kind is None:
-        raise refused(f"reduce({name!r}): the kind of its values is not known", "Say it: value=….", where)
+        raise refused(f"reduce({name!r}): the kind of its values is not known", "Give the kind: value=….", where)
     return _rolling(stream, name, "reduce", kind, kind, add=function(fn, "reduce", where, names=(), values=2))
 
 
@@ -40,11 +40,11 @@ def fold(stream: Stream[Any, Any], name: str, zero: Any, add: Any, value: Any, i
         beginning = stream.app.keeper(initial, f"fold({name!r})")
         _refuse_other_keys(stream, beginning, f"fold({name!r}, initial=…)", where)
         if isinstance(beginning, Rolling) and beginning.result is not None:
-            raise refused(f"fold({name!r}): a table of aggregates cannot be its beginning", "Begin with a table of a topic, or of a fold.", where)
+            raise refused(f"fold({name!r}): a table of aggregates cannot be its initial table", "Begin with a table of a topic, or of a fold.", where)
         if beginning.value != kind:
             raise refused(f"fold({name!r}): it keeps {kind}, and its initial table has {beginning.value}", "Give both one kind: value=….", where)
     if not callable(zero):
-        raise refused(f"fold({name!r}): its beginning is made by a function, not {zero!r}", f"Write lambda: {zero!r}.", where)
+        raise refused(f"fold({name!r}): its initial value must come from a function, not {zero!r}", f"Write lambda: {zero!r}.", where)
     found = function(add, "fold", where, names=("time",), values=2)
     return _rolling(stream, name, "fold", kind, kind, zero=zero, add=found, initial=beginning)
 
@@ -123,7 +123,7 @@ def checked_aggregates(
         if not isinstance(each, Aggregate):
             raise refused(f"{what}: {part} is {type(each).__name__}, not an aggregate", "Use agg.count(), agg.sum(…) or Aggregate(…).", where)
         if part in RESERVED:
-            raise refused(f"{what}: no aggregate can be called {part!r}", f"Taken are {', '.join(RESERVED)}.", where)
+            raise refused(f"{what}: no aggregate can be called {part!r}", f"These names are reserved: {', '.join(RESERVED)}.", where)
     return {part: each.of(kind) for part, each in aggregates.items()}
 
 

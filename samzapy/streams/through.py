@@ -36,7 +36,7 @@ def repartition(stream: Stream[Any, Any], name: str, by: Any, value: Any, partit
     if type(choices) is not int or choices < 1:
         raise refused(f"{what}: choices={choices!r}", "It is a whole number, 1 or more: among how many partitions a key's records are spread.", where)
     if choices > 1 and by != KEY:
-        raise refused(f"{what}: choices={choices} with by=…", "Only where the key chooses the partition can it choose among several.", where)
+        raise refused(f"{what}: choices={choices} with by=…", "`choices` works only if the key chooses the partition.", where)
     of_key = "repartition" if choices == 1 else PARTIAL_KEY
     how = of_key if by == KEY else ROUND_ROBIN if by == ROUND_ROBIN else DIRECT
     return _through(stream, name, how, found, stream.node.key, value, partitions, where, choices=choices)
@@ -58,7 +58,7 @@ def _through(
     app.refuse_no_count(partitions, what, where)
     kind = node.value if value is None else kind_of(value, f"{what}, value=…")
     if kind is None:
-        raise refused(f"{what}: the kind of its values is not known, and they go through a topic", "Say it: value=dict, say.", where)
+        raise refused(f"{what}: the kind of its values is not known, and they go through a topic", "Give the kind, for example value=dict.", where)
     writer = app.add(
         Repartition, inputs=(node,), key=key, value=PANES if kind == PANE else kind, name=name, how=how, function=found, partitions=partitions,
         **rest,

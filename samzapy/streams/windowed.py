@@ -110,7 +110,7 @@ class Windowed(Generic[K, V]):
         """
         kind = self._stream.node.value
         if kind is None:
-            raise refused(f"window reduce({name!r}): the kind of its values is not known", "Say it before it: .map(…, value=…).", place())
+            raise refused(f"window reduce({name!r}): the kind of its values is not known", "Give the kind in the step before: .map(…, value=…).", place())
         return self._panes(name, "reduce", kind, add=function(fn, "reduce", place(), names=(), values=2), merge=fn)
 
     def fold(
@@ -124,9 +124,9 @@ class Windowed(Generic[K, V]):
         """
         where = place()
         if not callable(zero):
-            raise refused(f"fold({name!r}): its beginning is made by a function, not {zero!r}", f"Write lambda: {zero!r}.", where)
+            raise refused(f"fold({name!r}): its initial value must come from a function, not {zero!r}", f"Write lambda: {zero!r}.", where)
         if merge is None and self._window.size_ms != self._window.every_ms:
-            raise refused(f"fold({name!r}): windows that overlap are merged of slices, and there is no `merge`", "Give it: merge=….", where)
+            raise refused(f"fold({name!r}): windows that overlap are merged from slices, which needs `merge`", "Give it: merge=….", where)
         kind = kind_of(value, f"fold({name!r}, value=…)")
         return self._panes(name, "fold", kind, zero=zero, add=function(add, "fold", where, names=("time",), values=2), merge=merge)
 
@@ -137,7 +137,7 @@ class Windowed(Generic[K, V]):
         merges = {part: each.merge for part, each in parts.items()}
         lost = sorted(part for part, merge in merges.items() if merge is None)
         if lost and self._window.size_ms != self._window.every_ms:
-            raise refused(f"aggregate({name!r}): windows that overlap are merged of slices, and {', '.join(lost)} has no `merge`", "Give it one.", where)
+            raise refused(f"aggregate({name!r}): windows that overlap are merged from slices, and {', '.join(lost)} has no `merge`", "Give it one.", where)
         zero, add, result = added_up(parts, where)
 
         def merge(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def refuse_timeless(node: Node, what: str, where: str) -> None:
     """Raise ConfigurationError if nothing says how late the records of a stream may be."""
     for source in sources_of(node):
         if not isinstance(source, Source):
-            raise refused(f"{what}: the changes of a table have no event time", "Read the topic as a stream.", where)
+            raise refused(f"{what}: the changes of a table have no event time", "Read the topic as a stream: app.stream(…).", where)
         if source.timing is None:
             hint = f"app.stream({source.topic!r}, …, watermark_delay=\"5s\"): how much older than the newest record of its partition may a record be?"
             raise refused(f"{what}: nothing says how late records of {source.topic!r} may be", hint, where)

@@ -59,7 +59,7 @@ def refusals() -> dict[str, tuple[Callable[[App, Any], object], str]]:
         "the same before an internal topic": (lambda app, s: s.key_by(Tags, "by-tags", key=Tags).count("n"), "its field 'tags' is frozenset"),
         "a key that can change": (lambda app, s: app.stream("b", key=Pair).count("n"), "Pair is not frozen"),
         "an unknown kind": (lambda app, s: s.map(lambda v: v).reduce("r", max), "the kind of its values is not known"),
-        "a zero": (lambda app, s: s.fold("f", 0, lambda a, b: a), "its beginning is made by a function, not 0"),
+        "a zero": (lambda app, s: s.fold("f", 0, lambda a, b: a), "its initial value must come from a function, not 0"),
         "any key of a part": (lambda app, s: s.lookup(app.table("t", key=str, value=str), on=str), "has only the part of 't'"),
         "keys of another kind": (lambda app, s: s.lookup(app.table("t", key=int, value=str)), "the stream's keys are str, the table's are int"),
         "a strange join": (lambda app, s: s.lookup(app.table("t", key=str, value=str), how="outer"), "how='outer'"),

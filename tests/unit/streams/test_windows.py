@@ -675,7 +675,7 @@ REFUSED: dict[str, tuple[Callable[[App, Any], object], str]] = {
     "negative": (lambda app, s: s.window(tumbling(timedelta(seconds=-1))), "is no duration"),
     "window": (lambda app, s: s.window("10s"), r"takes tumbling\(…\) or hopping\(…\)"),
     "emit": (lambda app, s: s.window(tumbling("1s"), emit=updates), r"takes FINAL or updates\(\)"),
-    "merge": (lambda app, s: s.window(hopping("2s", every="1s")).fold("f", dict, lambda a, v: a), "there is no `merge`"),
+    "merge": (lambda app, s: s.window(hopping("2s", every="1s")).fold("f", dict, lambda a, v: a), "which needs `merge`"),
     "reserved": (lambda app, s: s.window(tumbling("1s")).aggregate("a", start=agg.count()), "no aggregate can be called 'start'"),
     "updates again": (lambda app, s: s.window(tumbling("1s"), emit=updates()).count("a").window(tumbling("1m")).count("b"),
                       r"with updates\(\) the window 'a' gives several panes for one key"),
