@@ -19,6 +19,7 @@ from samzapy.api.errors import SerdeError, StateUnreadable, check, shortened, un
 from samzapy.ports import HeldValues
 
 MOST_HELD = 20_000  # rows
+MANY = 4  # times as many rows as are taken at once
 ROOM = 64  # bytes that a held number, or a key, takes at most in the store
 LARGEST = (1 << 63) - 1
 COUNT_BYTES = 4
@@ -236,18 +237,18 @@ class HeldRows:
             self._rows.put(row, None)
         return found
 
-    def take_all(self, end: int, count: int, most: int) -> list[tuple[Any, Entry]] | None:
-        """As `take`, of the `count` rows of a slice, in their order, if they are at most so many and all are held; None: they are not."""
+    def take_first(self, end: int, count: int, most: int) -> list[tuple[Any, Entry]] | None:
+        """As `take`, of the `count` rows of a slice the first so many, if all are held, and not so many that it takes long to order them; None: else."""
         slots = self.slots.get(end)
-        if slots is None or not len(slots) == count <= most:
+        if slots is None or not len(slots) == count <= MANY * most:
             return None
-        taken = sorted(slots.items(), key=row_of)
+        taken = sorted(slots.items(), key=row_of)[:most]
         self.log += [(slots, key, entry, state_of(entry)) for key, entry in taken]
-        for _, entry in taken:
+        for key, entry in taken:
             self._dirty -= entry.is_dirty
             if entry.is_stored:
                 self._rows.put(entry.row, None)
-        slots.clear()
+            del slots[key]
         return taken
 
     # -- for the store -----------------------------------------------------------------------------------------------------------------

@@ -82,6 +82,7 @@ class Slices:
         self._key = b""  # the last one that is done with, of the work
         self._has_key = False
         self._list: list[bytes] | None = None  # the keys of the work, if they are known
+        self._gone = 0  # of its rows that were taken from memory at once
         self._to = NEVER  # firing that a crash interrupted leads to this
         self._closed = NEVER  # as in the cursor: it outlives a lateness that is raised later
         self.at = self.wake = NEVER
@@ -208,15 +209,13 @@ class Slices:
         while limit > 0:
             if self._work is None:
                 self._work = self._next(to)
-                self._key, self._has_key, self._list = b"", False, None
+                self._key, self._has_key, self._list, self._gone = b"", False, None, 0
                 if self._work is None:
                     break
             what, end = self._work
-            taken = self._all_of(end, limit) if what == FIRE and self._is_alone and not self._has_key else None
-            if taken is not None:
-                given += taken
-                self._done(what, end)
-                limit -= len(taken) or 1
+            before = limit
+            limit -= self._take_first(end, limit, given) if what == FIRE and self._is_alone else 0
+            if limit != before:
                 continue
             keys = self._some_keys(what, end, limit)
             for data in keys:
@@ -246,11 +245,19 @@ class Slices:
         self._look()
         return given, is_done
 
-    def _all_of(self, end: int, most: int) -> list[Given] | None:
-        """The panes of a window that is a slice, which goes, if all its rows are in memory and at most so many; None: they are not."""
+    def _take_first(self, end: int, most: int, given: list[Given]) -> int:
+        """Of a window that is a slice the first panes, if all that are left of it are in memory. Returns how many steps that took; 0: they are not."""
         keys = self._keys.get(end)
-        taken = None if keys is None else self._held.take_all(end, len(keys), most)
-        return None if taken is None else [(key, self._made(end, key, "on_time", entry.records, entry.sum)) for key, entry in taken]
+        taken = None if keys is None else self._held.take_first(end, len(keys) - self._gone, most)
+        if keys is None or taken is None:
+            return 0
+        given += [(key, self._made(end, key, "on_time", entry.records, entry.sum)) for key, entry in taken]
+        self._gone += len(taken)
+        if self._gone == len(keys):
+            self._done(FIRE, end)
+        else:
+            self._key, self._has_key = taken[-1][1].row[KEY_AT:], True
+        return len(taken) or 1
 
     def _next(self, to: int) -> tuple[str, int] | None:
         """What is to be done next: a window that ends, or a slice that nobody needs any more."""

@@ -408,6 +408,16 @@ def _all_rows_leave_the_memory_between_two_records_of_a_slice(w: World) -> None:
         w.advance(20, 10)
 
 
+def _the_second_of_two_rows_comes_back_to_the_memory(w: World) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held, "MOST_HELD", 2)
+        for key in (b"a", b"b"):
+            w.add(key, 1, 5)
+        w.commit()
+        w.add(b"b", 2, 5)
+        w.advance(20, 10)
+
+
 def _cleared_but_for_the_slots_at_hand(rows: held.HeldRows) -> None:
     kept = {end: dict(slots) for end, slots in rows.slots.items()}
     at_hand = list(rows.slots.items())
@@ -429,7 +439,8 @@ def _all_taken_from_memory_alone(rows: held.HeldRows, end: int, count: int, most
 
 
 def _all_that_are_held(rows: held.HeldRows, end: int, count: int, most: int) -> Any:
-    return TAKE_ALL(rows, end, len(rows.slots.get(end, ())), most)
+    there = len(rows.slots.get(end, ()))
+    return TAKE_FIRST(rows, end, there, most) if there else None
 
 
 def _touched_without_a_log(rows: held.HeldRows, slots: Any, key: bytes, entry: held.Entry) -> None:
@@ -454,15 +465,15 @@ def _an_undone_record_of_a_new_key(w: World) -> None:
     w.advance(20, 10)
 
 
-CLEAR, TAKE_ALL = held.HeldRows.clear, held.HeldRows.take_all
+CLEAR, TAKE_FIRST = held.HeldRows.clear, held.HeldRows.take_first
 FRESH, BEGIN = SlicesInPlace.fresh, held.HeldRows.begin
 HELD_BUGS: dict[str, tuple[type, str, Any, Callable[[World], None]]] = {
     "it is not undone": (held.HeldRows, "undo", held.HeldRows.keep, _an_undone_record_and_one_that_stays),
     "it is not put before a cut": (HoldingStore, "write_held", lambda store: None, _a_commit_and_a_crash),
-    "the store's own row stays": (held.HeldRows, "take_all", _all_taken_from_memory_alone, _a_row_that_the_store_has_goes),
+    "the store's own row stays": (held.HeldRows, "take_first", _all_taken_from_memory_alone, _a_row_that_the_store_has_goes),
     "the store's own row stays, where not all are held": (held.HeldRows, "take", _taken_from_memory_alone, _a_row_that_only_the_store_has_goes),
     "rows that the store has and the memory has not are forgotten": (
-        held.HeldRows, "take_all", _all_that_are_held, _all_rows_leave_the_memory_between_two_records_of_a_slice,
+        held.HeldRows, "take_first", _all_that_are_held, _the_second_of_two_rows_comes_back_to_the_memory,
     ),
     "the store's own row stays, of a window that may be late": (
         held.HeldRows, "delete", lambda rows, end, key, row: rows.slots.get(end, {}).pop(key, None), _a_row_that_the_store_has_goes,
@@ -496,11 +507,10 @@ def test_a_slice_that_was_taken_is_there_again_when_the_hook_raised() -> None:
     for key in (b"b", b"a"):
         w.add(key, 2, 5)
     rows = w.slices._held
-    assert rows.take_all(10, 3, 9) is None, "one of three is not held"
-    assert rows.take_all(10, 2, 1) is None, "more than may be taken at once"
-    taken = rows.take_all(10, 2, 2)
-    assert taken is not None
-    assert [(key, entry.sum) for key, entry in taken] == [(b"a", 2), (b"b", 2)]
+    assert rows.take_first(10, 3, 9) is None, "one of three is not held"
+    assert rows.take_first(10, 2, 0) is None, "many more than may be taken at once"
+    taken = rows.take_first(10, 2, 1), rows.take_first(10, 1, 1)
+    assert [(key, entry.sum) for found in taken for key, entry in found or ()] == [(b"a", 2), (b"b", 2)]
     assert (rows.slots[10], rows.unwritten_bytes) == ({}, 0)
     w.store.undo()
     assert {key: entry.sum for key, entry in rows.slots[10].items()} == {b"a": 2, b"b": 2}
