@@ -1,7 +1,7 @@
 """What a process exits with: a command, and a container that a job has started.
 
 Each error class of samzapy.api.errors has one of these. A run exits with the code of its first error; container/runner.py says with which code a
-container exits.
+container exits, cli/main.py and cli/running.py with which code a command does.
 """
 
 from __future__ import annotations

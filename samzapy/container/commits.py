@@ -14,8 +14,8 @@ from samzapy.container.growth import Growth
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.poison_search import PoisonSearch
-from samzapy.container.schedule import Schedule
 from samzapy.container.task_instance import TaskInstance
+from samzapy.container.timers import Schedule
 from samzapy.container.transaction import Transaction
 from samzapy.ports import Clock
 

@@ -3,7 +3,7 @@
 Which tasks it owns is what the coordinator topic says, read after its producer was initialised (O1, O2) and again whenever the coordinator says
 that there is a newer record: tasks join and leave while the others run. All that was not committed is rebuilt from Kafka.
 
-    transaction.py    what the open transaction holds        schedule.py, duties.py   what is due, as a table
+    transaction.py    what the open transaction holds        timers.py, duties.py     what is due, as a table
     processing.py     a batch: the hot loop                  assigned.py              the coordinator topic, instructions
     commits.py        commit between two records             joining.py               tasks that are being started
     rollback.py       after an abort                         tasks.py                 window, end of stream, stopping
@@ -41,13 +41,13 @@ from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.processing import Processing
 from samzapy.container.report import Report
 from samzapy.container.rollback import RollBack
-from samzapy.container.schedule import LOOK_S, Schedule
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.standby import Standbys
 from samzapy.container.starter import Starter
 from samzapy.container.task_instance import TaskInstance
 from samzapy.container.task_start import TaskStart
 from samzapy.container.tasks import Tasks
+from samzapy.container.timers import LOOK_S, Schedule
 from samzapy.container.times import Times
 from samzapy.container.tracing import Tracing
 from samzapy.container.transaction import Transaction

@@ -37,10 +37,10 @@ from samzapy.container.joining import Joining
 from samzapy.container.pausing import Pausing
 from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.rollback import WINDOW
-from samzapy.container.schedule import NEVER, Duty, Schedule
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.standby import Standbys
 from samzapy.container.tasks import Tasks
+from samzapy.container.timers import NEVER, Duty, Schedule
 from samzapy.container.times import Times
 from samzapy.container.transaction import Transaction
 from samzapy.plan.crowded import SPAN_S, Spent, crowded

@@ -24,9 +24,9 @@ from samzapy.container.pausing import Paused
 from samzapy.container.poison_search import Culprit, PoisonSearch
 from samzapy.container.requests import Requests
 from samzapy.container.retry_notice import RetryNotice
-from samzapy.container.schedule import Schedule
 from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.container.tasks import Tasks
+from samzapy.container.timers import Schedule
 from samzapy.container.tracing import Process, Tracing
 from samzapy.container.transaction import Transaction
 from samzapy.model.offsets import next_offset

@@ -1,6 +1,6 @@
 """T1 to T4: from a committed log to stores that a task may use.
 
-A restore ends at its own barrier (barriers.py). Every batch that is applied carries the position it leads to, so a crash in the middle goes
+A restore ends at its own barrier (restore_barriers.py). Every batch that is applied carries the position it leads to, so a crash in the middle goes
 on from there.
 
 Tasks that start together share one barrier transaction and one reading consumer; the records go to their stores as they come. A restore is
@@ -16,10 +16,10 @@ from typing import NoReturn, cast
 
 from samzapy import failpoints
 from samzapy.api.errors import StateMismatch, StateRefused
-from samzapy.container.barriers import BATCH_RECORDS, STRANGER, Barriers, Steps, at
 from samzapy.container.first_start import refuse_emptied, refuse_orphans
 from samzapy.container.generations import Opened, begin_empty, open_store
 from samzapy.container.ownership import Ownership
+from samzapy.container.restore_barriers import BATCH_RECORDS, STRANGER, Barriers, Steps, at
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.container.task_instance import Restored, TaskInstance
 from samzapy.ids import random_id

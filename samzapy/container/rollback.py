@@ -16,9 +16,9 @@ from samzapy.container.inputs import Inputs
 from samzapy.container.joining import Joining
 from samzapy.container.ownership import Ownership
 from samzapy.container.poison_search import Culprit, GiveUp, PoisonSearch, Replay
-from samzapy.container.schedule import Schedule
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.tasks import Tasks
+from samzapy.container.timers import Schedule
 from samzapy.container.transaction import Contents, Transaction
 from samzapy.model.states import TaskState
 

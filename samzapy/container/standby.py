@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from samzapy import failpoints
 from samzapy.api.errors import SamzapyError
-from samzapy.container.barriers import changes_of, runs
 from samzapy.container.generations import open_store
+from samzapy.container.restore_barriers import changes_of, runs
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel

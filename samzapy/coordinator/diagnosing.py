@@ -11,8 +11,8 @@ from samzapy.coordinator.events import JOB, Events
 from samzapy.plan.diagnosis import Finding, diagnose
 from samzapy.plan.hints import LOOK_S, Hints, hint_json
 from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
+from samzapy.plan.late_records_hint import TooLate
 from samzapy.plan.seconds import times_in_seconds
-from samzapy.plan.too_late import TooLate
 from samzapy.ports import Clock
 
 DEATHS_MS = 600_000

@@ -14,9 +14,9 @@ from typing import Any
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, StateRefused, TransactionAborted
 from samzapy.coordinator.coordinator_log import CoordinatorLog
+from samzapy.coordinator.ended_containers import Liveness
 from samzapy.coordinator.history import History, RunFacts
 from samzapy.coordinator.live_changes import Changes
-from samzapy.coordinator.liveness import Liveness
 from samzapy.coordinator.membership import job_state
 from samzapy.coordinator.movement import Movement
 from samzapy.coordinator.ownership_records import OwnershipRecords, needed_keys

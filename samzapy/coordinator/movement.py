@@ -16,7 +16,7 @@ from samzapy.model.states import TaskState
 from samzapy.plan.assignment import plan
 from samzapy.plan.members import Phase
 from samzapy.plan.moves import decide_moves
-from samzapy.plan.standby import standbys
+from samzapy.plan.standby_placement import standbys
 from samzapy.ports import Clock, Launcher
 
 LOG = logging.getLogger("samzapy.coordinator")

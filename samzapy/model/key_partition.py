@@ -1,4 +1,7 @@
-"""Which partition a key belongs to: by murmur2, as Kafka's default partitioner in Java does it, so the same one as with every other client."""
+"""Which partition a key belongs to: by murmur2, as Kafka's default partitioner in Java does it, so the same one as with every other client.
+
+Of an ordinary record the client itself computes it (`partitioner` in kafka/producer.py).
+"""
 
 from __future__ import annotations
 

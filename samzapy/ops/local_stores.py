@@ -13,8 +13,8 @@ from pathlib import Path
 from samzapy.api.errors import ConfigurationError, StateRefused, TopicMissing
 from samzapy.api.task import StreamTask
 from samzapy.config.schema import Settings
-from samzapy.container.barriers import changes_of
 from samzapy.container.generations import close_all, kept_of, look_at_store
+from samzapy.container.restore_barriers import changes_of
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel

@@ -1,4 +1,4 @@
-"""Which findings people are told of: those that last, until they have been gone for a while."""
+"""Which findings people are told of: those that last, until they have been gone for a while. What is a finding: diagnosis.py."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from samzapy.streams.places import place, refused
 from samzapy.streams.stream import Stream
 from samzapy.streams.table import Table
 from samzapy.streams.walk import sources
-from samzapy.streams.windows import Duration, milliseconds
+from samzapy.streams.window_shapes import Duration, milliseconds
 
 N = TypeVar("N", bound=Node)
 K = TypeVar("K")

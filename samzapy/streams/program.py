@@ -26,15 +26,15 @@ from samzapy.streams.compile_through import early, early_time
 from samzapy.streams.compiled import FILE, Compiled
 from samzapy.streams.graph import FlatMap, Graph, Node, Reader, Repartition, Rolling, Sink, Source, To, Way
 from samzapy.streams.internal import topics_of
-from samzapy.streams.operators.window_slices import LATE
+from samzapy.streams.operators.window_firing import LATE
 from samzapy.streams.partition_choice import partition_names
 from samzapy.streams.places import OURS
 from samzapy.streams.task_windows import Stage, TaskWindows, sums_of
 from samzapy.streams.unchanged import unchanged
 from samzapy.streams.unreadable import of_tables
 from samzapy.streams.walk import readers, sources
+from samzapy.streams.window_shapes import PANE
 from samzapy.streams.windowed import Late, WindowAggregate, late_of, pane_json, windows_of
-from samzapy.streams.windows import PANE
 
 NONE: Mapping[str, Combiner] = MappingProxyType({})
 OF_TIME = ("moved", "heard", "plain_times", "time_is", "written_at")

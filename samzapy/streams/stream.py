@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 from samzapy.streams import stateful, through
 from samzapy.streams.agg import Aggregate
-from samzapy.streams.emit import FINAL, Emit
+from samzapy.streams.emit_option import FINAL, Emit
 from samzapy.streams.familiar import no_operator
 from samzapy.streams.functions import OfBoth, OfHeaders, OfKey, OfTime, function
 from samzapy.streams.graph import Branch, Filter, FilterMap, FlatMap, Map, Merge, Node, Peek, Sink, Way
 from samzapy.streams.kinds import Kind, kind_of, returned_kind
 from samzapy.streams.places import place, refused
-from samzapy.streams.windows import Duration, Window
+from samzapy.streams.window_shapes import Duration, Window
 
 if TYPE_CHECKING:
     from samzapy.streams.app import App

@@ -14,10 +14,10 @@ from samzapy.streams.combining import partial_windows, records_of
 from samzapy.streams.graph import Graph, Node, Reader
 from samzapy.streams.operators.held import ROOM, Sums, is_dict_of_plain, is_never_plain, is_plain, is_plain_int
 from samzapy.streams.operators.partials import SlicesOfSums
-from samzapy.streams.operators.window_slices import Slices
+from samzapy.streams.operators.window_firing import Slices
 from samzapy.streams.walk import roots_of
+from samzapy.streams.window_shapes import Pane
 from samzapy.streams.windowed import WindowAggregate, windows_of
-from samzapy.streams.windows import Pane
 
 FOREIGN_MARK = (
     "Find out who writes into the topic: samzapy alone may. With `on_error: {then: dead_letter}` such a record is set aside, and time goes on without it."

@@ -9,13 +9,13 @@ from samzapy.streams.graph import Reader, Repartition
 from samzapy.streams.kinds import Kind, kind_of
 from samzapy.streams.partition_choice import BROADCAST, DIRECT, PARTIAL_KEY, ROUND_ROBIN
 from samzapy.streams.places import place, refused
-from samzapy.streams.windows import PANE
+from samzapy.streams.window_shapes import PANE
 
 if TYPE_CHECKING:
     from samzapy.streams.stream import Stream
 
 KEY = "key"
-PANES = Kind("record:samzapy.streams.windows:Pane", PANE.cls)
+PANES = Kind("record:samzapy.streams.window_shapes:Pane", PANE.cls)
 
 
 def key_by(stream: Stream[Any, Any], fn: Any, name: str, key: Any, value: Any, partitions: int | None, combine: bool) -> Stream[Any, Any]:

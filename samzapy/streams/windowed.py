@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from samzapy.config.units import format_duration
 from samzapy.streams.agg import Aggregate, collect
-from samzapy.streams.emit import FINAL, Emit
+from samzapy.streams.emit_option import FINAL, Emit
 from samzapy.streams.functions import Function, function
 from samzapy.streams.graph import Graph, Keeps, Node, Source
 from samzapy.streams.kinds import BYTES, DICT, INTEGER, JSON, Kind, kind_of, plain
@@ -16,7 +16,7 @@ from samzapy.streams.partition_choice import refuse_scattered
 from samzapy.streams.places import place, refused
 from samzapy.streams.stateful import added_up, checked_aggregates
 from samzapy.streams.stream import Stream
-from samzapy.streams.windows import PANE, Duration, Pane, Window, milliseconds
+from samzapy.streams.window_shapes import PANE, Duration, Pane, Window, milliseconds
 
 if TYPE_CHECKING:
     from samzapy.streams.app import App

@@ -19,12 +19,12 @@ from typing import Any
 from samzapy import failpoints
 from samzapy.api.errors import InDoubt, LogError, TransactionAborted
 from samzapy.container import starter
-from samzapy.container.barriers import Barriers
 from samzapy.container.committer import Committer
 from samzapy.container.container import Container
 from samzapy.container.inputs import Inputs
 from samzapy.container.ownership import Ownership
 from samzapy.container.processing import Processing
+from samzapy.container.restore_barriers import Barriers
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.starter import Starter
 from samzapy.container.task_start import TaskStart

@@ -15,7 +15,7 @@ from samzapy.container.marked_lane import MarkedLane
 from samzapy.container.marks import Marks
 from samzapy.model.event_time import LaneMark
 from samzapy.streams.combining import Combiner
-from samzapy.streams.operators.window_slices import Slices
+from samzapy.streams.operators.window_firing import Slices
 from tests.unit.streams import test_planted_stages as stages
 from tests.unit.streams import test_windows as windows
 

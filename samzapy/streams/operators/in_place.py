@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from samzapy.streams.operators.held import KEY_TYPES, Slots
-from samzapy.streams.operators.window_slices import MOST_KEYS, Slices
+from samzapy.streams.operators.window_firing import MOST_KEYS, Slices
 
 
 class SlicesInPlace(Slices):

@@ -1,4 +1,4 @@
-"""The rows of a window's store, which window_slices.py keeps and describes; and for people, read back as keys, spans of time and accumulators."""
+"""The rows of a window's store, which window_firing.py keeps and describes; and for people, read back as keys, spans of time and accumulators."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from samzapy.streams import FINAL, App, Pane, agg, hopping, tumbling, updates
 from samzapy.streams import compile as compiling
 from samzapy.streams import task_windows as stage
 from samzapy.streams.operators.rows import CURSOR
-from samzapy.streams.operators.window_slices import Slices
+from samzapy.streams.operators.window_firing import Slices
 from samzapy.testing import Harness
 
 T0 = 1_600_041_600_000

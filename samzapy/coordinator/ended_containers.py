@@ -1,4 +1,5 @@
-"""Which containers are alive: those that ended, fell silent or do not release their tasks are fenced before anything else is decided.
+"""What is done with containers that ended, fell silent or do not release their tasks: they are fenced before anything else is decided. The rule is
+in plan/declared_dead.py.
 
 A container is believed dead for one of four reasons: its process was seen to end, its lease is over, it did not register, it did not
 release. None of them is proof, and none needs to be: it is ended in the coordinator topic and fenced, so that it may wake up at any time

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from samzapy.plan.standby import standbys
+from samzapy.plan.standby_placement import standbys
 
 HOSTS = ["A", "B", "C", "D"]
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no failure

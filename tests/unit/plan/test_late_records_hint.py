@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from samzapy.plan.diagnosis import Finding
-from samzapy.plan.too_late import LOOKS, TooLate
+from samzapy.plan.late_records_hint import LOOKS, TooLate
 
 
 def tasks(*counts: tuple[int, int]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""When a window gives panes."""
+"""The option `emit` of a window: panes once, when it ends, or updates as well. When it fires is decided in operators/window_firing.py."""
 
 from __future__ import annotations
 

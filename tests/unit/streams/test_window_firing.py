@@ -21,12 +21,12 @@ from samzapy.store.holding import HoldingStore
 from samzapy.store.memory import MemoryEngine
 from samzapy.store.rocks import RocksEngine
 from samzapy.streams.operators import held, in_place
-from samzapy.streams.operators import window_slices as slices
+from samzapy.streams.operators import window_firing as slices
 from samzapy.streams.operators.held import Sums
 from samzapy.streams.operators.in_place import SlicesInPlace
 from samzapy.streams.operators.rows import CURSOR, SLICE
-from samzapy.streams.operators.window_slices import LATE
-from samzapy.streams.windows import Pane, Window
+from samzapy.streams.operators.window_firing import LATE
+from samzapy.streams.window_shapes import Pane, Window
 
 STAMP = StoreStamp(StoreIdentity("job", "1", "Partition 0", "w", "bytes", "bytes"), "topic-id", 0, 0, 0)
 COLLECT = Sums(

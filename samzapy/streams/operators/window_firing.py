@@ -29,7 +29,7 @@ from samzapy.model.event_time import END, NEVER
 from samzapy.model.layout import time_bytes, time_of
 from samzapy.streams.operators.held import KEY_TYPES, HeldRows, Rows, Slots, Sums
 from samzapy.streams.operators.rows import CURSOR, KEY_AT, SLICE, SLICES_END, Cursor, different
-from samzapy.streams.windows import Pane, Window, pane
+from samzapy.streams.window_shapes import Pane, Window, pane
 
 MOST_KEYS = 200_000  # that are remembered, of all slices of a store together
 LATE: Final[Any] = object()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt
-from samzapy.coordinator.liveness import Liveness
+from samzapy.coordinator.ended_containers import Liveness
 from samzapy.coordinator.membership import Applicant, Launch, Member
 from samzapy.model.states import ContainerOutcome, ContainerState, TaskState
 from samzapy.plan.declared_dead import ASKED
