@@ -8,15 +8,32 @@ from msgspec import inspect as types
 
 ONE_FORM = (types.IntType, types.StrType, types.BytesType, types.BoolType, types.NoneType, types.EnumType, types.LiteralType, types.UUIDType, types.DateType)
 NUMBERS = (types.IntType, types.BoolType)
-REMEDY = "Let the fields of keys be str, int, bool, bytes, date, UUID, enums, and tuples or frozen records of them; write a time as milliseconds."
+REMEDY = (
+    "Let the fields of keys be str, int, bool, bytes, date, UUID, enums, and tuples or frozen records of them, all compared and all written; "
+    "write a time as milliseconds."
+)
 
 
 def why_no_key(cls: Any) -> str:
     """Why objects of a class cannot be keys of state; "" if they can."""
     try:
+        if why := _not_as_compared(cls):
+            return why
         return next((f"its field {name!r} is {what}" for name, kind in _fields(cls) if (what := _many_forms(kind))), "")
     except (TypeError, NameError) as error:
         return f"its fields cannot be looked at: {error}"
+
+
+def _not_as_compared(cls: Any) -> str:
+    """Why equal objects of a class may be written differently, or different ones alike, whatever their fields are; "" if that cannot be."""
+    config = getattr(cls, "__struct_config__", None)
+    if config is not None and config.omit_defaults:
+        return "it has omit_defaults=True, with which equal objects are written with and without a field"
+    ignored = [field.name for field in getattr(cls, "__dataclass_fields__", {}).values() if not field.compare]
+    if ignored:
+        return f"its field {ignored[0]!r} is written but not compared"
+    hidden = [name for name, field in getattr(cls, "model_fields", {}).items() if field.exclude]
+    return f"its field {hidden[0]!r} is compared but not written" if hidden else ""
 
 
 def key_fields(cls: Any) -> str:
