@@ -17,7 +17,7 @@ from samzapy.api.errors import ClusterUnreachable
 from samzapy.container.task_instance import TaskInput, TaskInstance
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.states import TaskState
-from samzapy.plan.stalled import Still, look, why_it_is_open, why_it_stands
+from samzapy.plan.stalled import Still, look, why_it_is_open, why_it_stands, why_unanswered
 from samzapy.ports import Consumer, Message
 
 LOG = logging.getLogger("samzapy.inputs")
@@ -238,18 +238,25 @@ class Inputs:
                 self._stands.pop(partition, None)
             else:
                 self._stands[partition] = still
-            if asks and (why := self._why_it_stands(partition, position)):
-                reasons.append(why)
-                self._said[partition] = position, why
+            if asks:
+                why, may_help = self._why_it_stands(partition, position)
+                if may_help:
+                    reasons.append(why)
+                elif why and self._said.get(partition) != (position, why):
+                    LOG.warning("%s", why)
+                if why:
+                    self._said[partition] = position, why
         self._said = {partition: said for partition, said in self._said.items() if at.get(partition) == said[0]}
         return reasons
 
-    def _why_it_stands(self, partition: TopicPartition, position: int) -> str:
+    def _why_it_stands(self, partition: TopicPartition, position: int) -> tuple[str, bool]:
+        """"" where it only has no more records; and whether a new consumer may help."""
         try:
             end = self._consumer.bounds(partition).end
         except ClusterUnreachable:
-            return ""  # that explains it
-        return why_it_stands(str(partition), position, end, self._by_partition[partition][0].end, self._stall_s)
+            return why_unanswered(str(partition), position, self._stall_s), False
+        why = why_it_stands(str(partition), position, end, self._by_partition[partition][0].end, self._stall_s)
+        return why, bool(why)
 
     def read_again(self, renew: Callable[[], None]) -> None:
         """Continue with a new consumer, which `renew` makes, at each task's next offsets; only between two batches."""

@@ -57,6 +57,14 @@ def why_it_stands(partition: str, position: int, end: int, run_end: int | None, 
     return ""
 
 
+def why_unanswered(partition: str, position: int, limit_s: float) -> str:
+    """What is to be said where the broker does not say either whether there are more records."""
+    return (
+        f"{partition} is at {position}, no record came for {limit_s:g} s, and its broker does not answer: it is away, or a quota of the cluster "
+        "holds back what this client gets (`kafka-configs.sh --describe --entity-type clients` and `users` list quotas)"
+    )
+
+
 def why_it_is_open(partition: object, offset: int, is_internal: bool) -> str:
     """Why a task waits at an open transaction. `is_internal`: of a topic between two stages of a program, into which the job alone writes."""
     whose = "another application's transaction"

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from samzapy import OutgoingMessageEnvelope, StreamTask, SystemStream
+from samzapy.api.errors import ClusterUnreachable
 from samzapy.container.container import Container
-from samzapy.model.offsets import TopicPartition
+from samzapy.model.offsets import Bounds, TopicPartition
+from samzapy.ports import Message
 from samzapy.testing.memory_log import MemoryConsumer, MemoryLog
 from tests.unit.container.bench import Bench
 
@@ -106,3 +108,34 @@ def test_a_partition_without_more_records_is_left_in_peace(tmp_path: Path, caplo
     container = bench.start()
     _step_for(bench, container, 300)
     assert (2, []) == (bench.log.made, warnings(caplog))
+
+
+class Unanswered(MemoryConsumer):
+    """As under a quota of the cluster: no records come, and no answer to other questions either."""
+
+    def poll(self, max_records: int, timeout_s: float) -> list[Message]:
+        super().poll(0, timeout_s)
+        return []
+
+    def bounds(self, partition: TopicPartition) -> Bounds:
+        raise ClusterUnreachable(f"the bounds of {partition}: no answer in 10 s.", "")
+
+
+def test_a_broker_that_does_not_answer_either_is_said_and_no_new_consumer_is_made(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bench, _ = _bench(tmp_path)
+    bench.log = LogWithASilentConsumer(bench.cluster)
+    bench.log.made = 1
+    container = bench.start()
+    _step_for(bench, container, 5)
+    bench.feed(("c", 3), partition=1)
+    consumer = container._consumer._now
+    consumer.__class__ = Unanswered
+    _step_for(bench, container, 200)
+    said = "in[1] is at 2, no record came for 60 s, and its broker does not answer: it is away, or a quota of the cluster holds back"
+    assert 1 == caplog.text.count(said), "once, however long it lasts"
+    assert 1 == sum(said in t["reason"] for t in container.status()["tasks"])
+    assert (2, consumer) == (bench.log.made, container._consumer._now)
+    consumer.__class__ = MemoryConsumer
+    _step_for(bench, container, 5)
+    assert [("a", 1), ("b", 2), ("c", 3)] == bench.read("out", 1)
+    assert not any(said in t["reason"] for t in container.status()["tasks"])
