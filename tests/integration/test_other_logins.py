@@ -119,9 +119,16 @@ def test_a_job_runs_with_a_certificate_of_its_own(place: Place, tmp_path: Path, 
     runs(Job(place.plain, tmp_path, unique, 2, kafka=place.with_certificate("client"), **SETTINGS), 0.0)
 
 
-@pytest.mark.parametrize(("name", "remedy"), [("", "Set `ssl.keystore.location`"), ("expired", "has not expired"), ("stranger", "the broker trusts")])
-def test_a_certificate_that_the_broker_does_not_accept_is_named(place: Place, name: str, remedy: str) -> None:
-    with pytest.raises(TlsFailed, match=f"the broker at {place.tls} does not accept this client's certificate") as refused, KafkaAdmin(
+@pytest.mark.parametrize(
+    ("name", "whose", "remedy"),
+    [
+        ("", "this client's certificate", "Set `ssl.keystore.location`"),
+        ("expired", r"the client certificate \S+/expired.p12 \(`ssl.keystore.location`\), which expired at ", "Put a new certificate, with its key, in its place"),
+        ("stranger", "this client's certificate", "the broker trusts"),
+    ],
+)
+def test_a_certificate_that_the_broker_does_not_accept_is_named(place: Place, name: str, whose: str, remedy: str) -> None:
+    with pytest.raises(TlsFailed, match=f"the broker at {place.tls} does not accept {whose}") as refused, KafkaAdmin(
         place.with_certificate(name)
     ) as admin:
         admin.cluster_id()
