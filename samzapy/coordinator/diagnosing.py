@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -29,6 +30,7 @@ class Diagnosing:
 
     def __init__(self, clock: Clock, events: Events) -> None:
         self.budget_bytes = 0  # `containers.memory`: what overlays and caches of a container may take
+        self.hang_s = 60.0  # `commit.timeout`
         self._certificate: tuple[int, Finding] | None = None  # since when
         self._clock = clock
         self._events = events
@@ -49,7 +51,7 @@ class Diagnosing:
         facts = job_facts(
             status, reports, self._events.commits(), self._events.since(), now_ms, self._failed_since(status), self._growing(status)
         )
-        found = [*diagnose(facts), *self._too_late.look(status["tasks"]), *times_in_seconds(status["tasks"])]
+        found = [*diagnose(replace(facts, hang_s=self.hang_s)), *self._too_late.look(status["tasks"]), *times_in_seconds(status["tasks"])]
         if status.get("paused"):  # it stands because people want it to
             found = [finding for finding in found if finding.code in HOLD_WHEN_PAUSED]
         for finding in self._hints.look(found, now_ms):

@@ -83,6 +83,7 @@ class JobCoordinator:
         self._ownership = OwnershipRecords(self._topic, run_id, clock)
         self.roster = Roster(job, run_id, tasks, settings.containers, ends, clock)
         self.roster.diagnosing.budget_bytes = settings.memory_bytes
+        self.roster.diagnosing.hang_s = settings.stop_timeout_s
         self._lease = Lease(job, run_id, self._ownership, settings, clock, process, is_alive)
         self._liveness = Liveness(self.roster, self._ownership, settings, clock)
         self._movement = Movement(self.roster, self._ownership, settings, clock, launcher)

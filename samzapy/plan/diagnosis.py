@@ -26,7 +26,7 @@ FLAPS = 3
 GROWS_MIB, FAR_S = 10.0, 5.0
 ROOM = 0.8  # of a container's time that a job of the right size takes
 WHEN_IT_RETURNS = (
-    "When it returns, the container goes on by itself. After `commit.timeout` (1 min unless the job file says otherwise) the container is ended and "
+    "When it returns, the container goes on by itself. After `commit.timeout` ({hang}) the container is ended and "
     "started again, and the record is processed again; if that hangs too, `on_error` of the job file applies to it: unless set, the job ends and names it."
 )
 NO_HURRY = "Until then its records are processed late, and none is lost as long as Kafka keeps them (the topic's `retention.ms`)."
@@ -82,11 +82,12 @@ def _flapping(job: JobFacts) -> Iterator[Finding]:
 
 
 def _stuck_hook(job: JobFacts) -> Iterator[Finding]:
+    then = WHEN_IT_RETURNS.format(hang=duration(job.hang_s))
     for c in job.containers:
         if c.silent_s >= STUCK_S and c.at:
             yield Finding(
                 "stuck-hook", ACT, f"Code of the job in container {c.number}{c.record} has not returned for {duration(c.silent_s)}; it is at {c.at}.",
-                {}, f"See what it waits for: `samzapy debug stack JOB.yaml --container {c.number}` {WHEN_IT_RETURNS}", f"container {c.number}", for_s=c.silent_s,
+                {}, f"See what it waits for: `samzapy debug stack JOB.yaml --container {c.number}` {then}", f"container {c.number}", for_s=c.silent_s,
             )  # fmt: skip
 
 

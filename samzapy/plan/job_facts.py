@@ -70,7 +70,7 @@ class ContainerFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFacts:
     """A job. `lag_rate`: by how many records a second it falls behind. `set_aside_s`, `skipped_s`: records a second that fail and
-    are set aside, or skipped."""
+    are set aside, or skipped. `hang_s`: `commit.timeout`, after which a container is ended whose hook does not return."""
 
     tasks: Sequence[TaskFacts]
     containers: Sequence[ContainerFacts]
@@ -79,3 +79,4 @@ class JobFacts:
     behind_s: float | None = None
     set_aside_s: float = 0.0
     skipped_s: float = 0.0
+    hang_s: float = 60.0

@@ -62,6 +62,7 @@ class Scene(Stage):
         self.notes = ()
         self.told = dict.fromkeys(range(3), 0)
         self.roster.diagnosing.budget_bytes = BUDGET
+        self.roster.diagnosing.hang_s = 600.0
         for number in range(3):
             self.roster.events.add(CONTAINER, "state", f"container {number} is RUNNING", container=number, state="RUNNING")
 

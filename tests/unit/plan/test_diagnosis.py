@@ -168,9 +168,10 @@ def test_who_dies_of_something_else_is_not_told_to_save_memory(why: str, remedy:
 def test_code_that_hangs_is_told_with_what_happens_next() -> None:
     finding = one(STUCK)
     assert "`samzapy debug stack JOB.yaml --container 1`" in finding.remedy
-    for words in ("When it returns", "After `commit.timeout`", "`on_error` of the job file applies", "unless set, the job ends"):
+    for words in ("When it returns", "After `commit.timeout` (60 s)", "`on_error` of the job file applies", "unless set, the job ends"):
         assert words in finding.remedy
     assert 43.0 == finding.for_s
+    assert "After `commit.timeout` (10 min)" in one(replace(STUCK, hang_s=600.0)).remedy
 
 
 def test_what_becomes_of_records_that_fail_is_what_the_job_does_with_them() -> None:
