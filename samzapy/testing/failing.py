@@ -13,10 +13,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def ends_the_run(method: F) -> F:
-    """For methods of a harness that process records: where the task's error is raised, the container has committed what came before, and ended."""
+    """For methods of a harness that process records: where the task's error is raised, the container has committed what came before, and ended. After a
+    run that has come to its end they begin a new one."""
 
     @wraps(method)
     def called(self: Any, *given: Any, **named: Any) -> Any:
+        if self._until_end and self._container is not None and self._container.finished:
+            self.stop()
         try:
             return method(self, *given, **named)
         except TaskError:

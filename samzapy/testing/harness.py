@@ -240,6 +240,7 @@ class Harness(EventTime):
         if self._container is not None:
             self._container.close()
             self._container = None
+        self._until_end = False
         if not keep_state:
             self._drop_scratch()
             self._new_scratch()
@@ -260,20 +261,18 @@ class Harness(EventTime):
             self._container.stop()
             self._container.close()
             self._container = None
+        self._until_end = False
 
     def end(self) -> None:
         """Do a bounded run, as `samzapy run --until-end`: up to the inputs' current ends, with `end_of_stream`, the final commit and `close()`."""
         self.stop()
         self._run += 1
         self._until_end = True
-        try:
-            container = self._container = self._start()
-            while not container.finished:
-                if not container.step(0.0):
-                    self.clock.advance(0.01)
-            self._warn_of_times_ahead(container)
-        finally:
-            self._until_end = False
+        container = self._container = self._start()
+        while not container.finished:
+            if not container.step(0.0):
+                self.clock.advance(0.01)
+        self._warn_of_times_ahead(container)
         self._run += 1  # the tasks of this run have ended: what follows is a new run
 
     @property

@@ -289,3 +289,17 @@ def test_a_job_file_that_is_given_again_is_read_anew_with_its_classes(tmp_path: 
         h.send("in", b"2")
         h.run()
         assert ["old", "new"] == [said for _, said in h.output("out")]
+
+
+class Copying(StreamTask):
+    def process(self, envelope, collector, coordinator):
+        collector.send("out", envelope.message, key="k")
+
+
+def test_after_its_end_it_begins_a_new_run() -> None:
+    topics = {"inputs": [{"topic": "in", "key": "string", "value": "json"}], "outputs": [{"topic": "out", "key": "string", "value": "json"}]}
+    with Harness(Copying, **topics) as h:
+        for number, process in enumerate((h.end, h.run, h.run, h.end, h.end, lambda: h.advance(1.0), h.run), 1):
+            h.send("in", number, key="a")
+            process()
+        assert [("k", number) for number in range(1, 8)] == h.output("out")
