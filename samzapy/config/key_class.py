@@ -32,7 +32,9 @@ def _not_as_compared(cls: Any) -> str:
     ignored = [field.name for field in getattr(cls, "__dataclass_fields__", {}).values() if not field.compare]
     if ignored:
         return f"its field {ignored[0]!r} is written but not compared"
-    hidden = [name for name, field in getattr(cls, "model_fields", {}).items() if field.exclude]
+    if getattr(cls, "model_config", {}).get("extra") == "allow":
+        return "it has fields that it does not declare (`extra` is allow)"
+    hidden = [name for name, field in getattr(cls, "model_fields", {}).items() if field.exclude] or list(getattr(cls, "__private_attributes__", ()))
     return f"its field {hidden[0]!r} is compared but not written" if hidden else ""
 
 

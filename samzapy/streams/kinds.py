@@ -64,17 +64,18 @@ class Kind:
             return "JSON has many forms of one key" if self.serde == JSON else ""
         if not self.is_record:
             return f"{self.cls.__name__} has more than one form in bytes"
-        frozen = getattr(getattr(self.cls, "__dataclass_params__", None), "frozen", False) or getattr(
-            getattr(self.cls, "__struct_config__", None), "frozen", False
-        )
-        if not frozen and not issubclass(self.cls, tuple):
-            return f"{self.cls.__name__} is not frozen"
-        return why_no_key(self.cls)
+        return why_no_key(self.cls) if _is_frozen(self.cls) else f"{self.cls.__name__} is not frozen"
 
     @property
     def key_fields(self) -> str:
         """Of keys of state: the fields, which may not change while there is state; "" if the serde alone decides the bytes."""
         return key_fields(self.cls) if self.is_record and self.cls is not None else ""
+
+
+def _is_frozen(cls: type) -> bool:
+    """A dataclass, msgspec.Struct or pydantic model whose objects cannot be changed, or a tuple."""
+    configs = (getattr(cls, name, None) for name in ("__dataclass_params__", "__struct_config__"))
+    return issubclass(cls, tuple) or any(getattr(c, "frozen", False) for c in configs) or bool(getattr(cls, "model_config", {}).get("frozen"))
 
 
 BYTES, INTEGER, DICT = Kind("bytes", bytes), Kind("integer", int), Kind(JSON, dict)

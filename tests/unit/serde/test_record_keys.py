@@ -127,9 +127,21 @@ class Hiding(pydantic.BaseModel):
     secret: str = pydantic.Field(default="", exclude=True)
 
 
+class Secretive(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True)
+    city: str
+    _secret: int = pydantic.PrivateAttr(default=0)
+
+
+class Open(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True, extra="allow")
+    city: str
+
+
 @pytest.mark.parametrize(
     ("cls", "said"),
     [
+        (Secretive, "'_secret' is compared but not written"), (Open, "does not declare"),
         (Sparse, "omit_defaults"), (OfSparse, "omit_defaults"), (Noted, "'note' is written but not compared"),
         (Hiding, "'secret' is compared but not written"),
     ],
