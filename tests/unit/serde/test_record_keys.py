@@ -19,6 +19,7 @@ from samzapy.api.errors import ConfigurationError, SerdeError, StateMismatch
 from samzapy.config.key_class import key_fields, why_no_key
 from samzapy.serde.record import RecordSerde
 from samzapy.serde.record_keys import RecordKeySerde, as_key
+from samzapy.streams.kinds import kind_of
 from samzapy.testing import Harness
 
 
@@ -125,6 +126,16 @@ class Hiding(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(frozen=True)
     city: str
     secret: str = pydantic.Field(default="", exclude=True)
+
+
+class FrozenModel(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(frozen=True)
+    city: str
+
+
+@pytest.mark.parametrize(("cls", "why"), [(FrozenModel, ""), (GoodModel, "GoodModel is not frozen"), (Place, ""), (GoodTuple, "")])
+def test_keys_of_programs_are_frozen(cls: Any, why: str) -> None:
+    assert why == kind_of(cls, "a key").why_no_key
 
 
 class Secretive(pydantic.BaseModel):
