@@ -59,8 +59,13 @@ def _loop(place: Place, is_keyed: bool) -> Figures:
     return _all_there(*less_idle(place, by_page(place) if is_keyed else place.input(), partial(_loop_over, place)), place)
 
 
-def _program(place: Place, program: str, is_keyed: bool) -> Figures:
-    return _all_there(*less_idle(place, by_page(place) if is_keyed else place.input(), partial(_program_over, place, program)), place)
+def in_two_containers(place: Place) -> Side:
+    """The program that brings the pages together, in two containers: beside what has two threads."""
+    return Side("by page, 2 containers", partial(_program, place, "by_page", False, 2))
+
+
+def _program(place: Place, program: str, is_keyed: bool, containers: int = 1) -> Figures:
+    return _all_there(*less_idle(place, by_page(place) if is_keyed else place.input(), partial(_program_over, place, program, containers)), place)
 
 
 def _all_there(figures: Figures, found: Counts, place: Place) -> Figures:
@@ -93,16 +98,16 @@ def _loop_over(place: Place, given: str) -> tuple[Used, Counts]:
         return used_by(lambda: run_loops(loop)), written(place, loop.output)
 
 
-def _program_over(place: Place, program: str, given: str) -> tuple[Used, Counts]:
+def _program_over(place: Place, program: str, containers: int, given: str) -> tuple[Used, Counts]:
     with place.attempt() as name:
-        return _run(place, name, program, given), written(place, f"{name}-out")
+        return _run(place, name, program, containers, given), written(place, f"{name}-out")
 
 
-def _run(place: Place, name: str, program: str, given: str) -> Used:
+def _run(place: Place, name: str, program: str, containers: int, given: str) -> Used:
     """The program over the input, up to its end."""
     output, folder = place.output(name), place.runs / name
     document = {
-        "job": name, "app": f"tests.bench.programs:{program}", "kafka": {"bootstrap.servers": place.servers}, "containers": {"count": 1},
+        "job": name, "app": f"tests.bench.programs:{program}", "kafka": {"bootstrap.servers": place.servers}, "containers": {"count": containers},
         "state": {"dir": str(folder / "state")},
     }  # fmt: skip
     path = folder / "job.yaml"

@@ -80,7 +80,7 @@ def flink(bench: str, parallelism: int, peers: Path) -> Command:
 
 PEERS: dict[str, dict[str, Callable[[Path], Command]]] = {  # by benchmark
     "w2": {"quix": partial(quix, "quix_w2.py"), "bytewax": bytewax, "kafka_streams": partial(kafka_streams, 1), "flink": partial(flink, "w2", 2)},
-    "w3": {"quix": partial(quix, "quix_w3.py"), "flink": partial(flink, "w3", 2)},
+    "w3": {"quix": partial(quix, "quix_w3.py"), "flink": partial(flink, "w3", 2), "flink_1_slot": partial(flink, "w3", 1)},
 }
 
 

@@ -51,9 +51,10 @@ def main() -> int:
             place = Place(servers, given.dir, runs, SMALL_RECORDS if given.small else given.records, given.small, _say)
             place.tidy()
             for bench in benches:
-                own = (throughput.w2 if bench == "w2" else windows.w3)(place).sides[:2]
-                sides = [*own, *(side for name in names if name in PEERS[bench] and (side := _side(place, bench, name)) is not None)]
-                pairs = [(own[1].name, side.name) for side in sides if side is not own[1]]
+                own = throughput.w2(place).sides[:2] if bench == "w2" else [*windows.w3(place).sides[:2], windows.in_two_containers(place)]
+                peers = [side for name in names if name in PEERS[bench] and (side := _side(place, bench, name)) is not None]
+                sides = [*own, *peers]
+                pairs = [(mine.name, side.name) for mine in own[1:] for side in (own[0], *peers)]
                 found = measure(Sides(sides, pairs, place.records), given.rounds, _say)
                 print("\n".join(table(f"{bench} beside others", found, pairs)), flush=True)
     except AssertionError as error:
