@@ -83,7 +83,7 @@ def test_a_job_that_can_run_passes_and_one_whose_topic_is_gone_fails(kafka: str,
 
     delete_topic(kafka, job.output)
     until(lambda: job.output not in admin(kafka).list_topics(timeout=10).topics, "the topic's end")
-    code, checks = doctor(str(job.file), "--set", "commit.timeout=2h", "--set", "containers.count=3", "--set", "web.host=0.0.0.0")
+    code, checks = doctor(str(job.file), "--set", "commit.timeout=2h", "--set", "containers.count=3", "--set", "web={host: 0.0.0.0, proxy: true}")
     assert (1, "fail") == (code, checks[f"topic {job.output}"]["state"])
     assert ["fail", "fail", "warn"] == [checks[name]["state"] for name in ("commit.timeout", "containers.count", "web.host")]
 
