@@ -18,7 +18,7 @@ from tests.figures import Tell
 from tests.integration.trouble import Trouble
 
 pytestmark = [pytest.mark.kafka, pytest.mark.prove, pytest.mark.timeout(900)]
-KEYS, PER_RECORD, TASKS = 2_000_000, 1000, 2
+KEYS, PER_RECORD, TASKS = 6_000_000, 1000, 2  # two million are restored within three frames
 
 
 def frames(address: str, name: str) -> Iterator[dict[str, Any]]:
@@ -34,7 +34,7 @@ def frames(address: str, name: str) -> Iterator[dict[str, Any]]:
 
 
 def test_the_bar_of_a_restore_goes_on_and_never_back(kafka: str, tmp_path: Path, tell: Tell) -> None:
-    """Two million keys whose local state is gone; as the check of the page has it."""
+    """Millions of keys whose local state is gone; as the check of the page has it."""
     job = Trouble(kafka, tmp_path, f"bar-{secrets.token_hex(4)}", TASKS, containers={"count": 1})
     job.feed([f"keys {PER_RECORD}"] * (KEYS // PER_RECORD))
     assert job.run_to_end().returncode == 0

@@ -43,7 +43,7 @@ class Troubled(StreamTask):
         elif what == "keys":
             for n in range(int(much)):
                 self.counts.put(f"{self.n}", 1)
-                self.n = (self.n + 1) % 1_000_000
+                self.n = (self.n + 1) % 3_000_000
         elif what == "hold":
             self.tell_the_time()
             re.match(r"(a|aa)+$", "a" * 60 + "b")  # it holds on: the interpreter's lock, for hours
