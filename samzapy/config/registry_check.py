@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from samzapy.config.key_errors import Finding
+from samzapy.config.parts import map_at
 from samzapy.config.registered import BY_TOPIC, REGISTRY, is_registered
 from samzapy.config.tree import Route
 
@@ -18,15 +19,14 @@ _URL = re.compile(r"https?://[^\s,]+(\s*,\s*https?://[^\s,]+)*")
 
 def check_registry(document: Mapping[str, Any], serdes: Iterable[tuple[Route, str]]) -> Iterator[Finding]:
     """What is wrong with the section, and with the places where its serdes are named."""
-    section = document.get(SECTION)
-    given = section if isinstance(section, Mapping) else {}
-    url, conf = given.get("url"), given.get("conf")
+    given = map_at(document, SECTION)
+    url = given.get("url")
     if isinstance(url, str) and _LOGIN.search(url):
         hint = 'Write it as conf: {basic.auth.user.info: "${REGISTRY_LOGIN}"}.'
         yield Finding((SECTION, "url"), "a login in the address would be seen wherever the address is shown", hint)
     elif isinstance(url, str) and not _URL.fullmatch(url.strip()):
         yield Finding((SECTION, "url"), "expected an address, or several with commas", "For example http://localhost:8081.")
-    for key, value in (conf if isinstance(conf, Mapping) else {}).items():
+    for key, value in map_at(given, "conf").items():
         if not (key.startswith(OF_CLIENT) or key == "proxy"):
             hint = "Its keys are those of the Kafka client's SchemaRegistryClient that begin with " + ", ".join(OF_CLIENT) + " and `proxy`."
             yield Finding((SECTION, "conf", key), f"{key!r} is no key of the registry's client that a job file may set", hint, at_key=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from samzapy.config.key_errors import Finding
+from samzapy.config.parts import map_at
 from samzapy.config.plain_scalars import read_scalar
 
 
@@ -21,9 +22,7 @@ def is_loopback(host: str) -> bool:
 
 def check_web(document: Mapping[str, Any]) -> Iterator[Finding]:
     """`web.host` beyond loopback without anything that encrypts."""
-    web = document.get("web")
-    if not isinstance(web, Mapping):
-        return
+    web = map_at(document, "web")
     host, proxy = web.get("host"), web.get("proxy")
     encrypts = read_scalar(proxy) if isinstance(proxy, str) else proxy  # a text: out of the environment
     if isinstance(host, str) and not is_loopback(host) and web.get("tls") is None and not encrypts:

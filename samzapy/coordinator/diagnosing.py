@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -49,9 +48,9 @@ class Diagnosing:
         now, now_ms = self._clock.monotonic(), self._clock.now_ms()
         self._next_at = max(self._next_at + LOOK_S, now + LOOK_S / 2)  # by the clock: counted from a look that came late, half an hour grew longer
         facts = job_facts(
-            status, reports, self._events.commits(), self._events.since(), now_ms, self._failed_since(status), self._growing(status)
+            status, reports, self._events.commits(), self._events.since(), now_ms, self._failed_since(status), self._growing(status), self.hang_s
         )
-        found = [*diagnose(replace(facts, hang_s=self.hang_s)), *self._too_late.look(status["tasks"]), *times_in_seconds(status["tasks"])]
+        found = [*diagnose(facts), *self._too_late.look(status["tasks"]), *times_in_seconds(status["tasks"])]
         if status.get("paused"):  # it stands because people want it to
             found = [finding for finding in found if finding.code in HOLD_WHEN_PAUSED]
         for finding in self._hints.look(found, now_ms):
@@ -126,6 +125,7 @@ def job_facts(
     now_ms: int,
     failed_s: tuple[float, float] = (0.0, 0.0),
     growing: Mapping[int, float] | None = None,
+    hang_s: float = 60.0,
 ) -> JobFacts:
     """The facts that the rules want, from a status document and what is kept beside it."""
     rebuilt = _rebuilt_s(events, now_ms)
@@ -158,7 +158,7 @@ def job_facts(
     rates = status["rates"]
     return JobFacts(
         tasks=tasks, containers=containers, lag=rates["lag"], lag_rate=rates["lag_rate"], behind_s=rates["behind_s"],
-        set_aside_s=failed_s[0], skipped_s=failed_s[1],
+        set_aside_s=failed_s[0], skipped_s=failed_s[1], hang_s=hang_s,
     )  # fmt: skip
 
 
