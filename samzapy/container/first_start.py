@@ -1,4 +1,7 @@
-"""T5, first half: a task without a checkpoint is at its first start only if nothing shows that it has committed before."""
+"""T5, first half: a task without a checkpoint is at its first start only if nothing shows that it has committed before.
+
+plan/start_refusals.py decides that; here it gets the facts. plan/local_store.py asks it about a local store and its changelog.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from samzapy.container.task_instance import TaskInstance
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import Startpoint
 from samzapy.plan.checkpoint_orders import decides
-from samzapy.plan.restore import emptied
+from samzapy.plan.start_refusals import emptied, orphaned
 
 
 def refuse_emptied(
@@ -37,7 +40,7 @@ def refuse_emptied(
 
 
 def refuse_orphans(task: TaskInstance, spec: ContainerSpec, order: Startpoint | None) -> None:
-    """Asked when its stores are restored: a changelog's state must belong to a checkpoint that names it, else it would be counted again, or is old.
+    """Asked when its stores are restored.
 
     Raises:
         StateRefused: there is state that no checkpoint names, and the order does not decide about it.
@@ -49,16 +52,6 @@ def refuse_orphans(task: TaskInstance, spec: ContainerSpec, order: Startpoint | 
         if name in known or not restored.records:
             continue
         partition = spec.stores[name].changelog_of(task.model.partition)
-        if task.checkpoint is None:
-            raise StateRefused(
-                f"{task.name}: there is no checkpoint in {spec.checkpoint_of(task.model)}, but {partition} holds "
-                f"{restored.records} records of state: processing the inputs again would count twice.",
-                "Run `samzapy reset JOB.yaml` to delete the state and start over, or set where every input continues: "
-                "`samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`).",
-            )
-        raise StateRefused(
-            f"{task.name}: store {name!r} is new to the checkpoint, but {partition} holds {restored.records} records: they are of another job's "
-            "store, or of one that was dropped by a command that did not finish.",
-            f"To start store {name!r} empty, remove it from `stores:`, run `samzapy state drop JOB.yaml {name} --execute`, and put it back; "
-            "or give it another `changelog`.",
-        )
+        checkpoints, has_checkpoint = str(spec.checkpoint_of(task.model)), task.checkpoint is not None
+        refusal = orphaned(task.name, checkpoints, has_checkpoint, name, str(partition), restored.records)
+        raise StateRefused(refusal.reason, refusal.remedy)

@@ -1,6 +1,6 @@
 """Opening the local store of a task: which generation is kept, which are set aside, when a new one is made.
 
-`plan/restore.decide` judges; this is the one place that carries it out, for a restore, a warm copy and `samzapy state` alike. A generation
+`plan/local_store.decide` judges; this is the one place that carries it out, for a restore, a warm copy and `samzapy state` alike. A generation
 that another process has open is never touched.
 """
 
@@ -13,7 +13,8 @@ from samzapy.container.spec import StoreSpec
 from samzapy.container.task_instance import Restored, TaskInstance
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.stamp import StoreIdentity
-from samzapy.plan.restore import ChangelogFacts, Decision, Keep, Refuse, decide
+from samzapy.plan.local_store import ChangelogFacts, Decision, Keep, decide
+from samzapy.plan.start_refusals import Refuse
 from samzapy.ports import Claim, StoreDirectory, StoreEngine
 
 

@@ -1,6 +1,6 @@
 """T1 to T4: from a committed log to stores that a task may use.
 
-A restore ends at its own barrier (restore_barriers.py). Every batch that is applied carries the position it leads to, so a crash in the middle goes
+A restore ends at its own barrier (restore_end.py). Every batch that is applied carries the position it leads to, so a crash in the middle goes
 on from there.
 
 Tasks that start together share one barrier transaction and one reading consumer; the records go to their stores as they come. A restore is
@@ -19,7 +19,7 @@ from samzapy.api.errors import StateMismatch, StateRefused
 from samzapy.container.first_start import refuse_emptied, refuse_orphans
 from samzapy.container.generations import Opened, begin_empty, open_store
 from samzapy.container.ownership import Ownership
-from samzapy.container.restore_barriers import BATCH_RECORDS, STRANGER, Barriers, Steps, at
+from samzapy.container.restore_end import BATCH_RECORDS, STRANGER, Barriers, Steps, at
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.container.task_instance import Restored, TaskInstance
 from samzapy.ids import random_id
@@ -29,7 +29,7 @@ from samzapy.model.checkpoint import Checkpoint, UnreadableCheckpoint, checkpoin
 from samzapy.model.offsets import TopicPartition, next_offset
 from samzapy.model.ownership import Startpoint
 from samzapy.plan.checkpoint_orders import decides, pending
-from samzapy.plan.restore import Refuse, emptied_by_order, lost_end, unnamed
+from samzapy.plan.start_refusals import Refuse, lost_end, unnamed
 from samzapy.plan.state_compatibility import other_inputs, refusal
 from samzapy.ports import Change, Clock, Consumer, Log, Message
 from samzapy.readers import FETCH_S, NewestCheckpoints, newest_checkpoints, only_deletions, read_ranges, true_end
@@ -297,11 +297,13 @@ class Restorer:
         """Raised before the record is loaded, so that the local store never claims to have seen it, however often the start is tried."""
         task, changelog = reading.task, TopicPartition(message.topic(), message.partition())
         checkpoints, position = str(self._spec.checkpoint_of(task.model)), int(reading.named)
-        refusal = unnamed(task.name, str(changelog), message.offset(), checkpoints, position, message.key())
-        if message.value() is None:
+        are_deletions = message.value() is None
+        if are_deletions:
             with self._log.restore_consumer("deletions") as consumer:
-                if only_deletions(consumer, changelog, position, reading.barrier, self._clock):
-                    refusal = emptied_by_order(task.name, str(changelog), message.offset(), checkpoints, position)
+                are_deletions = only_deletions(consumer, changelog, position, reading.barrier, self._clock)
+        refusal = unnamed(
+            task.name, str(changelog), message.offset(), checkpoints, position, message.key(), only_deletions=are_deletions
+        )
         raise StateRefused(refusal.reason, refusal.remedy)
 
     def _load(self, reading: _Reading, position: int, at_end: bool) -> None:

@@ -16,7 +16,7 @@ from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.stamp import StoreIdentity, StoreStamp
 from samzapy.model.timed import MARK, plain, put_ms, timed
-from samzapy.plan.restore import ChangelogFacts
+from samzapy.plan.local_store import ChangelogFacts
 from samzapy.ports import Change, Message, Outgoing, StoreDirectory, StoreEngine, TaskStore
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 from samzapy import failpoints
 from samzapy.api.errors import SamzapyError
+from samzapy.container.changelog_records import changes_of, runs
 from samzapy.container.generations import open_store
-from samzapy.container.restore_barriers import changes_of, runs
 from samzapy.container.spec import ContainerSpec, StoreSpec
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition, next_offset
-from samzapy.plan.restore import Refuse
+from samzapy.plan.start_refusals import Refuse
 from samzapy.ports import Change, Clock, Consumer, Log, TaskStore
 from samzapy.readers import read_checkpoint
 

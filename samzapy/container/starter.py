@@ -14,7 +14,7 @@ from samzapy.api.errors import NoLeader
 from samzapy.container.committer import fitting
 from samzapy.container.first_offsets import checked_offset, condemned_before, first_offset
 from samzapy.container.ownership import Ownership
-from samzapy.container.restore_barriers import Steps
+from samzapy.container.restore_end import Steps
 from samzapy.container.restorer import Restorer
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance

@@ -17,7 +17,8 @@ from samzapy.model.barrier import BARRIER_KEY, barrier_from_bytes
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import Bounds, TopicPartition
-from samzapy.plan.restore import ChangelogFacts, Refuse, not_whole, replaced
+from samzapy.plan.local_store import ChangelogFacts, not_whole
+from samzapy.plan.start_refusals import Refuse, replaced
 from samzapy.plan.state_compatibility import refusal
 from samzapy.ports import Clock, Consumer, Log, TopicFacts
 from samzapy.readers import decided_bounds, newest_checkpoints, read_ranges

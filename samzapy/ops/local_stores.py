@@ -13,8 +13,8 @@ from pathlib import Path
 from samzapy.api.errors import ConfigurationError, StateRefused, TopicMissing
 from samzapy.api.task import StreamTask
 from samzapy.config.schema import Settings
+from samzapy.container.changelog_records import changes_of
 from samzapy.container.generations import close_all, kept_of, look_at_store
-from samzapy.container.restore_barriers import changes_of
 from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.job_model import TaskModel
@@ -24,7 +24,8 @@ from samzapy.model.timed import plain
 from samzapy.ops.inspection import changelog_of, fold_partition, job_in_kafka, read_checkpoints, refuse, refuse_foreign, refuse_replaced
 from samzapy.ops.topics import growing
 from samzapy.plan.checkpoint_orders import decides, pending
-from samzapy.plan.restore import Keep, Refuse, emptied_by_order, unnamed
+from samzapy.plan.local_store import Keep
+from samzapy.plan.start_refusals import Refuse, unnamed
 from samzapy.ports import Change, Clock, Consumer, Log, StoreEngine, TopicFacts
 from samzapy.readers import decided_bounds, only_deletions, read_checkpoint, read_ledger, read_ranges
 from samzapy.serde.registry import serde_named
@@ -223,8 +224,8 @@ class LocalState:
             return None
         checkpoints = TopicPartition(job_of(self._settings).checkpoint_topic, place.task.partition)
         position = checkpoint.stores[place.store].position
-        is_emptied = only_deletions(consumer, place.log, offset, place.bounds.end, self._clock)
-        return (emptied_by_order if is_emptied else unnamed)(place.task.name, str(place.log), offset, str(checkpoints), position)
+        are_deletions = only_deletions(consumer, place.log, offset, place.bounds.end, self._clock)
+        return unnamed(place.task.name, str(place.log), offset, str(checkpoints), position, only_deletions=are_deletions)
 
     def _first_unnamed(self, consumer: Consumer, place: _Place, checkpoint: Checkpoint, order: Startpoint | None) -> int | None:
         """The offset of the first change that the checkpoint does not cover; an order may have written deletions."""

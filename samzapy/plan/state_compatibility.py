@@ -19,7 +19,7 @@ from samzapy.model.checkpoint import Checkpoint
 from samzapy.model.event_time import NEVER
 from samzapy.model.names import Job
 from samzapy.plan.forgetting import INTERNAL, KEY_FIELDS, OPERATOR, PARTITIONS, TABLE, TIME, is_of, table_subject
-from samzapy.plan.restore import Refuse
+from samzapy.plan.start_refusals import Refuse
 
 
 def refusal(checkpoint: Checkpoint, fingerprint: Mapping[str, str], stores: Mapping[str, bool]) -> Refuse | None:

@@ -24,14 +24,14 @@ from samzapy.container.container import Container
 from samzapy.container.inputs import Inputs
 from samzapy.container.ownership import Ownership
 from samzapy.container.processing import Processing
-from samzapy.container.restore_barriers import Barriers
+from samzapy.container.restore_end import Barriers
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.starter import Starter
 from samzapy.container.task_start import TaskStart
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.states import TaskState
-from samzapy.plan import restore
+from samzapy.plan import local_store
 from samzapy.readers import read_ledger
 from samzapy.store.committed import CommittedOverlay
 from samzapy.store.overlay import OverlayStore
@@ -169,7 +169,7 @@ def restore_off_by_one() -> AbstractContextManager[None]:
 
 
 def no_age_rule() -> AbstractContextManager[None]:
-    return _instead(restore, "RULES", restore.RULES[:-1])
+    return _instead(local_store, "RULES", local_store.RULES[:-1])
 
 
 def offsets_at_c3() -> AbstractContextManager[None]:

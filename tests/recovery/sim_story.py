@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from samzapy.container import purge, restore_barriers, restorer, standby
+from samzapy.container import purge, restore_end, restorer, standby
 from samzapy.container.spec import ContainerSpec
 from samzapy.model.offsets import TopicPartition
 from tests.recovery.sim_counting import Coverage, counting
@@ -35,12 +35,12 @@ BATCHES_THAT_FAIL = 0.1
 @contextmanager
 def batches_of(records: int) -> Iterator[None]:
     """Restores and warm copies take so many records at a time."""
-    before = restore_barriers.BATCH_RECORDS, restorer.BATCH_RECORDS, standby.BATCH_RECORDS
-    restore_barriers.BATCH_RECORDS = restorer.BATCH_RECORDS = standby.BATCH_RECORDS = records
+    before = restore_end.BATCH_RECORDS, restorer.BATCH_RECORDS, standby.BATCH_RECORDS
+    restore_end.BATCH_RECORDS = restorer.BATCH_RECORDS = standby.BATCH_RECORDS = records
     try:
         yield
     finally:
-        restore_barriers.BATCH_RECORDS, restorer.BATCH_RECORDS, standby.BATCH_RECORDS = before
+        restore_end.BATCH_RECORDS, restorer.BATCH_RECORDS, standby.BATCH_RECORDS = before
 
 
 @contextmanager

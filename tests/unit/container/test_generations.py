@@ -7,7 +7,8 @@ import pytest
 from samzapy.container.generations import Opened, look_at_store, open_empty, open_store
 from samzapy.model.checkpoint import Checkpoint, StoreMark
 from samzapy.model.stamp import StoreIdentity, StoreStamp
-from samzapy.plan.restore import ChangelogFacts, Keep, Refuse
+from samzapy.plan.local_store import ChangelogFacts, Keep
+from samzapy.plan.start_refusals import Refuse
 from tests.simulation.disk import DiskDirectory, Generation
 
 Disk = dict[str, Generation]

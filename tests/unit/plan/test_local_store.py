@@ -8,7 +8,8 @@ import pytest
 
 from samzapy.model.checkpoint import Checkpoint, StoreMark
 from samzapy.model.stamp import StoreIdentity, StoreStamp
-from samzapy.plan.restore import ChangelogFacts, Keep, Rebuild, Refuse, decide
+from samzapy.plan.local_store import ChangelogFacts, Keep, Rebuild, decide
+from samzapy.plan.start_refusals import Refuse
 from samzapy.ports import Claim
 
 DAY_MS = 86_400_000

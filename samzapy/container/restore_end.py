@@ -1,4 +1,4 @@
-"""T1, and the end of a restore: the barriers of tasks that start together.
+"""Where a restore ends: at the barriers that tasks write when they start together (T1), up to which T2 and T4 read.
 
 A restore ends at its own barrier: a record that this owner wrote after it fenced every predecessor, so all that was ever committed lies
 before it. Nothing depends on end offsets, on markers or on how compaction left the log.
@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from samzapy import failpoints
 from samzapy.api.errors import InDoubt, OffsetOutOfRange, StateRefused, check
+from samzapy.container.changelog_records import Run, runs
 from samzapy.container.ownership import Ownership
-from samzapy.container.spec import ContainerSpec, StoreSpec
+from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
 from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
 from samzapy.model.offsets import TopicPartition
-from samzapy.ports import Change, Clock, Consumer, Message
+from samzapy.ports import Clock, Consumer, Message
 
 LOG = logging.getLogger("samzapy.restore")
 BATCH_RECORDS = 2000
@@ -26,7 +27,6 @@ STUCK_S = 2.0
 STRANGER = "Another application writes to this topic: revoke its permission (`kafka-acls.sh`), or stop the program."
 T = TypeVar("T")
 Steps = Generator[bool, None, T]  # each step says whether it got on, or has to wait for something
-Run = Sequence[Message]  # records of one partition, in a row
 Take = Callable[[TopicPartition, Sequence[bytes | None], Run], None]  # a run and its keys
 Whose = Callable[[TopicPartition], tuple[TaskInstance, str]]  # task and store ("" for a checkpoint partition)
 
@@ -200,28 +200,6 @@ class Barriers:
                 "If another application does, revoke its permission (`kafka-acls.sh`), or stop the program. "
                 "Then run `samzapy reset JOB.yaml --coordinator --execute`: epochs go on above that one; state and checkpoints stay.",
             )
-
-
-def runs(batch: Sequence[Message]) -> Iterator[tuple[TopicPartition, Run]]:
-    """Split the batch into runs of one partition, so that work per partition is done per run, not per record."""
-    if not batch:
-        return
-    numbers, topics = [m.partition() for m in batch], [m.topic() for m in batch]
-    begin, end, count = 0, 0, len(batch)
-    while begin < count:
-        number, topic = numbers[begin], topics[begin]
-        if begin == 0 and numbers.count(number) == count and topics.count(topic) == count:
-            end = count
-        while end < count and numbers[end] == number and topics[end] == topic:
-            end += 1
-        yield TopicPartition(topic, number), batch[begin:end]
-        begin = end
-
-
-def changes_of(run: Run, store: StoreSpec) -> list[Change]:
-    """The changes in records of a store's changelog: a barrier, or a record without a key, is none."""
-    values = store.values_of(run)
-    return [(key, value) for message, value in zip(run, values, strict=True) if (key := message.key()) is not None and key != BARRIER_KEY]
 
 
 def at(message: Message) -> str:

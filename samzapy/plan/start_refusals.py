@@ -1,0 +1,169 @@
+"""Why a task's start is refused: committed state or checkpoints were lost, or records would be counted twice. The steps are those of PROTOCOL.
+
+    before T1, and T3   the changelog is not the one in the checkpoint (`replaced`), or does not reach to it (`lost_end`)
+    T4                  the changelog has a change that no checkpoint names (`unnamed`)
+    T5                  no checkpoint, and this is no first start: records were deleted (`emptied`), or something shows earlier commits
+                        (`traced`, already when a store is opened in T3; `orphaned`, when all are restored)
+
+A changelog that was truncated is refused by local_store.py; other state than the job file asks for, by state_compatibility.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from samzapy.model.checkpoint import StoreMark
+from samzapy.model.ownership import Startpoint
+from samzapy.model.stamp import StoreIdentity
+from samzapy.ports import Claim
+
+MAX_KEY = 60  # bytes of a key that are told
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Neither would be right: stop, and say what to do."""
+
+    reason: str
+    remedy: str
+
+
+# -- the changelog and the checkpoint do not fit each other ----------------------------------------------------------------------------
+
+
+def replaced(topic: str, partition: int, topic_id: str, mark: StoreMark) -> Refuse | None:
+    """The topic of that name ("": there is none) is not the one that the checkpoint names."""
+    if mark.topic_id == topic_id:
+        return None
+    if mark.topic != topic:
+        return Refuse(
+            f"changelog {topic}[{partition}] is not the changelog in the checkpoint, which is {mark.topic}.",
+            "Change the store's `changelog` back, or run `samzapy reset JOB.yaml` to start over.",
+        )
+    what = "was deleted and created again after the checkpoint: its content is not this job's state"
+    return Refuse(
+        f"changelog {topic}[{partition}] {what if topic_id else 'was deleted since the checkpoint, and with it committed state'}.",
+        "Run `samzapy reset JOB.yaml` to start over, or bring the old topic back.",
+    )
+
+
+def lost_end(changelog: str, end: int, mark: StoreMark) -> Refuse:
+    """The changelog does not reach to what the checkpoint says."""
+    return Refuse(
+        f"changelog {changelog} ends at {end}, the checkpoint says {mark.position}: its end was lost, and committed state "
+        "with it (an unclean leader election, or a topic restored from an older copy).",
+        "Bring back the replica or the copy that has it, or run `samzapy reset JOB.yaml` to start over.",
+    )
+
+
+def unnamed(
+    task: str, changelog: str, offset: int, checkpoints: str, position: int, key: bytes | None = None, *, only_deletions: bool
+) -> Refuse:
+    """A changelog has a change that no checkpoint names. Both are in one transaction: one without the other is a loss, whichever way it came about.
+
+    Args:
+        offset: that of the change, and `key` its key.
+        checkpoints: the task's checkpoint partition, whose newest covers offsets below `position`.
+        only_deletions: all changes from there on delete their key. It looks so where the order of a `checkpoint set --reset-state` is lost.
+    """
+    if only_deletions:
+        return _emptied_by_order(task, changelog, offset, checkpoints, position)
+    of = "" if key is None else f" of key {ascii(key[:MAX_KEY])[1:]}"
+    return Refuse(
+        f"{task}: {changelog} holds a change{of} at offset {offset}, the newest checkpoint in {checkpoints} covers offsets below {position}: "
+        "later checkpoints were lost (an unclean leader election, or a topic restored from an older copy), and reading the inputs "
+        "again would count twice; or another application writes to the changelog.",
+        "Bring back the replica or the copy that has them. If another application wrote the record: revoke its permission. Then set every "
+        "input, with --keep-state, to the offset that `samzapy checkpoint show JOB.yaml` shows (see `samzapy checkpoint set --help`): the "
+        "record stays in the store until the task writes its key again. Or run `samzapy reset JOB.yaml` to start over.",
+    )
+
+
+def _emptied_by_order(task: str, changelog: str, offset: int, checkpoints: str, position: int) -> Refuse:
+    """To keep that state would mean to go on with an empty store."""
+    return Refuse(
+        f"{task}: {changelog} holds nothing but deletions, from offset {offset} on, after what the newest checkpoint in {checkpoints} covers (offsets below "
+        f"{position}). A `checkpoint set --reset-state` deleted these keys, and its order was lost before a start carried it out (`reset` "
+        "with --coordinator, or somebody deleted the coordinator topic or its records); or later checkpoints were lost (an unclean leader election, or a topic "
+        "restored from an older copy).",
+        "Give the order again, with --reset-state: `samzapy checkpoint set JOB.yaml --to-earliest --reset-state --execute`, for example, builds the state "
+        "again from the inputs. With --keep-state the keys would stay deleted.",
+    )
+
+
+# -- there is no checkpoint, and this is no first start --------------------------------------------------------------------------------
+
+
+def emptied(group: str, checkpoints: str, start: int, order: Startpoint | None, lost: Sequence[str]) -> Refuse | None:
+    """Asked before its stores are opened. Nothing of samzapy moves a log start, nor does compaction.
+
+    Args:
+        group: the job's consumer group.
+        checkpoints: its checkpoint partition, and `start` the log start of that.
+        order: the `checkpoint set` of all its inputs that this start would carry out. If records were deleted after it was ordered, one of them may have
+            been the checkpoint that carried it out.
+        lost: its changelog partitions from which records were deleted.
+    """
+    known = order.checkpoints_from if order is not None else 0
+    if start <= known:
+        return None
+    return _no_first_start(group, f"{checkpoints} holds no checkpoint and starts at offset {start}", lost)
+
+
+def traced(claims: Sequence[Claim], identity: StoreIdentity, changelog: str, topic_id: str, start: int) -> Refuse | None:
+    """Asked when one of its stores is opened. A first start that did not get to its first checkpoint leaves records, but the log start at 0,
+    and a local store of sequence 0.
+
+    Args:
+        claims: the store's generations on this host.
+        changelog: its changelog partition, and `start` the log start of that.
+    """
+    mine = (c for c in claims if c.stamp is not None and (c.stamp.identity, c.stamp.topic_id) == (identity, topic_id))
+    committed = next((c for c in mine if c.stamp is not None and c.stamp.sequence > 0), None)
+    if start > 0:
+        why = f"changelog {changelog} starts at offset {start}: records before it were deleted"
+    elif committed is not None:
+        why = f"local store {committed.generation} holds committed state of this task"
+    else:
+        return None
+    return _no_first_start(f"{identity.job}-{identity.id}", f"there is no checkpoint, but {why}", ())
+
+
+def orphaned(task: str, checkpoints: str, has_checkpoint: bool, store: str, changelog: str, records: int) -> Refuse:
+    """Asked when its stores are restored: a changelog's state must belong to a checkpoint that names it, else it would be counted again, or is old.
+
+    Args:
+        checkpoints: its checkpoint partition.
+        records: what was read of the changelog of a store that its checkpoint does not name, or of any store if it has none.
+    """
+    if not has_checkpoint:
+        return Refuse(
+            f"{task}: there is no checkpoint in {checkpoints}, but {changelog} holds "
+            f"{records} records of state: processing the inputs again would count twice.",
+            "Run `samzapy reset JOB.yaml` to delete the state and start over, or set where every input continues: "
+            "`samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`).",
+        )
+    return Refuse(
+        f"{task}: store {store!r} is new to the checkpoint, but {changelog} holds {records} records: they are of another job's "
+        "store, or of one that was dropped by a command that did not finish.",
+        f"To start store {store!r} empty, remove it from `stores:`, run `samzapy state drop JOB.yaml {store} --execute`, and put it back; "
+        "or give it another `changelog`.",
+    )
+
+
+def _no_first_start(group: str, why: str, lost: Sequence[str]) -> Refuse:
+    """What to do about a task without a checkpoint that has committed before.
+
+    Args:
+        group: the job's consumer group.
+        lost: its changelog partitions from which records were deleted.
+    """
+    too = f" Records of {', '.join(lost)} were deleted too, and state with them." if lost else ""
+    return Refuse(
+        f"{why}: its checkpoints were deleted (by retention, or by a command), and reading the inputs from their start would process old "
+        f"records again, and count twice.{too}",
+        "Set where every input continues: `samzapy checkpoint set JOB.yaml --to-latest --keep-state` (or `--to-datetime`, `--to-offset`). Kafka's "
+        f"own tools show the offsets that were committed last, of consumer group {group}; --keep-state keeps what the changelogs still hold. Or run "
+        "`samzapy reset JOB.yaml` to delete the state and start over.",
+    )
