@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from samzapy.api.errors import SamzapyError
 from samzapy.container import facts
 from samzapy.container.committer import Committer
 from samzapy.container.growth import Growth
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
 from samzapy.container.poison_search import PoisonSearch
+from samzapy.container.slow_commits import SlowCommits
+from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
 from samzapy.container.timers import Schedule
 from samzapy.container.transaction import Transaction
+from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Clock
 
 MOST_HELD = 50_000  # sums of a program
+Positions = Mapping[str, Mapping[TopicPartition, int]]
 COMMIT = "commit"  # the row of the table of duties
 # Why one was made.
 INTERVAL, SIZE, ASKED, START, MOVE, END, RECORD, EARLY = "interval", "size", "asked", "start", "move", "end", "record", "early"
@@ -40,7 +45,7 @@ class Commits:
         search: PoisonSearch,
         schedule: Schedule,
         tasks: Mapping[str, TaskInstance],
-        max_uncommitted_bytes: int,
+        spec: ContainerSpec,
         told: facts.Facts,
         clock: Clock,
     ) -> None:
@@ -52,9 +57,10 @@ class Commits:
         self._search = search
         self._schedule = schedule
         self._tasks = tasks
-        self._max_uncommitted_bytes = max_uncommitted_bytes
+        self._max_uncommitted_bytes = spec.max_uncommitted_bytes
         self._facts = told
         self._clock = clock
+        self.slow = SlowCommits(spec, search, clock)
         self.last_at = float("-inf")  # when the last one was made, in monotonic seconds
 
     def commit(self, why: str = RECORD, is_last: bool = False) -> None:
@@ -87,10 +93,12 @@ class Commits:
 
         # What is read again for a bootstrap is no progress: the search for a poison record would never end.
         gets_on = any(at > t.committed.inputs[str(p)].next_offset for t in tasks for p, at in positions[t.name].items())
-        if self._committer.commit(tasks, positions, here):
+        if self._committed(tasks, positions, here):
             self._tell(why, tasks)
             if gets_on:
-                self._search.committed(self._transaction.contents())
+                contents = self._transaction.contents()
+                self._search.committed(contents)
+                self.slow.look(contents)
             for task in tasks:
                 task.counts.stand()
                 for task_input in task.inputs:
@@ -98,6 +106,19 @@ class Commits:
         self._transaction.committed()
         self.last_at = self._clock.monotonic()
         self._schedule.put_off(COMMIT)
+
+    def _committed(self, tasks: Sequence[TaskInstance], positions: Positions, here: Positions) -> bool:
+        """Let the committer do it, and note how long the brokers took, also where they did not bring it to an end."""
+        began = self._clock.monotonic()
+        try:
+            has_changed = self._committer.commit(tasks, positions, here)
+        except SamzapyError:
+            if self._transaction.is_open:  # else it is decided, and a new producer is waited for
+                self._transaction.waited_s += self._clock.monotonic() - began
+            raise
+        if has_changed:
+            self._transaction.waited_s += self._committer.last.seconds["send"] + self._committer.last.seconds["decide"]
+        return has_changed
 
     def _tell(self, why: str, tasks: Sequence[TaskInstance]) -> None:
         """What became visible with this commit: how old the newest and the oldest record of each task were."""

@@ -107,7 +107,7 @@ class Container:
 
         facts = Facts(clock)
         self._schedule = schedule = Schedule(clock, facts.loop)
-        self._search = search = PoisonSearch(spec.retries)
+        self._search = search = PoisonSearch(spec.retries, spec.patience_s)
         self._growth = growth = Growth(spec.keyed_inputs, spec.topic_ids, spec.number, log, clock)
         hooks = Hooks(spec, run_id, own, transaction, self._outputs, facts.loop)
         marks = Marks(spec, run_id, own)
@@ -115,7 +115,7 @@ class Container:
         self._committer = committer = Committer(spec, own, self._outputs, consumer, clock, run_id, marks)
         self._commits = commits = Commits(
             transaction=transaction, inputs=inputs, hooks=hooks, committer=committer, growth=growth, search=search, schedule=schedule,
-            tasks=self.tasks, max_uncommitted_bytes=spec.max_uncommitted_bytes, told=facts, clock=clock,
+            tasks=self.tasks, spec=spec, told=facts, clock=clock,
         )  # fmt: skip
         self._early = Early(spec, marks, inputs, hooks.collector, commits, clock)
 
@@ -134,7 +134,7 @@ class Container:
         flushing = Flushing(spec.flush_interval_s, spec.flush_changes)
         self._rollback = RollBack(
             spec=spec, own=own, transaction=transaction, search=search, inputs=inputs, hooks=hooks, tasks=tasks, joining=joining,
-            schedule=schedule, flushing=flushing,
+            commits=commits, schedule=schedule, flushing=flushing,
         )  # fmt: skip
 
         self.tracing = Tracing(spec, hooks.collector)
@@ -152,7 +152,7 @@ class Container:
         )  # fmt: skip
         self._report = Report(
             host=spec.host, tasks=self.tasks, inputs=inputs, consumer=consumer, transaction=transaction, committer=committer, own=own, assigned=assigned,
-            standbys=standbys, facts=facts, hooks=hooks, clock=clock, pausing=pausing,
+            standbys=standbys, facts=facts, hooks=hooks, clock=clock, pausing=pausing, commits=commits, search=search,
         )  # fmt: skip
         self._line, self._number, self.facts, self._next_advance, self._copies_lag = line, spec.number, facts, 0.0, False
 
@@ -296,7 +296,7 @@ class Container:
 
         What was released stays released: until a newer record the topic does not know yet that it was.
         """
-        self._rollback.forget()
+        self._rollback.drop()
         self._own.drop()
         self._joining.stop()
         self._tasks.drop_all()

@@ -128,6 +128,7 @@ class Hooks:
             self._transaction.sent_bytes += self.collector.release(producer.send_all)
             if producer.waited_s > waited_s:
                 self._loop.waited(producer.waited_s - waited_s)
+                self._transaction.waited_s += producer.waited_s - waited_s
 
     def forget(self) -> None:
         """Drop what hooks sent and asked for, and what is not handed on yet."""

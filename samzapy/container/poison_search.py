@@ -4,7 +4,8 @@ A broker that refuses a record, or demands an abort, does not say which input re
 processed again in transactions of an eighth as many (half, if the reason is not in a record), and so on. What commits is done; a record that
 is alone in its transaction, when the broker refuses that for a reason in a record, is the culprit. Two commits in
 a row make them four times as large again; the search is over when that is back where it began. An abort costs some ten commits (a new
-producer, all records fetched again), hence the eighth.
+producer, all records fetched again), hence the eighth. How large they are is decided in plan/transaction_size.py, which also makes them smaller where
+brokers are slow: that searches for no record.
 
 A known culprit that is read again later does not slow down other records: transactions grow in the meantime, and it is skipped when it comes.
 
@@ -14,17 +15,16 @@ happens are the end.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from samzapy.api.errors import RecordRejected, SamzapyError, TransactionAborted
 from samzapy.container.transaction import Contents
 from samzapy.model.dead_letter import Origin
+from samzapy.plan.transaction_size import HALF, SHRINK_BY, SLOW, TransactionSize
 
-NO_LIMIT = 1 << 62
 MAX_ABORTS = 3
-COMMITS_TO_GROW = 2
-SHRINK_BY, GROW_BY = 8, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +54,31 @@ class GiveUp:
 class PoisonSearch:
     """How large transactions may be, and which record is to be skipped.
 
+    Args:
+        retries: how often a record that is refused is tried again.
+        patience_s: how long brokers may take for a commit.
+
     Attributes:
-        limit: records a transaction.
+        size: of transactions.
         condemned: identified poison records that have not been skipped yet; of several partitions there may be several.
     """
 
-    def __init__(self, retries: int) -> None:
+    def __init__(self, retries: int, patience_s: float = math.inf) -> None:
         self._retries = retries
-        self.limit = NO_LIMIT
+        self._patience_s = patience_s
+        self.size = TransactionSize()
         self.condemned: dict[Origin, Culprit] = {}
         self._attempts: dict[Origin, int] = {}
-        self._began_at = 0
-        self._commits = self._strikes = 0
+        self._strikes = 0
 
     @property
     def is_on(self) -> bool:
-        return self.limit != NO_LIMIT
+        return self.size.is_searching
+
+    @property
+    def limit(self) -> int:
+        """Records a transaction."""
+        return self.size.limit
 
     def room(self, held: int) -> int:
         """How many more records the transaction, which holds `held`, may take."""
@@ -81,8 +90,8 @@ class PoisonSearch:
     def aborted(self, contents: Contents, error: TransactionAborted) -> Replay | Culprit | GiveUp:
         """The transaction that held this was aborted."""
         held, last = contents.records, contents.last
-        self._commits = 0
-        if held == 1 and self.limit == 1 and last is not None and isinstance(error, RecordRejected):
+        self.size = replace(self.size, good=0)
+        if held == 1 and self.size.searched == 1 and last is not None and isinstance(error, RecordRejected):
             if last in contents.skipped:
                 return GiveUp(f"record {last} is refused, and cannot be set aside either", True)
             attempts = self._attempts[last] = self._attempts.get(last, 0) + 1
@@ -93,15 +102,27 @@ class PoisonSearch:
         if held == 0 and isinstance(error, RecordRejected):
             return GiveUp("what a hook other than `process` sent or stored is refused", True)
         if held > 1:
-            self._began_at = max(self._began_at, held)
-            self.limit = max(1, held // (SHRINK_BY if isinstance(error, RecordRejected) else 2))
+            if isinstance(error, RecordRejected) or not self._is_slow(contents):
+                self.size = self.size.divided(held, SHRINK_BY if isinstance(error, RecordRejected) else HALF)
+            else:
+                self.size = self.size.failed(held, self._share(contents))
             return Replay(self.limit)
         self._strikes += 1
         if held == 1:
-            self.limit, self._began_at = 1, max(self._began_at, 1)
+            self.size = self.size.divided(1, 1)
         if self._strikes >= MAX_ABORTS:
             return GiveUp(f"{MAX_ABORTS} transactions in a row were aborted without progress")
         return Replay(self.limit)
+
+    def in_doubt(self, contents: Contents) -> None:
+        """Nobody knows whether the transaction that held this was committed."""
+        self.size = self.size.failed(contents.records, self._share(contents))
+
+    def _share(self, contents: Contents) -> float:
+        return contents.waited_s / self._patience_s
+
+    def _is_slow(self, contents: Contents) -> bool:
+        return self._share(contents) >= SLOW
 
     def condemn(self, culprits: Iterable[Culprit]) -> None:
         """These were found out before: by the coordinator, which sees which record's container dies."""
@@ -118,18 +139,11 @@ class PoisonSearch:
         """The transaction that held this was committed."""
         for record in contents.skipped:
             self.condemned.pop(record, None)
-        if not self.is_on:
+        if not self.is_on or contents.records > 0:  # what hooks other than `process` write again after each abort is no progress
             self._strikes = 0
-        if not self.is_on or contents.records == 0:  # what hooks other than `process` write again after each abort is no progress
-            return
-        self._strikes = 0
-        self._commits += 1
-        if self._commits >= COMMITS_TO_GROW:
-            self._commits = 0
-            self.limit *= GROW_BY
-            if self.limit >= self._began_at:
-                self.limit, self._began_at = NO_LIMIT, 0
-                self._attempts.clear()
+        was_on, self.size = self.is_on, self.size.committed(contents.records, self._share(contents))
+        if was_on and not self.is_on:
+            self._attempts.clear()
 
     def forget(self, records: Iterable[Origin]) -> None:
         """These are no longer ours, or not there any more."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from samzapy.container.assigned import AssignedTasks
+from samzapy.container.commits import Commits
 from samzapy.container.committer import Committer
 from samzapy.container.facts import Facts
 from samzapy.container.hooks import Hooks
@@ -13,6 +14,7 @@ from samzapy.container.input_consumer import InputConsumer
 from samzapy.container.inputs import Inputs
 from samzapy.container.ownership import Ownership
 from samzapy.container.pausing import Pausing
+from samzapy.container.poison_search import PoisonSearch
 from samzapy.container.standby import Standbys
 from samzapy.container.task_instance import TaskInstance
 from samzapy.container.transaction import Transaction
@@ -39,6 +41,8 @@ class Report:
         hooks: Hooks,
         consumer: InputConsumer,
         pausing: Pausing,
+        commits: Commits,
+        search: PoisonSearch,
     ) -> None:
         self._host = host
         self._tasks = tasks
@@ -53,6 +57,8 @@ class Report:
         self._consumer = consumer
         self._collector = hooks.collector
         self._pausing = pausing
+        self._commits = commits
+        self._search = search
 
     def positions(self) -> dict[str, dict[TopicPartition, int]]:
         """By task: where it stands in each input."""
@@ -69,7 +75,8 @@ class Report:
         now_s, now_ms = self._clock.monotonic(), self._clock.now_ms()
         return {
             "host": self._host,
-            "slow": self._consumer.why_slow(),
+            "slow": self._commits.slow.why() or self._consumer.why_slow(),
+            "most_records": self._search.size.fits,
             "commits": commits.commits,
             "commit_seconds_sum": round(commits.total_seconds, 6),
             "commit_seconds_last": round(commits.last_seconds, 6),

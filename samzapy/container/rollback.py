@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 
 from samzapy.api.errors import LogError, RecordRejected, TaskError, TimestampRefused, TransactionAborted
+from samzapy.container.commits import Commits
 from samzapy.container.failure import FAIL, named
 from samzapy.container.flushing import Flushing
 from samzapy.container.generations import begin_empty
@@ -40,6 +41,7 @@ class RollBack:
         inputs: Inputs,
         hooks: Hooks,
         tasks: Tasks,
+        commits: Commits,
         joining: Joining,
         schedule: Schedule,
         flushing: Flushing,
@@ -51,6 +53,7 @@ class RollBack:
         self._inputs = inputs
         self._hooks = hooks
         self._tasks = tasks
+        self._commits = commits
         self._joining = joining
         self._schedule = schedule
         self._flushing = flushing
@@ -67,6 +70,7 @@ class RollBack:
         decision = self._decide(contents, error)
         readers = [] if contents.last is None else [i.task.name for i in self._inputs.readers.get(contents.last[:2], ())]
         LOG.warning("a transaction of %d records was aborted: %s", contents.records, error)
+        self._commits.slow.look(contents)
         if self._own.producer is not None and self._transaction.is_open:
             self._own.decided(self._own.producer.abort())
 
@@ -91,6 +95,13 @@ class RollBack:
             self._joining.begin(tasks)
         except TransactionAborted as again:  # what init() put; not for ever, as no record is in it
             self.after(again)
+
+    def drop(self) -> None:
+        """Drop what is in no commit, because the container starts over, or ends. What its commit showed of the brokers is kept."""
+        contents = self._transaction.contents()
+        self._search.in_doubt(contents)
+        self._commits.slow.look(contents)
+        self.forget()
 
     def forget(self) -> None:
         """Drop what is in no commit, without deciding anything."""

@@ -46,6 +46,7 @@ from samzapy.ids import random_id
 from samzapy.memory import exclude_what_is_there, resident_bytes
 from samzapy.model.caution import Piece
 from samzapy.model.states import ContainerOutcome, ContainerState
+from samzapy.plan.transaction_size import NO_LIMIT
 from samzapy.ports import Assignment, Clock, Control, Instructions, Log, Spawn, Supervision
 
 LOG = logging.getLogger("samzapy.container")
@@ -159,7 +160,7 @@ class ContainerRunner:
         return EXIT_CODES.get(outcome, exit_codes.OK)
 
     def _live(self, container: Container) -> ContainerOutcome:
-        failures, commits = 0, 0
+        failures, reached = 0, (0, NO_LIMIT)
         while True:
             try:
                 container.own()
@@ -174,8 +175,8 @@ class ContainerRunner:
             except _StopRequested:
                 return self._stop(container)
             except (InDoubt, Fenced, TransactionAborted, ClusterUnreachable) as error:
-                done = container.status()["commits"]
-                failures, commits = (1 if done > commits else failures + 1), done
+                before, reached = reached, self._reached(container)
+                failures = failures + 1 if reached == before else 1
                 is_kafkas = isinstance(error, ClusterUnreachable) or self._lags.cannot_write  # it goes on when brokers are back
                 if failures > MAX_RESTARTS_WITHOUT_COMMIT and not is_kafkas:
                     raise
@@ -191,6 +192,11 @@ class ContainerRunner:
             except SamzapyError:
                 self._stop_others(container)
                 raise
+
+    def _reached(self, container: Container) -> tuple[int, int]:
+        """What changes while something gets on: commits succeed, or transactions get smaller, because brokers took too long for larger ones."""
+        status = container.status()
+        return status["commits"], status["most_records"]
 
     def _tell_start_over(self, error: SamzapyError) -> None:
         """The same again is said once a minute: Kafka may be away for long."""

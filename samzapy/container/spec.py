@@ -183,6 +183,16 @@ class ContainerSpec:
     replaced_files: Callable[[], Sequence[str]] = lambda: ()
 
     @property
+    def patience_s(self) -> float:
+        """How long brokers may take for a commit. Outside the transaction a record is given up after a lease."""
+        return self.commit_timeout_s if self.exactly_once else min(self.commit_timeout_s, self.lease_s)
+
+    @property
+    def patience(self) -> str:
+        """The same, in words, after the name of the setting."""
+        return f"{'commit.timeout' if self.patience_s == self.commit_timeout_s else 'containers.lease'} is {self.patience_s:g} s"
+
+    @property
     def between(self) -> dict[str, Between]:
         """The topics between the stages of a program."""
         return {topic: spec.between for topic, spec in self.inputs.items() if spec.between is not None}

@@ -24,12 +24,14 @@ class Contents:
         last: the last of them; None if that was not in the batch under way.
         skipped: condemned records that `on_error` was applied to in it.
         has_window: whether window() ran in it.
+        waited_s: how long brokers took for it, so far as that held up the loop.
     """
 
     records: int
     last: Origin | None = None
     skipped: frozenset[Origin] = frozenset()
     has_window: bool = False
+    waited_s: float = 0.0
 
 
 class Transaction:
@@ -41,9 +43,10 @@ class Transaction:
         sent_bytes: what hooks sent and was handed to the producer, in bytes.
         skipped: condemned records that `on_error` was applied to.
         has_window: whether window() has run.
+        waited_s: how long the loop waited for brokers: for room in the producer's queue, and in its commit.
     """
 
-    __slots__ = ("_batch", "_before_batch", "_first_index", "has_window", "is_open", "next_index", "sent_bytes", "skipped")
+    __slots__ = ("_batch", "_before_batch", "_first_index", "has_window", "is_open", "next_index", "sent_bytes", "skipped", "waited_s")
 
     def __init__(self) -> None:
         self.is_open = False
@@ -71,7 +74,7 @@ class Transaction:
     def contents(self) -> Contents:
         """All of it, for the decision that is made now."""
         last = self.last
-        return Contents(self.records, None if last is None else origin_of(last), frozenset(self.skipped), self.has_window)
+        return Contents(self.records, None if last is None else origin_of(last), frozenset(self.skipped), self.has_window, self.waited_s)
 
     def begin_batch(self, batch: Sequence[Message]) -> None:
         """These records are processed next."""
@@ -97,3 +100,4 @@ class Transaction:
         self.sent_bytes = 0
         self.skipped: set[Origin] = set()
         self.has_window = False
+        self.waited_s = 0.0

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from samzapy.api.errors import RecordRejected, TransactionAborted
-from samzapy.container.poison_search import COMMITS_TO_GROW, GROW_BY, MAX_ABORTS, NO_LIMIT, SHRINK_BY, Culprit, GiveUp, PoisonSearch, Replay
+from samzapy.container.poison_search import MAX_ABORTS, Culprit, GiveUp, PoisonSearch, Replay
 from samzapy.container.transaction import Contents
 from samzapy.model.dead_letter import Origin
+from samzapy.plan.transaction_size import COMMITS_TO_GROW, GROW_BY, NO_LIMIT, SHRINK_BY
 
 REFUSED = RecordRejected("too large.", "")
 ABORTED = TransactionAborted("the broker wants an abort.", "")
@@ -73,6 +74,21 @@ def test_commits_let_transactions_grow_until_the_search_is_over() -> None:
     assert [100, 400, 400, NO_LIMIT] == limits
     assert not search.is_on
     assert (SHRINK_BY, GROW_BY) == (8, 4)  # what the numbers here are made of
+
+
+def test_where_slow_brokers_leave_one_record_a_transaction_a_refusal_is_tried_again_before_the_record_is_blamed() -> None:
+    search = PoisonSearch(retries=0, patience_s=60.0)
+    assert Replay(1) == search.aborted(Contents(2, R[1], waited_s=60.0), ABORTED)
+    assert not search.is_on  # nothing is searched for: what window() does is in the same transaction as the record
+    assert Replay(1) == search.aborted(Contents(1, R[0]), REFUSED)
+    assert search.is_on
+    assert Culprit(R[0], REFUSED, 1) == search.aborted(Contents(1, R[0]), REFUSED)
+
+
+def test_a_refused_record_is_searched_for_however_long_the_brokers_took_to_refuse_it() -> None:
+    search = PoisonSearch(retries=0, patience_s=60.0)
+    assert Replay(100) == search.aborted(Contents(800, R[799], waited_s=60.0), REFUSED)
+    assert search.is_on
 
 
 def test_an_abort_between_two_commits_begins_the_count_of_commits_again() -> None:
