@@ -19,8 +19,7 @@ from samzapy.api.task import StreamTask
 from samzapy.container.failure import PROGRAM
 from samzapy.container.metrics import OperatorCounts, TaskMetrics
 from samzapy.container.spec import InputSpec
-from samzapy.container.task_time import TaskTime
-from samzapy.container.watermark import Lane
+from samzapy.container.watermark import Lane, TaskTime
 from samzapy.model.checkpoint import MAX_CONDEMNED, Checkpoint
 from samzapy.model.event_time import LaneMark
 from samzapy.model.job_model import TaskModel

@@ -15,8 +15,7 @@ from samzapy.container.marks import Marks
 from samzapy.container.requests import Requests
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInput, TaskInstance
-from samzapy.container.task_time import TaskTime
-from samzapy.container.watermark import Lane
+from samzapy.container.watermark import Lane, TaskTime
 from samzapy.model.event_time import MILLISECONDS, LaneMark, as_utc, looks_like_seconds
 from samzapy.model.offsets import TopicPartition
 from samzapy.ports import Clock, Message

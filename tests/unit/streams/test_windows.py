@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from samzapy.api.errors import ConfigurationError, TaskError
-from samzapy.container.task_time import TaskTime
 from samzapy.container.times import Times
-from samzapy.container.watermark import StageTime
+from samzapy.container.watermark import StageTime, TaskTime
 from samzapy.ports import TopicSpec
 from samzapy.streams import FINAL, App, Pane, agg, hopping, tumbling, updates
 from samzapy.streams import compile as compiling
