@@ -42,7 +42,7 @@ from samzapy.ops.inspection import job_in_kafka
 from samzapy.ops.schemas import what_schemas_lack
 from samzapy.ops.topics import made_by_hand, topic_rows
 from samzapy.ops.transactions import limit_ms, try_init
-from samzapy.plan.diagnosis import ACT
+from samzapy.plan.hint_rules import ACT
 from samzapy.ports import Log
 from samzapy.private_files import private_directory
 from samzapy.spark.settings import LOOPBACK, is_local, master_addresses

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from samzapy.coordinator.events import JOB, Events
-from samzapy.plan.diagnosis import Finding, diagnose
-from samzapy.plan.hints import LOOK_S, Hints, hint_json
+from samzapy.plan.hint_rules import HOLD_WHEN_PAUSED, Finding, diagnose
+from samzapy.plan.hint_trends import DEATHS_MS, GROWTH_S, is_dying, memory_growth_mib
 from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
+from samzapy.plan.lasting_hints import LOOK_S, Hints, hint_json
 from samzapy.plan.late_records_hint import TooLate
-from samzapy.plan.seconds import times_in_seconds
+from samzapy.plan.seconds_hint import times_in_seconds
 from samzapy.ports import Clock
 
-DEATHS_MS = 600_000
-DYING_MS = 20_000
 RECENT_MS, DECIDED_MS = 20_000, 60_000
 HELD_MS = 20_000  # what is told of it lasts a minute longer
-GROWTH_S, GROWTH_PARTS, OVER = 600.0, 5, 1.15
-SUDDEN_S, SUDDEN_BYTES = 20.0, 200 << 20
-HOLD_WHEN_PAUSED = ("flapping", "stuck-hook", "interpreter-held")
 
 
 class Diagnosing:
@@ -51,7 +46,7 @@ class Diagnosing:
             status, reports, self._events.commits(), self._events.since(), now_ms, self._failed_since(status), self._growing(status), self.hang_s
         )
         found = [*diagnose(facts), *self._too_late.look(status["tasks"]), *times_in_seconds(status["tasks"])]
-        if status.get("paused"):  # it stands because people want it to
+        if status.get("paused"):
             found = [finding for finding in found if finding.code in HOLD_WHEN_PAUSED]
         for finding in self._hints.look(found, now_ms):
             self._events.add(JOB, "hint", finding.sentence, code=finding.code)
@@ -84,37 +79,13 @@ class Diagnosing:
                 marks.append((now, c["memory_bytes"]))
                 while len(marks) > 2 and now - marks[1][0] >= GROWTH_S:
                     marks.popleft()
-                if c["memory_bytes"] > OVER * self.budget_bytes:  # a cache that fills is no leak
-                    found[c["id"]] = growth_mib(marks) or sudden_growth_mib(marks, OVER * self.budget_bytes)
+                found[c["id"]] = memory_growth_mib(marks, self.budget_bytes)
         self._memory = known
         return found
 
     def to_json(self) -> list[dict[str, Any]]:
         own = [] if self._certificate is None else [hint_json(self._certificate[1], self._certificate[0])]
         return own + self._hints.to_json()
-
-
-def growth_mib(marks: Sequence[tuple[float, int]]) -> float:
-    """MiB a minute over all marks (when, bytes), if they span ten minutes and each fifth of them grew by a tenth of the whole at least; else 0."""
-    (began, first), (ended, last) = marks[0], marks[-1]
-    if ended - began < 0.95 * GROWTH_S:
-        return 0.0
-    ends = [marks[part * (len(marks) - 1) // GROWTH_PARTS][1] for part in range(GROWTH_PARTS + 1)]
-    if min(after - before for before, after in pairwise(ends)) < 0.1 * (last - first):
-        return 0.0
-    return max(0.0, (last - first) / 2**20 * 60.0 / (ended - began))
-
-
-def sudden_growth_mib(marks: Sequence[tuple[float, int]], cache_bytes: float) -> float:
-    """MiB a minute over the marks of the last SUDDEN_S, if they grew at each of them, and by more than the caches and SUDDEN_BYTES in all; else 0."""
-    ended, last = marks[-1]
-    recent = [mark for mark in marks if ended - mark[0] <= SUDDEN_S + 5.0]
-    began, first = recent[0]
-    if ended - began < 0.95 * SUDDEN_S or last - marks[0][1] <= cache_bytes + SUDDEN_BYTES:
-        return 0.0
-    if min(after - before for (_, before), (_, after) in pairwise(recent)) <= 0:
-        return 0.0
-    return (last - first) / 2**20 * 60.0 / (ended - began)
 
 
 def job_facts(
@@ -170,13 +141,6 @@ def _took_to_decide(commits: Sequence[Mapping[str, Any]], container: int, now_ms
         return None
     took = sorted(seconds for at, seconds in own if at >= min(last_ms, now_ms - RECENT_MS))
     return float(took[min(len(took) - 1, int(0.95 * len(took)))])
-
-
-def is_dying(at_ms: Sequence[int], now_ms: int) -> bool:
-    """Whether one more death is to be expected after those at these times: the last is not longer ago than twice the time between two of them, or
-    DYING_MS."""
-    gaps = [after - before for before, after in pairwise(at_ms)][-2:]
-    return bool(at_ms) and now_ms - at_ms[-1] <= max(DYING_MS, 2 * max(gaps, default=0))
 
 
 def _of_copies(copies: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError
 from samzapy.api.errors import LogError, NotAuthenticated, TlsFailed
 from samzapy.config.secrets import without_secrets
 from samzapy.kafka.own_certificate import RENEWED, own_certificate
-from samzapy.plan.certificate import RENEW
+from samzapy.plan.certificate_hint import RENEW
 
 PROBE_S = 3.0
 _WHERE = re.compile(r"^(?:\w+://)?(?P<place>(?P<host>\[[^\]]*\]|[^\s:/]+):(?P<port>\d+))(?:/\w+)?: ")

@@ -1,4 +1,4 @@
-"""What the rules of diagnosis.py are told of a running job. What is not known has its default, and a rule that lacks it is silent."""
+"""What the rules of hint_rules.py are told of a running job. What is not known has its default, and a rule that lacks it is silent."""
 
 from __future__ import annotations
 

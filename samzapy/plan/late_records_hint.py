@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from samzapy.plan.diagnosis import LOOK, Finding
+from samzapy.plan.hint_rules import LOOK, Finding
 
 LOOKS, LEAST_RECORDS, ALMOST_ALL = 6, 20, 0.9
 REMEDY = (

@@ -17,7 +17,7 @@ import pytest
 
 from samzapy.coordinator.diagnosing import job_facts
 from samzapy.dev.spark import LocalSpark
-from samzapy.plan.diagnosis import Finding, diagnose
+from samzapy.plan.hint_rules import Finding, diagnose
 from tests.figures import Tell
 from tests.integration.job import Job, Running
 from tests.integration.trouble import Feed, Hints, Throttled, Trouble

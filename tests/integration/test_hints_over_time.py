@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from samzapy.coordinator.diagnosing import job_facts
-from samzapy.plan.diagnosis import diagnose
-from samzapy.plan.hints import LOOK_S, PATIENT
+from samzapy.plan.hint_rules import diagnose
+from samzapy.plan.lasting_hints import LOOK_S, PATIENT
 from tests.bench.place import PARTITIONS, USERS
 from tests.bench.tasks import CountAndSum
 from tests.figures import Tell

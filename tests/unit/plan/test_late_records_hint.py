@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from samzapy.plan.diagnosis import Finding
+from samzapy.plan.hint_rules import Finding
 from samzapy.plan.late_records_hint import LOOKS, TooLate
 
 

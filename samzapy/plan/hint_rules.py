@@ -1,4 +1,4 @@
-"""What is wrong with a running job: facts in, findings out. A table of rules, each of which is silent where it lacks facts.
+"""Which hints are shown: what is wrong with a running job; facts in, findings out. A table of rules, each of which is silent where it lacks facts.
 
 A cause hides what follows from it: who is told that one partition gets most records need not be told that the job is too small.
 """
@@ -38,6 +38,7 @@ MORE_MEMORY = (
 )
 KILLED = "Find out who sends SIGKILL: the kernel, for lack of memory (`journalctl -k` on its host), the cluster, or a person."
 SEE_ITS_LOG = "See what its process wrote before it ended: in the output of `samzapy run JOB.yaml`, with Spark also in the executor's stderr."
+HOLD_WHEN_PAUSED = ("flapping", "stuck-hook", "interpreter-held")  # of a job that stands because people want it to, only these are told
 STRANGER = "another application's transaction is open"
 
 

@@ -1,4 +1,4 @@
-"""Which findings people are told of: those that last, until they have been gone for a while. What is a finding: diagnosis.py."""
+"""For how long a hint must hold until it is shown, and be gone until it is not. What is found: hint_rules.py, and the files `*_hint.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from samzapy.plan.diagnosis import ACT, KNOW, LOOK, Finding
+from samzapy.plan.hint_rules import ACT, KNOW, LOOK, Finding
 
 LOOK_S = 10.0  # between two looks
 AT_ONCE = frozenset({"flapping", "stuck-hook", "searching", "interpreter-held"})

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from samzapy.model.event_time import MILLISECONDS, as_utc, looks_like_seconds
-from samzapy.plan.diagnosis import ACT, Finding
+from samzapy.plan.hint_rules import ACT, Finding
 
 
 def times_in_seconds(tasks: Sequence[Mapping[str, Any]]) -> list[Finding]:

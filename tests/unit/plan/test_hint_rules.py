@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from samzapy.plan.diagnosis import KNOW, Finding, diagnose
 from samzapy.plan.duration import duration
-from samzapy.plan.hints import PATIENT, Hints
+from samzapy.plan.hint_rules import KNOW, Finding, diagnose
 from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
+from samzapy.plan.lasting_hints import PATIENT, Hints
 from samzapy.plan.memory import MIB, killed_for_memory
 
 
