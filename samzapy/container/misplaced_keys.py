@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from samzapy.api.errors import shortened
-from samzapy.model.key_partition import partition_of_key
+from samzapy.model.key_partition import CLIENTS_PARTITIONER, partition_of_key
 from samzapy.ports import Message
 
 LOG = logging.getLogger("samzapy.inputs")
@@ -67,7 +67,7 @@ class MisplacedKeys:
         del self._open[topic]
         LOG.warning(
             "input %s: %s. Records of one key reach different tasks. Write this input with the murmur2 partitioner "
-            "(librdkafka: partitioner=murmur2_random; Java: the default), or write all inputs of this job with the same partitioner.",
+            f"(librdkafka: partitioner={CLIENTS_PARTITIONER}; Java: the default), or write all inputs of this job with the same partitioner.",
             topic, why,
         )  # fmt: skip
 

@@ -42,11 +42,12 @@ from samzapy.kafka.logins import Refusals
 from samzapy.kafka.making import making
 from samzapy.kafka.open_files import used_up
 from samzapy.kafka.sending import larger_than_queue, send_all_of
+from samzapy.model.key_partition import CLIENTS_PARTITIONER
 from samzapy.ports import Delivered, Outgoing
 
 Headers = Sequence[tuple[str, bytes | None]] | None
 
-FORCED = {"acks": "all", "enable.idempotence": True, "partitioner": "murmur2_random", "allow.auto.create.topics": False}
+FORCED = {"acks": "all", "enable.idempotence": True, "partitioner": CLIENTS_PARTITIONER, "allow.auto.create.topics": False}
 BATCH_BYTES = 1_000_000
 DEFAULTS = {
     "batch.size": BATCH_BYTES,

@@ -1,10 +1,11 @@
 """Which partition a key belongs to: by murmur2, as Kafka's default partitioner in Java does it, so the same one as with every other client.
 
-Of an ordinary record the client itself computes it (`partitioner` in kafka/producer.py).
+Of an ordinary record the client itself computes it, as CLIENTS_PARTITIONER tells it to.
 """
 
 from __future__ import annotations
 
+CLIENTS_PARTITIONER = "murmur2_random"  # librdkafka's word for it; a record without a key goes anywhere
 MASK = 0xFFFFFFFF
 M = 0x5BD1E995
 SEED = 0x9747B28C
