@@ -1,7 +1,8 @@
 """What a process exits with: a command, and a container that a job has started.
 
 Each error class of samzapy.api.errors has one of these. A run exits with the code of its first error; container/runner.py says with which code a
-container exits, cli/main.py and cli/running.py with which code a command does.
+container exits, and container/process.py for CRASHED and ORPHANED; cli/main.py and cli/running.py say with which code a command does, and
+cli/interrupt.py, which is read before anything else, what it is after Ctrl-C (130).
 """
 
 from __future__ import annotations

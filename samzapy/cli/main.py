@@ -13,6 +13,7 @@ from typing import Any, TextIO, cast
 
 import typer
 
+from samzapy.api import exit_codes
 from samzapy.api.errors import InternalError, SamzapyError
 from samzapy.cli.commands import OPTIONS, CommandGroup, command_in
 from samzapy.cli.common import NamesJob, as_called, say_as
@@ -26,7 +27,6 @@ from samzapy.log_form import JsonLines
 from samzapy.log_output import queued_output
 from samzapy.printable import StandardError, printable_lines
 
-USAGE = 2
 KEEPS_RUNNING = ("run",)  # whoever reads what it writes may stop reading
 # typer brings click, or lately a copy of its own: its exceptions are, either way, those that typer's public ones come from
 ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -92,7 +92,7 @@ def _exit_code(arguments: list[str]) -> int:
     except ConfigError as error:
         _debug()
         stderr.write(folded(as_called(error.render()).rstrip(), stderr, QUOTED) + "\n")
-        return USAGE
+        return exit_codes.CONFIGURATION
     except SamzapyError as error:
         _debug()
         stderr.write(folded(f"error[{error.code}]: {without_secrets(as_called(error.message))}\n", stderr))
@@ -101,11 +101,11 @@ def _exit_code(arguments: list[str]) -> int:
         return error.exit_code
     except ClickException as error:
         error.show(stderr)
-        return USAGE
+        return exit_codes.CONFIGURATION
     except (typer.Abort, KeyboardInterrupt):
         result = EXIT_OF_SIGINT
     except ReaderGone:
-        return 0
+        return exit_codes.OK
     except Exception as error:  # noqa: BLE001  what nobody foresaw is named as such, in a sentence too
         if was_interrupted(error):
             stderr.write(INTERRUPTED)
@@ -119,7 +119,7 @@ def _exit_code(arguments: list[str]) -> int:
         return InternalError.exit_code
     if result == EXIT_OF_SIGINT:  # typer makes that of a KeyboardInterrupt, or of an Abort
         stderr.write(INTERRUPTED)
-    return result if isinstance(result, int) else 0
+    return result if isinstance(result, int) else exit_codes.OK
 
 
 def was_interrupted(error: BaseException) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from samzapy import failpoints
+from samzapy.api import exit_codes
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt, LogError, SamzapyError, StateRefused, TransactionAborted
 from samzapy.coordinator.coordinator_log import CoordinatorLog
 from samzapy.coordinator.ended_containers import Liveness
@@ -193,14 +194,14 @@ class JobCoordinator:
                 LOG.warning("job %s %s; container %s made no final commit: the next run continues from the last commit before", self._job, ended, unsettled)
             else:
                 LOG.info("job %s %s; all its work is committed", self._job, ended)
-            return 0
+            return exit_codes.OK
         number, error_fields = failure
         LOG.error(
             "job %s failed: %serror[%s]: %s", self._job, f"container {number}: " if number >= 0 else "", error_fields["code"], error_fields["message"]
         )
         if error_fields.get("remedy"):
             LOG.error("  %s", error_fields["remedy"])
-        return int(error_fields.get("exit_code", 1))
+        return int(error_fields.get("exit_code", exit_codes.FAILED))
 
     def _without_final_commit(self) -> str:
         """The containers that still ran, or failed, when the run ended."""
