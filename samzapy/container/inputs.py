@@ -5,6 +5,8 @@ were handed out that are not processed yet: then it is the offset of the first o
 
 A bootstrap input pauses its task's other inputs until it has been read to the end that it had when the task started. A partition that
 several tasks of the container read (broadcast) is paused while any of them must wait.
+
+A bounded run: `advance` says which partitions are at their end, and which tasks have read all of theirs; tasks.py does what follows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The tasks that a container holds, and what is done with a whole task between two records: window, end of stream, requests, stopping."""
+"""The tasks that a container holds, and what is done with a whole task between two records: window, end of stream, requests, stopping.
+
+A bounded run at its end: inputs.py says which tasks have read all; `advance` calls their end of stream, and commits.
+"""
 
 from __future__ import annotations
 
