@@ -175,7 +175,9 @@ class Collector:
 def _size(value: bytes | None, key: bytes | None, headers: Headers | None) -> int:
     """Bytes of a record in its topic, rounded up."""
     size = (0 if key is None else len(key)) + (0 if value is None else len(value)) + RECORD_OVERHEAD_BYTES
-    return size + sum(len(name) + len(data or b"") + 10 for name, data in headers) if headers else size
+    for name, data in headers or ():
+        size += len(name) + len(data or b"") + 10
+    return size
 
 
 def _too_large(output: OutputSpec, size: int, key: Any) -> RecordTooLarge:

@@ -5,6 +5,8 @@ The sums are of all tasks of the container, which have one transaction, and of n
 what a crash loses of them is read again. A function that fails with the sums of many records would not be a record's error. So then nothing is committed,
 and the records go through the topic alone. The same where a sum is so large that adding it to what the window has could fail.
 
+Sums of what a hook was given are made apart and merged when it has returned.
+
 A sum that waits in the topic when the program changes means what it meant: a window with the same aggregates and slices takes it, whatever its lateness
 and its panes are now. No other one may take it, and no record is to blame: the job stops.
 """
@@ -32,7 +34,7 @@ PARTIAL_HEADER = "samzapy-partial"
 FORMAT = 1
 LARGEST = {int: 1 << 62, float: 1e300}  # sums of records that go as one: far below what a store can hold
 Headers = list[tuple[str, bytes | None]]
-Slice = dict[Any, list[Any]]  # by key: how many records, their sum, and the key in bytes
+MOST_HEADERS = 4096  # that are kept as they were made or read
 SendBytes = Callable[[str, bytes, bytes, int, Headers], None]
 
 
@@ -55,9 +57,14 @@ def combined_windows(graph: Graph) -> dict[Node, WindowAggregate]:
     }  # fmt: skip
 
 
+def counts(window: WindowAggregate) -> bool:
+    """Whether what it adds up is how many records there are."""
+    return window.how == "count"
+
+
 def _takes_sums(window: WindowAggregate) -> bool:
     """Whether it can add the sum of many records."""
-    is_known = window.how == "count" or (window.how == "aggregate" and not {"own", "collect"} & {what for _, what in window.parts})
+    is_known = counts(window) or (window.how == "aggregate" and not {"own", "collect"} & {what for _, what in window.parts})
     return is_known and window.merge is not None
 
 
@@ -68,7 +75,7 @@ def _wants_records(graph: Graph, window: WindowAggregate) -> bool:
 
 
 def header_of(window: WindowAggregate, records: int) -> Headers:
-    """What says that a record is the sum of so many, for this window."""
+    """What says that a record is the sum of so many, for this window. Whoever gets it changes nothing in it."""
     return [(PARTIAL_HEADER, msgspec.msgpack.encode((FORMAT, records, _shape(window))))]
 
 
@@ -79,12 +86,17 @@ def records_of(window: WindowAggregate, headers: Headers) -> int:
         TaskError: its header is not one of samzapy's. StateUnreadable: it is one for another window.
     """
     try:
-        made, records, shape = msgspec.msgpack.decode(headers[0][1] or b"", type=tuple[int, int, bytes])
+        made, records, shape = _decoded(headers[0][1] or b"")
     except msgspec.MsgspecError:
         raise TaskError(f"its header {PARTIAL_HEADER} is not one that samzapy wrote.", "Find out who else writes to this internal topic.") from None
     if (made, shape) != (FORMAT, _shape(window)):
         raise not_for(window.name)
     return records
+
+
+@lru_cache(maxsize=MOST_HEADERS)  # most sums are of a few records
+def _decoded(header: bytes) -> tuple[int, int, bytes]:
+    return msgspec.msgpack.decode(header, type=tuple[int, int, bytes])
 
 
 def not_for(name: str) -> StateUnreadable:
@@ -117,6 +129,24 @@ def _shape(window: WindowAggregate) -> bytes:
     return hashlib.blake2b(window.identity.encode(), digest_size=8).digest()
 
 
+class PartialSum:
+    """Of one key in one slice.
+
+    Attributes:
+        records, sum: how many records, and their accumulator.
+        key: in bytes, as the topic has it.
+        hook: the number of the hook that changed it last, where hooks change what waits.
+    """
+
+    __slots__ = ("hook", "key", "records", "sum")
+
+    def __init__(self, sum_: Any, key: bytes, hook: int) -> None:
+        self.records, self.sum, self.key, self.hook = 1, sum_, key, hook
+
+
+Slice = dict[Any, PartialSum]  # by key
+
+
 class WaitingSums:
     """The sums of all tasks of a container for one internal topic, from one commit to the next.
 
@@ -124,11 +154,12 @@ class WaitingSums:
         slices: by the end of a slice and by key.
         held: how many there are.
         failed: why two of them could not become one; None: they could.
+        hook: the number of the hook that runs now, or next.
     """
 
     def __init__(self) -> None:
         self.slices: dict[int, Slice] = {}
-        self.held = 0
+        self.held = self.hook = 0
         self.failed: Exception | None = None
 
     def clear(self) -> None:
@@ -152,21 +183,26 @@ class Combiner:
         self._waiting = waiting
         self._run: dict[int, Slice] = {}  # of the hook that is running
         self._end, self._near, self._before = NEVER, Slice(), Slice()  # the slice of the record before, in the run and of what waits
+        self._headers: dict[int, Headers] = {}  # by the number of records
+
+    def _end_of(self, time: int) -> int:
+        """The end of the slice of this time."""
+        return (time - self._offset) // self._every * self._every + self._offset + self._every
 
     def add(self, key: Any, value: Any, time: int) -> None:
         """A record. What this raises is the record's error."""
         if not self._end - self._every <= time < self._end:
-            self._end = (time - self._offset) // self._every * self._every + self._offset + self._every
+            self._end = self._end_of(time)
             self._near = self._run.setdefault(self._end, {})
             self._before = self._waiting.slices.get(self._end, {})
         place = key if type(key) in KEY_TYPES else (self._encode_key(key),)
         found = self._near.get(place)
         if found is None:
             before = self._before.get(place)  # whose key is in bytes already
-            self._near[place] = [1, self._add(None, value, time), self._encode_key(key) if before is None else before[2]]
+            self._near[place] = PartialSum(self._add(None, value, time), self._encode_key(key) if before is None else before.key, 0)
         else:
-            found[1] = self._add(found[1], value, time)
-            found[0] += 1
+            found.sum = self._add(found.sum, value, time)
+            found.records += 1
 
     def keep(self) -> None:
         """The hook has returned."""
@@ -183,10 +219,10 @@ class Combiner:
                 before = kept.setdefault(place, found)
                 if before is not found:
                     try:
-                        before[1] = merge(before[1], found[1])
+                        before.sum = merge(before.sum, found.sum)
                     except Exception as error:  # noqa: BLE001 - the user's function may raise anything; it is told at the commit, which then fails
                         waiting.failed = error
-                    before[0] += found[0]
+                    before.records += found.records
             waiting.held += len(kept) - there
         self._begin()
 
@@ -210,11 +246,11 @@ class Combiner:
                 raise waiting.failed
             for end, kept in waiting.slices.items():
                 at = end - 1
-                for records, found, key in kept.values():
-                    if records > 1:
-                        check_mergeable(self._window, found)
-                    headers = header_of(self._window, records)
-                    send(self._topic, self._sums.encode(found), key, max(at, EARLIEST), headers if at > EARLIEST else early(headers, at))
+                for found in kept.values():
+                    if found.records > 1:
+                        check_mergeable(self._window, found.sum)
+                    headers = self._header_of(found.records)
+                    send(self._topic, self._sums.encode(found.sum), found.key, max(at, EARLIEST), headers if at > EARLIEST else early(headers, at))
         except Exception as error:
             if isinstance(error, SamzapyError) and not isinstance(error, RecordTooLarge | TaskError):
                 raise
@@ -223,3 +259,11 @@ class Combiner:
                 "",
             ) from error
         waiting.clear()
+
+    def _header_of(self, records: int) -> Headers:
+        found = self._headers.get(records)
+        if found is None:
+            if len(self._headers) >= MOST_HEADERS:
+                self._headers.clear()
+            found = self._headers[records] = header_of(self._window, records)
+        return found

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from samzapy.model.event_time import LARGEST
-from samzapy.streams.combining import combined_windows, partial_windows
+from samzapy.streams.combining import combined_windows, counts, partial_windows
 from samzapy.streams.compile_parts import NAMES, PARTS, Scope, decoding, functions_of, parts_needed, result_lines
-from samzapy.streams.compile_through import reader_lines, reader_names, writer_lines, writer_names
+from samzapy.streams.compile_through import PLAIN_KEYS, near_sums_line, reader_lines, reader_names, writer_lines, writer_names
 from samzapy.streams.compile_windows import (
     MOVES,
     MOVES_SELDOM,
@@ -85,7 +85,7 @@ class _Writer:
         self._scope = Scope()
         self._apart: list[Node] = []  # operators that get a function of their own in the run that is being written
         self._moves_seldom = False  # whether the run that is being written tells of the time only where that matters
-        self._counting: list[WindowAggregate] | None = None  # those of this run that count in place; None: it is no run of which some may
+        self._near: list[str] | None = None  # what the run looks up first, for what counts in place; None: it is no run in which anything may
         self._node: Node = graph[0]
         self._write: Mapping[type[Node], Callable[[Any, str], None]] = {
             Map: self._map, Peek: self._peek, Filter: self._filter, FilterMap: self._filter_map, FlatMap: self._flat_map, Branch: self._branch,
@@ -123,11 +123,10 @@ class _Writer:
         else:
             each, of_each = head_of_run(source)
             self._lines(of_each, ())
-        self._counting = [] if moves_time else None
+        self._near = [] if moves_time else None
         self._moves_seldom = moves_time and moves_seldom(source, self._takers)
         self._keep_and_give(source)
-        near = [near_line(window) for window in self._counting or ()]
-        self._counting = None
+        near, self._near = self._near or [], None
         if moves_time:
             self._lines(*(MOVES_SELDOM if self._moves_seldom else MOVES))
         before, after = (PLAIN, NEWEST) if self._moves_seldom else ([], [])
@@ -189,8 +188,11 @@ class _Writer:
     def _repartition(self, node: Repartition, value: str) -> None:
         called = "" if node.function is None else self._call(node, value)
         window = self._combined.get(node)
-        lines = writer_lines(node, value, called, "h" in self._needs[self._takers[node][0]], window is not None, window in self._with_time)
-        self._lines(lines, writer_names(node, window is not None))
+        in_place = window is not None and counts(window) and self._near is not None and node.key.serde in PLAIN_KEYS
+        if self._near is not None and in_place:
+            self._near.append(near_sums_line(node))
+        lines = writer_lines(node, value, called, "h" in self._needs[self._takers[node][0]], window is not None, in_place, window in self._with_time)
+        self._lines(lines, writer_names(node, window is not None, in_place))
 
     def _keep_and_give(self, source: Node) -> None:
         n = source.number
@@ -276,8 +278,8 @@ class _Writer:
     def _window(self, node: WindowAggregate, value: str) -> None:
         n = node.number
         lines = window_lines(node, value, late_of(self._graph, node), "h" in self._needs[node], node in self._with_time)
-        if self._counting is not None and counts_in_place(node):
-            self._counting.append(node)
+        if self._near is not None and counts_in_place(node):
+            self._near.append(near_line(node))
             lines = counting_lines(node, lines, self._moves_seldom)
             self._lines((), [f"near{n}", f"touch{n}", f"fresh{n}"])
         self._lines(lines, ["no_key", f"add{n}", "too_late", "before_1970"])

@@ -13,12 +13,22 @@ from samzapy.streams.graph import Reader, Repartition
 from samzapy.streams.partition_choice import BROADCAST, PARTIAL_KEY, ROUND_ROBIN, partition_argument
 
 EARLIEST = 1
+PLAIN_KEYS = {"string": "str", "bytes": "bytes", "integer": "int"}  # serdes of keys of which equal ones of this type are the same key
 TIME_HEADER = "samzapy-time"
 Headers = Sequence[tuple[str, bytes | None]]
 
 
-def writer_lines(node: Repartition, value: str, called: str, needs_headers: bool, is_combined: bool, is_written_with_time: bool) -> list[str]:
-    """What a record comes to. `called`: the call of the operator's function, if it has one; `is_combined`: it may be summed up first."""
+def near_sums_line(node: Repartition) -> str:
+    """What waits of the last record's slice."""
+    n = node.number
+    return f"from{n}, until{n}, sums{n}, hook{n} = combine_near{n}()"
+
+
+def writer_lines(
+    node: Repartition, value: str, called: str, needs_headers: bool, is_combined: bool, counts_in_place: bool, is_written_with_time: bool
+) -> list[str]:
+    """What a record comes to. `called`: the call of the operator's function, if it has one; `is_combined`: it may be summed up first;
+    `counts_in_place`: and is only counted, mostly without a call."""
     n = node.number
     headers = "h and without_partial(h)" if needs_headers else "None"
     key, partition, lines, indent = "k", partition_argument(node, called), [], ""
@@ -30,6 +40,18 @@ def writer_lines(node: Repartition, value: str, called: str, needs_headers: bool
         lines = [f"if k is None: no_key({n})"]
     if is_combined:
         lines += [f"if t < 0: before_1970({n}, t)"] if is_written_with_time else []
+    if counts_in_place:
+        lines += [
+            f"e = sums{n}.get({key}) if from{n} <= t < until{n} and type({key}) is {PLAIN_KEYS[node.key.serde]} else None",
+            "if e is not None:",
+            f"    if e.hook != hook{n}: combine_touch{n}(e)",
+            "    e.records += 1",
+            "    e.sum += 1",
+            f"elif combine{n} is not None:",
+            f"    combine{n}({key}, {value}, t)",
+            f"    {near_sums_line(node)}",
+        ]
+    elif is_combined:
         lines += [f"if combine{n} is not None: combine{n}({key}, {value}, t)"]
     return [
         *lines,
@@ -38,12 +60,13 @@ def writer_lines(node: Repartition, value: str, called: str, needs_headers: bool
     ]
 
 
-def writer_names(node: Repartition, is_combined: bool) -> list[str]:
+def writer_names(node: Repartition, is_combined: bool, counts_in_place: bool) -> list[str]:
     """The names that these lines need."""
     n = node.number
     own = {"key_by": ["no_new_key"], ROUND_ROBIN: [f"in_turn{n}"], BROADCAST: [f"each{n}"], "repartition": ["no_key"],
            PARTIAL_KEY: [f"among{n}", "no_key"]}.get(node.how, [])  # fmt: skip
-    return [f"topic{n}", "early", "without_partial", *own, *((f"combine{n}", "before_1970") if is_combined else ())]
+    return [f"topic{n}", "early", "without_partial", *own, *((f"combine{n}", "before_1970") if is_combined else ()),
+            *((f"combine_near{n}", f"combine_touch{n}") if counts_in_place else ())]  # fmt: skip
 
 
 def reader_lines(node: Reader, late: int | None) -> list[str]:

@@ -19,7 +19,7 @@ from samzapy.model.marks import MARKS_KEY
 from samzapy.ports import Message
 from samzapy.serde.basic import shown
 from samzapy.serde.record_keys import as_key
-from samzapy.serde.unreserved import UnreservedKeys
+from samzapy.streams.combiners import called, combiners_of
 from samzapy.streams.combining import PARTIAL_HEADER, Combiner, SendBytes, WaitingSums, combined_windows, not_for, without_partial
 from samzapy.streams.compile import compiled
 from samzapy.streams.compile_through import early, early_time
@@ -29,14 +29,14 @@ from samzapy.streams.internal import topics_of
 from samzapy.streams.operators.window_firing import LATE
 from samzapy.streams.partition_choice import partition_names
 from samzapy.streams.places import OURS
-from samzapy.streams.task_windows import Stage, TaskWindows, sums_of
+from samzapy.streams.task_windows import Stage, TaskWindows
 from samzapy.streams.unchanged import unchanged
 from samzapy.streams.unreadable import of_tables
 from samzapy.streams.walk import readers, sources
 from samzapy.streams.window_shapes import PANE
 from samzapy.streams.windowed import Late, WindowAggregate, late_of, pane_json, windows_of
 
-NONE: Mapping[str, Combiner] = MappingProxyType({})
+NONE: Mapping[Node, Combiner] = MappingProxyType({})
 OF_TIME = ("moved", "heard", "plain_times", "time_is", "written_at")
 Run = Callable[[Sequence[Message], Callable[..., None], list[int]], None]
 
@@ -89,27 +89,20 @@ class Program:
         """A new task object."""
         return GraphTask(self)
 
-    def combiners(self, together: dict[str, Any]) -> dict[str, Combiner]:
-        """By the name in the source, what sums records up before they are sent; of a new task. `together`: what the container's tasks share."""
+    def combiners(self, together: dict[str, Any]) -> dict[Node, Combiner]:
+        """By its `key_by`, what sums records up before they are sent; of a new task. `together`: what the container's tasks share."""
         if not self.combines:
             return {}
-        found = {}
-        topics = {node: topic for topic, node in self.writers.items()}
-        for node, window in self._combined.items():
-            if isinstance(node, Repartition):
-                encode_key = UnreservedKeys(as_key(self.serde(node.key.serde))).encode
-                waiting = together.setdefault(topics[node], WaitingSums())
-                found[f"combine{node.number}"] = Combiner(topics[node], window, sums_of(window, self.serde), encode_key, waiting)
-        return found
+        return combiners_of(self._combined, {node: topic for topic, node in self.writers.items()}, self.serde, together)
 
-    def functions(self, context: TaskContext, windows: TaskWindows | None = None, combiners: Mapping[str, Combiner] = NONE) -> dict[int, Run]:
+    def functions(self, context: TaskContext, windows: TaskWindows | None = None, combiners: Mapping[Node, Combiner] = NONE) -> dict[int, Run]:
         """The functions of all runs, for a task with these stores, windows and sums."""
         stores = {name: context.get_store(node.name).get for name, node in self.compiled.reads.items()}
         puts = {name: context.get_store(node.name).put for name, node in self.compiled.writes.items()}
         turns = partition_names(self.writers, getattr(context, "between", {}), lambda serde: as_key(self.serde(serde)).encode)
         adds: dict[str, Any] = {} if windows is None else {name: getattr(windows, name) for name in OF_TIME} | windows.adds
         nobodys = {name: _no_part for name in self._wanted if name in OF_TIME or name.startswith(("add", "joined", "near", "touch", "fresh"))}
-        sums = {f"combine{node.number}": None for node in self._combined} | {name: each.add for name, each in combiners.items()}
+        sums = {name: each for name, each in called(self._combined, combiners).items() if name in self._wanted}
         told = {name: each for name, each in of_tables(self.graph, context).items() if name in self._wanted}
         return self._make(**self._bound, **stores, **puts, **turns, **sums, **told, **nobodys | {name: adds[name] for name in self._wanted if name in adds})
 
@@ -221,7 +214,7 @@ class GraphTask(StreamTask):
         self._windows: TaskWindows | None = None
         self.taken = self.marks = 0
         self.failed_at = ""
-        self._combiners: dict[str, Combiner] = {}
+        self._combiners: dict[Node, Combiner] = {}
         self._waiting: dict[str, WaitingSums] = {}  # by internal topic, of all tasks of the container
 
     def init(self, context: TaskContext) -> None:

@@ -36,6 +36,6 @@ BUGS_OF_TIME: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
     "what marks said is not in the checkpoint": lambda: _instead(MarkedLane, "mark", property(lambda lane: LaneMark(marks={}))),
     "records of a following stage outside the transaction": lambda: _instead(Collector, "take", lambda collector, topics: []),
     "purge beyond the committed position": lambda: _instead(Committer, "_apply", stages._ahead),
-    "sums are not sent at the cut": lambda: _instead(Combiner, "flush", lambda combiner, send: combiner._kept.clear()),
+    "sums are not sent at the cut": lambda: _instead(Combiner, "flush", lambda combiner, send: combiner._waiting.clear()),
     "the cursor of windows is lost": lambda: _instead(Slices, "start", windows._starts_anew),
 }

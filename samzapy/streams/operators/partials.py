@@ -20,8 +20,8 @@ class SlicesOfSums(SlicesInPlace):
         if end <= self._now.bound and self.is_too_late(end, self._now.watermark, lateness_ms=0):
             return records
         encoded, sum_ = self._encode_key(key), self._sums.decode(data)
-        row = self._prefix(end) + encoded
-        found = self._held.find(end, key, row)
+        row, keys = self._prefix(end) + encoded, self._keys.get(end, ())
+        found = None if keys is not None and encoded not in keys else self._held.find(end, key, row)
         if found is None:
             self._note(end, encoded)
             self._held.write(end, key, row, records, sum_, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from samzapy.api.errors import RecordTooLarge, StateUnreadable, TransactionAborted
 from samzapy.model.marks import MARKS_KEY
 from samzapy.streams import App, agg, hopping, tumbling, updates
+from samzapy.streams.combiners import CountCombiner
 from samzapy.streams.combining import PARTIAL_HEADER, Combiner, WaitingSums, combined_windows, header_of, records_of
 from samzapy.testing import Harness
 
@@ -132,6 +134,37 @@ def test_what_a_batch_that_failed_had_summed_up_is_undone() -> None:
         h.end()
         assert [190] == [pane["total"] for _, pane in h.output("out")]
         assert len(seen) > 3
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.prove) for seed in range(2, 40))])
+@pytest.mark.parametrize("kind", [str, bytes, int])
+def test_counts_of_batches_that_fail_are_undone(seed: int, kind: type) -> None:
+    """Some records fail at their first attempt, in the middle of batches whose keys were counted before, are counted for the first time, or both."""
+    draw = random.Random(seed)
+    keys: list[Any] = {str: ["a", "b", "", "a\x00", "é"], bytes: [b"a", b"b", b"", b"a\x00", b"\xff"], int: [0, 1, -1, 2**40, 7]}[kind]
+    given = [(draw.randrange(40_000), draw.randrange(len(keys)), draw.random() < 0.05) for _ in range(400)]
+    failed: set[int] = set()
+
+    def key_of(v: list[int]) -> Any:
+        number = v[0]
+        if given[number][2] and number not in failed:
+            failed.add(number)
+            raise ValueError("at the first attempt")
+        return keys[given[number][1]]
+
+    app = App()
+    stream = app.stream("in", value=list, time=lambda v: v[1], watermark_delay="1h")
+    stream.key_by(key_of, "by-key", key=kind).window(tumbling("10s")).count("n").to("out")
+    with Harness(app, tasks=2, on_error={"retries": 2, "then": "fail"}) as h:
+        for number, (at, _, _) in enumerate(given):
+            h.send("in", [number, T0 + at], partition=number % 2)
+            if draw.random() < 0.04:
+                h.run(commit=draw.random() < 0.5)
+        h.end()
+        found = {(key, pane["start"]): pane["value"] for key, pane in h.output("out")}
+        assert all(sent(h))
+    assert failed
+    assert Counter((keys[k], (T0 + at) // 10_000 * 10_000) for at, k, _ in given) == found
 
 
 def aborted(h: Harness) -> None:
@@ -342,12 +375,22 @@ def _only_when_sent(sums: WaitingSums) -> None:
         clear(sums)
 
 
-flush, clear = Combiner.flush, WaitingSums.clear
+def _only_changed(combiner: CountCombiner) -> None:
+    combiner._made.clear()
+    undo(combiner)
+
+
+flush, clear, undo = Combiner.flush, WaitingSums.clear, CountCombiner.undo
 BUGS: dict[str, tuple[Any, str, Any, Callable[[], object]]] = {
     "sums are not sent at the cut": (
         Combiner, "flush", lambda combiner, send: combiner._waiting.clear(), lambda: test_the_panes_are_those_that_the_records_alone_give(1, tumbling("10s")),
     ),
     "sums of what failed stand": (Combiner, "undo", lambda combiner: None, test_what_a_batch_that_failed_had_summed_up_is_undone),
+    "counts of what failed stand": (CountCombiner, "undo", CountCombiner.keep, lambda: test_counts_of_batches_that_fail_are_undone(1, str)),
+    "a count that a hook found is not remembered": (
+        CountCombiner, "touch", lambda combiner, found: None, lambda: test_counts_of_batches_that_fail_are_undone(1, str),
+    ),
+    "a count that a hook made stays": (CountCombiner, "undo", _only_changed, lambda: test_counts_of_batches_that_fail_are_undone(1, str)),
     "sums stay after an abort": (WaitingSums, "clear", _only_when_sent, test_an_abort_takes_back_the_sums_of_all_tasks),
     "sums that were sent are kept": (
         Combiner, "flush", _keeping, lambda: test_the_panes_are_those_that_the_records_alone_give(1, tumbling("10s")),
