@@ -247,7 +247,7 @@ class Combiner:
             for end, kept in waiting.slices.items():
                 at = end - 1
                 for found in kept.values():
-                    if found.records > 1:
+                    if found.records > 1 and self._window.parts:
                         check_mergeable(self._window, found.sum)
                     headers = self._header_of(found.records)
                     send(self._topic, self._sums.encode(found.sum), found.key, max(at, EARLIEST), headers if at > EARLIEST else early(headers, at))
