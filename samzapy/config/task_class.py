@@ -119,6 +119,7 @@ def import_time_function(name: str, folders: Sequence[Path]) -> Callable[[Any], 
 
 def _import(key: str, name: str, folders: Sequence[Path]) -> tuple[Any, ModuleType]:
     module_name, _, class_path = name.partition(":")
+    _refuse_pythons_own(key, module_name.partition(".")[0], folders)
     for folder in reversed(folders):
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
@@ -130,6 +131,15 @@ def _import(key: str, name: str, folders: Sequence[Path]) -> tuple[Any, ModuleTy
             raise _no_class(key, module, class_path, part)
         found = getattr(found, part)
     return found, module
+
+
+def _refuse_pythons_own(key: str, name: str, folders: Sequence[Path]) -> None:
+    """A module of the user's with the name of one of Python's own is found or not, depending on who has imported that one before."""
+    if name in sys.stdlib_module_names:
+        for folder in folders:
+            for mine in (folder / f"{name}.py", folder / name / "__init__.py"):
+                if mine.exists():
+                    raise _refusal(key, f"{mine} has the name of one of Python's own modules", f"Rename it: Python may import its own {name!r} instead.")
 
 
 def _import_module(key: str, name: str, folders: Sequence[Path]) -> ModuleType:
