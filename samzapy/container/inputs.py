@@ -17,6 +17,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from samzapy import failpoints
 from samzapy.api.errors import ClusterUnreachable
 from samzapy.container.task_instance import TaskInput, TaskInstance
+from samzapy.model.barrier import BARRIER_KEY
+from samzapy.model.names import CHANGELOG
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.states import TaskState
 from samzapy.plan.stalled import Still, look, why_it_is_open, why_it_stands, why_unanswered
@@ -47,6 +49,7 @@ class Inputs:
         self._paused: set[TopicPartition] = set()
         self._ends: dict[tuple[str, int], int] = {}
         self._nearest_end = 0
+        self._changelogs: frozenset[str] = frozenset()  # of other jobs
         self._still: dict[TopicPartition, Still] = {}
         self._ask_from = 0.0
         self._waits: dict[TopicPartition, tuple[int, str]] = {}  # what is known of a position: why its partition waits there, or ""
@@ -114,10 +117,13 @@ class Inputs:
             self._consumer.unassign(gone)
 
     def poll(self, max_records: int, timeout_s: float) -> Sequence[Message]:
-        """The records that came; of a partition with an end (`--until-end`) only those before it."""
+        """The records that came; of a partition with an end (`--until-end`) only those before it; of another job's changelog without that job's
+        barriers, which no serde of a task reads."""
         batch = self._consumer.poll(max_records, timeout_s)
         if len(batch) < max_records:
             self.drained += 1
+        if self._changelogs:
+            batch = [m for m in batch if m.topic() not in self._changelogs or m.key() != BARRIER_KEY]
         if not self._ends or not batch or self._is_before_ends(batch):
             return batch
         return [m for m in batch if m.offset() < self._ends.get((m.topic(), m.partition()), m.offset() + 1)]
@@ -285,6 +291,7 @@ class Inputs:
         self.readers = {(p.topic, p.partition): readers for p, readers in self._by_partition.items()}
         self._ends = {partition: readers[0].end for partition, readers in self.readers.items() if readers[0].end is not None}
         self._nearest_end = min(self._ends.values(), default=0)
+        self._changelogs = frozenset(topic for topic, _ in self.readers if topic.endswith(CHANGELOG))
 
     def hold_all(self, is_on: bool) -> None:
         """Whether no partition is read at all."""

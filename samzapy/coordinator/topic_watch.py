@@ -10,10 +10,10 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from samzapy.api.errors import ConfigurationError, NoLeader, SamzapyError, StateMismatch, StateRefused
+from samzapy.api.errors import NoLeader, SamzapyError, StateMismatch, StateRefused
 from samzapy.model.job_model import TaskModel
 from samzapy.model.offsets import TopicPartition
-from samzapy.plan.first_run import MADE_AGAIN, STATE_IS_LOST, lost_while_running
+from samzapy.plan.first_run import MADE_AGAIN, lost_while_running
 from samzapy.plan.topics import other_times, wrong_policy
 from samzapy.ports import Admin, Clock, Log, TopicSpec
 
@@ -86,8 +86,6 @@ class TopicWatch:
                     self._ends, self._ends_ms = self._admin.high_watermarks(self._partitions), now_ms
         except StateMismatch as error:
             raise StateMismatch(f"{error.message} {_doubt(before, before_ms)}", error.remedy) from error
-        except ConfigurationError as error:  # the inputs of a job with state no longer have the same number of partitions
-            raise StateMismatch(f"{error.message} When this run began, they had the same number. {_doubt(before, before_ms)}", STATE_IS_LOST) from error
         return found
 
     def close(self) -> None:

@@ -60,7 +60,8 @@ class Job:
 
 KAFKAS_OWN = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"})
 _JOBS_OWN = ("__samza_checkpoint_", "__samza_coordinator_")
-SUFFIXES = ("-changelog", "-dead-letter")
+CHANGELOG = "-changelog"
+SUFFIXES = (CHANGELOG, "-dead-letter")
 
 
 def job_of_coordinator_topic(topic: str) -> Job | None:
@@ -81,7 +82,7 @@ def possible_owners(topic: str) -> list[Job]:
     if suffix is None:
         return []
     parts = topic.removesuffix(suffix).split("-")
-    ids = range(1, len(parts) - 1) if suffix == "-changelog" else range(len(parts) - 1, len(parts))
+    ids = range(1, len(parts) - 1) if suffix == CHANGELOG else range(len(parts) - 1, len(parts))
     jobs = [Job("-".join(parts[:at]), parts[at]) for at in ids if at]
     return [job for job in jobs if JOB_NAME.fullmatch(job.name) and JOB_ID.fullmatch(job.id)]
 

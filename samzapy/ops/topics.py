@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from samzapy.api.errors import ConfigurationError, NotAuthorized, SamzapyError, TopicMisconfigured, TopicMissing
+from samzapy.api.errors import ConfigurationError, NotAuthorized, SamzapyError, StateMismatch, TopicMisconfigured, TopicMissing
 from samzapy.config.schema import Settings
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import possible_owners
@@ -21,11 +21,7 @@ from samzapy.model.ownership import FirstRun, Ledger
 from samzapy.ops.inspection import foreign_changelog
 from samzapy.ops.made_again import refuse_to_make_again
 from samzapy.ops.transactions import refuse_too_long, try_init
-from samzapy.plan.first_run import (
-    coordinator_emptied,
-    differs_from_first_run,
-    grown_inputs,
-)
+from samzapy.plan.first_run import STATE_IS_LOST, coordinator_emptied, differs_from_first_run, grown_inputs
 from samzapy.plan.topics import command_that_makes, internal_topics, is_between, what_is_wrong
 from samzapy.ports import Admin, Clock, Log, TopicFacts, TopicSpec, no_leader
 from samzapy.wiring.job_topics import JobTopics, job_of
@@ -150,13 +146,19 @@ def grown_tasks(settings: Settings, log: Log) -> dict[str, TaskModel]:
     internal topics, there are no new tasks before the next run: containers know who writes these topics. The new partitions are then with the last task.
 
     Raises:
-        StateMismatch: the inputs decide where state lies, so that the job cannot go on with other partitions. ConfigurationError: unequal partition counts.
+        StateMismatch: the inputs decide where state lies, so that the job cannot go on with other partitions. ConfigurationError: it can, once a
+            topic of a broadcast stream has more.
     """
     names = JobTopics.of(settings)
     with log.admin() as admin:
         facts = admin.topics(names.read)
         _refuse_missing(settings, facts, inputs_only=True)
-        tasks = tasks_of(settings, facts)
+        try:
+            tasks = tasks_of(settings, facts)
+        except ConfigurationError as error:  # not all of them have grown, or a topic of a broadcast stream has not
+            if names.is_bound:
+                raise StateMismatch(f"{error.message} When this run began, they had the same number.", STATE_IS_LOST) from error
+            raise
         if names.has_stores and not names.is_bound:
             topic = names.job.checkpoint_topic
             return _until_next_run(tasks, admin.topics([topic])[topic].partitions)

@@ -54,7 +54,8 @@ def refuse_left_out(everywhere: Mapping[str, int], tasks: int) -> None:
         counted = ", ".join(f"{topic} has {n}" for topic, n in few.items())
         raise ConfigurationError(
             f"the job has {tasks} tasks, and a topic of `broadcast` has a partition for each: {counted}.",
-            f"With Kafka's own tools, give {' and '.join(few)} {tasks} partitions: a new one gets the records that are sent from then on.",
+            f"With Kafka's own tools, give {' and '.join(few)} {tasks} partitions, then start the job again: a new one gets the "
+            "records that are sent from then on.",
         )
 
 

@@ -13,7 +13,11 @@ from samzapy.model.job_model import TaskModel
 from samzapy.ops.topics import grown_tasks, prepare_topics
 from samzapy.plan.topics import INTERNAL
 from samzapy.ports import TopicSpec
+from samzapy.streams import App
+from samzapy.testing.harness import Harness
+from samzapy.testing.harness_job import HarnessJob
 from samzapy.testing.memory_log import MemoryCluster, MemoryLog
+from samzapy.testing.memory_registry import MemoryRegistry
 from tests.unit.container.bench import HandClock
 
 TOPICS = {"in": 2, "changelog": 2}
@@ -121,3 +125,33 @@ def test_an_internal_topic_that_gives_its_records_other_times_ends_the_job_by_to
     assert "set message.timestamp.type=CreateTime for between" in caught.value.remedy
     log._cluster.configure("between", INTERNAL)
     assert watch.check() == ""
+
+
+def test_growth_that_a_broadcast_stream_cannot_follow_by_itself_names_the_way_out_and_loses_no_state() -> None:
+    app = App()
+    app.stream("in", key=str, value=int).broadcast("rules").count("counts").to("out")
+    with Harness(app, tasks=2) as h:
+        settings = HarnessJob.of(app, (), {}, MemoryRegistry()).settings
+        watch = TopicWatch(h.log, HandClock(), {"in": h.log.admin().topics(["in"])["in"].topic_id}, {"in": 2})
+        h.log.admin().grow("in", 4)
+        with pytest.raises(ConfigurationError, match=r"a topic of `broadcast` has a partition for each: test-1-rules has 2\.") as caught:
+            watch.grown(lambda: grown_tasks(settings, h.log))
+        assert not isinstance(caught.value, StateMismatch)
+        assert "With Kafka's own tools, give test-1-rules 4 partitions, then start the job again" in caught.value.remedy
+        h.stop()
+        h.log.admin().grow("test-1-rules", 4)
+        assert 4 == len(prepare_topics(settings, h.log))
+
+
+def test_where_a_key_has_state_as_well_the_growth_is_not_cured_by_more_partitions() -> None:
+    app = App()
+    stream = app.stream("in", key=str, value=int)
+    stream.broadcast("rules").to("out")
+    stream.count("counts")
+    with Harness(app, tasks=2) as h:
+        settings = HarnessJob.of(app, (), {}, MemoryRegistry()).settings
+        watch = TopicWatch(h.log, HandClock(), {"in": h.log.admin().topics(["in"])["in"].topic_id}, {"in": 2})
+        h.log.admin().grow("in", 4)
+        with pytest.raises(StateMismatch) as caught:
+            watch.grown(lambda: grown_tasks(settings, h.log))
+        assert "samzapy reset JOB.yaml" in caught.value.remedy
