@@ -6,6 +6,7 @@ the inputs, and afterwards whoever counts by commits is told.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from samzapy.api.errors import SamzapyError
@@ -32,7 +33,12 @@ ORDERED, PAUSE = "ordered", "pause"  # by people
 
 
 class Commits:
-    """Commits the tasks that the container reads for."""
+    """Commits the tasks that the container reads for.
+
+    Attributes:
+        slow: tells people that brokers are.
+        done: records that were processed, skipped, set aside and sent with the commits so far, whatever became of the tasks since.
+    """
 
     def __init__(
         self,
@@ -61,6 +67,9 @@ class Commits:
         self._facts = told
         self._clock = clock
         self.slow = SlowCommits(spec, search, clock)
+        self.done: Counter[str] = Counter()
+        self._sent = 0  # until the last transaction was decided
+        self._is_sent_at_once = not spec.exactly_once
         self.last_at = float("-inf")  # when the last one was made, in monotonic seconds
 
     def commit(self, why: str = RECORD, is_last: bool = False) -> None:
@@ -102,10 +111,21 @@ class Commits:
             for task in tasks:
                 task.counts.stand()
                 for task_input in task.inputs:
-                    task_input.counts_stand()
+                    self.done.update(task_input.counts_stand())
+            self._count_sent()
         self._transaction.committed()
         self.last_at = self._clock.monotonic()
         self._schedule.put_off(COMMIT)
+
+    def count_what_is_dropped(self) -> None:
+        """The transaction is aborted or given up: nobody will see what was sent in it; with at_least_once, what was sent outside of it."""
+        if self._is_sent_at_once:
+            self._count_sent()
+        self._sent = self._hooks.collector.sent.total()
+
+    def _count_sent(self) -> None:
+        before, self._sent = self._sent, self._hooks.collector.sent.total()
+        self.done["sent"] += self._sent - before
 
     def _committed(self, tasks: Sequence[TaskInstance], positions: Positions, here: Positions) -> bool:
         """Let the committer do it, and note how long the brokers took, also where they did not bring it to an end."""

@@ -87,6 +87,7 @@ class Report:
             "released": sorted(self._assigned.released),
             "standbys": self._standbys.status(),
             "sent": dict(self._collector.sent),
+            "committed": dict(self._commits.done),
             **self._facts.to_json(),
             "tasks": [task.status(positions[task.name], now_s, now_ms) for task in self._tasks.values()],
         }

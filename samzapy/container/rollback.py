@@ -107,6 +107,7 @@ class RollBack:
         """Drop what is in no commit, without deciding anything."""
         self._transaction.forget()
         self._hooks.forget()
+        self._commits.count_what_is_dropped()
 
     def reset_timers(self) -> None:
         """Every duty is an interval away."""

@@ -205,9 +205,10 @@ class TaskInput:
         mark = self.task.checkpoint.inputs.get(str(self.partition)) if self.task.checkpoint else None
         return mark.next_offset if mark else 0
 
-    def counts_stand(self) -> None:
-        """What was counted is committed."""
-        self._counted = (self.processed, self.skipped, self.dead_letters)
+    def counts_stand(self) -> dict[str, int]:
+        """What was counted is committed. Returns what came since the last commit."""
+        before, self._counted = self._counted, (self.processed, self.skipped, self.dead_letters)
+        return {"processed": self.processed - before[0], "skipped": self.skipped - before[1], "dead_letters": self.dead_letters - before[2]}
 
     def counts_go_back(self) -> None:
         """What was counted since the last commit was undone, and will be counted again."""

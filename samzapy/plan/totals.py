@@ -13,8 +13,8 @@ OF_TASKS = ("processed", "skipped", "dead_letters")
 class Totals:
     """Sums over reports.
 
-    A container counts from its own start, so a number that is smaller than before is that of a new process. What a process did after its last
-    report is not in it.
+    Counted is what containers have committed. A container counts from its own start, so a number that is smaller than before is that of a new
+    process. What a process did after its last report is not in it.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -25,6 +25,11 @@ class Totals:
         for number, report in reports.items():
             of = f"container {number}"
             self._add(of, "commits", int(report.get("commits", 0)))
+            committed = report.get("committed")
+            if committed is not None:  # what was aborted comes again, and would count twice
+                for name in ("sent", *OF_TASKS):
+                    self._add(of, name, int(committed.get(name, 0)))
+                continue
             self._add(of, "sent", sum(report.get("sent", {}).values()))
             for task in report.get("tasks", ()):
                 for name in OF_TASKS:
