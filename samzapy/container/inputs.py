@@ -21,7 +21,7 @@ from samzapy.model.barrier import BARRIER_KEY
 from samzapy.model.names import CHANGELOG
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.states import TaskState
-from samzapy.plan.stalled import Still, look, why_it_is_open, why_it_stands, why_unanswered
+from samzapy.plan.stalled import OpenTransaction, Still, look, why_it_stands, why_unanswered
 from samzapy.ports import Consumer, Message
 
 LOG = logging.getLogger("samzapy.inputs")
@@ -52,7 +52,7 @@ class Inputs:
         self._changelogs: frozenset[str] = frozenset()  # of other jobs
         self._still: dict[TopicPartition, Still] = {}
         self._ask_from = 0.0
-        self._waits: dict[TopicPartition, tuple[int, str]] = {}  # what is known of a position: why its partition waits there, or ""
+        self._waits: dict[TopicPartition, tuple[int, OpenTransaction | None]] = {}  # what is known of a position: why its partition waits there
         self._stall_s = stall_s
         self.drained = 0
         self.all_wait = ""
@@ -191,16 +191,18 @@ class Inputs:
         self._waits = {partition: known for partition, known in self._waits.items() if at.get(partition) == known[0]}
         asked = [partition for partition, position in at.items() if self._may_wait(partition, position, now)]
         for partition, end in self.ends_now(asked, now).items():
-            why = ""
+            why = None
             if end <= at[partition]:
-                why = why_it_is_open(partition, at[partition], any(each.spec.between is not None for each in self._by_partition[partition]))
+                is_internal = any(each.spec.between is not None for each in self._by_partition[partition])
+                why = OpenTransaction(partition, at[partition], is_jobs_own=is_internal)
                 LOG.warning("%s", why)
             self._waits[partition] = at[partition], why
 
-    def why_it_waits(self, task: TaskInstance) -> str:
+    def why_it_waits(self, task: TaskInstance) -> str | OpenTransaction:
         """Why a task does not get on, as far as its inputs show it: an open transaction, a partition that brings nothing, a record that is tried again."""
-        known = (found[p][1] for found in (self._waits, self._said) for task_input in task.inputs if (p := task_input.partition) in found)
-        return next(filter(None, known), self.all_wait)
+        of = [task_input.partition for task_input in task.inputs]
+        transaction = next(filter(None, (self._waits[p][1] for p in of if p in self._waits)), None)
+        return transaction or next(filter(None, (self._said[p][1] for p in of if p in self._said)), self.all_wait)
 
     def _may_wait(self, partition: TopicPartition, position: int, now: float) -> bool:
         """Whether to ask the broker where the partition's readable records end: once for each position."""

@@ -19,6 +19,7 @@ from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import TaskInstance
 from samzapy.model.barrier import BARRIER_KEY, Barrier, barrier_from_bytes
 from samzapy.model.offsets import TopicPartition
+from samzapy.plan.stalled import OpenTransaction
 from samzapy.ports import Clock, Consumer, Message
 
 LOG = logging.getLogger("samzapy.restore")
@@ -147,7 +148,7 @@ class Barriers:
             end = consumer.bounds(partition).end
             if end <= barrier:
                 task, _ = whose(partition)
-                task.reason = f"{partition}: another application's transaction is open at {end}, before this start's barrier at {barrier}"
+                task.reason = OpenTransaction(partition, end, barrier=barrier)
                 LOG.warning("%s; waiting until it is committed or aborted", task.reason)
         return True
 

@@ -28,6 +28,7 @@ from samzapy.model.names import KAFKA
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.states import TaskState
 from samzapy.plan.refill import refill_at_commit
+from samzapy.plan.stalled import OpenTransaction, reason_json
 from samzapy.ports import Message, TaskStore
 
 KEYS = 200  # of records, by which the share of one key is estimated
@@ -224,7 +225,7 @@ class TaskInstance:
     metrics: TaskMetrics = field(default_factory=TaskMetrics)
     scratch: frozenset[str] = frozenset()  # its stores without a changelog
     state: TaskState = TaskState.WAITING
-    reason: str = ""  # why it does not get on: while it is restored `Barriers` says so, from then on `Duties`
+    reason: str | OpenTransaction = ""  # why it does not get on: while it is restored `Barriers` says so, from then on `Duties`
     checkpoint: Checkpoint | None = None
     user: StreamTask | None = None
     inputs: list[TaskInput] = field(default_factory=list)
@@ -330,7 +331,7 @@ class TaskInstance:
         return {
             "name": self.name,
             "state": self.state,
-            "reason": self.reason,
+            **reason_json(self.reason),
             "partitions": [str(task_input.ssp) for task_input in self.inputs],
             "positions": {str(p): offset for p, offset in positions.items()},
             "processed": sum(task_input.processed for task_input in self.inputs),

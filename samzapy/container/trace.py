@@ -20,7 +20,7 @@ from typing import Any
 from samzapy.api.errors import ConfigurationError
 from samzapy.container.stuck_hook import CALLERS, of_users
 from samzapy.model import lease_times
-from samzapy.plan.deadly_record_search import WATCHDOG
+from samzapy.model.process_end import WATCHDOG
 from samzapy.printable import printable
 from samzapy.private_files import private_directory, read_private
 

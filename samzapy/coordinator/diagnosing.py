@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from samzapy.coordinator.events import JOB, Events
+from samzapy.model.offsets import TopicPartition
 from samzapy.plan.hint_rules import HOLD_WHEN_PAUSED, Finding, diagnose
 from samzapy.plan.hint_trends import DEATHS_MS, GROWTH_S, is_dying, memory_growth_mib
 from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
@@ -100,10 +101,13 @@ def job_facts(
 ) -> JobFacts:
     """The facts that the rules want, from a status document and what is kept beside it."""
     rebuilt = _rebuilt_s(events, now_ms)
-    hottest = {t["name"]: float(t.get("hottest", 0.0)) for report in reports.values() for t in report.get("tasks", ())}
+    told = [(number, t) for number, report in reports.items() for t in report.get("tasks", ())]
+    hottest = {t["name"]: float(t.get("hottest", 0.0)) for _, t in told}
+    strangers = {(number, t["name"], t["reason"]): TopicPartition(*t["strangers"]) for number, t in told if t.get("strangers")}
     tasks = [
         TaskFacts(
             name=t["name"], container=t["container"], lag=t["lag"], rate=t["rate"], arriving=t["arriving"], us=t["us"], reason=t["reason"] or "",
+            strangers=strangers.get((t["container"], t["name"], t["reason"])),
             hottest=hottest.get(t["name"], 0.0), rebuilt_s=rebuilt.get(t["name"], 0.0), **_of_copies(t["standby"]),
         )
         for t in status["tasks"]
@@ -119,7 +123,7 @@ def job_facts(
             ContainerFacts(
                 number=number, host=c["host"] or "", tasks=len(c["tasks"]), loop=c["loop"],
                 deaths=len(died), dying_s=(now_ms - died[0]["at_ms"]) / 1000 if died else 0.0, is_dying=is_dying([e["at_ms"] for e in died], now_ms),
-                why=died[-1]["text"].partition(" died: ")[2] if died else "", silent_s=float(now.get("silent_s", 0.0)), at=str(now.get("at", "")),
+                **(died[-1]["end"] if died else {}), silent_s=float(now.get("silent_s", 0.0)), at=str(now.get("at", "")),
                 record=str(now.get("record", "")), is_searching=report.get("under_way") is not None,
                 decide_s=took,
                 held_s=float(held[-1].get("seconds", 0.0)) if held else 0.0, held_at=str(held[-1]["at"]) if held else "",

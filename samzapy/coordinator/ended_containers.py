@@ -19,8 +19,9 @@ from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.caution import Piece, Suspects, piece_from_json
 from samzapy.model.ownership import ContainerRecord
+from samzapy.model.process_end import WATCHDOG, ProcessEnd
 from samzapy.model.states import ContainerOutcome, TaskState
-from samzapy.plan.deadly_record_search import WATCHDOG, Found, after_death, hopeless, next_limit, unproved
+from samzapy.plan.deadly_record_search import Found, after_death, hopeless, next_limit, unproved
 from samzapy.plan.declared_dead import (
     Dismiss,
     Fail,
@@ -43,7 +44,6 @@ from samzapy.ports import Clock
 
 LOG = logging.getLogger("samzapy.coordinator")
 TOLD_DEATHS = 5
-SUDDEN = ("SIGKILL", "killed or crashed", "executor was lost")
 
 
 class Liveness:
@@ -78,8 +78,8 @@ class Liveness:
         final, handle, lease_s = member.heard.final, member.launch.handle, self._settings.lease_s
         silent_s = now - member.heard.at
         exited = None if handle is None or member.phase in (Phase.DONE, Phase.ENDING) else handle.exited()
-        if exited is not None and _is_sudden(exited):
-            exited += self._memory_of(member, silent_s)
+        if exited is not None and exited.is_sudden:
+            exited = self._with_memory(exited, member, silent_s)
         return LifeSigns(
             phase=member.phase,
             is_launched=handle is not None,
@@ -97,8 +97,8 @@ class Liveness:
         match judgement:
             case Wait():
                 pass
-            case Lose(why):
-                self._lose(member, why)
+            case Lose(end):
+                self._lose(member, end)
             case Leave(restart_reason):
                 if restart_reason:
                     LOG.info("container %d is started again: %s", member.number, restart_reason)
@@ -122,22 +122,19 @@ class Liveness:
         codes = {error.get("code") if error else None for error in errors}
         return len(codes) == 1 and None not in codes
 
-    def _memory_of(self, member: Member, heard_s: float) -> str:
+    def _with_memory(self, end: ProcessEnd, member: Member, heard_s: float) -> ProcessEnd:
         kernel_killed = self._settings.oom_kills() > member.launch.oom_kills
-        return killed_for_memory(member.heard.memory_bytes, self._settings.memory_bytes, heard_s, kernel_killed)
+        return killed_for_memory(end, member.heard.memory_bytes, self._settings.memory_bytes, heard_s, kernel_killed)
 
-    def _lose(self, member: Member, why: str) -> None:
+    def _lose(self, member: Member, end: ProcessEnd) -> None:
         """The container is lost, or is to be ended: its tasks are taken by force in this turn."""
         if member.launch.handle is not None:
             member.launch.handle.kill()
-        if ends := member.heard.ends:
-            why = f"{why}: {ends}"  # how the process ended comes first: the search for a record goes by that
         place = self._settings.last_place(member.number, member.owner.pid or 0)
-        if place == WATCHDOG:
-            why = f"{why} in {WATCHDOG}, after it had been stopped or the machine was busy; no record is the reason"
+        end = replace(end, said=member.heard.ends, is_watchdogs=place == WATCHDOG)
         if self._roster.failure is None and not self._roster.is_stopping:
-            LOG.warning("container %d (%s): %s", member.number, member.where, why)
-        self._roster.members.lose(member, why)
+            LOG.warning("container %d (%s): %s", member.number, member.where, end)
+        self._roster.members.lose(member, end)
         if place and place != WATCHDOG:
             self._roster.events.add(CONTAINER, "held", f"container {member.number} was at {place} when it ended", container=member.number, at=place)
 
@@ -173,7 +170,7 @@ class Liveness:
         elif ending.is_asked:
             members.restart(member, death)
         else:
-            found = Found(roster.caution) if said_why else self._suspect(member, at, ending.why)
+            found = Found(roster.caution) if said_why else self._suspect(member, at, ending.end)
             members.died(member, replace(death, counts=not found.is_nearer, records=str(found.at or ""), is_unexplained=not said_why, said=ended_itself))
             self._restart_or_give_up(member, now, lost, host, unproved(found.caution, found.at))
 
@@ -202,21 +199,21 @@ class Liveness:
         counted = [d.at_s for d in deaths if d.counts]
         return decide_restart(counted, now, self._settings.max_restarts, self._settings.restart_window_s)
 
-    def _suspect(self, member: Member, at: Piece | None, why: str) -> Found:
+    def _suspect(self, member: Member, at: Piece | None, end: ProcessEnd) -> Found:
         """A container ended without a reason: update the suspects among the records that were under way."""
-        found = after_death(self._roster.caution, at, why, member.number, self._settings.restart_window_s)
+        found = after_death(self._roster.caution, at, end, member.number, self._settings.restart_window_s)
         self._roster.caution = found.caution
         suspected = unproved(found.caution, at)
         if found.condemned is not None:
             LOG.error(
                 "record %s ended container %d %d times while it alone was processed (%s): `on_error` applies to it",
-                found.condemned.record, member.number, found.condemned.deaths, why,
+                found.condemned.record, member.number, found.condemned.deaths, end,
             )  # fmt: skip
         elif suspected is not None:
             LOG.warning(
                 "%d of container %d's processes ended while record %s alone was processed (%s). That does not prove that the record is the reason, "
                 "somebody else may have ended them, so `on_error` is not applied to it: it is processed again",
-                suspected.alone, member.number, suspected.piece, why,
+                suspected.alone, member.number, suspected.piece, end,
             )  # fmt: skip
         elif at is not None and all(c.record != at.alone for c in found.caution.condemned):
             suspects = next(s for s in found.caution.suspects if s.piece is at)
@@ -248,8 +245,3 @@ def _look_at(suspected: Suspects) -> str:
 
 def _counted(piece: Piece) -> str:
     return f"record {piece}" if piece.count == 1 else f"{piece.count} records ({piece})"
-
-
-def _is_sudden(ended: str) -> bool:
-    """Whether a process ended without a report, as if the kernel or the cluster had killed it."""
-    return any(words in ended for words in SUDDEN)

@@ -11,6 +11,7 @@ from typing import Any
 
 from samzapy.coordinator.events import CONTAINER, Events
 from samzapy.coordinator.membership import Applicant, Death, Ending, FinalReport, Heard, Launch, Member, Wanted
+from samzapy.model.process_end import ProcessEnd, other
 from samzapy.model.states import ContainerOutcome, ContainerState
 from samzapy.plan.declared_dead import ASKED, REFUSALS, REFUSED
 from samzapy.plan.members import Event, next_phase
@@ -50,8 +51,9 @@ class Members(Mapping[int, Member]):
     def _happens(self, member: Member, event: Event) -> None:
         member.phase = next_phase(member.number, member.phase, event)
 
-    def _tell(self, member: Member, what: str, text: str) -> None:
-        self._events.add(CONTAINER, what, f"container {member.number} {text}", container=member.number, state=member.state, host=member.host)
+    def _tell(self, member: Member, what: str, text: str, **more: Any) -> None:
+        text = f"container {member.number} {text}"
+        self._events.add(CONTAINER, what, text, container=member.number, state=member.state, host=member.host, **more)
 
     # -- before it is named --------------------------------------------------------------------------------------------------------------
 
@@ -168,16 +170,16 @@ class Members(Mapping[int, Member]):
 
     # -- its end -------------------------------------------------------------------------------------------------------------------------
 
-    def lose(self, member: Member, why: str) -> None:
+    def lose(self, member: Member, end: ProcessEnd) -> None:
         """It is declared dead; its tasks are taken by force."""
         self._happens(member, Event.LOSE)
-        member.ending, member.state = Ending(why), ContainerState.LOST
-        self._tell(member, "died", f"died: {why}")
+        member.ending, member.state = Ending(end), ContainerState.LOST
+        self._tell(member, "died", f"died: {end}", end=end.to_json())
 
     def leave(self, member: Member, is_asked: bool, restart_reason: str) -> None:
         """It stopped in an orderly way, and is to be started again."""
         self._happens(member, Event.LEAVE)
-        member.ending = Ending(ASKED, is_asked, restart_reason)
+        member.ending = Ending(other(ASKED), is_asked, restart_reason)
 
     def finish(self, member: Member) -> None:
         """It ended in an orderly way and is not needed again."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from samzapy.model.process_end import ProcessEnd
 from samzapy.model.states import ContainerState, JobState, TaskState
 from samzapy.plan.members import Phase
 from samzapy.plan.moves import Holder
@@ -134,11 +135,15 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why it is being ended. `is_asked`: it stopped because it was asked to; `restart_reason`: why it was asked."""
+    """Why it is being ended. `end`: how its process did; `is_asked`: it stopped because it was asked to; `restart_reason`: why it was asked."""
 
-    why: str
+    end: ProcessEnd
     is_asked: bool = False
     restart_reason: str = ""
+
+    @property
+    def why(self) -> str:
+        return str(self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

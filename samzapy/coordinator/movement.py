@@ -12,6 +12,7 @@ from samzapy.coordinator.ownership_records import Named, OwnershipRecords
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.ownership import Ledger, container_key
+from samzapy.model.process_end import other
 from samzapy.model.states import TaskState
 from samzapy.plan.assignment import plan
 from samzapy.plan.members import Phase
@@ -158,7 +159,7 @@ class Movement:
         if member.phase in (Phase.LIVE, Phase.STOPPING):
             if member.launch.handle is not None:
                 member.launch.handle.kill()
-            self._roster.members.lose(member, "its record in the coordinator topic cannot be read")
+            self._roster.members.lose(member, other("its record in the coordinator topic cannot be read"))
 
     def dismiss_surplus(self) -> None:
         """Stop surplus containers once their tasks are elsewhere; when no task is left to run, all containers without tasks."""

@@ -16,6 +16,7 @@ from typing import Any
 from samzapy.api import exit_codes
 from samzapy.container.process import run_entry
 from samzapy.local.launcher import LOCALHOST, OnThisHost
+from samzapy.model.process_end import ProcessEnd, exited
 
 LOG = logging.getLogger("samzapy")
 JOIN_S = 5.0
@@ -31,8 +32,8 @@ class InlineHandle:
         self.thread = threading.Thread(target=self._run, args=(payload,), name=f"container-{payload['container']}", daemon=True)
         self.thread.start()
 
-    def exited(self) -> str | None:
-        return None if self._code is None else f"exit code {self._code}"
+    def exited(self) -> ProcessEnd | None:
+        return None if self._code is None else exited(self._code)
 
     def kill(self) -> None:
         if self._code is None:

@@ -27,6 +27,7 @@ from typing import Any, Protocol
 import samzapy
 from samzapy.api.errors import LauncherError
 from samzapy.log_form import JSON, document_of, json_line
+from samzapy.model.process_end import ProcessEnd, ended_with, other
 from samzapy.relayed_lines import bounded_lines
 
 LOCALHOST = "localhost"
@@ -56,16 +57,16 @@ class ProcessHandle:
         self._process = process
         self._forwarder = forwarder
         self._lock = threading.Lock()
-        self._ended: str | None = None
+        self._ended: ProcessEnd | None = None
 
-    def exited(self) -> str | None:
+    def exited(self) -> ProcessEnd | None:
         with self._lock:
             if self._ended is None:
                 code = self._process.poll()
                 if code is not None:
-                    self._ended = how_it_ended(code)
+                    self._ended = ended_with(code)
                     if -code == signal.SIGALRM and self._made_a_client():
-                        self._ended += f": {NO_CLIENT}"
+                        self._ended = other(f"{self._ended}: {NO_CLIENT}")  # and no record is the reason
                     self._kill_group()  # what it started and did not end
             return self._ended
 
@@ -194,16 +195,6 @@ def _as_json(container: int, line: bytes) -> bytes:
         return line
     document = document_of(line.decode(errors="replace"), time.time(), "INFO", "output")
     return json_line({**document, "container": container}).encode()
-
-
-def how_it_ended(code: int) -> str:
-    """A return code of subprocess, in words."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return f"killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"killed by signal {-code}"
 
 
 def child_environment(environment: Mapping[str, str]) -> dict[str, str]:

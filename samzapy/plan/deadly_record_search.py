@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from samzapy.model.caution import Caution, Condemned, Piece, Suspects
+from samzapy.model.process_end import Kind, ProcessEnd
 
 SHRINK_BY = 32
 DEATHS_ALONE = 2
 DEATHS_GIVEN_UP = 2
 MAX_SUSPECTS = 16
 MAX_CONDEMNED = 1000
-WATCHDOG = "samzapy's own watch over its threads"  # it reads their stacks without the interpreter's lock
 CRASHES = frozenset({"SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGSYS", "SIGTRAP", "SIGALRM"})
 
 
@@ -59,44 +59,38 @@ def next_limit(suspects: Suspects) -> int:
     return max(1, suspects.piece.count // SHRINK_BY)
 
 
-def proof_of(why: str) -> Proof:
-    """What this end of a process proves, as its launcher or the coordinator put it.
-
-    >>> proof_of("killed by SIGSEGV").name, proof_of("killed by SIGKILL (its memory was 80 MiB 0.3 s before)").name
-    ('OWN_DOING', 'NONE')
-    >>> proof_of(f"killed by SIGSEGV in {WATCHDOG}").name
-    'NONE'
-    """
-    if WATCHDOG in why:
+def proof_of(end: ProcessEnd) -> Proof:
+    """What this end of a process proves. One that had said why it ends itself, and was ended by a signal then, proves nothing."""
+    if end.is_watchdogs:
         return Proof.NONE
-    if why.startswith("exit code") or (why.startswith("killed by SIG") and why.removeprefix("killed by ").rstrip(":").split(maxsplit=1)[0] in CRASHES):
+    if end.kind is Kind.EXITED or (end.kind is Kind.KILLED and end.signal in CRASHES and not end.said):
         return Proof.OWN_DOING
-    return Proof.IF_PLACED if why.startswith(("silent for", "killed or crashed")) else Proof.NONE
+    return Proof.IF_PLACED if end.kind in (Kind.SILENT, Kind.KILLED_OR_CRASHED) else Proof.NONE
 
 
-def after_death(known: Caution, at: Piece | None, why: str, container: int, watch_s: float) -> Found:
+def after_death(known: Caution, at: Piece | None, end: ProcessEnd, container: int, watch_s: float) -> Found:
     """What follows from the end of a container that could not say why.
 
     Args:
         at: the records that it had said it would process, and had not said that it had.
-        why: how it ended.
+        end: how it ended.
         watch_s: how long the next ones are to be watched, in seconds.
     """
-    known, proof = replace(known, watch_s=watch_s), proof_of(why)
+    known, proof = replace(known, watch_s=watch_s), proof_of(end)
     if at is None:
         return Found(known)
     again = next((c for c in known.condemned if c.record == at.alone), None)
     if again is not None:
         if proof is not Proof.OWN_DOING:
             return Found(known, at=at)
-        again = replace(again, deaths=again.deaths + 1, why=why, container=container, place="")
+        again = replace(again, deaths=again.deaths + 1, why=str(end), container=container, place="")
         return Found(replace(known, condemned=tuple(again if c.record == at.alone else c for c in known.condemned)), False, again, at)
     before = next((s for s in known.suspects if s.piece.covers(at)), None)
     others = tuple(replace(s, waits_for=-1) if s.waits_for == container else s for s in known.suspects if s is not before)
     now = _suspects(at, before, proof, container)
     is_nearer = not known.suspects if before is None else _is_nearer(now, before)
     if at.alone is not None and now.proofs >= DEATHS_ALONE:
-        condemned = Condemned(at.alone, now.proofs, why, container)
+        condemned = Condemned(at.alone, now.proofs, str(end), container)
         return Found(_condemn(replace(known, suspects=others), condemned), True, condemned, at)
     return Found(replace(known, suspects=(*others, now)[-MAX_SUSPECTS:]), is_nearer, None, at)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from samzapy.api.errors import NotAuthenticated, NotAuthorized, TlsFailed
+from samzapy.model.process_end import ProcessEnd, other, silent
 from samzapy.model.states import ContainerOutcome
 from samzapy.plan.members import Event, Phase
 
@@ -32,7 +33,7 @@ class LifeSigns:
 
     phase: Phase
     is_launched: bool = True
-    exited: str | None = None
+    exited: ProcessEnd | None = None
     silent_s: float = 0.0
     overdue: tuple[str, ...] = ()
     outcome: str = ""
@@ -66,7 +67,7 @@ class Wait:
 class Lose:
     """It is declared dead and ended by force."""
 
-    why: str
+    end: ProcessEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def _judge_report(facts: LifeSigns, job: JobCondition) -> Judgement | None:
     if facts.outcome == ContainerOutcome.STOPPED:
         return Leave()
     if facts.outcome == ContainerOutcome.SUPERSEDED:  # by its own account, e.g. because this process was stopped for most of its lease
-        return Lose(str((error or {}).get("message", "")).rstrip(".") or "it gave its tasks up")
+        return Lose(other(str((error or {}).get("message", "")).rstrip(".") or "it gave its tasks up"))
     if error and (error.get("fatal") or job.all_failed_alike or (error.get("code") in REFUSED and facts.refusals >= REFUSALS)):
         return Fail(error)
     return None
@@ -130,15 +131,15 @@ def _judge_report(facts: LifeSigns, job: JobCondition) -> Judgement | None:
 
 def _judge_named(facts: LifeSigns, limits: Limits) -> Judgement:
     if facts.silent_s > limits.lease_s:
-        return Lose(f"silent for {facts.silent_s:.1f} s, its lease of {limits.lease_s:g} s is over")
+        return Lose(silent(facts.silent_s, limits.lease_s))
     if facts.overdue:
-        return Lose(f"did not release {', '.join(facts.overdue)} within its lease of {limits.lease_s:g} s")
+        return Lose(other(f"did not release {', '.join(facts.overdue)} within its lease of {limits.lease_s:g} s"))
     return Wait()
 
 
 def _judge_starting(facts: LifeSigns, job: JobCondition, limits: Limits) -> Judgement:
     if facts.silent_s > limits.register_timeout_s:
-        return Lose(f"did not register within {limits.register_timeout_s:g} s")
+        return Lose(other(f"did not register within {limits.register_timeout_s:g} s"))
     return Dismiss() if job.is_stopping else Wait()
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from samzapy.plan.duration import duration
 from samzapy.plan.job_facts import JobFacts
-from samzapy.plan.memory import BLAMED
 from samzapy.plan.moves import WARM_RECORDS
 
 ACT, LOOK, KNOW = "act", "look", "know"
@@ -39,7 +38,6 @@ MORE_MEMORY = (
 KILLED = "Find out who sends SIGKILL: the kernel, for lack of memory (`journalctl -k` on its host), the cluster, or a person."
 SEE_ITS_LOG = "See what its process wrote before it ended: in the output of `samzapy run JOB.yaml`, with Spark also in the executor's stderr."
 HOLD_WHEN_PAUSED = ("flapping", "stuck-hook", "interpreter-held")  # of a job that stands because people want it to, only these are told
-STRANGER = "another application's transaction is open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +72,10 @@ def _interpreter_held(job: JobFacts) -> Iterator[Finding]:
 def _flapping(job: JobFacts) -> Iterator[Finding]:
     for c in job.containers:
         if c.deaths >= FLAPS and c.is_dying:
-            lacks_memory = BLAMED in c.why
-            cause = f"Container {c.number} is probably out of memory: it" if lacks_memory else f"Container {c.number}"
+            cause = f"Container {c.number} is probably out of memory: it" if c.lacks_memory else f"Container {c.number}"
             yield Finding(
-                "flapping", ACT, f"{cause} died {c.deaths} times in 10 minutes, the last time: {c.why.replace(BLAMED, ')')}.",
-                {}, MORE_MEMORY if lacks_memory else KILLED if "SIGKILL" in c.why else SEE_ITS_LOG, f"container {c.number}", for_s=c.dying_s,
+                "flapping", ACT, f"{cause} died {c.deaths} times in 10 minutes, the last time: {c.why}.",
+                {}, MORE_MEMORY if c.lacks_memory else KILLED if c.signal == "SIGKILL" else SEE_ITS_LOG, f"container {c.number}", for_s=c.dying_s,
             )  # fmt: skip
 
 
@@ -93,21 +90,19 @@ def _stuck_hook(job: JobFacts) -> Iterator[Finding]:
 
 
 def _stranger(job: JobFacts) -> Iterator[Finding]:
-    held = [t for t in job.tasks if STRANGER in t.reason]
-    if held:
-        topic, _, partition = held[0].reason.partition("]")[0].rpartition("[")
+    held = [t for t in job.tasks if t.strangers is not None]
+    if held and (place := held[0].strangers):
         yield Finding(
             "stranger", ACT, f"{held[0].name} waits: {held[0].reason}." + (f" So do {len(held) - 1} more tasks." if len(held) > 1 else ""),
             {"tasks": len(held)},
-            f"Whose it is: `kafka-transactions.sh --bootstrap-server BROKER describe-producers --topic {topic} --partition {partition}`",
+            f"Whose it is: `kafka-transactions.sh --bootstrap-server BROKER describe-producers --topic {place.topic} --partition {place.partition}`",
         )  # fmt: skip
 
 
 def _searching(job: JobFacts) -> Iterator[Finding]:
     for c in job.containers:
         if c.is_searching:
-            _, code, said = c.why.partition(": SZ")
-            how = f"{code}{said}" if code else " without a known reason"
+            how = f": {c.said}" if c.said else " without a known reason"
             yield Finding(
                 "searching", KNOW, f"Container {c.number} ended{how}. For a while it takes small batches, to see if a record ends it.",
                 {}, "", f"container {c.number}",

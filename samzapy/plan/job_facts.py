@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from samzapy.model.offsets import TopicPartition
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFacts:
@@ -13,6 +15,7 @@ class TaskFacts:
     Attributes:
         copy_lag: by how many changes its warm copy that is furthest behind is behind; `copy_host`: where that is.
         hottest: the share of one key among its last records, as far as they were looked at.
+        strangers: the partition in which another application's open transaction hides the records that it waits for.
         rebuilt_s: how long its stores took to be read from their changelogs after a death, in the last ten minutes.
     """
 
@@ -23,6 +26,7 @@ class TaskFacts:
     arriving: float | None = None
     us: float | None = None
     reason: str = ""
+    strangers: TopicPartition | None = None
     hottest: float = 0.0
     copy_lag: int = 0
     copy_host: str = ""
@@ -35,8 +39,8 @@ class ContainerFacts:
 
     Attributes:
         loop: shares of its loop's time; empty: not known.
-        deaths: in the last ten minutes; `dying_s`: since the first of them; `why`: of the last one (an error with its code, if
-            the container said so); `is_dying`: they come so fast that one more is expected.
+        deaths: in the last ten minutes; `dying_s`: since the first of them; `is_dying`: they come so fast that one more is expected.
+        why: of the last one, in words, without what memory may have to do with it; `signal`, `lacks_memory`, `said`: as in ProcessEnd.
         silent_s: how long its loop has been in one hook; `at`: the line; `record`: which, in words.
         is_searching: it looks for the record that ended its process, in small batches.
         decide_s: how long the brokers took to decide its commits, 95 of 100 of them less.
@@ -52,6 +56,9 @@ class ContainerFacts:
     dying_s: float = 0.0
     is_dying: bool = True
     why: str = ""
+    signal: str = ""
+    lacks_memory: bool = False
+    said: str = ""
     silent_s: float = 0.0
     at: str = ""
     record: str = ""

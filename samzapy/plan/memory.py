@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from samzapy.model.process_end import ProcessEnd
+
 MIB = 1 << 20
 NEAR = 0.9  # of containers.memory
-BLAMED = ": that is the likely cause. Give the host more memory, or set containers.memory lower)"
 
 
-def killed_for_memory(resident: int | None, budget: int, heard_s: float, kernel_killed: bool) -> str:
-    """What to add to "killed by SIGKILL"; "" if nothing is known.
+def killed_for_memory(end: ProcessEnd, resident: int | None, budget: int, heard_s: float, kernel_killed: bool) -> ProcessEnd:
+    """The end, with what is known of the memory.
 
     Args:
         resident: bytes of memory that it had when it was last heard of, `heard_s` seconds ago; None: it never said.
@@ -23,5 +26,5 @@ def killed_for_memory(resident: int | None, budget: int, heard_s: float, kernel_
     elif resident is not None and resident >= NEAR * budget:
         cause = "the kernel or the cluster may have killed it for its memory"
     else:
-        return f" ({reading})" if reading else ""
-    return f" ({'; '.join(part for part in (reading, cause) if part)}{BLAMED}"
+        return replace(end, memory=reading)
+    return replace(end, memory="; ".join(part for part in (reading, cause) if part), lacks_memory=True)

@@ -8,8 +8,39 @@ they could: whatever the client had, it has handed out.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
+
+from samzapy.model.offsets import TopicPartition
 
 DRAINED_POLLS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """Why a task waits: an open transaction hides the records after it.
+
+    Attributes:
+        offset: where it is open.
+        is_jobs_own: in a topic between two stages of a program, into which the job alone writes.
+        barrier: of a restore, that comes after it; None: the task runs.
+    """
+
+    partition: TopicPartition
+    offset: int
+    is_jobs_own: bool = False
+    barrier: int | None = None
+
+    def __str__(self) -> str:
+        whose = "a transaction of the job's own, of a container that ended or has not committed yet," if self.is_jobs_own else "another application's transaction"
+        then = "; the task waits for the records after it" if self.barrier is None else f", before this start's barrier at {self.barrier}"
+        return f"{self.partition}: {whose} is open at {self.offset}{then}"
+
+
+def reason_json(reason: str | OpenTransaction) -> dict[str, Any]:
+    """Why a task waits, for its report; with the partition to look at for whose a transaction is that the job knows nothing of."""
+    if isinstance(reason, str) or reason.is_jobs_own:
+        return {"reason": str(reason)}
+    return {"reason": str(reason), "strangers": [reason.partition.topic, reason.partition.partition]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +94,3 @@ def why_unanswered(partition: str, position: int, limit_s: float) -> str:
         f"{partition} is at {position}, no record came for {limit_s:g} s, and its broker does not answer: it is away, or a quota of the cluster "
         "holds back what this client gets (`kafka-configs.sh --bootstrap-server BROKER --describe --entity-type clients` lists quotas)"
     )
-
-
-def why_it_is_open(partition: object, offset: int, is_internal: bool) -> str:
-    """Why a task waits at an open transaction. `is_internal`: of a topic between two stages of a program, into which the job alone writes."""
-    whose = "another application's transaction"
-    if is_internal:
-        whose = "a transaction of the job's own, of a container that ended or has not committed yet,"
-    return f"{partition}: {whose} is open at {offset}; the task waits for the records after it"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
+from samzapy.model.process_end import ProcessEnd
+
 
 class ContainerHandle(Protocol):
     """A launched container as its launcher sees it."""
 
-    def exited(self) -> str | None:
-        """None while it runs; else how it ended, as text."""
+    def exited(self) -> ProcessEnd | None:
+        """None while it runs; else how it ended."""
 
     def kill(self) -> None:
         """Kill it; returns without waiting."""

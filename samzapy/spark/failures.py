@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import re
 
+from samzapy.model.process_end import ProcessEnd, executor_lost, killed_or_crashed, other
+
+GIVEN_UP = "Spark gave the application up"
 _LONGEST = 300
 
 
-def how_it_failed(text: str) -> str:
+def how_it_failed(text: str) -> ProcessEnd:
     """How a container ended whose job failed with this text."""
     lost = re.search(r"ExecutorLostFailure.*?Reason: ([^\n]*)", text)
     if lost:
-        return f"its executor was lost: {lost[1].strip()}"
+        return executor_lost(f": {lost[1].strip()}")
     if re.search(r"SparkContext (was|has been) (shut down|stopped|shutdown)", text):
-        return "Spark gave the application up"
+        return other(GIVEN_UP)
     if re.search(r"cancelled|TaskKilled|killed intentionally", text) and "Python worker exited" not in text:
-        return "killed: its Spark job was cancelled"
+        return other("killed: its Spark job was cancelled")
     if re.search(r"Python worker exited unexpectedly|Python worker failed to connect back", text):
-        return "killed or crashed: its Python worker ended without a message"
+        return killed_or_crashed("its Python worker ended without a message")
     raised = re.findall(r"^(?:\w+\.)*(\w*(?:Error|Exception): .*)$", text, re.MULTILINE)
     python = [line for line in raised if not line.startswith(("SparkException", "Py4J", "PythonException"))]
     if python:
-        return str(python[0]).strip()
+        return other(str(python[0]).strip())
     lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
     first = next((line for line in lines if not line.startswith("An error occurred while calling")), "no reason given")
-    return f"Spark: {first[:_LONGEST]}"
+    return other(f"Spark: {first[:_LONGEST]}")

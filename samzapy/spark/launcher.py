@@ -15,9 +15,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from samzapy.api.errors import LauncherError
+from samzapy.model.process_end import ProcessEnd, executor_lost, exited, other
 from samzapy.spark.executor import run_partition
 from samzapy.spark.executors import host_slots, leaving_hosts, local_slots, registered
-from samzapy.spark.failures import how_it_failed
+from samzapy.spark.failures import GIVEN_UP, how_it_failed
 from samzapy.spark.session import jvm_end, stop_session, text_of
 from samzapy.spark.settings import is_local
 
@@ -28,12 +29,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOCALHOST = "localhost"
-GIVEN_UP = "Spark gave the application up"
 _GIVEN_UP_REMEDY = (
     "See the master's log. A standalone master gives up after 10 executors in a row that did not start: "
     "on a single host, set SPARK_MASTER_OPTS=-Dspark.deploy.maxExecutorRetries=-1 where the master starts."
 )
-LOST_WITH_HOST = "its executor was lost, with its worker or its host"
+LOST_WITH_HOST = executor_lost(", with its worker or its host")
 EXECUTORS_PATIENCE_S = 60.0
 EXECUTORS_SETTLED_S = 3.0
 _POLL_S = 0.25
@@ -46,9 +46,9 @@ class SparkHandle:
     def __init__(self, context: SparkContext, group: str) -> None:
         self.group = group
         self._context = context
-        self._ended: str | None = None
+        self._ended: ProcessEnd | None = None
 
-    def exited(self) -> str | None:
+    def exited(self) -> ProcessEnd | None:
         return self._ended
 
     def kill(self) -> None:
@@ -63,8 +63,8 @@ class SparkHandle:
             if jvm_end(_patience_with(error)) is None and not is_given_up(self._context):
                 raise
 
-    def end(self, words: str) -> None:
-        self._ended = words
+    def end(self, how: ProcessEnd) -> None:
+        self._ended = how
 
 
 class SparkLauncher:
@@ -136,9 +136,10 @@ class SparkLauncher:
             self._context.addJobTag(f"samzapy-container-{container}")
             codes = self._one_partition(payload, preferred_host).mapPartitions(run_partition).collect()
         except Exception as error:  # noqa: BLE001 - whatever ended the job is the handle's answer
-            handle.end("Spark was stopped" if self._is_closed else jvm_end(_patience_with(error)) or how_it_failed(text_of(error)))
+            jvm = "Spark was stopped" if self._is_closed else jvm_end(_patience_with(error))
+            handle.end(how_it_failed(text_of(error)) if jvm is None else other(jvm))
         else:
-            handle.end(LOST_WITH_HOST if codes[0] is None else f"exit code {codes[0]}")
+            handle.end(LOST_WITH_HOST if codes[0] is None else exited(codes[0]))
 
     def _one_partition(self, payload: bytes, preferred_host: str | None) -> RDD[bytes]:
         jvm = self._context._jvm
@@ -163,7 +164,7 @@ class SparkLauncher:
                     return question(self._context)
                 why, remedy = GIVEN_UP, _GIVEN_UP_REMEDY
             except (OSError, Py4JError) as error:
-                why = jvm_end(_patience_with(error)) or how_it_failed(text_of(error))
+                why = jvm_end(_patience_with(error)) or str(how_it_failed(text_of(error)))
                 raise LauncherError(f"{what_fails}: {why}.", "") from error
         raise LauncherError(f"{what_fails}: {why}.", remedy)
 

@@ -30,6 +30,7 @@ import samzapy
 from samzapy.api.errors import ClusterUnreachable, LauncherError
 from samzapy.config.extras import line_for
 from samzapy.log_output import wait_for_room
+from samzapy.model.process_end import ended_with
 from samzapy.relayed_lines import bounded_lines
 from samzapy.spark.settings import LOOPBACK, is_local, master_addresses, properties_text, session_settings
 
@@ -114,7 +115,7 @@ def jvm_end(within_s: float = 0.0) -> str | None:
         code = gateway.proc.wait(within_s)
     except subprocess.TimeoutExpired:
         return None
-    return f"Spark's JVM ended ({f'killed by {signal.Signals(-code).name}' if code < 0 else f'exit code {code}'})"
+    return f"Spark's JVM ended ({ended_with(code)})"
 
 
 def end_jvm() -> None:

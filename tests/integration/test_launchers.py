@@ -41,7 +41,7 @@ def processes(output: io.BytesIO) -> Iterator[ProcessLauncher]:
 def test_a_child_gets_its_payload_and_its_exit_code_is_told(processes: ProcessLauncher, tmp_path: Path) -> None:
     handle = processes.launch(0, payload_for("write_and_end", tmp_path / "a", code=3, folders=[str(tmp_path)]), None)
 
-    assert "exit code 3" == until(handle.exited, "the child's end")
+    assert "exit code 3" == str(until(handle.exited, "the child's end"))
     facts = told(tmp_path / "a")
     assert handle.pid == facts["pid"]
     assert "localhost" == facts["given"]["host"]
@@ -53,7 +53,7 @@ def test_a_child_gets_its_payload_and_its_exit_code_is_told(processes: ProcessLa
 def test_a_childs_output_bears_its_number(processes: ProcessLauncher, output: io.BytesIO, tmp_path: Path) -> None:
     handle = processes.launch(7, payload_for("write_and_end", tmp_path / "a"), None)
 
-    assert "exit code 0" == until(handle.exited, "the child's end")
+    assert "exit code 0" == str(until(handle.exited, "the child's end"))
     processes.close()
     assert b"container 7 | a line of the container\n" in output.getvalue()
 
@@ -61,7 +61,7 @@ def test_a_childs_output_bears_its_number(processes: ProcessLauncher, output: io
 def test_of_a_long_line_of_a_childs_the_first_part_is_passed_on(processes: ProcessLauncher, output: io.BytesIO, tmp_path: Path) -> None:
     handle = processes.launch(7, payload_for("write_a_long_line", tmp_path / "a"), None)
 
-    assert "exit code 0" == until(handle.exited, "the child's end")
+    assert "exit code 0" == str(until(handle.exited, "the child's end"))
     processes.close()
     assert [
         b"x" * LONGEST, b"... %d more bytes of this line are left out" % (5_000_000 - LONGEST), b"y" * LONGEST, b"short"
@@ -78,7 +78,7 @@ class Gone(io.BytesIO):
 def test_a_container_goes_on_when_nobody_takes_its_output(tmp_path: Path) -> None:
     launcher = ProcessLauncher(Gone())
     handle = launcher.launch(7, payload_for("write_a_long_line", tmp_path / "a"), None)
-    assert "exit code 0" == until(handle.exited, "the child's end")
+    assert "exit code 0" == str(until(handle.exited, "the child's end"))
     launcher.close()
 
 
@@ -87,7 +87,7 @@ def test_an_alarm_is_laid_to_the_making_of_a_client_only_where_it_was_at_that(
     processes: ProcessLauncher, tmp_path: Path, code: str, is_told: bool
 ) -> None:
     handle = processes.launch(0, {**payload_for("alarm", tmp_path / "a"), "in": code}, None)
-    ended = until(handle.exited, "the child's end")
+    ended = str(until(handle.exited, "the child's end"))
     assert ended.startswith("killed by SIGALRM")
     assert is_told == ("ulimit -v" in ended)
 
@@ -95,7 +95,7 @@ def test_an_alarm_is_laid_to_the_making_of_a_client_only_where_it_was_at_that(
 def test_an_entry_that_raises_ends_with_70_and_its_traceback(processes: ProcessLauncher, output: io.BytesIO, tmp_path: Path) -> None:
     handle = processes.launch(0, payload_for("fail", tmp_path / "a"), None)
 
-    assert "exit code 70" == until(handle.exited, "the child's end")
+    assert "exit code 70" == str(until(handle.exited, "the child's end"))
     processes.close()
     text = output.getvalue().decode()
     assert "CRITICAL the container's process failed: ValueError: this entry always fails\n" in text
@@ -105,10 +105,10 @@ def test_an_entry_that_raises_ends_with_70_and_its_traceback(processes: ProcessL
 def test_a_child_killed_from_outside_is_told_and_another_starts(processes: ProcessLauncher, tmp_path: Path) -> None:
     first = processes.launch(0, payload_for("stay", tmp_path / "a"), None)
     os.kill(told(tmp_path / "a")["pid"], signal.SIGKILL)
-    assert "killed by SIGKILL" == until(first.exited, "the child's end")
+    assert "killed by SIGKILL" == str(until(first.exited, "the child's end"))
 
     second = processes.launch(0, payload_for("write_and_end", tmp_path / "b"), None)
-    assert "exit code 0" == until(second.exited, "the second's end")
+    assert "exit code 0" == str(until(second.exited, "the second's end"))
 
 
 def test_kill_ends_what_the_child_started_too(processes: ProcessLauncher, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_kill_ends_what_the_child_started_too(processes: ProcessLauncher, tmp_pa
 
     handle.kill()
 
-    assert "killed by SIGKILL" == until(handle.exited, "the child's end")
+    assert "killed by SIGKILL" == str(until(handle.exited, "the child's end"))
     until(lambda: is_gone(facts["other"]), "the end of the child's child")
 
 

@@ -99,7 +99,7 @@ def test_a_killed_executor_ends_its_container_and_is_replaced(runs: Runs, cluste
 
     os.kill(executor, signal.SIGKILL)
 
-    assert "its executor was lost: Command exited with code 137" == until(handle.exited, "the container's end")
+    assert "its executor was lost: Command exited with code 137" == str(until(handle.exited, "the container's end"))
     until(lambda: is_gone(facts["pid"]), "the end of its process")
     until(lambda: cluster.executors(A) not in ([], [executor]) and A in launcher.hosts(), "another executor on the host")
 
@@ -109,7 +109,7 @@ def test_a_killed_daemon_ends_its_container(runs: Runs, cluster: Cluster) -> Non
 
     os.kill(cluster.daemon(A), signal.SIGKILL)
 
-    assert "killed or crashed: its Python worker ended without a message" == until(handle.exited, "the container's end")
+    assert "killed or crashed: its Python worker ended without a message" == str(until(handle.exited, "the container's end"))
     until(lambda: is_gone(facts["pid"]), "the end of its process")
 
 
@@ -119,7 +119,7 @@ def test_spark_does_not_start_a_container_again_whose_worker_was_killed(runs: Ru
     os.kill(cluster.worker(A), signal.SIGKILL)
 
     until(lambda: is_gone(facts["pid"]), "the end of its process")
-    assert "its executor was lost, with its worker or its host" == until(handle.exited, "the container's end")
+    assert "its executor was lost, with its worker or its host" == str(until(handle.exited, "the container's end"))
     assert facts == told(tmp_path / "0")  # nobody wrote it again
     cluster.add(A)
 

@@ -49,7 +49,7 @@ def test_slots_are_the_cores_of_the_master(spark: SparkLauncher) -> None:
 def test_a_container_gets_its_payload_and_its_exit_code_is_told(spark: SparkLauncher, tmp_path: Path) -> None:
     handle = spark.launch(0, payload_for("write_and_end", tmp_path / "a", code=3, folders=[str(tmp_path)]), "localhost")
 
-    assert "exit code 3" == until(handle.exited, "the container's end")
+    assert "exit code 3" == str(until(handle.exited, "the container's end"))
     facts = told(tmp_path / "a")
     assert "localhost" == facts["given"]["host"]
     assert "a-secret-token" == facts["given"]["token"]
@@ -60,7 +60,7 @@ def test_a_container_gets_its_payload_and_its_exit_code_is_told(spark: SparkLaun
 def test_an_entry_that_raises_ends_with_70(spark: SparkLauncher, tmp_path: Path) -> None:
     handle = spark.launch(0, payload_for("fail", tmp_path / "a"), None)
 
-    assert "exit code 70" == until(handle.exited, "the container's end")
+    assert "exit code 70" == str(until(handle.exited, "the container's end"))
 
 
 def test_one_of_two_containers_is_killed_and_started_again_beside_the_other(spark: SparkLauncher, tmp_path: Path) -> None:
@@ -70,14 +70,14 @@ def test_one_of_two_containers_is_killed_and_started_again_beside_the_other(spar
 
     os.kill(pids[0], signal.SIGKILL)
 
-    assert "killed or crashed: its Python worker ended without a message" == until(first.exited, "the end of the killed")
+    assert "killed or crashed: its Python worker ended without a message" == str(until(first.exited, "the end of the killed"))
     again = spark.launch(0, payload_for("write_and_end", tmp_path / "c", 0), None)
-    assert "exit code 0" == until(again.exited, "the end of the one started again")
+    assert "exit code 0" == str(until(again.exited, "the end of the one started again"))
     assert second.exited() is None
     assert is_alive(pids[1])
 
     second.kill()
-    assert "killed: its Spark job was cancelled" == until(second.exited, "the end of the cancelled")
+    assert "killed: its Spark job was cancelled" == str(until(second.exited, "the end of the cancelled"))
     until(lambda: is_gone(pids[1]), "the end of the cancelled container's process")
 
 
@@ -85,7 +85,7 @@ def test_a_kill_right_after_the_launch_holds(spark: SparkLauncher, tmp_path: Pat
     handle = spark.launch(0, payload_for("stay", tmp_path / "a"), None)
     handle.kill()
 
-    assert "killed: its Spark job was cancelled" == until(handle.exited, "the end of the cancelled")
+    assert "killed: its Spark job was cancelled" == str(until(handle.exited, "the end of the cancelled"))
 
 
 def test_the_payload_is_on_no_command_line(spark: SparkLauncher, tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_close_ends_the_jvm_and_its_workers(spark: SparkLauncher, tmp_path: Path
 
     for pid in below:
         until(lambda pid=pid: is_gone(pid), f"the end of process {pid}")  # type: ignore[misc]
-    assert "Spark was stopped" == until(handle.exited, "the handle knows")
+    assert "Spark was stopped" == str(until(handle.exited, "the handle knows"))
     with pytest.raises(LauncherError, match="container 0 was not started: its launcher is closed"):
         spark.launch(0, payload_for("stay", tmp_path / "b"), None)
     with pytest.raises(LauncherError, match="hosts are unknown: its launcher is closed"):

@@ -3,6 +3,7 @@ light and dark, at 360, 1280 and 2560 px; `python -m tests.page.scenes FOLDER sk
 
 from __future__ import annotations
 
+import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from samzapy.clock import SystemClock
 from samzapy.coordinator.events import CONTAINER
+from samzapy.model.process_end import ProcessEnd, killed_by
 from samzapy.plan.memory import MIB, killed_for_memory
 from samzapy.serde.basic import JsonSerde
 from samzapy.streams import App, agg
@@ -141,12 +143,12 @@ class Scene(Stage):
         told = {"why": "interval", "seconds": took_s, "parts": parts, "changes": 900, "tasks": 4, "newest_s": 0.04 + took_s, "oldest_s": 1.05 + took_s}
         return [{"kind": "commit", "at_ms": self.clock.now_ms(), **told}]
 
-    def starts_again(self, number: int, why: str, host: str, pid: int) -> None:
+    def starts_again(self, number: int, end: ProcessEnd, host: str, pid: int) -> None:
         """A container dies, and is started again there."""
         with self.roster.lock:
             member, add = self.roster.members[number], self.roster.events.add
-            died = f"container {number} died: process {member.owner.pid} on {member.owner.host} was killed by SIGKILL{why}"
-            add(CONTAINER, "died", died, container=number, state="LOST")
+            told = replace(end, words=f"process {member.owner.pid} on {member.owner.host} was {end.words}")
+            add(CONTAINER, "died", f"container {number} died: {told}", container=number, state="LOST", end=told.to_json())
             add(CONTAINER, "launched", f"container {number} is being started", container=number, state="STARTING")
             add(CONTAINER, "named", f"container {number} runs as process {pid} on {host}", container=number, state="STARTING")
             add(CONTAINER, "state", f"container {number} is RUNNING", container=number, state="RUNNING")
@@ -214,7 +216,7 @@ class Restoring(Scene):
     def step(self, seconds: float) -> None:
         super().step(seconds)
         if 200 < self.time <= 202:
-            self.starts_again(1, "", "host-2", 4711)
+            self.starts_again(1, killed_by(signal.SIGKILL), "host-2", 4711)
             self.roster.state = "DEGRADED"
 
     def _task(self, name: str, done: float, lag: int, state: str, now_ms: int) -> dict[str, Any]:
@@ -247,7 +249,7 @@ class Failing(Scene):
     def step(self, seconds: float) -> None:
         super().step(seconds)
         if self.time in self.DEATHS:
-            self.starts_again(2, killed_for_memory(1946 * MIB, BUDGET, 0.4, False), "host-2", 4010 + self.DEATHS.index(self.time))
+            self.starts_again(2, killed_for_memory(killed_by(signal.SIGKILL), 1946 * MIB, BUDGET, 0.4, False), "host-2", 4010 + self.DEATHS.index(self.time))
         while self.letters < 3 * int(self.time):
             which = ERROR if self.letters % 3 else UNREAD
             self.set_aside(self.letters, which["text"], b'{"price": "1,50", "n": %d}' % self.letters if which is ERROR else b"price=1")

@@ -22,6 +22,7 @@ from samzapy.coordinator.job_coordinator import JobCoordinator
 from samzapy.coordinator.settings import CoordinatorSettings, InputTopics, Process
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import FirstRun
+from samzapy.model.process_end import ProcessEnd, other
 from samzapy.ops.topics import prepare_topics
 from samzapy.ports import Instructions, Supervision, TopicSpec
 from samzapy.readers import read_to_end
@@ -54,8 +55,8 @@ class Actor:
         self._starts_in = job.start_turns
         self._is_owner = False
 
-    def exited(self) -> str | None:
-        return self.ended
+    def exited(self) -> ProcessEnd | None:
+        return None if self.ended is None else other(self.ended)
 
     def kill(self) -> None:
         if self.sleeps:

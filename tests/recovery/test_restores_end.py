@@ -243,7 +243,7 @@ def test_a_strangers_transaction_from_before_the_last_commit_is_waited_for_and_n
     container.own()
     for _ in range(400):
         container.step(0.1)
-    assert (True, True) == (container.is_starting, "another application's transaction" in container.tasks[TASK].reason)
+    assert (True, True) == (container.is_starting, "another application's transaction" in str(container.tasks[TASK].reason))
     stranger.abort()
     while container.is_starting:
         container.step()

@@ -15,6 +15,7 @@ from samzapy.api.errors import ClusterUnreachable, Superseded
 from samzapy.container.container import Container
 from samzapy.container.runner import ContainerRunner
 from samzapy.coordinator.roster import Roster
+from samzapy.model.process_end import ProcessEnd, other
 from samzapy.ports import Assignment, Supervision
 from tests.simulation.baton import Actor, Baton, SimProcess
 
@@ -124,8 +125,8 @@ class SimContainer:
         self.process = SimProcess(name, on_end=self._on_end, on_thaw=lambda seconds: sim.on_thaw(self, seconds))
         sim.baton.spawn(f"{name} loop", self._main, self.process, sim.times.start())
 
-    def exited(self) -> str | None:
-        return self._ended_as if self._seen_ended_at is not None and self.sim.baton.now >= self._seen_ended_at else None
+    def exited(self) -> ProcessEnd | None:
+        return other(self._ended_as) if self._seen_ended_at is not None and self.sim.baton.now >= self._seen_ended_at else None
 
     def kill(self) -> None:
         """The process ends soon, or late; its launcher believes that it has."""

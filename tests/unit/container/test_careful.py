@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from samzapy.container.spec import InputSpec
 from samzapy.model.caution import Caution, Piece
 from samzapy.model.checkpoint import MAX_CONDEMNED, InputMark, checkpoint_from_bytes
 from samzapy.model.dead_letter import Origin
+from samzapy.model.process_end import killed_by
 from samzapy.plan.deadly_record_search import after_death
 from samzapy.ports import Supervision
 from tests.unit.container.bench import Bench
@@ -70,7 +72,7 @@ class Coordinator:
                 container.close()
                 self.deaths += 1
                 assert self.deaths < 50, "the search does not end"
-                self.caution = after_death(self.caution, self.at, "killed by SIGSEGV", 0, WATCH_S).caution
+                self.caution = after_death(self.caution, self.at, killed_by(signal.SIGSEGV), 0, WATCH_S).caution
                 self.at = None
             else:
                 return container

@@ -14,7 +14,7 @@ import pytest
 
 from samzapy.container.stuck_hook import CALLERS
 from samzapy.container.trace import Trace, left_by, place_in
-from samzapy.plan.deadly_record_search import WATCHDOG
+from samzapy.model.process_end import WATCHDOG
 
 RUN = """
 import sys, threading

@@ -171,9 +171,9 @@ def test_an_open_transaction_is_told_of_even_while_another_input_keeps_the_conta
     container = bench.start()
     while bench.clock.monotonic() < 39:
         container.step()
-    assert ["other[0]: another application's transaction is open at 0; the task waits for the records after it"] == [
-        task["reason"] for task in container.status()["tasks"]
-    ]
+    (task,) = container.status()["tasks"]
+    assert "other[0]: another application's transaction is open at 0; the task waits for the records after it" == task["reason"]
+    assert ["other", 0] == task["strangers"]
 
 
 @pytest.mark.parametrize("records", [6000, 10])

@@ -12,6 +12,7 @@ from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import CoordinatorSettings
 from samzapy.model.names import Job
 from samzapy.model.ownership import Ledger
+from samzapy.model.process_end import ProcessEnd
 from samzapy.model.states import ContainerState
 from samzapy.plan.grouping import group
 from samzapy.plan.members import Phase
@@ -28,10 +29,10 @@ class Handle:
     """A container that has not been started."""
 
     def __init__(self) -> None:
-        self.ended: str | None = None
+        self.ended: ProcessEnd | None = None
         self.was_killed = False
 
-    def exited(self) -> str | None:
+    def exited(self) -> ProcessEnd | None:
         return self.ended
 
     def kill(self) -> None:

@@ -23,6 +23,7 @@ from samzapy.clock import SystemClock
 from samzapy.coordinator.membership import Launch, Member, Owner
 from samzapy.coordinator.roster import Roster
 from samzapy.coordinator.settings import InputTopics
+from samzapy.model.process_end import executor_lost, exited, other
 from samzapy.plan.grouping import group
 from samzapy.plan.members import Phase
 from samzapy.web.live import Live
@@ -70,7 +71,7 @@ class Puppet:
         self.copies = {t: self.copies.get(t, 50_000) for t in answer["standby"]}
         if answer["command"] == "stop":
             self.stage.roster.report_final(self.number, self.incarnation, {"outcome": "stopped", "error": None})
-            self.handle.ended = "exit code 0"
+            self.handle.ended = exited(0)
             self.is_gone = True
 
 
@@ -242,11 +243,11 @@ def test_a_dead_container_goes_back_to_its_host_or_after_a_while_to_another() ->
         cast = Cast(stage)
         cast.play(settled(2))
         homes = {p.number: p.host for p in cast.puppets}
-        cast.of(1).handle.ended = "killed"
+        cast.of(1).handle.ended = other("killed")
         cast.play(lambda s: len(cast.puppets) == 3 and settled(2)(s))
         assert homes[1] == cast.of(1).host
         del stage.slots[homes[1]]
-        cast.of(1).handle.ended = "its executor was lost"
+        cast.of(1).handle.ended = executor_lost("")
         status = cast.play(lambda s: len(cast.puppets) == 4 and settled(2)(s))
         assert homes[0] == cast.of(1).host
         assert "no executor on" in status["containers"][1]["affinity"]["reason"]
@@ -259,7 +260,7 @@ def test_a_host_that_comes_within_the_affinity_time_is_waited_for() -> None:
         cast.play(settled(2))
         lost = cast.of(1).host
         del stage.slots[lost]
-        cast.of(1).handle.ended = "its executor was lost"
+        cast.of(1).handle.ended = executor_lost("")
         cast.play(lambda s: f"no executor on {lost}, waiting for it" == s["containers"][1]["reason"])
         stage.slots[lost] = 2
         cast.play(lambda s: len(cast.puppets) == 3 and settled(2)(s))
@@ -273,7 +274,7 @@ def test_without_a_slot_its_tasks_go_to_the_others_and_home_again_when_there_is_
         lost = cast.of(2).host
         others = {p.number: p.incarnation for p in cast.puppets[:2]}
         del stage.slots[lost]
-        cast.of(2).handle.ended = "its executor was lost"
+        cast.of(2).handle.ended = executor_lost("")
         status = cast.play(lambda s: s["state"] == "RUNNING" and set(owners(s).values()) == {0, 1})
         assert "slots are taken; its tasks run elsewhere" in status["containers"][2]["reason"]
         assert others == {n: cast.of(n).incarnation for n in (0, 1)}, "the others never stop"
@@ -289,7 +290,7 @@ def test_a_copy_takes_over_at_once_and_the_tasks_go_back_when_the_container_is_t
         assert all(c["host"] != cast.of(before[t["name"]]).host for t in stage.roster.status()["tasks"] for c in t["standby"])
         for puppet in cast.puppets:
             puppet.copies = dict.fromkeys(puppet.copies, 3)
-        cast.of(1).handle.ended = "killed"
+        cast.of(1).handle.ended = other("killed")
         cast.play(lambda s: set(owners(s).values()) == {0} and all(t["state"] == "RUNNING" for t in s["tasks"]))
 
         def warm(status: dict[str, Any]) -> bool:
@@ -318,7 +319,7 @@ def test_a_lost_lease_is_a_death_and_no_reason_to_end_the_job() -> None:
         puppet = cast.of(0)
         error = {"code": "SZ313", "message": "the coordinator was silent", "fatal": False, "exit_code": 5}
         stage.roster.report_final(0, puppet.incarnation, {"outcome": "superseded", "error": error})
-        puppet.handle.ended = "exit code 5"
+        puppet.handle.ended = exited(5)
         cast.play(lambda s: len(cast.puppets) == 2 and settled(1)(s))
         assert stage.code is None
 

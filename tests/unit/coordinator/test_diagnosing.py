@@ -6,6 +6,9 @@ import pytest
 
 from samzapy.coordinator.diagnosing import job_facts
 from samzapy.coordinator.events import CONTAINER
+from samzapy.model.offsets import TopicPartition
+from samzapy.model.process_end import other
+from samzapy.plan.stalled import OpenTransaction, reason_json
 from tests.page.scenes import Failing, Restoring, Scene, Skewed, Stuck, Well
 
 
@@ -52,7 +55,7 @@ def test_tasks_that_were_rebuilt_after_a_death_are_told_and_those_of_a_start_are
     scene.play()
     assert [] == scene.roster.diagnosing.to_json()
     with scene.roster.lock:
-        scene.roster.events.add(CONTAINER, "died", "container 1 died: killed", container=1)
+        scene.roster.events.add(CONTAINER, "died", "container 1 died: killed", container=1, end=other("killed").to_json())
         scene.roster.events.take(1, "i2", [restored("Partition 1", 1), restored("Partition 4", 2)])
     for _ in range(20):
         scene.clock.ago_s -= 2.0
@@ -144,4 +147,21 @@ def test_more_containers_than_are_needed_are_told_after_half_an_hour_of_that_and
 def test_looks_that_come_late_do_not_make_the_half_hour_longer() -> None:
     scene = Idle()
     assert 1790 <= (scene.told_after(2200, turn_s=4.0) or 0) <= 1860
+    scene.close()
+
+
+def test_a_task_that_waits_for_a_strangers_transaction_is_told_with_where_to_look() -> None:
+    scene, waits = Well(), OpenTransaction(TopicPartition("visits", 3), 912)
+    scene.play()
+    status = scene.roster.status()
+    told = reason_json(waits)
+    status["tasks"][3]["reason"] = told["reason"]
+    number = status["tasks"][3]["container"]
+    for _ in range(3):
+        scene.roster.diagnosing.look(status, {number: {"tasks": [{"name": "Partition 3", **told}]}})
+    (hint,) = scene.roster.diagnosing.to_json()
+    assert f"Partition 3 waits: {waits}." == hint["sentence"]
+    assert hint["remedy"].endswith("describe-producers --topic visits --partition 3`")
+    of_the_jobs_own = reason_json(OpenTransaction(TopicPartition("visits", 3), 912, is_jobs_own=True))
+    assert ["reason"] == list(of_the_jobs_own)
     scene.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from samzapy.api.errors import ClusterUnreachable, Fenced, InDoubt
 from samzapy.coordinator.ended_containers import Liveness
 from samzapy.coordinator.membership import Applicant, Launch, Member
+from samzapy.model.process_end import ProcessEnd, exited, killed_by, killed_or_crashed
 from samzapy.model.states import ContainerOutcome, ContainerState, TaskState
 from samzapy.plan.declared_dead import ASKED
 from samzapy.plan.members import Phase
@@ -18,6 +20,7 @@ from tests.unit.coordinator.parts import JOB, LEASE_S, REGISTER_S, Handle, Parts
 
 T0, T1 = "Partition 0", "Partition 1"
 BOOM = {"code": "SZ200", "message": "boom", "fatal": True, "exit_code": 1}
+BY_SIGKILL = killed_by(signal.SIGKILL)
 LATER = {"code": "SZ300", "message": "the brokers are away.", "fatal": False, "exit_code": 1}
 
 
@@ -29,9 +32,9 @@ def look(parts: Parts, member: Member) -> None:
     liveness(parts).check_member(member, parts.clock.monotonic())
 
 
-def kill(member: Member, why: str = "killed by SIGKILL") -> None:
+def kill(member: Member, end: ProcessEnd = BY_SIGKILL) -> None:
     assert isinstance(member.launch.handle, Handle)
-    member.launch.handle.ended = why
+    member.launch.handle.ended = end
 
 
 def why_ending(member: Member) -> str:
@@ -101,7 +104,7 @@ def test_a_process_that_ended_is_gone_whatever_it_last_said() -> None:
     member = parts.add(0, (T0,))
     say(parts, member, "failed", LATER)
     parts.roster.any_commit = True
-    kill(member, "exit code 1")
+    kill(member, exited(1))
 
     look(parts, member)
 
@@ -249,7 +252,7 @@ def test_each_further_death_waits_longer_until_the_budget_is_used_up() -> None:
     waits = []
     for _ in range(4):
         member = parts.add(0, (T0,)) if not waits else relaunched(parts, parts.roster.members[0])
-        kill(member, "exit code 9")
+        kill(member, exited(9))
         look(parts, member)
         liveness(parts).end_lost()
         if parts.roster.failure is None:
@@ -309,27 +312,27 @@ def test_the_copy_that_lags_least_on_another_host_takes_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "memory", "kills", "likely"),
+    ("end", "memory", "kills", "likely"),
     [
-        ("killed by SIGKILL", 500 << 20, 0, True),
-        ("killed or crashed: its Python worker ended without a message", 500 << 20, 0, True),
-        ("killed by SIGKILL", 100 << 20, 0, False),
-        ("killed by SIGKILL", 100 << 20, 1, True),
-        ("exit code 1", 500 << 20, 1, False),
-        ("killed by SIGTERM", 500 << 20, 0, False),
+        (killed_by(signal.SIGKILL), 500 << 20, 0, True),
+        (killed_or_crashed("its Python worker ended without a message"), 500 << 20, 0, True),
+        (killed_by(signal.SIGKILL), 100 << 20, 0, False),
+        (killed_by(signal.SIGKILL), 100 << 20, 1, True),
+        (exited(1), 500 << 20, 1, False),
+        (killed_by(signal.SIGTERM), 500 << 20, 0, False),
     ],
 )
-def test_a_container_killed_without_a_word_is_told_with_its_memory(why: str, memory: int, kills: int, likely: bool) -> None:
+def test_a_container_killed_without_a_word_is_told_with_its_memory(end: ProcessEnd, memory: int, kills: int, likely: bool) -> None:
     parts = Parts(memory_bytes=512 << 20, oom_kills=lambda: kills)
     member = parts.add(0, (T0, T1), memory_bytes=memory)
-    kill(member, why)
+    kill(member, end)
 
     look(parts, member)
 
     ending = why_ending(member)
-    assert ending.startswith(why)
+    assert ending.startswith(str(end))
     assert likely == ("that is the likely cause" in ending)
-    assert ("MiB" in ending) == ("SIGKILL" in why or "crashed" in why)
+    assert ("MiB" in ending) == ("SIGKILL" in str(end) or "crashed" in str(end))
 
 
 @pytest.mark.parametrize(("code", "ends"), [("SZ304", True), ("SZ305", True), ("SZ306", True), ("SZ300", False)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 from samzapy.coordinator.events import MAX_EVENTS, Events
@@ -10,6 +11,7 @@ from samzapy.coordinator.roster import Roster
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.process_end import killed_by
 from samzapy.model.states import ContainerState
 from samzapy.plan.members import Phase
 from samzapy.testing.manual_clock import ManualClock
@@ -57,7 +59,7 @@ def test_each_change_of_a_state_is_an_event_once() -> None:
     roster, _ = roster_of_one()
     roster.state = "RUNNING"
     roster.state = "RUNNING"
-    roster.members.lose(roster.members[0], "killed by SIGKILL")
+    roster.members.lose(roster.members[0], killed_by(signal.SIGKILL))
 
     assert ["the job is RUNNING", "container 0 died: killed by SIGKILL"] == [event["text"] for event in roster.events.since()]
     assert ["died"] == [event["what"] for event in roster.events.since(1)]

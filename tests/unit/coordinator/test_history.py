@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import signal
 from typing import Any
 
 import pytest
 
 from samzapy.coordinator.history import RunFacts
 from samzapy.coordinator.settings import Process
+from samzapy.model.process_end import killed_by
 from samzapy.model.run_record import MAX_BYTES, MAX_RUNS, RunRecord, changed, history_key, run_record, runs_of
 from tests.unit.coordinator.test_job_coordinator import JOB, Stage, beat
 
@@ -107,7 +109,7 @@ def test_it_is_written_again_when_something_happened_and_now_and_then() -> None:
         _, launch, handle = run.await_launch(1)
         run.register(0, launch, "one", {})
         began = runs(run)[0].told_ms
-        handle.ended = "killed by SIGKILL"
+        handle.ended = killed_by(signal.SIGKILL)
         run.await_launch(2)
         run.register(0, run.launches[1][1], "two", {})
         run.clock.sleep(62.0)

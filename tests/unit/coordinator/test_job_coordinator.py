@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from samzapy.model.dead_letter import Origin
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
 from samzapy.model.ownership import ContainerRecord, FirstRun, Ledger
+from samzapy.model.process_end import ProcessEnd, exited, killed_by, other
 from samzapy.plan import restarts
 from samzapy.plan.grouping import group
 from samzapy.ports import TopicSpec
@@ -31,13 +33,13 @@ LIMIT_S = 300.0  # of the stepped clock
 
 class Handle:
     def __init__(self) -> None:
-        self.ended: str | None = None
+        self.ended: ProcessEnd | None = None
 
-    def exited(self) -> str | None:
+    def exited(self) -> ProcessEnd | None:
         return self.ended
 
     def kill(self) -> None:
-        self.ended = self.ended or "killed"
+        self.ended = self.ended or other("killed")
 
 
 class Stage:
@@ -174,7 +176,7 @@ def test_a_dead_container_is_ended_fenced_and_started_again() -> None:
         zombie = stage.log.transactional_producer(JOB.container_transactional_id(0))
         zombie.init()
         zombie.begin()
-        handle.ended = "killed by SIGKILL"
+        handle.ended = killed_by(signal.SIGKILL)
         _, second_launch, _ = stage.await_launch(2)
         assert stage.ledger().containers[0].incarnation == ""
         zombie.send(JOB.coordinator_topic, b"late", b"late", 0)  # without a record a commit asks nobody
@@ -194,7 +196,7 @@ def test_a_container_that_falls_silent_loses_its_tasks_when_its_lease_is_over() 
         _, launch, handle = stage.await_launch(1)
         stage.register(0, launch, "one", {})
         stage.await_launch(2)
-        assert handle.ended == "killed"
+        assert str(handle.ended) == "killed"
         with pytest.raises(Superseded):
             beat(stage, "one")
 
@@ -206,7 +208,7 @@ def test_a_coordinator_topic_that_cannot_be_written_for_a_while_ends_nothing(kin
         stage.register(0, launch, "one", {})
         stage.cluster.fail_next("commit", kind)
         stage.cluster.fail_next("commit", kind)
-        handle.ended = "killed"
+        handle.ended = other("killed")
         _, second, _ = stage.await_launch(2)
         assert stage.ledger().containers[0].incarnation == ""
         stage.register(0, second, "two", {})
@@ -219,7 +221,7 @@ def test_a_budget_that_is_used_up_fails_the_job_with_the_story() -> None:
         for number in (1, 2):
             _, launch, handle = stage.await_launch(number)
             stage.register(0, launch, f"i{number}", {})
-            handle.ended = "exit code 9"
+            handle.ended = exited(9)
         assert stage.await_end() == 1
         error = stage.roster.status()["containers"][0]["last_error"]
         assert "died 2 times" in error
@@ -236,7 +238,7 @@ def test_the_stack_of_one_death_is_not_told_of_another() -> None:
         for pid, facts in enumerate([{"host": "h", "pid": 1}, {"host": "other", "pid": 2}, after(3, 1)], 1):  # back on h, the first one's stack lies there
             _, launch, handle = stage.await_launch(pid)
             stage.register(0, launch, f"i{pid}", facts)
-            handle.ended = f"killed by SIGKILL {pid}"
+            handle.ended = other(f"killed by SIGKILL {pid}")
         assert stage.await_end() == 1
         error = stage.roster.status()["containers"][0]["last_error"]
         assert "killed by SIGKILL 2;" in error
@@ -253,14 +255,14 @@ def test_deaths_that_bring_the_search_for_a_record_nearer_do_not_use_the_budget_
             at = None if bounds is None else piece_of(("in", 0, offset) for offset in range(*bounds)).to_json()
             stage.roster.heartbeat(0, f"i{number}", {"state": "RUNNING", "number": 2, "under_way": at})
             stage.roster.heartbeat(0, f"i{number}", {"state": "RUNNING", "number": 1, "under_way": None})  # an older one that was late
-            handle.ended = "killed by SIGSEGV"
+            handle.ended = killed_by(signal.SIGSEGV)
         _, launch, handle = stage.await_launch(6)
         given = None
         while given is None:
             given = stage.roster.register(0, launch, "i6", after(6, 5))
         assert [(Origin("in", 0, 20), 2, "task.py:3 in process")] == [(c.record, c.deaths, c.place) for c in given.caution.condemned]
         assert stage.code is None
-        handle.ended = "killed by SIGSEGV"  # and nobody knows where
+        handle.ended = killed_by(signal.SIGSEGV)  # and nobody knows where
         assert stage.await_end() == 1
         error = stage.roster.status()["containers"][0]["last_error"]
         assert "died 2 times" in error
@@ -275,7 +277,7 @@ def test_a_record_that_ends_its_container_while_it_is_given_up_ends_the_job_what
             stage.register(0, launch, f"i{number}", after(number, number - 1) if number > 1 else {"host": "h", "pid": 1})
             at = piece_of([("in", 0, 20)]).to_json() if number > 1 else None
             stage.roster.heartbeat(0, f"i{number}", {"state": "RUNNING", "number": 2, "under_way": at})
-            handle.ended = "exit code 70"
+            handle.ended = exited(70)
         assert stage.await_end() == 1
         assert "record in[0]@20 ended it 4 times, the last ones while `on_error` was applied" in stage.roster.status()["containers"][0]["last_error"]
 
@@ -292,7 +294,7 @@ def test_who_is_killed_from_outside_at_the_same_record_passes_nothing_by_and_end
             stage.register(0, launch, f"i{number}", {})
             at = piece_of([("in", 0, 20)]).to_json() if number > 1 else None
             stage.roster.heartbeat(0, f"i{number}", {"state": "RUNNING", "number": 2, "under_way": at})
-            handle.ended = "killed by SIGKILL"
+            handle.ended = killed_by(signal.SIGKILL)
         assert stage.await_end() == 1
         assert () == stage.roster.caution.condemned
         assert stage.roster.failure is not None
@@ -309,7 +311,7 @@ def test_a_container_that_says_why_it_ended_makes_no_record_a_suspect() -> None:
         error = {"code": "SZ301", "message": "no broker answers.", "fatal": False}
         stage.roster.heartbeat(0, "one", {"state": "RUNNING", "commits": 1, "under_way": at})
         stage.roster.report_final(0, "one", {"outcome": "failed", "under_way": at, "error": error})
-        handle.ended = "exit code 1"
+        handle.ended = exited(1)
         stage.await_launch(2)
         assert Caution() == stage.roster.caution
 
@@ -321,7 +323,7 @@ def test_why_a_container_ended_itself_is_told_with_its_end_and_to_the_next_one()
         stage.register(0, launch, "one", {})
         at = piece_of([("in", 0, 5)]).to_json()
         stage.roster.heartbeat(0, "one", {"state": "RUNNING", "commits": 1, "under_way": at, "ends": why})
-        handle.ended = "exit code 5"
+        handle.ended = exited(5)
         _, launch, _ = stage.await_launch(2)
         given = None
         while given is None:
@@ -341,7 +343,7 @@ def test_a_tasks_own_error_stops_the_job_without_a_restart_and_is_told_once(capl
         for number, message in ((0, "boom in 0."), (1, "boom in 1.")):
             error = {"code": "SZ200", "message": message, "fatal": True, "exit_code": 1}
             stage.roster.report_final(number, f"i{number}", {"outcome": "failed", "error": error})
-            handles[number].ended = "exit code 1"
+            handles[number].ended = exited(1)
         assert stage.await_end() == 1
         assert len(stage.launches) == 2
         assert stage.roster.status()["state"] == "FAILED"
@@ -359,7 +361,7 @@ def test_a_container_that_gave_up_because_nobody_answered_it_is_started_again() 
         _, second, _ = stage.await_launch(2)
         assert stage.register(0, second, "two", {}).incarnation == "two"
         assert "the coordinator was silent" in str(stage.coordinator.roster.members[0].history.deaths[0])
-        assert handle.ended == "killed"
+        assert str(handle.ended) == "killed"
         assert stage.code is None
 
 
@@ -371,7 +373,7 @@ def test_a_stop_is_told_with_the_heartbeat_and_the_job_ends_with_0() -> None:
         stage.coordinator.request_stop()
         assert beat(stage, "one") == "stop"
         stage.roster.report_final(0, "one", {"outcome": "stopped", "error": None})
-        handle.ended = "exit code 0"
+        handle.ended = exited(0)
         assert stage.await_end() == 0
         ledger = stage.ledger()
         assert ledger.lease is not None

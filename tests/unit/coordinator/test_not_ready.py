@@ -10,6 +10,7 @@ import pytest
 from samzapy.api.errors import ConfigurationError
 from samzapy.coordinator.control_app import control_app
 from samzapy.coordinator.http import Listener
+from samzapy.model.process_end import exited
 from samzapy.wiring.container import run_container
 from tests.unit.coordinator.test_job_coordinator import Stage
 
@@ -34,7 +35,7 @@ def test_a_secret_that_is_missing_where_containers_run_ends_the_job_with_its_nam
             with pytest.raises(ConfigurationError) as caught:
                 run_container(payload)
             raised.append(caught.value)
-            handle.ended = "exit code 2"
+            handle.ended = exited(2)
 
         container = threading.Thread(target=run)
         container.start()

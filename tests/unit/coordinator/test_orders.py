@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
 
 from samzapy.api.errors import ConfigurationError
 from samzapy.container.heartbeat import instructions_from
+from samzapy.model.process_end import killed_by
 from samzapy.web.live import Live
 from tests.unit.coordinator.test_job_coordinator import JOB, Stage
 
@@ -42,7 +44,7 @@ def test_a_pause_holds_for_every_container_until_it_is_resumed() -> None:
         assert "nothing changes" in live.pause("bob", dry_run=False)["effect"]
         assert "ann (127.0.0.1)" == stage.roster.status()["paused"]["by"]
 
-        handle.ended = "killed by SIGKILL"
+        handle.ended = killed_by(signal.SIGKILL)
         _, again, _ = stage.await_launch(2)
         assert "DEGRADED" == stage.roster.state
         given = None

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from samzapy.api.errors import StateRefused, TimestampRefused
+from samzapy.model.process_end import exited
 from samzapy.ports import TopicSpec
 from tests.unit.coordinator.test_job_coordinator import JOB, Stage, beat
 
@@ -45,7 +46,7 @@ def test_a_container_that_fails_ends_the_job_although_nothing_can_be_written(rep
         began_s = stage.clock.monotonic()
         error = {"code": "SZ200", "message": "boom.", "fatal": True, "exit_code": 3}
         stage.coordinator.roster.report_final(0, "i0", {"outcome": "failed", "error": error})
-        stage.launches[0][2].ended = "exit code 1"
+        stage.launches[0][2].ended = exited(1)
         assert 3 == stage.await_end()
         assert stage.clock.monotonic() - began_s < 5.0
         (container,) = stage.coordinator.roster.status()["containers"]
@@ -56,7 +57,7 @@ def test_a_container_that_fails_ends_the_job_although_nothing_can_be_written(rep
 def test_a_container_that_dies_shows_why_it_waits_and_ends_the_job_when_the_refusals_do_not() -> None:
     with a_job_whose_clock_goes_wrong() as stage:
         await_refusal(stage)
-        stage.launches[0][2].ended = "exit code 9"
+        stage.launches[0][2].ended = exited(9)
         stage.clock.until(lambda: stage.roster.status()["containers"][0]["state"] == "LOST", 5.0, "its death is seen")
         status = stage.roster.status()
         assert "exit code 9; waits until the coordinator topic can be written" == status["containers"][0]["reason"]
@@ -71,7 +72,7 @@ def test_a_container_that_dies_shows_why_it_waits_and_ends_the_job_when_the_refu
 def test_a_container_that_dies_is_started_again_when_the_clock_is_right_again() -> None:
     with a_job_whose_clock_goes_wrong() as stage:
         await_refusal(stage)
-        stage.launches[0][2].ended = "exit code 9"
+        stage.launches[0][2].ended = exited(9)
         stage.clock.until(lambda: stage.roster.status()["containers"][0]["state"] == "LOST", 5.0, "its death is seen")
         stage.cluster.clients_ahead_ms = 0
         _, launch, _ = stage.await_launch(2)
@@ -102,7 +103,7 @@ def test_healthy_containers_go_on_and_a_stop_ends_them_at_once(caplog: pytest.Lo
 def test_a_stop_does_not_wait_for_a_container_that_cannot_be_ended_in_the_topic() -> None:
     with a_job_whose_clock_goes_wrong() as stage:
         await_refusal(stage)
-        stage.launches[0][2].ended = "exit code 9"
+        stage.launches[0][2].ended = exited(9)
         stage.clock.until(lambda: stage.roster.status()["containers"][0]["state"] == "LOST", 5.0, "its death is seen")
         asked_s = stage.clock.monotonic()
         stage.coordinator.request_stop()

@@ -11,6 +11,7 @@ from samzapy.coordinator.roster import Roster
 from samzapy.model.job_model import TaskModel
 from samzapy.model.names import Job
 from samzapy.model.offsets import TopicPartition
+from samzapy.model.process_end import other
 from samzapy.model.states import ContainerState
 from samzapy.plan.members import Phase
 
@@ -57,7 +58,7 @@ def test_status_goes_through_a_report_once_however_many_tasks_there_are() -> Non
 
 def test_what_a_lost_container_reported_is_not_told_any_more() -> None:
     roster, _ = roster_of(4, 2)
-    roster.members.lose(roster.members[1], "killed")
+    roster.members.lose(roster.members[1], other("killed"))
     assert ContainerState.LOST == roster.members[1].state
 
     assert ["RUNNING", "WAITING", "RUNNING", "WAITING"] == roster.task_states()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from samzapy.model.process_end import exited, other, silent
 from samzapy.plan.declared_dead import (
     Dismiss,
     Fail,
@@ -36,20 +37,20 @@ GOES_ON = JobCondition()
         # nobody is lost who does not run
         (LifeSigns(phase=Phase.WANTED, is_launched=False, silent_s=1e6), GOES_ON, Wait()),
         (LifeSigns(phase=Phase.PARKED, is_launched=False, silent_s=1e6), GOES_ON, Wait()),
-        (LifeSigns(phase=Phase.ENDING, exited="killed", silent_s=1e6), GOES_ON, Wait()),
-        (LifeSigns(phase=Phase.DONE, exited="killed", silent_s=1e6), STOPS, Wait()),
+        (LifeSigns(phase=Phase.ENDING, exited=other("killed"), silent_s=1e6), GOES_ON, Wait()),
+        (LifeSigns(phase=Phase.DONE, exited=other("killed"), silent_s=1e6), STOPS, Wait()),
         # while it starts
         (LifeSigns(phase=Phase.LAUNCHED, is_launched=False, silent_s=1e6), STOPS, Wait()),  # its launcher has not returned yet
         (LifeSigns(phase=Phase.LAUNCHED, silent_s=120.0), GOES_ON, Wait()),
-        (LifeSigns(phase=Phase.LAUNCHED, silent_s=120.1), GOES_ON, Lose("did not register within 120 s")),
-        (LifeSigns(phase=Phase.APPLYING, silent_s=120.1), GOES_ON, Lose("did not register within 120 s")),
-        (LifeSigns(phase=Phase.APPLYING, exited="exit code 1"), GOES_ON, Lose("exit code 1")),
+        (LifeSigns(phase=Phase.LAUNCHED, silent_s=120.1), GOES_ON, Lose(other("did not register within 120 s"))),
+        (LifeSigns(phase=Phase.APPLYING, silent_s=120.1), GOES_ON, Lose(other("did not register within 120 s"))),
+        (LifeSigns(phase=Phase.APPLYING, exited=exited(1)), GOES_ON, Lose(exited(1))),
         # while it runs
         (LifeSigns(phase=Phase.LIVE, silent_s=10.0), GOES_ON, Wait()),
-        (LifeSigns(phase=Phase.LIVE, silent_s=10.1), GOES_ON, Lose("silent for 10.1 s, its lease of 10 s is over")),
-        (LifeSigns(phase=Phase.STOPPING, silent_s=10.1), STOPS, Lose("silent for 10.1 s, its lease of 10 s is over")),
-        (LifeSigns(phase=Phase.LIVE, overdue=("a", "b")), GOES_ON, Lose("did not release a, b within its lease of 10 s")),
-        (LifeSigns(phase=Phase.LIVE, exited="killed", silent_s=10.1, overdue=("a",)), GOES_ON, Lose("killed")),  # the surest is said
+        (LifeSigns(phase=Phase.LIVE, silent_s=10.1), GOES_ON, Lose(silent(10.1, 10.0))),
+        (LifeSigns(phase=Phase.STOPPING, silent_s=10.1), STOPS, Lose(silent(10.1, 10.0))),
+        (LifeSigns(phase=Phase.LIVE, overdue=("a", "b")), GOES_ON, Lose(other("did not release a, b within its lease of 10 s"))),
+        (LifeSigns(phase=Phase.LIVE, exited=other("killed"), silent_s=10.1, overdue=("a",)), GOES_ON, Lose(other("killed"))),  # the surest is said
         # when the job stops, those that were never named are not waited for; the others have a commit to make
         (LifeSigns(phase=Phase.WANTED, is_launched=False), STOPS, Dismiss()),
         (LifeSigns(phase=Phase.PARKED, is_launched=False), STOPS, Dismiss()),
@@ -72,11 +73,11 @@ def test_what_is_seen_of_a_container(facts: LifeSigns, job: JobCondition, expect
         ("finished", {"not_taken_up": ("c",)}, STOPS, Finish()),
         ("stopped", {}, GOES_ON, Leave()),
         ("stopped", {}, STOPS, Finish()),
-        ("superseded", {"error": {"message": "it was paused."}}, GOES_ON, Lose("it was paused")),
-        ("superseded", {}, GOES_ON, Lose("it gave its tasks up")),
+        ("superseded", {"error": {"message": "it was paused."}}, GOES_ON, Lose(other("it was paused"))),
+        ("superseded", {}, GOES_ON, Lose(other("it gave its tasks up"))),
         ("failed", {"error": FATAL}, GOES_ON, Fail(FATAL)),
         ("failed", {"error": LATER}, GOES_ON, Wait()),  # until its process has ended
-        ("failed", {"error": LATER, "exited": "exit code 4"}, GOES_ON, Lose("exit code 4")),
+        ("failed", {"error": LATER, "exited": exited(4)}, GOES_ON, Lose(exited(4))),
         ("failed", {"error": LATER}, JobCondition(all_failed_alike=True), Fail(LATER)),
         ("failed", {"error": NO_ACCESS, "refusals": 2}, GOES_ON, Wait()),
         ("failed", {"error": NO_ACCESS, "refusals": 3}, GOES_ON, Fail(NO_ACCESS)),

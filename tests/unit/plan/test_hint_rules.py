@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from samzapy.model.offsets import TopicPartition
+from samzapy.model.process_end import ProcessEnd, exited, killed_by
 from samzapy.plan.duration import duration
 from samzapy.plan.hint_rules import KNOW, Finding, diagnose
 from samzapy.plan.job_facts import ContainerFacts, JobFacts, TaskFacts
 from samzapy.plan.lasting_hints import PATIENT, Hints
 from samzapy.plan.memory import MIB, killed_for_memory
+from samzapy.plan.stalled import OpenTransaction
 
 
 def loop(process: float = 0.4, **more: float) -> dict[str, float]:
@@ -32,15 +36,23 @@ def job(**more: Any) -> JobFacts:
     return JobFacts(**{"tasks": tasks(), "containers": containers(), "lag": 0, "behind_s": 0.0, **more})
 
 
+def died(end: ProcessEnd) -> dict[str, Any]:
+    """What the facts of a container say of its last death."""
+    return end.to_json()
+
+
+
 def with_one(facts: list[Any], index: int, **more: Any) -> list[Any]:
     return [replace(one, **more) if i == index else one for i, one in enumerate(facts)]
 
 
 HEALTHY = job()
+HUNG = died(replace(exited(5), said="SZ200: it hung"))
 CROWDED = with_one(tasks(), 1, arriving=900.0, rate=500.0)
-FLAPPING = job(containers=with_one(containers(), 1, deaths=3, why="killed by SIGKILL"))
+FLAPPING = job(containers=with_one(containers(), 1, deaths=3, **died(killed_by(signal.SIGKILL))))
 STUCK = job(containers=with_one(containers(), 1, silent_s=43.0, at="pay.py:31 in charge: sleep(60)", record=" on record orders[1]@55"))
-STRANGER = job(tasks=with_one(tasks(), 2, reason="orders[2]: another application's transaction is open at 912; the task waits for the records after it"))
+OPEN = OpenTransaction(TopicPartition("orders", 2), 912)
+STRANGER = job(tasks=with_one(tasks(), 2, reason=str(OPEN), strangers=OPEN.partition))
 SKEWED = job(tasks=CROWDED, containers=containers(loop(0.3), loop(0.92)), lag=9000, lag_rate=400.0)
 ONE_KEY = job(tasks=with_one(CROWDED, 1, hottest=0.44), containers=containers(loop(0.3), loop(0.92)), lag=9000, lag_rate=400.0)
 SLOW_HOST = job(tasks=[replace(t, us=640.0 if t.container else 310.0) for t in tasks()])
@@ -58,7 +70,7 @@ CASES = [
     ("stuck-hook", STUCK, "Code of the job in container 1 on record orders[1]@55 has not returned for 43 s; it is at pay.py:31 in charge: sleep(60)."),
     ("stranger", STRANGER, "Partition 2 waits: orders[2]: another application's transaction is open at 912; the task waits for the records after it."),
     ("searching", job(containers=with_one(containers(loop(), loop(0.95)), 1, is_searching=True)), "Container 1 ended without a known reason"),
-    ("searching", job(containers=with_one(containers(), 1, is_searching=True, why="exit code 5: SZ200: it hung")), "Container 1 ended: SZ200: it hung. For"),
+    ("searching", job(containers=with_one(containers(), 1, is_searching=True, **HUNG)), "Container 1 ended: SZ200: it hung. For"),
     ("broker-slow", job(containers=[replace(c, decide_s=0.8) for c in containers()]), "Commits wait 0.8 s for the brokers to decide, in 2 of 2"),
     ("skew", SKEWED, "Partition 1 gets 75 % of the records; container 1 is busy 97 % of its time, the others 35 % at most."),
     ("hot-key", ONE_KEY, "One key makes 44 % of the records of Partition 1, which gets 75 % of all; container 1 is busy 97 %"),
@@ -108,7 +120,7 @@ def test_a_job_that_falls_behind_for_its_commits_is_not_told_to_grow() -> None:
 
 
 def test_what_died_often_but_lives_now_is_left_alone() -> None:
-    assert [] == diagnose(job(containers=with_one(containers(), 1, deaths=4, why="killed by SIGKILL", is_dying=False)))
+    assert [] == diagnose(job(containers=with_one(containers(), 1, deaths=4, **died(killed_by(signal.SIGKILL)), is_dying=False)))
 
 
 def test_what_is_not_known_is_no_reason_for_a_hint() -> None:
@@ -142,12 +154,12 @@ def one(facts: JobFacts) -> Finding:
     return finding
 
 
-def dying(why: str) -> Finding:
-    return one(job(containers=with_one(containers(), 1, deaths=3, dying_s=125.0, why=f"process 7 on host-1 {why}")))
+def dying(end: ProcessEnd) -> Finding:
+    return one(job(containers=with_one(containers(), 1, deaths=3, dying_s=125.0, **died(end))))
 
 
 def test_who_dies_for_want_of_memory_is_told_so_first_and_what_to_set() -> None:
-    finding = dying("was killed by SIGKILL" + killed_for_memory(500 * MIB, 512 * MIB, 0.4, False))
+    finding = dying(killed_for_memory(killed_by(signal.SIGKILL), 500 * MIB, 512 * MIB, 0.4, False))
     assert finding.sentence.startswith("Container 1 is probably out of memory: it died 3 times in 10 minutes")
     assert "its memory was 500 MiB 0.4 s before, containers.memory is 512 MiB; the kernel or the cluster may have killed it for its memory)." in finding.sentence
     assert "Set `containers.memory` in the job file to half of what the host has for the container" in finding.remedy
@@ -156,10 +168,14 @@ def test_who_dies_for_want_of_memory_is_told_so_first_and_what_to_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("why", "remedy"), [("was killed by SIGKILL (its memory was 90 MiB)", "Find out who sends SIGKILL"), ("ended with exit code 3", "wrote before it ended")]
+    ("end", "remedy"),
+    [
+        (replace(killed_by(signal.SIGKILL), memory="its memory was 90 MiB"), "Find out who sends SIGKILL"),
+        (exited(3), "wrote before it ended"),
+    ],
 )
-def test_who_dies_of_something_else_is_not_told_to_save_memory(why: str, remedy: str) -> None:
-    finding = dying(why)
+def test_who_dies_of_something_else_is_not_told_to_save_memory(end: ProcessEnd, remedy: str) -> None:
+    finding = dying(end)
     assert remedy in finding.remedy
     assert "memory:" not in finding.sentence
     assert "containers.memory" not in finding.remedy

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import signal
+from typing import Any
+
+from samzapy.model.process_end import killed_by
 from samzapy.plan.memory import MIB, killed_for_memory
 
 LIKELY = "that is the likely cause"
 
 
+def with_memory(*facts: Any) -> str:
+    return str(killed_for_memory(killed_by(signal.SIGKILL), *facts))
+
+
 def test_memory_near_the_budget_is_the_likely_cause() -> None:
-    told = killed_for_memory(500 * MIB, 512 * MIB, 1.5, False)
+    told = with_memory(500 * MIB, 512 * MIB, 1.5, False)
     assert "its memory was 500 MiB 1.5 s before, containers.memory is 512 MiB" in told
     assert LIKELY in told
 
 
 def test_memory_far_below_it_is_told_and_not_blamed() -> None:
-    told = killed_for_memory(100 * MIB, 512 * MIB, 0.1, False)
+    told = with_memory(100 * MIB, 512 * MIB, 0.1, False)
     assert "100 MiB" in told
     assert LIKELY not in told
 
 
 def test_a_kill_that_the_kernel_counted_is_the_likely_cause_whatever_was_heard() -> None:
-    assert LIKELY in killed_for_memory(None, 512 * MIB, 0.0, True)
-    assert LIKELY in killed_for_memory(100 * MIB, 512 * MIB, 0.0, True)
+    assert LIKELY in with_memory(None, 512 * MIB, 0.0, True)
+    assert LIKELY in with_memory(100 * MIB, 512 * MIB, 0.0, True)
 
 
 def test_nothing_known_is_nothing_said() -> None:
-    assert "" == killed_for_memory(None, 512 * MIB, 0.0, False)
+    assert "killed by SIGKILL" == with_memory(None, 512 * MIB, 0.0, False)

@@ -52,4 +52,4 @@ OTHER = """An error occurred while calling z:org.apache.spark.api.python.PythonR
     ],
 )
 def test_in_words(text: str, words: str) -> None:
-    assert words == how_it_failed(text)
+    assert words == str(how_it_failed(text))
