@@ -25,7 +25,8 @@ from samzapy.container.committer import Committer
 from samzapy.container.duties import Duties
 from samzapy.container.early import EARLY_S, Early
 from samzapy.container.facts import OTHER, PROCESS, RESTORE, WAIT_INPUT, Facts
-from samzapy.container.failure import DEAD_LETTER, FAIL
+from samzapy.container.failure import DEAD_LETTER
+from samzapy.container.first_offsets import may_go_on
 from samzapy.container.flushing import Flushing
 from samzapy.container.growth import Growth
 from samzapy.container.hooks import Hooks
@@ -93,7 +94,7 @@ class Container:
         if spec.on_error == DEAD_LETTER and spec.dead_letters is None:
             raise TopicMissing(f"the dead-letter topic {spec.job.dead_letter_topic} does not exist.", "`samzapy topics JOB.yaml --create`.")
         line, name = supervision or Supervision(), f"container-{spec.number}"
-        self._spec, self._clock, self._poll_records, self._on_error = spec, clock, spec.poll_records, spec.on_error
+        self._spec, self._clock, self._poll_records = spec, clock, spec.poll_records
         self.tasks: dict[str, TaskInstance] = {}
 
         # What is read, and written: the inputs' consumer, the one transactional producer, and with `at_least_once` one for outputs.
@@ -189,8 +190,7 @@ class Container:
             return self._skip_unreadable(error)
         except OffsetOutOfRange as error:
             self._growth.look()  # the topic may have been made again
-            spec = self._spec.inputs.get(error.topic)
-            if spec is None or spec.on_out_of_range == FAIL:  # None: a task that joins was refused by its checkpoint
+            if not may_go_on(self._spec.inputs.get(error.topic)):
                 raise
             return self._start_in_range(error)
         except TransactionAborted as error:
@@ -248,7 +248,7 @@ class Container:
 
     def _skip_unreadable(self, batch: BatchUnreadable) -> bool:
         try:
-            skip_unreadable(batch, self._on_error, self._inputs, self._given_up, self._commits)
+            skip_unreadable(batch, self._inputs, self._given_up, self._commits)
         except TransactionAborted as error:
             self._rollback.after(error)
         return True

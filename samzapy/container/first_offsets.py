@@ -9,6 +9,7 @@ from samzapy.container.spec import InputSpec
 from samzapy.model.checkpoint import InputMark
 from samzapy.model.offsets import Bounds, TopicPartition
 
+FAIL = "fail"  # of `on_out_of_range`
 LOG = logging.getLogger("samzapy.inputs")
 
 
@@ -42,7 +43,7 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
         )
     if spec.table in spec.fills and mark.topic_id != spec.topic_id:
         return _of_table(bounds, spec, partition, what, is_empty)
-    if spec.on_out_of_range == "fail":
+    if not may_go_on(spec):
         raise OffsetOutOfRange(
             f"input {partition}: {what}.",
             f"Set `on_out_of_range: earliest` or `latest` for {spec.topic} to skip the missing records, "
@@ -51,6 +52,11 @@ def checked_offset(bounds: Bounds, spec: InputSpec, partition: TopicPartition, m
     offset = bounds.start if spec.on_out_of_range == "earliest" else bounds.end
     LOG.warning("input %s: %s; continuing at %d (on_out_of_range: %s)", partition, what, offset, spec.on_out_of_range)
     return offset
+
+
+def may_go_on(spec: InputSpec | None) -> bool:
+    """Whether the policy of the input chooses another offset than one that the topic does not have. None: a task that joins was refused by its checkpoint."""
+    return spec is not None and spec.on_out_of_range != FAIL
 
 
 def _of_table(bounds: Bounds, spec: InputSpec, partition: TopicPartition, what: str, is_empty: bool) -> int:

@@ -38,13 +38,27 @@ AGAIN = "ignored when it was read again"
 LOG = logging.getLogger("samzapy.container")
 
 
+def ends_job(on_error: str) -> bool:
+    """Whether a record that is given up ends the job (`then: fail`); else the job goes on after it."""
+    return on_error == FAIL
+
+
+def retries_after(error: BaseException, retries: int) -> int:
+    """How often a record that raised this is tried again. What is not committed takes memory: after a commit it may have enough, so that is one more."""
+    return retries + 1 if isinstance(error, MemoryError) else retries
+
+
 class GivenUpRecords:
-    """Applies `on_error`."""
+    """Applies `on_error`.
+
+    Attributes:
+        ends_job: whether a record that is given up ends the job.
+    """
 
     def __init__(
         self, spec: ContainerSpec, own: Ownership, transaction: Transaction, commits: Commits, clock: Clock, errors: Errors
     ) -> None:
-        self._on_error = spec.on_error
+        self._on_error, self.ends_job = spec.on_error, ends_job(spec.on_error)
         self._dead_letters = spec.dead_letters if spec.on_error == DEAD_LETTER else None
         self._own = own
         self._transaction = transaction
@@ -65,10 +79,10 @@ class GivenUpRecords:
         error, task, spec = tellable(error), task_input.task, self._dead_letters
         self._refuse_with_old_code(message, error)
         comes_again = message.offset() < task_input.again_until
-        action = AGAIN if comes_again and self._on_error != FAIL else ACTIONS[self._on_error]
+        action = AGAIN if comes_again and not self.ends_job else ACTIONS[self._on_error]
         place = place_of(error, message, task_input.decode_key, task_input.decode_value)
         self._errors.add(type(error).__name__, place, lambda: _told(message, error, action), task.name)
-        if self._on_error == FAIL:
+        if self.ends_job:
             self._stop_at(named(task.name, task.hook, error, where_of(message, isinstance(error, SerdeError)), attempts), error)
         elif spec is not None and not comes_again:
             try:

@@ -19,7 +19,7 @@ from samzapy.container.failure import backoff_s, is_users, origin_of, refuse_ret
 from samzapy.container.forked import end_child
 from samzapy.container.hooks import Hooks
 from samzapy.container.inputs import Inputs
-from samzapy.container.on_error import GivenUpRecords
+from samzapy.container.on_error import GivenUpRecords, retries_after
 from samzapy.container.pausing import Paused
 from samzapy.container.poison_search import Culprit, PoisonSearch
 from samzapy.container.requests import Requests
@@ -301,11 +301,9 @@ class Processing:
         self._transaction.next_index = index
         self._undo(task_input)
         failure: BaseException | None = error
-        attempts = 1
-        retries = self._retries
+        attempts, retries = 1, retries_after(error, self._retries)
         if isinstance(error, MemoryError):
-            self._commits.commit()  # what is not committed takes memory
-            retries += 1
+            self._commits.commit()
         while failure is not None and attempts <= retries:
             error = failure
             self._retrying.failed(message, error, attempts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from samzapy.api.errors import BatchUnreadable
 from samzapy.container.commits import Commits
-from samzapy.container.failure import FAIL
 from samzapy.container.inputs import Inputs
 from samzapy.container.on_error import GivenUpRecords
 from samzapy.model.offsets import TopicPartition
@@ -38,14 +37,14 @@ class Unread:
         return None
 
 
-def skip_unreadable(batch: BatchUnreadable, on_error: str, inputs: Inputs, given_up: GivenUpRecords, commits: Commits) -> None:
+def skip_unreadable(batch: BatchUnreadable, inputs: Inputs, given_up: GivenUpRecords, commits: Commits) -> None:
     """Go on after the batch, which is counted as skipped, or set aside without key and value, as one record.
 
     Raises:
         BatchUnreadable: with `on_error: fail`; all that came before it is committed.
     """
     partition = TopicPartition(batch.topic, batch.partition)
-    if on_error == FAIL:
+    if given_up.ends_job:
         commits.commit()
         raise batch
     for task_input in inputs.readers.get(partition, ()):
