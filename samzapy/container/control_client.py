@@ -72,7 +72,7 @@ class HttpControl:
     def heartbeat(self, incarnation: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
         return self._post("heartbeat", {"incarnation": incarnation, "report": dict(report)})
 
-    def finished(self, incarnation: str, report: Mapping[str, Any]) -> bool:
+    def report_final(self, incarnation: str, report: Mapping[str, Any]) -> bool:
         for _ in range(3):
             try:
                 self._post("finished", {"incarnation": incarnation, "report": dict(report)})

@@ -102,7 +102,7 @@ class Heartbeat:
             except SamzapyError as error:
                 silent = self._clock.monotonic() - last_answer
                 LOG.warning("no answer from the coordinator for %.1f s of a lease of %.0f s: %s", silent, self._lease_s, error.message)
-            if self._lease_used(last_answer) >= lease_times.STOP:
+            if self._lease_used(last_answer) >= lease_times.STEP_DOWN:
                 self._give_up(f"the coordinator was silent for most of the lease of {self._lease_s:.0f} s")
             if self._lease_used(last_answer) >= lease_times.DIE:
                 self._die(f"{Superseded.code}: {self.why}")
@@ -115,7 +115,7 @@ class Heartbeat:
     def _pause(self, last_answer: float) -> float:
         """Seconds to the next heartbeat; fewer if the lease runs out before it."""
         used = self._lease_used(last_answer)
-        left = ((lease_times.STOP if used < lease_times.STOP else lease_times.DIE) - used) * self._lease_s
+        left = ((lease_times.STEP_DOWN if used < lease_times.STEP_DOWN else lease_times.DIE) - used) * self._lease_s
         return min(self._heartbeat_s, self._again_s, max(left, SHORTEST_S))
 
     def _apply(self, answer: Mapping[str, Any]) -> None:

@@ -18,10 +18,10 @@ from samzapy.container.facts import LoopTime
 from samzapy.container.failure import is_users, named, refuse_returned
 from samzapy.container.forked import end_child, watch
 from samzapy.container.ownership import Ownership
+from samzapy.container.process_with_time import with_time, with_times
 from samzapy.container.requests import Requests
 from samzapy.container.spec import ContainerSpec
 from samzapy.container.task_instance import Context, TaskInstance
-from samzapy.container.timed import with_time, with_times
 from samzapy.container.transaction import Transaction
 from samzapy.ports import PlainProducer
 

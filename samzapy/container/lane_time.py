@@ -95,7 +95,7 @@ class LaneTime:
         self._limit = NEVER
         self._seen_at = self.newest
         self.quiet = NEVER
-        self._settle()
+        self._set_limits()
 
     @property
     def watermark(self) -> int:
@@ -126,7 +126,7 @@ class LaneTime:
                 self.leap = Leap(time, now_ms)
         else:
             self._move(time, now_ms)
-        self._settle(now_ms)
+        self._set_limits(now_ms)
 
     def plain_times(self) -> tuple[int, int]:
         """Two times: a record after the first and before the second does nothing but become the newest. Of several such, only the newest need be told."""
@@ -158,7 +158,7 @@ class LaneTime:
             self.newest = self._seen_at = time
             self.seen_ms = now_ms
 
-    def _settle(self, now_ms: int | None = None) -> None:
+    def _set_limits(self, now_ms: int | None = None) -> None:
         """What the hot loop compares with. Only what moves time by little, and not beyond the clock, goes the short way."""
         is_plain = not self.idle and self.leap is None and self.newest != NEVER
         self.quiet = self.newest if is_plain else NEVER
@@ -171,7 +171,7 @@ class LaneTime:
         """The wall clock, told once a second, and before each batch where the lane's time is the clock's."""
         if self.rules.by_clock and now_ms > self.newest:
             self.newest = now_ms
-            self._settle()
+            self._set_limits()
         if self.newest != self._seen_at:
             self.seen_ms, self._seen_at = now_ms, self.newest
 
@@ -179,7 +179,7 @@ class LaneTime:
         """Its time is at least this, without a record, whatever the clock says: for tests of jobs."""
         self.active()
         self.newest = max(self.newest, time)
-        self._settle()
+        self._set_limits()
 
     def save(self) -> tuple[object, ...]:
         """Its time as it is, for `go_back`."""
@@ -196,7 +196,7 @@ class LaneTime:
         if self.idle:
             self._before_return()
             self.idle = False
-            self._settle()
+            self._set_limits()
 
     def doubt(self) -> None:
         """Whether it still stands at its end must be asked again."""
@@ -234,7 +234,7 @@ class LaneTime:
             self.proved = True
         elif asked_s - self.at_s >= idle_ms / 1000 or (self._is_empty and before >= self.at_s):
             self.idle = self.proved = True
-            self._settle()
+            self._set_limits()
 
     @property
     def _is_empty(self) -> bool:

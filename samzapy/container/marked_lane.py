@@ -58,7 +58,7 @@ class MarkedLane:
         self.quiet = END  # no record moves it
         self.idle = self.ended = False
         self.watermark = NEVER
-        self._settle()
+        self._combine()
 
     @property
     def newest(self) -> int:
@@ -81,9 +81,9 @@ class MarkedLane:
             if task in self._writers:
                 known[task] = replace(mark, time=max((time for time in (mark.time, before) if time is not None), default=None))
         self._newest = known
-        self._settle()
+        self._combine()
 
-    def _settle(self) -> None:
+    def _combine(self) -> None:
         marks = [self._newest.get(task) or Mark() for task in self._writers]
         going = [mark for mark in marks if mark.state != IDLE and not self._is_end(mark)]
         idle = [mark for mark in marks if mark.state == IDLE]

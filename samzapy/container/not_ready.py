@@ -21,6 +21,6 @@ def tell_driver(control: Control, incarnation: str, facts: Mapping[str, Any], er
     """
     try:
         control.register(incarnation, facts)
-        control.finished(incarnation, {**facts, "number": 1, "outcome": ContainerOutcome.FAILED, "error": {**error.to_json(), "fatal": True}})
+        control.report_final(incarnation, {**facts, "number": 1, "outcome": ContainerOutcome.FAILED, "error": {**error.to_json(), "fatal": True}})
     except (ClusterUnreachable, Superseded) as unheard:
         LOG.warning("this could not be reported to the driver: %s: %s", unheard.code, unheard)

@@ -82,7 +82,7 @@ class Processing:
         self._transaction.begin_batch(batch)
         self._retrying.ended()
         if self._requests.pending:  # windows that became due without a record
-            self._settle(None)
+            self._between_records(None)
         if batch:
             if self._careful.is_needed(self._clock.monotonic()):
                 self._process_carefully(batch)
@@ -176,7 +176,7 @@ class Processing:
             if requests.pending or kept >= RELEASE_RECORDS or now() >= look_at:
                 ran(task_input, batch, first, index + 1, bound_at, now())
                 self._transaction.next_index = first = index + 1
-                look_at = self._settle(task_input.task if task_input is not None else None)
+                look_at = self._between_records(task_input.task if task_input is not None else None)
                 kept, topic, bound_at = 0, "", self.seen_at
         ran(task_input, batch, first, end, bound_at, now())
         self._end_piece(end)
@@ -201,7 +201,7 @@ class Processing:
             self.seen_at = now()
             if requests.pending or self.seen_at >= look_at or len(self._collector.pending) >= RELEASE_RECORDS:
                 self._transaction.next_index = index
-                look_at = self._settle(task_input.task if task_input is not None else None)
+                look_at = self._between_records(task_input.task if task_input is not None else None)
         self._end_piece(end)
 
     def _process_in_a_row(self, task_input: TaskInput, records: Sequence[Message], index: int) -> int:
@@ -221,7 +221,7 @@ class Processing:
         self._failed(task_input, records[0], index, error)
         return 1
 
-    def _settle(self, task: TaskInstance | None) -> float:
+    def _between_records(self, task: TaskInstance | None) -> float:
         """Between two records: what was sent goes to the producer; what hooks asked for and what is due is done, until nothing asks for more (windows
         fire in units). `task`: whose hook asked; None: of several. Returns when to look again, in monotonic seconds."""
         self._hooks.release()

@@ -254,7 +254,7 @@ class ContainerRunner:
         if self._line is not None:
             self._line.stop()
         failpoints.hit("end.report.before")
-        if not self._control.finished(self._incarnation, report) and is_told_beside and error is not None:
+        if not self._control.report_final(self._incarnation, report) and is_told_beside and error is not None:
             LOG.error("container %d %s: %s: %s", self._number, outcome, error.code, error)
 
     # -- between the loop and the heartbeat ----------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ class Starter:
         """
         yield from self._restorer.restore(tasks)
         bounds = yield from self._bounds([partition for task in tasks for partition in self._partitions_of(task)])
-        fresh = [task for task in tasks if self._settle(task, bounds)]
+        fresh = [task for task in tasks if self._decide_offsets(task, bounds)]
         if fresh:
             self._commit_others()
             producer = self._own.open()
@@ -98,7 +98,7 @@ class Starter:
         changelogs = [s.changelog_of(task.model.partition) for s in self._spec.stores.values() if s.changelog]
         return [*(task_input.partition for task_input in task.inputs), *changelogs]
 
-    def _settle(self, task: TaskInstance, bounds: Mapping[TopicPartition, Bounds]) -> bool:
+    def _decide_offsets(self, task: TaskInstance, bounds: Mapping[TopicPartition, Bounds]) -> bool:
         """T5: decide each input's next offset; True if the checkpoint is a new one that has to be committed first.
 
         A `checkpoint set` that no start has carried out yet comes before the checkpoint; its id is committed even if nothing moves.

@@ -51,7 +51,7 @@ def control_app(roster: Roster, token: str, switchboard: Switchboard | None = No
     def heartbeat(content: Mapping[str, Any]) -> Mapping[str, Any]:
         return roster.heartbeat(int(content["container"]), str(content["incarnation"]), dict(content["report"]))
 
-    def finished(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    def report_final(content: Mapping[str, Any]) -> Mapping[str, Any]:
         roster.report_final(int(content["container"]), str(content["incarnation"]), dict(content["report"]))
         return {}
 
@@ -71,7 +71,7 @@ def control_app(roster: Roster, token: str, switchboard: Switchboard | None = No
             pass
         return {"questions": board.take(*who)}
 
-    verbs: dict[str, AsyncAct] = {"register": _in_thread(register), "heartbeat": _in_thread(heartbeat), "finished": _in_thread(finished), "line": line}
+    verbs: dict[str, AsyncAct] = {"register": _in_thread(register), "heartbeat": _in_thread(heartbeat), "finished": _in_thread(report_final), "line": line}
     return Starlette(routes=[Route(f"/control/{verb}", _answering(check, room, act), methods=["POST"]) for verb, act in verbs.items()])
 
 

@@ -12,9 +12,9 @@ RENEW = 1 / 3  # the coordinator writes again that it lives
 ANSWER = 1 / 3  # an answer to a container is waited for no longer: so one that is lost does not cost the lease
 WRITE = 1 / 2  # a process in which the heartbeat's thread cannot run writes where it stands
 CLIENT = 0.6  # a Kafka client that is not made by now is given up, with an error that says so
-STOP = 0.8  # the container's loop is told to stop
+STEP_DOWN = 0.8  # the container's loop is told to stop
 DIE = 0.95  # its process ends, whatever the loop does
 END = 1.0  # the coordinator ends it
-assert RENEW <= ANSWER < WRITE < CLIENT < STOP < DIE < END
+assert RENEW <= ANSWER < WRITE < CLIENT < STEP_DOWN < DIE < END
 
 UNLOCK_S = 2.0  # after the end of a lease: a process that still holds files of a store then is not waited for any longer

@@ -87,7 +87,7 @@ def divide(
     for i, c in enumerate(sorted(crowded, key=stakes.__getitem__, reverse=True)):
         kept[c] = kept[c][: size + (i < longer)]
     staying = {t for names in kept.values() for t in names}
-    _settle([t for t in tasks if t not in staying], kept, wanting, size, extra, hosts, worth)
+    _fill_up([t for t in tasks if t not in staying], kept, wanting, size, extra, hosts, worth)
     order = {task: i for i, task in enumerate(tasks)}
     return {c: tuple(sorted(names, key=order.__getitem__)) for c, names in kept.items()}
 
@@ -98,7 +98,7 @@ def _stake(task: str, host: str | None, goals: Sequence[str], locality: Locality
     return newest(locality.get(task, {}), host), here - max((worth[task].get(goal, 0) for goal in goals), default=0)
 
 
-def _settle(
+def _fill_up(
     waiting: Sequence[str],
     kept: Mapping[int, list[str]],
     wanting: Sequence[int],

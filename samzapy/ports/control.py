@@ -75,5 +75,5 @@ class Control(Protocol):
             LogError: no answer. Superseded: this incarnation was replaced.
         """
 
-    def finished(self, incarnation: str, report: Mapping[str, Any]) -> bool:
+    def report_final(self, incarnation: str, report: Mapping[str, Any]) -> bool:
         """The final report: how it ended; best effort. Returns whether the coordinator accepted it."""

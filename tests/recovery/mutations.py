@@ -223,13 +223,13 @@ def end_of_stream_twice() -> AbstractContextManager[None]:
 
 
 def no_checkpoint_0() -> AbstractContextManager[None]:
-    settle = Starter._settle
+    settle = Starter._decide_offsets
 
     def without(self: Any, task: Any) -> bool:
         is_first = task.checkpoint is None
         return settle(self, task) and not is_first
 
-    return _instead(Starter, "_settle", without)
+    return _instead(Starter, "_decide_offsets", without)
 
 
 def committed_dropped_at_abort() -> AbstractContextManager[None]:

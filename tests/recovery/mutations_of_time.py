@@ -32,7 +32,7 @@ def _instead(owner: Any, name: str, replacement: Any) -> Iterator[None]:
 
 BUGS_OF_TIME: Mapping[str, Callable[[], AbstractContextManager[None]]] = {
     "marks outside the transaction": lambda: _instead(Marks, "_send", stages._outside),
-    "maximum over the writers": lambda: _instead(MarkedLane, "_settle", stages._largest),
+    "maximum over the writers": lambda: _instead(MarkedLane, "_combine", stages._largest),
     "what marks said is not in the checkpoint": lambda: _instead(MarkedLane, "mark", property(lambda lane: LaneMark(marks={}))),
     "records of a following stage outside the transaction": lambda: _instead(Collector, "take", lambda collector, topics: []),
     "purge beyond the committed position": lambda: _instead(Committer, "_apply", stages._ahead),

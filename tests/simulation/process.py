@@ -74,7 +74,7 @@ class SimControl:
     def heartbeat(self, incarnation: str, report: Mapping[str, Any]) -> Mapping[str, Any]:
         return self._ask(lambda roster: roster.heartbeat(self._container.number, incarnation, dict(report)))
 
-    def finished(self, incarnation: str, report: Mapping[str, Any]) -> bool:
+    def report_final(self, incarnation: str, report: Mapping[str, Any]) -> bool:
         for _ in range(3):
             try:
                 self._ask(lambda roster: roster.report_final(self._container.number, incarnation, dict(report)))

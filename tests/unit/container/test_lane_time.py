@@ -231,13 +231,13 @@ def _by_silence(lane: LaneTime, position: int, has_more: bool, now_s: float) -> 
     stands(lane, position, has_more, now_s)
     if lane.rules.idle_ms is not None and now_s - lane.at_s >= lane.rules.idle_ms / 1000:
         lane.idle = lane.proved = True
-        lane._settle()
+        lane._set_limits()
 
 
 def _at_once(lane: LaneTime, end: int, asked_s: float) -> None:
     if end <= lane.position:
         lane.idle = lane.proved = True
-        lane._settle()
+        lane._set_limits()
 
 
 def _unbounded(lane: LaneTime, time: int, now_ms: int) -> None:

@@ -38,7 +38,7 @@ class Office:
         self.ends = str(report.get("ends"))
         return {"command": "run"}
 
-    def finished(self, incarnation: str, report: Mapping[str, Any]) -> bool:
+    def report_final(self, incarnation: str, report: Mapping[str, Any]) -> bool:
         self.last_word = report
         return True
 

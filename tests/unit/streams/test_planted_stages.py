@@ -198,7 +198,7 @@ def test_what_marks_have_said_is_in_the_checkpoint() -> None:
 
 # -- planted bugs ----------------------------------------------------------------------------------------------------------------------------
 
-send, settle, look = Marks._send, MarkedLane._settle, MarkedLane.__init__
+send, settle, look = Marks._send, MarkedLane._combine, MarkedLane.__init__
 
 
 def _outside(marks: Marks, topic: str, said: Any) -> None:
@@ -230,7 +230,7 @@ BUGS: dict[str, tuple[Any, str, Any, Callable[[pytest.MonkeyPatch], object]]] = 
     "marks are dropped": (Marks, "_send", lambda marks, topic, said: None, lambda patch: stages.test_a_tumbling_window_of_them_gives_ten_panes_at_its_end()),
     "marks outside the transaction": (Marks, "_send", _outside, lambda patch: test_a_window_misses_nothing_of_a_commit_that_failed("commit.C4.before")),
     "a writer is forgotten": (MarkedLane, "__init__", _forgetting, lambda patch: stages.test_a_window_waits_for_every_task_of_the_stage_before()),
-    "maximum over the writers": (MarkedLane, "_settle", _largest, lambda patch: stages.test_a_window_waits_for_every_task_of_the_stage_before()),
+    "maximum over the writers": (MarkedLane, "_combine", _largest, lambda patch: stages.test_a_window_waits_for_every_task_of_the_stage_before()),
     "a task that returns says nothing": (Marks, "announce", lambda marks, tasks: None, lambda patch: test_a_task_that_returns_holds_time_for_its_own_records()),
     "what marks said is not in the checkpoint": (
         MarkedLane, "mark", property(lambda lane: LaneMark(marks={})), lambda patch: test_what_marks_have_said_is_in_the_checkpoint(),
